@@ -1,0 +1,53 @@
+# Every target sets itself up: the environment, then what it needs installed there.
+# Installation follows pip's own configuration; constraints.txt decides the versions.
+
+# 3.11 first: constraints.txt is tested with it. A name alone proves nothing (pyenv shims), so each is run.
+PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+VENV ?= .venv
+PYTEST_ARGS ?=
+
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format-check lint types format
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: $(VENV)/installed  ## a small search, written to demo/
+	$(BIN)/python -m studies.demo --out demo
+
+check: format-check lint types test  ## format, lint, types, tests
+
+test: $(VENV)/installed-dev  ## the default tests; more with PYTEST_ARGS='-m slow'
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+format-check: $(VENV)/installed-dev
+	$(BIN)/ruff format --check .
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+
+types: $(VENV)/installed-dev
+	$(BIN)/mypy
+
+format: $(VENV)/installed-dev  ## rewrite the code in the project's format
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "make: expected Python 3.11 or newer, got none on PATH." \
+		"Install it, or name it: make PYTHON=/path/to/python3.11." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+
+# The stamps are newer than both files until one of them changes; only then pip runs again.
+$(VENV)/installed: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) .
+	@touch $@
+
+# dev holds everything the runtime needs, so it renews both stamps.
+$(VENV)/installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) ".[dev]"
+	@touch $(VENV)/installed $@

@@ -1,0 +1,179 @@
+"""One node order and one operand order for isomorphic graphs, whatever their names and order were.
+
+A network is cut into segments at the values through which everything passes, and each segment is ordered by
+itself: operators rank first by height (longest path from the segment's entry), then by name, attributes and the
+ranks of their operands. Where two operands of a commutative operator tie, what reads them decides (colour
+refinement); operands that tie even then are taken to be interchangeable. Ranks are local, so the repetitions of a
+block come out in the same order, and equal segments are ordered once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from converters.graph import Attributes, Graph, Node
+from converters.segments import constants_late, split_at_borders
+
+COMMUTATIVE = frozenset({"Sum", "Add", "Mul", "Max", "Min", "Mean"})
+
+Operand = tuple[int, int]  # vertex, output index
+
+
+class Vertex(NamedTuple):
+    """A node of a segment without names: vertices before it are its operands; the first ones are the entries."""
+
+    op_type: str
+    attributes: Attributes
+    operands: tuple[Operand, ...]
+
+
+class Order(NamedTuple):
+    """Vertices in canonical order, and for each vertex its operands in canonical order (positions)."""
+
+    vertices: tuple[int, ...]
+    operands: tuple[tuple[int, ...], ...]
+
+
+def canonicalise(graph: Graph) -> Graph:
+    """The same graph, depth-first from the outputs, operands of commutative operators in canonical order.
+
+    Expects a graph without dead nodes. Isomorphic graphs give equal nodes up to value names.
+    """
+    nodes: list[Node] = []
+    segments = split_at_borders(graph.nodes, graph.inputs, graph.outputs)
+    for index, segment in enumerate(segments):
+        exits = graph.outputs if index == len(segments) - 1 else None
+        nodes.extend(_order_segment(segment, graph.inputs, exits))
+    return Graph(graph.inputs, graph.outputs, tuple(constants_late(nodes, graph.inputs)), graph.shapes)
+
+
+def _order_segment(
+    segment: Sequence[Node], graph_inputs: Sequence[str], exits: Sequence[str] | None
+) -> list[Node]:
+    made = {x for node in segment for x in node.outputs}
+    entries = [x for x in graph_inputs if any(x in node.inputs for node in segment)]
+    entries += dict.fromkeys(x for node in segment for x in node.inputs if x not in made and x not in entries)
+    place: dict[str, Operand] = {x: (index, 0) for index, x in enumerate(entries)}
+    vertices: list[Vertex] = []
+    for index, node in enumerate(segment, start=len(entries)):
+        vertices.append(Vertex(node.op_type, node.attributes, tuple([place[x] for x in node.inputs])))
+        place.update({x: (index, output) for output, x in enumerate(node.outputs)})
+    roots = [place[x][0] for x in (exits or segment[-1].outputs) if x in place]
+    order = canonical_order(tuple(vertices), len(entries), tuple(roots))
+    ordered: list[Node] = []
+    for vertex in order.vertices:
+        node = segment[vertex - len(entries)]
+        positions = order.operands[vertex - len(entries)]
+        ordered.append(node._replace(inputs=tuple([node.inputs[position] for position in positions])))
+    return ordered
+
+
+@lru_cache(maxsize=1 << 14)
+def canonical_order(vertices: tuple[Vertex, ...], num_entries: int, roots: tuple[int, ...]) -> Order:
+    """Order a segment; isomorphic segments give the same sequence of operators and operands."""
+    colours = _Colours(vertices, num_entries, roots)
+    colours.break_ties()
+    operands = tuple([colours.operand_order(vertex) for vertex in vertices])
+    visited = set(range(num_entries))
+    order: list[int] = []
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        vertex, done = stack.pop()
+        if done:
+            order.append(vertex)
+        elif vertex not in visited:
+            visited.add(vertex)
+            stack.append((vertex, True))
+            reads = vertices[vertex - num_entries].operands
+            positions = operands[vertex - num_entries]
+            stack.extend((reads[position][0], False) for position in reversed(positions))
+    return Order(tuple(order), operands)
+
+
+class _Colours:
+    """One integer a vertex; equal where nothing so far tells two vertices apart, ordered like their keys."""
+
+    def __init__(self, vertices: Sequence[Vertex], num_entries: int, roots: Sequence[int]) -> None:
+        self.vertices = vertices
+        self.num_entries = num_entries
+        self.total = num_entries + len(vertices)
+        self.readers: list[list[tuple[int, int]]] = [[] for _ in range(self.total)]  # reader, slot
+        height = [0] * self.total
+        for index, vertex in enumerate(vertices, start=num_entries):
+            height[index] = 1 + max([height[source] for source, _ in vertex.operands], default=0)
+            for slot, (source, output) in enumerate(vertex.operands):
+                commutes = vertex.op_type in COMMUTATIVE
+                self.readers[source].append((index, -1 - output if commutes else slot))
+        for position, root in enumerate(roots):
+            self.readers[root].append((root, len(roots) + position))
+        self.colour = list(range(num_entries)) + [0] * len(vertices)
+        by_height = sorted(range(num_entries, self.total), key=height.__getitem__)
+        start = 0
+        while start < len(by_height):
+            stop = start
+            while stop < len(by_height) and height[by_height[stop]] == height[by_height[start]]:
+                stop += 1
+            self._colour_level(by_height[start:stop], first_colour=num_entries + start)
+            start = stop
+
+    def break_ties(self) -> None:
+        """Refine until no two different operands of a commutative operator have the same colour."""
+        while self._tied():
+            self._refine()
+            if tied := self._tied():
+                self.colour = [2 * colour + 1 for colour in self.colour]
+                self.colour[min(tied, key=lambda vertex: (self.colour[vertex], vertex))] -= 1
+
+    def operand_order(self, vertex: Vertex) -> tuple[int, ...]:
+        """Positions of the operands in canonical order."""
+        positions = range(len(vertex.operands))
+        if vertex.op_type not in COMMUTATIVE:
+            return tuple(positions)
+        return tuple(
+            sorted(positions, key=lambda p: (self.colour[vertex.operands[p][0]], vertex.operands[p][1]))
+        )
+
+    def _reads(self, vertex: Vertex) -> tuple[Operand, ...]:
+        reads = [(self.colour[source], output) for source, output in vertex.operands]
+        if vertex.op_type in COMMUTATIVE:
+            reads.sort()
+        return tuple(reads)
+
+    def _colour_level(self, level: Sequence[int], first_colour: int) -> None:
+        def key(index: int) -> tuple[object, ...]:
+            vertex = self.vertices[index - self.num_entries]
+            return (vertex.op_type, vertex.attributes, self._reads(vertex))
+
+        for index, rank in zip(level, _dense_ranks([key(index) for index in level]), strict=True):
+            self.colour[index] = first_colour + rank
+
+    def _tied(self) -> list[int]:
+        tied: list[int] = []
+        for vertex in self.vertices:
+            if vertex.op_type in COMMUTATIVE:
+                sources = {source for source, _ in vertex.operands}
+                colours = [self.colour[source] for source in sources]
+                if len(set(colours)) < len(colours):
+                    tied.extend(source for source in sources if colours.count(self.colour[source]) > 1)
+        return tied
+
+    def _refine(self) -> None:
+        classes = 0
+        while classes < (classes := len(set(self.colour))):
+            keys: list[tuple[object, ...]] = []
+            for index, colour in enumerate(self.colour):
+                readers = sorted([(self.colour[reader], slot) for reader, slot in self.readers[index]])
+                entry = index < self.num_entries
+                reads = () if entry else self._reads(self.vertices[index - self.num_entries])
+                keys.append((colour, reads, tuple(readers)))
+            self.colour = _dense_ranks(keys)
+
+
+def _dense_ranks(keys: Sequence[tuple[object, ...]]) -> list[int]:
+    """The position of every key in sorted order; equal keys share the first one's."""
+    rank: dict[tuple[object, ...], int] = {}
+    for position, key in enumerate(sorted(keys)):  # type: ignore[type-var]
+        rank.setdefault(key, position)
+    return [rank[key] for key in keys]

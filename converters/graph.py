@@ -1,0 +1,66 @@
+"""The graph that converters build and passes rewrite: nodes over named values, layers without weight values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Shape = tuple[int, ...]
+
+
+class Reference(NamedTuple):
+    """An attribute of a function's node that takes its value from the call."""
+
+    name: str
+    kind: str  # "int", "ints", "float", "floats", "string" or "strings"
+
+
+AttributeValue = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Reference
+Attributes = tuple[tuple[str, AttributeValue], ...]  # sorted by name
+
+
+class Node(NamedTuple):
+    """One operator call.
+
+    ``op_type`` carries its domain (``Relu``, ``nn.ConvBias``, ``block.B0``). ``weights`` names the tensors that a
+    layer owns: two nodes compute the same only if they own the same tensors.
+    """
+
+    op_type: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Attributes = ()
+    weights: tuple[str, ...] = ()
+
+    def attribute(self, name: str, default: AttributeValue | None = None) -> AttributeValue | None:
+        """The value of one attribute, or ``default`` where the node leaves it out."""
+        for key, value in self.attributes:
+            if key == name:
+                return value
+        return default
+
+
+class Function(NamedTuple):
+    """A repeated block: ``block.name`` with the attributes that differ between its calls."""
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    parameters: tuple[str, ...]
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A network: nodes in topological order. Passes take one and return another.
+
+    ``shapes`` holds the shape of every value that is known, inputs included. Functions stand in the order in
+    which the nodes first call them.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    functions: tuple[Function, ...] = ()

@@ -1,0 +1,174 @@
+"""Repeated blocks become functions; what differs between the repetitions becomes their attributes.
+
+A graph is cut where the fewest values cross. Of all runs of segments that occur more than once, the one that saves
+most nodes becomes a function, and so on until nothing is saved; a later function may call an earlier one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference
+from converters.segments import split_at_borders
+
+DEFINITION_COST = 3  # lines that a function costs beside its nodes: domain, signature, end
+MAX_CROSSING = 2  # cells of NASNet-like spaces read the two cells before them
+
+Form = tuple[object, ...]
+
+
+class Block(NamedTuple):
+    """Nodes ``start:stop`` of a graph, and what they look like from outside, names aside."""
+
+    start: int
+    stop: int
+    form: Form
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def outline(graph: Graph) -> Graph:
+    """Move repeated blocks into functions as long as the text gets shorter; inlining them gives ``graph`` back.
+
+    Expects the order of ``canonicalise``, so that repetitions look alike.
+    """
+    nodes = list(graph.nodes)
+    functions: dict[str, Function] = {}
+    for max_crossing in range(1, MAX_CROSSING + 1):
+        while occurrences := _best_repetition(nodes, graph, max_crossing):
+            name = f"T{len(functions)}"
+            functions[name], calls = _extract(name, nodes, occurrences)
+            for block, call in zip(reversed(occurrences), reversed(calls), strict=True):
+                nodes[block.start : block.stop] = [call]
+    return _name_functions(Graph(graph.inputs, graph.outputs, tuple(nodes), graph.shapes), functions)
+
+
+def _best_repetition(nodes: Sequence[Node], graph: Graph, max_crossing: int) -> list[Block]:
+    """Non-overlapping equal blocks that save most lines as one function; empty if none saves any."""
+    segments = split_at_borders(nodes, graph.inputs, graph.outputs, max_crossing)
+    borders = [0, *accumulate(len(segment) for segment in segments)]
+    last_reader = _last_readers(nodes, graph.outputs)
+    forms = [_block(nodes, start, stop, last_reader).form for start, stop in pairwise(borders)]
+    best: list[Block] = []
+    for runs in _repeated_runs(forms):
+        spans = [(borders[first], borders[last]) for first, last in runs]
+        if _saving(spans) > _saving(best):
+            # With two values crossing, equal segments can still be wired up differently.
+            blocks: dict[Form, list[Block]] = defaultdict(list)
+            for start, stop in spans:
+                block = _block(nodes, start, stop, last_reader)
+                blocks[block.form].append(block)
+            best = max([best, *blocks.values()], key=_saving)
+    return best
+
+
+def _saving(blocks: Sequence[tuple[int, int] | Block]) -> int:
+    """Lines saved by one function for all blocks."""
+    if not blocks:
+        return 0
+    length = blocks[0][1] - blocks[0][0]
+    return (len(blocks) - 1) * length - len(blocks) - DEFINITION_COST
+
+
+def _repeated_runs(forms: Sequence[Form]) -> Iterator[list[tuple[int, int]]]:
+    """Groups of equal, non-overlapping runs ``first:last`` of forms: of one form, then two, while they repeat."""
+    symbols = _numbered(forms)
+    labels = list(symbols)  # labels[first]: number of the run of the present length that starts there
+    for length in range(1, len(forms) // 2 + 1):
+        groups: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for first in range(len(forms) - length + 1):
+            group = groups[labels[first]]
+            if not group or group[-1][1] <= first:
+                group.append((first, first + length))
+        repeated = [group for group in groups.values() if len(group) > 1]
+        if not repeated:
+            return
+        yield from repeated
+        labels = _numbered(list(zip(labels[:-1], symbols[length:], strict=False)))
+
+
+def _numbered(keys: Sequence[Hashable]) -> list[int]:
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(key, len(numbers)) for key in keys]
+
+
+def _last_readers(nodes: Sequence[Node], outputs: Sequence[str]) -> dict[str, int]:
+    readers = {x: position for position, node in enumerate(nodes) for x in node.inputs}
+    return readers | dict.fromkeys(outputs, len(nodes))
+
+
+def _block(nodes: Sequence[Node], start: int, stop: int, last_reader: dict[str, int]) -> Block:
+    inside: dict[str, int] = {}
+    outside: dict[str, int] = {}
+    outputs: list[str] = []
+    form: list[object] = []
+    for node in nodes[start:stop]:
+        operands = [
+            inside[x] if x in inside else -1 - outside.setdefault(x, len(outside)) for x in node.inputs
+        ]
+        leaves = [last_reader.get(x, -1) >= stop for x in node.outputs]
+        names = tuple([(name, type(value).__name__) for name, value in node.attributes])
+        form.append((node.op_type, names, tuple(operands), tuple(leaves)))
+        for x, leaf in zip(node.outputs, leaves, strict=True):
+            inside[x] = len(inside)
+            if leaf:
+                outputs.append(x)
+    return Block(start, stop, tuple(form), tuple(outside), tuple(outputs))
+
+
+def _extract(name: str, nodes: Sequence[Node], occurrences: Sequence[Block]) -> tuple[Function, list[Node]]:
+    """The function for equal blocks, and the call that replaces each of them."""
+    first = occurrences[0]
+    varying: dict[tuple[AttributeValue, ...], str] = {}
+    body: list[Node] = []
+    for offset, node in enumerate(nodes[first.start : first.stop]):
+        attributes: list[tuple[str, AttributeValue]] = []
+        for index, (attribute, value) in enumerate(node.attributes):
+            values = tuple([nodes[block.start + offset].attributes[index][1] for block in occurrences])
+            if any(other != value for other in values):
+                parameter = varying.setdefault(values, f"a{len(varying)}")
+                attributes.append((attribute, Reference(parameter, _kind(value))))
+            else:
+                attributes.append((attribute, value))
+        body.append(node._replace(attributes=tuple(attributes)))
+    calls = [
+        Node(f"block.{name}", block.inputs, block.outputs, _call_attributes(varying, index))
+        for index, block in enumerate(occurrences)
+    ]
+    return Function(name, first.inputs, first.outputs, tuple(varying.values()), tuple(body)), calls
+
+
+def _call_attributes(varying: dict[tuple[AttributeValue, ...], str], index: int) -> Attributes:
+    return tuple([(parameter, values[index]) for values, parameter in varying.items()])
+
+
+def _kind(value: AttributeValue) -> str:
+    if isinstance(value, Reference):
+        return value.kind
+    if isinstance(value, tuple):
+        return f"{_kind(value[0])}s"
+    return {int: "int", float: "float", str: "string"}[type(value)]
+
+
+def _name_functions(graph: Graph, functions: dict[str, Function]) -> Graph:
+    """Functions named B0, B1, … in the order in which reading the text meets their calls."""
+    names: dict[str, str] = {}
+
+    def renamed(nodes: Sequence[Node]) -> tuple[Node, ...]:
+        result: list[Node] = []
+        for node in nodes:
+            if node.op_type.startswith("block."):
+                name = node.op_type.removeprefix("block.")
+                node = node._replace(op_type=f"block.{names.setdefault(name, f'B{len(names)}')}")
+            result.append(node)
+        return tuple(result)
+
+    nodes = renamed(graph.nodes)
+    ordered: list[Function] = []
+    while len(ordered) < len(names):
+        old = list(names)[len(ordered)]
+        ordered.append(functions[old]._replace(name=names[old], nodes=renamed(functions[old].nodes)))
+    return Graph(graph.inputs, graph.outputs, nodes, graph.shapes, tuple(ordered))

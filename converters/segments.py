@@ -1,0 +1,81 @@
+"""Where a network can be cut with one value crossing: the borders at which it falls apart into segments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from converters.graph import Node
+
+
+def split_at_borders(
+    nodes: Sequence[Node], inputs: Sequence[str], outputs: Sequence[str], max_crossing: int = 1
+) -> list[tuple[Node, ...]]:
+    """Cut a topological order wherever at most ``max_crossing`` values made before are read after.
+
+    Constants do not count: they can be made anywhere, so they stand right before the first node that reads them.
+    With ``max_crossing=1`` the cuts, though not the order of the nodes between them, are the same for every
+    topological order of a graph without dead nodes.
+
+    Returns:
+        Consecutive segments that together hold every node.
+    """
+    constants = _constant_values(nodes, inputs)
+    nodes = _late(nodes, constants)  # a network that ignores its input is one segment
+    last_read = {x: position for position, node in enumerate(nodes) for x in node.inputs}
+    last_read.update(dict.fromkeys(outputs, len(nodes)))
+    ends = [0] * (len(nodes) + 1)  # crossing values whose last reader is the node at this position
+    crossing = 0
+    for x in inputs:
+        if x in last_read:
+            crossing += 1
+            ends[last_read[x]] += 1
+    segments: list[tuple[Node, ...]] = []
+    start = 0
+    for position, node in enumerate(nodes):
+        crossing -= ends[position]
+        if node.outputs[0] in constants:
+            continue
+        for x in node.outputs:
+            if x in last_read:
+                crossing += 1
+                ends[last_read[x]] += 1
+        if crossing <= max_crossing:
+            segments.append(tuple(nodes[start : position + 1]))
+            start = position + 1
+    if start < len(nodes):
+        segments.append(tuple(nodes[start:]))
+    return segments
+
+
+def constants_late(nodes: Sequence[Node], inputs: Sequence[str]) -> Sequence[Node]:
+    """The same nodes, constants and what is made of them alone right before the first other node that reads them."""
+    return _late(nodes, _constant_values(nodes, inputs))
+
+
+def _constant_values(nodes: Sequence[Node], inputs: Sequence[str]) -> set[str]:
+    """Values that depend on no input."""
+    varying = set(inputs)
+    constants: set[str] = set()
+    for node in nodes:
+        (constants if varying.isdisjoint(node.inputs) else varying).update(node.outputs)
+    return constants
+
+
+def _late(nodes: Sequence[Node], constants: set[str]) -> Sequence[Node]:
+    if not constants:
+        return nodes
+    waiting = {x: node for node in nodes for x in node.outputs if x in constants}
+    ordered: list[Node] = []
+
+    def place(node: Node) -> None:
+        for x in node.inputs:
+            if x in waiting:
+                place(waiting[x])
+        for x in node.outputs:
+            waiting.pop(x, None)
+        ordered.append(node)
+
+    for node in nodes:
+        if node.outputs[0] not in constants:
+            place(node)
+    return ordered + list(dict.fromkeys(waiting.values()))

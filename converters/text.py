@@ -1,0 +1,155 @@
+"""ONNX's textual form: write a graph, attach the prelude, parse. The only file that talks to the onnx parser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from importlib.resources import files
+
+import onnx
+import onnx.checker
+import onnx.parser
+import onnx.printer
+
+from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference, Shape
+
+IR_VERSION = 13
+OPSET = 26
+OPSET_IMPORT = f'opset_import: ["" : {OPSET}, "nn" : 1, "block" : 1]'
+FUNCTION_OPSET_IMPORT = f'opset_import: ["" : {OPSET},"nn" : 1,"block" : 1]'
+
+
+class OnnxTextError(ValueError):
+    """Text that is not a valid ONNX model."""
+
+
+def write(graph: Graph) -> str:
+    """The text of a graph, values named v0, v1, … in order; the bytes that ``onnx.printer`` would print."""
+    names = _value_names(graph.inputs, graph.nodes)
+    inputs = ", ".join(_typed(names[x], graph.shapes[x]) for x in graph.inputs)
+    outputs = ", ".join(_typed(names[x], graph.shapes[x]) for x in graph.outputs)
+    lines = [
+        "<",
+        f"   ir_version: {IR_VERSION},",
+        f"   {OPSET_IMPORT}",
+        ">",
+        f"network ({inputs}) => ({outputs}) {{",
+        *_node_lines(graph.nodes, names),
+        "}",
+    ]
+    for function in graph.functions:
+        lines += _function_lines(function)
+    return "\n".join(lines)
+
+
+def parse(onnx_text: str) -> onnx.ModelProto:
+    """The model that a text spells, without the prelude.
+
+    Raises:
+        OnnxTextError: the text does not parse; the message gives the parser's place and reason.
+    """
+    try:
+        return onnx.parser.parse_model(onnx_text)
+    except (onnx.parser.ParseError, UnicodeEncodeError) as e:
+        reason = " ".join(str(e).split())
+        raise OnnxTextError(
+            f"ONNX text: expected a model in onnx.parser syntax, got an error: {reason}"
+        ) from e
+
+
+def print_model(model: onnx.ModelProto) -> str:
+    """``onnx.printer``'s text of a model."""
+    return str(onnx.printer.to_text(model))
+
+
+def to_model(onnx_text: str) -> onnx.ModelProto:
+    """A model that ONNX Runtime runs: the text with the prelude's layers, which make synthetic weights.
+
+    Raises:
+        OnnxTextError: the text does not parse or the full checker rejects the model.
+    """
+    model = parse(onnx_text)
+    model.functions.extend(_prelude_functions())
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as e:
+        reason = " ".join(str(e).split())
+        raise OnnxTextError(f"ONNX text: expected a model that onnx.checker accepts, got: {reason}") from e
+    return model
+
+
+def prelude() -> str:
+    """The definitions of the ``nn`` functions, in ONNX text: append it to a text to get a complete model."""
+    return files("converters").joinpath("prelude.onnxtxt").read_text()
+
+
+@lru_cache(maxsize=1)
+def _prelude_functions() -> Sequence[onnx.FunctionProto]:
+    header = f"<ir_version: {IR_VERSION}, {OPSET_IMPORT}>\nempty () => () {{}}\n"
+    return list(onnx.parser.parse_model(header + prelude()).functions)
+
+
+def _function_lines(function: Function) -> list[str]:
+    names = _value_names(function.inputs, function.nodes)
+    parameters = f"<{','.join(function.parameters)}>" if function.parameters else ""
+    inputs = ", ".join([names[x] for x in function.inputs])
+    outputs = ", ".join([names[x] for x in function.outputs])
+    return [
+        "<",
+        '  domain: "block",',
+        f"  {FUNCTION_OPSET_IMPORT}",
+        ">",
+        f"{function.name} {parameters}({inputs}) => ({outputs})",
+        "{",
+        *_node_lines(function.nodes, names),
+        "}",
+    ]
+
+
+def _value_names(inputs: Sequence[str], nodes: Sequence[Node]) -> dict[str, str]:
+    values = [*inputs, *(x for node in nodes for x in node.outputs)]
+    return {x: f"v{index}" for index, x in enumerate(values)}
+
+
+def _node_lines(nodes: Sequence[Node], names: dict[str, str]) -> list[str]:
+    lines: list[str] = []
+    for op_type, inputs, outputs, attributes, _ in nodes:
+        made = ", ".join([names[x] for x in outputs])
+        read = ", ".join([names[x] for x in inputs])
+        lines.append(f"   {made} = {op_type} {_spell_attributes(attributes)}({read})")
+    return lines
+
+
+@lru_cache(maxsize=1 << 14)
+def _spell_attributes(attributes: Attributes) -> str:
+    if not attributes:
+        return ""
+    return f"<{', '.join([f'{name}: {_spell(value)}' for name, value in attributes])}> "
+
+
+def _spell(value: AttributeValue) -> str:
+    match value:
+        case Reference(name, kind):
+            return f"{kind} = @{name}"
+        case int():
+            return f"int = {value}"
+        case float():
+            return f"float = {_spell_float(value)}"
+        case str():
+            return f'string = "{value}"'
+        case (int(), *_):
+            return f"ints = [{', '.join(map(str, value))}]"
+        case (float(), *_):
+            return f"floats = [{', '.join([_spell_float(number) for number in value])}]"  # type: ignore[arg-type]
+        case _:
+            words = [f'"{word}"' for word in value]
+            return f"strings = [{', '.join(words)}]"
+
+
+def _spell_float(value: float) -> str:
+    text = f"{value:.6g}"
+    return text if any(c in text for c in ".e") else f"{text}.0"
+
+
+def _typed(name: str, shape: Shape) -> str:
+    return f"float[{','.join(map(str, shape))}] {name}"

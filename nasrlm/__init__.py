@@ -1,0 +1,100 @@
+"""nasrlm: architectures as ONNX text in, accuracy and latency per device out.
+
+The public names are loaded on first use, so that ``import nasrlm`` costs milliseconds:
+
+    >>> import nasrlm
+    >>> nasrlm.Objective.parse("latency_ms@pixel3").unit
+    'ms'
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+# Type checkers cannot follow __getattr__; tests/test_public_names.py keeps this block and _HOME alike.
+if TYPE_CHECKING:
+    from converters import to_model, to_onnx_text
+    from nasrlm.metrics import kendall_tau
+    from nasrlm.objective import Goal, Objective
+    from nasrlm.prediction import Prediction
+    from nasrlm.predictor import Predictor
+    from nasrlm.train import train
+    from nasrlm.train_config import TrainConfig
+    from spaces import get_space, space_names
+    from studies.config import SearchConfig
+    from studies.search import search
+
+__all__ = [
+    "Goal",
+    "Objective",
+    "Prediction",
+    "Predictor",
+    "SearchConfig",
+    "TrainConfig",
+    "get_space",
+    "kendall_tau",
+    "search",
+    "space_names",
+    "to_model",
+    "to_onnx_text",
+    "train",
+]
+
+# The module each public name lives in.
+_HOME = {
+    "Goal": "nasrlm.objective",
+    "Objective": "nasrlm.objective",
+    "Prediction": "nasrlm.prediction",
+    "Predictor": "nasrlm.predictor",
+    "SearchConfig": "studies.config",
+    "TrainConfig": "nasrlm.train_config",
+    "get_space": "spaces",
+    "kendall_tau": "nasrlm.metrics",
+    "search": "studies.search",
+    "space_names": "spaces",
+    "to_model": "converters",
+    "to_onnx_text": "converters",
+    "train": "nasrlm.train",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        value: object = _installed_version()
+    elif name in _HOME:
+        value = getattr(import_module(_HOME[name]), name)
+    else:
+        raise AttributeError(f"nasrlm: expected a public name, got {name!r}. See nasrlm.__all__.")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    dunders = (name for name in globals() if name.startswith("__"))
+    return sorted({*dunders, *__all__, "__version__"})
+
+
+def _installed_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # here: it would triple the import time
+
+    try:
+        return version("nasrlm")
+    except PackageNotFoundError:
+        return "0+source"  # a checkout on sys.path, never installed
+
+
+class _Package(ModuleType):
+    """Keeps a public name from being hidden by the submodule of the same name.
+
+    NOTE: importing nasrlm/train.py makes Python bind that module as ``nasrlm.train``, where users expect
+    the function. Here the function wins; the module's other names are reached with
+    ``from nasrlm.train import ...``.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOME and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

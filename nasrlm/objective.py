@@ -1,0 +1,124 @@
+"""Names of objectives, and the one place that knows about maximise and minimise."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+_NAME = re.compile(r"(?P<metric>[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*)(?:@(?P<context>[A-Za-z0-9][\w.-]*))?")
+_UNITS = ("us", "ms", "s", "uj", "mj", "j", "mw", "w", "kb", "mb", "ips", "percent")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """One number about an architecture, named ``metric_unit@context``.
+
+    Attributes:
+        metric: what is meant, for example "latency".
+        unit: "ms", "mj", …; "percent" for accuracies, whose names carry no unit; "" for plain counts.
+        context: the target device or data set; "" where the number needs none, as for "params".
+        name: the spelling it was parsed from.
+    """
+
+    metric: str
+    unit: str
+    context: str
+    name: str
+
+    @classmethod
+    def parse(cls, name: str) -> Self:
+        """Read a name.
+
+        Args:
+            name: ``metric_unit@context``, ``metric@context`` or ``metric``.
+
+        Returns:
+            The objective; ``.name == name``.
+
+        Raises:
+            ValueError: not a name of that form.
+
+        Example:
+            >>> Objective.parse("latency_ms@raspi4").unit
+            'ms'
+        """
+        match = _NAME.fullmatch(name)
+        if match is None:
+            raise ValueError(
+                f"objective: expected metric_unit@context, got {name!r}. "
+                "Examples: accuracy@cifar10, latency_ms@pixel3, params."
+            )
+        metric, context = match["metric"], match["context"] or ""
+        stem, _, suffix = metric.rpartition("_")
+        if stem and suffix in _UNITS:
+            return cls(stem, suffix, context, name)
+        return cls(metric, "percent" if "accuracy" in metric.split("_") else "", context, name)
+
+    @property
+    def label(self) -> str:
+        """The name in words, for axes and tables: ``latency raspi4 [ms]``, ``accuracy cifar10 [%]``."""
+        unit = {"percent": "%"}.get(self.unit, self.unit)
+        words = f"{self.metric.replace('_', ' ')} {self.context}".strip()
+        return f"{words} [{unit}]" if unit else words
+
+
+@dataclass(frozen=True)
+class Goal:
+    """An objective with the direction in which it is better."""
+
+    maximise: bool
+    objective: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``max:accuracy@cifar10`` or ``min:latency_ms@pixel3``.
+
+        Raises:
+            ValueError: no direction before the colon, or a bad objective name.
+
+        Example:
+            >>> Goal.parse("min:latency_ms@pixel3")
+            Goal(maximise=False, objective='latency_ms@pixel3')
+        """
+        direction, _, name = text.strip().partition(":")
+        if direction not in ("max", "min"):
+            raise ValueError(
+                f"goal: expected max:objective or min:objective, got {text!r}. Example: max:accuracy@cifar10."
+            )
+        return cls(direction == "max", Objective.parse(name).name)
+
+    def __str__(self) -> str:
+        return f"{'max' if self.maximise else 'min'}:{self.objective}"
+
+
+def to_losses(goals: Sequence[Goal], objectives: FloatArray) -> FloatArray:
+    """Turn objectives into numbers that are always minimised.
+
+    Args:
+        goals: M goals, in the order of the columns.
+        objectives: (N, M) in their own units; NaN stays NaN.
+
+    Returns:
+        (N, M) losses in the same units, maximised columns negated.
+
+    Raises:
+        ValueError: the columns are not as many as the goals.
+    """
+    objectives = np.asarray(objectives, dtype=np.float64)
+    if objectives.ndim != 2 or objectives.shape[1] != len(goals):
+        raise ValueError(
+            f"losses: expected (N, {len(goals)}) values, one column a goal, got shape {objectives.shape}. "
+            f"Goals: {', '.join(map(str, goals))}."
+        )
+    # 0.0 is added so that a maximised zero is 0.0 and not -0.0.
+    return objectives * np.array([-1.0 if goal.maximise else 1.0 for goal in goals]) + 0.0
+
+
+def from_losses(goals: Sequence[Goal], losses: FloatArray) -> FloatArray:
+    """The inverse of ``to_losses``: (N, M) losses to (N, M) objectives in their own units."""
+    return to_losses(goals, losses)

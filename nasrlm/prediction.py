@@ -1,0 +1,58 @@
+"""What a predictor answers: quantiles of every objective. N architectures, M objectives, Q quantiles."""
+
+from dataclasses import dataclass
+
+from nasrlm.objective import FloatArray
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Quantiles of M objectives for N architectures.
+
+    Attributes:
+        objectives: M names, the second axis of ``values``.
+        quantiles: Q levels in (0, 1), ascending, the third axis.
+        values: (N, M, Q) in the objectives' own units; NaN where nothing is known.
+    """
+
+    objectives: tuple[str, ...]
+    quantiles: tuple[float, ...]
+    values: FloatArray
+
+    def __post_init__(self) -> None:
+        levels = self.quantiles
+        ascending = all(a < b for a, b in zip(levels, levels[1:], strict=False))
+        if not levels or not ascending or not 0 < levels[0] <= levels[-1] < 1:
+            raise ValueError(f"prediction: expected quantiles ascending in (0, 1), got {levels}. Sort them.")
+        expected = (len(self.objectives), len(levels))
+        if self.values.ndim != 3 or self.values.shape[1:] != expected:
+            raise ValueError(
+                f"prediction: expected values of shape (N, {expected[0]}, {expected[1]}), "
+                f"got {self.values.shape}. The axes are architecture, objective, quantile."
+            )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def median(self) -> FloatArray:
+        """(N, M), own units.
+
+        Raises:
+            ValueError: 0.5 is not among the quantiles.
+        """
+        if 0.5 not in self.quantiles:
+            raise ValueError(
+                f"prediction: expected 0.5 among the quantiles, got {self.quantiles}. Ask for it."
+            )
+        return self.values[:, :, self.quantiles.index(0.5)]
+
+    @property
+    def low(self) -> FloatArray:
+        """(N, M) lowest quantile, own units."""
+        return self.values[:, :, 0]
+
+    @property
+    def high(self) -> FloatArray:
+        """(N, M) highest quantile, own units."""
+        return self.values[:, :, -1]

@@ -1,0 +1,13 @@
+"""What can be searched: genotypes to sample, mutate, cross, list and compare. Needs NumPy and nothing more.
+
+    space = spaces.get_space("nasbench201")
+    cell = space.sample(numpy.random.default_rng(0))
+    space.format(cell), space.encode(cell), space.architecture_key(cell)
+
+A new space is one file here, with a subclass of SearchSpace, and one line in registry.py.
+"""
+
+from spaces.registry import UnknownSpaceError, get_space, space_names
+from spaces.space import ArchitectureError, SearchSpace
+
+__all__ = ["ArchitectureError", "SearchSpace", "UnknownSpaceError", "get_space", "space_names"]

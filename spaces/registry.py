@@ -1,0 +1,118 @@
+"""Spaces by name; a module is imported when its space is first asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from spaces.space import SearchSpace
+
+REGISTRY = {
+    "nasbench201": "spaces.nasbench201:NASBench201",
+}
+
+REQUIRED_ATTRIBUTES = ("name", "objectives", "gene_sizes")
+
+
+class UnknownSpaceError(ValueError):
+    """A name that leads to no search space."""
+
+
+def space_names() -> tuple[str, ...]:
+    """The registered names, sorted."""
+    return tuple(sorted(REGISTRY))
+
+
+def get_space(name: str, **options: object) -> SearchSpace[Any]:
+    """A search space by name, or a user's own.
+
+    Args:
+        name: one of ``space_names()``, or ``path/to/file.py:ClassName``. The file is run.
+        options: keyword arguments of the space, such as ``dataset``.
+
+    Raises:
+        UnknownSpaceError: no such name, file or class, or the class is no complete SearchSpace or does not
+            take these options.
+
+    Example:
+        >>> get_space("nasbench201", dataset="cifar100").num_classes
+        100
+    """
+    if name in REGISTRY:
+        module_name, _, class_name = REGISTRY[name].partition(":")
+        space_class = getattr(importlib.import_module(module_name), class_name)
+    elif name.rpartition(":")[0].endswith(".py"):
+        space_class = _user_class(name)
+    else:
+        raise UnknownSpaceError(
+            f"space: expected one of {', '.join(space_names())} or path/to/file.py:ClassName, got {name!r}."
+        )
+    return _constructed(space_class, name, options)
+
+
+def _constructed(
+    space_class: type[SearchSpace[Any]], name: str, options: dict[str, object]
+) -> SearchSpace[Any]:
+    try:
+        space = space_class(**options)
+    except TypeError as error:
+        raise UnknownSpaceError(
+            f"space {name}: expected a class that can be made with options {options}, got {error}. "
+            f"See the arguments and abstract methods of {space_class.__name__}."
+        ) from error
+    missing = [attribute for attribute in REQUIRED_ATTRIBUTES if not hasattr(space, attribute)]
+    if missing:
+        raise UnknownSpaceError(
+            f"space {name}: expected attributes {', '.join(REQUIRED_ATTRIBUTES)}, got none called "
+            f"{', '.join(missing)}. Set them in the class."
+        )
+    return space
+
+
+def _user_class(name: str) -> type[SearchSpace[Any]]:
+    path_text, _, class_name = name.rpartition(":")
+    path = Path(path_text).expanduser().resolve()
+    if not path.is_file():
+        raise UnknownSpaceError(
+            f"space {name}: expected a Python file, got no file at {path}. Check the path."
+        )
+    found = getattr(_user_module(path, name), class_name, None)
+    if found is None:
+        raise UnknownSpaceError(
+            f"space {name}: expected a class {class_name!r} in {path}, got none. Check the spelling."
+        )
+    if not (isinstance(found, type) and issubclass(found, SearchSpace)):
+        raise UnknownSpaceError(
+            f"space {name}: expected a subclass of spaces.SearchSpace, got {found!r}. Derive it from that."
+        )
+    return found
+
+
+def _user_module(path: Path, name: str) -> ModuleType:
+    """Import a file once per process.
+
+    NOTE: loading it again would make a second class of the same name, whose architectures equal none of the
+    first; so an edited file is seen after a restart, as with any import.
+    """
+    module_name = f"user_space_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    if module_name in sys.modules:
+        return sys.modules[module_name]
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    assert spec is not None, f"a .py file always has a spec: {path}"
+    assert spec.loader is not None, f"a .py file always has a loader: {path}"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module  # before it runs: dataclasses look their module up here
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[module_name]
+        raise UnknownSpaceError(
+            f"space {name}: expected a file that can be imported, got {type(error).__name__}: {error}. "
+            f"Try python {path}."
+        ) from error
+    return module

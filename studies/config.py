@@ -1,0 +1,137 @@
+"""What a search is asked to do, and its spelling in study.json."""
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from nasrlm.objective import FloatArray, Goal, Objective
+
+SAMPLERS = {"optuna": ("nsga2", "nsga3", "tpe", "random"), "pymoo": ("nsga2",)}
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A bound that every member of the front meets, for example ``latency_ms@pixel3<=10``."""
+
+    objective: str
+    at_most: bool
+    bound: float
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``objective<=number`` or ``objective>=number``.
+
+        Raises:
+            ValueError: no such sign, a bad name, or a bound that is not a finite number.
+        """
+        match = re.fullmatch(r"\s*([^<>=\s]+)\s*(<=|>=)\s*(\S+)\s*", text)
+        try:
+            if match is None or not np.isfinite(float(match[3])):
+                raise ValueError
+            bound = float(match[3])
+        except ValueError:
+            raise ValueError(
+                f"constraint: expected objective<=number or objective>=number, got {text!r}. "
+                "Example: latency_ms@pixel3<=10."
+            ) from None
+        return cls(Objective.parse(match[1]).name, match[2] == "<=", bound)
+
+    def violation(self, values: FloatArray) -> FloatArray:
+        """How far values are beyond the bound, as a share of it, so that several constraints can be added.
+
+        Args:
+            values: (N,) in the objective's own unit.
+
+        Returns:
+            (N,), 0 or less where the bound is met; NaN stays NaN.
+        """
+        excess = values - self.bound if self.at_most else self.bound - values
+        return np.asarray(excess / (abs(self.bound) or 1.0), dtype=np.float64)
+
+    def __str__(self) -> str:
+        return f"{self.objective}{'<=' if self.at_most else '>='}{self.bound!r}"
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """One search.
+
+    Attributes:
+        space: the name under which the space is known.
+        goals: M goals, each on another objective.
+        trials: how many distinct architectures are evaluated.
+        engine: "optuna" or "pymoo".
+        sampler: one of ``SAMPLERS[engine]``.
+        constraints: bounds on predicted medians; an infeasible architecture is never on the front.
+        population_size: architectures asked for, and evaluated, at a time.
+        seed: of every random draw.
+        evaluator: what answers, in words ("surrogate", "table:true.parquet"), kept to recognise the study.
+        storage: Optuna storage, a URL or a journal file; None keeps trials in memory.
+    """
+
+    space: str
+    goals: tuple[Goal, ...]
+    trials: int
+    engine: str = "optuna"
+    sampler: str = "nsga2"
+    constraints: tuple[Constraint, ...] = ()
+    population_size: int = 50
+    seed: int = 0
+    evaluator: str = "surrogate"
+    storage: str | None = None
+
+    def __post_init__(self) -> None:
+        names = [goal.objective for goal in self.goals]
+        if not names or len(set(names)) != len(names):
+            raise ValueError(f"search: expected goals on different objectives, got {names}. Name each once.")
+        if self.trials < 1:
+            raise ValueError(f"search: expected 1 trial or more, got {self.trials}. Set trials.")
+        if self.population_size < 2:
+            raise ValueError(f"search: expected population_size of 2 or more, got {self.population_size}.")
+        if self.sampler not in SAMPLERS.get(self.engine, ()):
+            known = "; ".join(f"{engine}: {', '.join(samplers)}" for engine, samplers in SAMPLERS.items())
+            raise ValueError(
+                f"search: expected an engine with one of its samplers, got {self.engine} with {self.sampler}. "
+                f"There are {known}."
+            )
+        if self.storage is not None and self.engine != "optuna":
+            raise ValueError(
+                f"search: expected engine optuna with a storage, got {self.engine}. Leave it out."
+            )
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Everything an evaluator has to answer: the goals' objectives, then those of constraints only."""
+        constrained = (constraint.objective for constraint in self.constraints)
+        return tuple(dict.fromkeys([*(goal.objective for goal in self.goals), *constrained]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; ``SearchConfig.from_dict`` reads them back."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return fields | {
+            "goals": [str(goal) for goal in self.goals],
+            "constraints": [str(constraint) for constraint in self.constraints],
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Build a config from names and numbers, goals and constraints being strings.
+
+        Raises:
+            ValueError: an unknown or missing name, or a bad value.
+        """
+        names = [field.name for field in dataclasses.fields(cls)]
+        unknown = [name for name in values if name not in names]
+        missing = [name for name in ("space", "goals", "trials") if name not in values]
+        if unknown or missing:
+            raise ValueError(
+                f"search config: expected {', '.join(names)}, got unknown {unknown}, missing {missing}. "
+                "Check the spelling."
+            )
+        goals = tuple(Goal.parse(text) for text in values["goals"])
+        constraints = tuple(Constraint.parse(text) for text in values.get("constraints", ()))
+        return cls(**{**values, "goals": goals, "constraints": constraints})

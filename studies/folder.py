@@ -1,0 +1,111 @@
+"""A study's folder: one study in it, every file in it whole at every moment."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from studies.config import SearchConfig
+
+STUDY_FILE = "study.json"
+HISTORY_FILE = "history.parquet"
+
+
+class StudyError(ValueError):
+    """A folder that cannot take, or does not hold, the study that was asked for."""
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace ``path`` by ``content``, so that a reader never sees half a file.
+
+    Raises:
+        OSError: the folder cannot be written; the message names the file.
+    """
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise OSError(
+            f"{path}: expected a folder that can be written, got {error.strerror}. Choose another."
+        ) from error
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(content)
+        temporary.chmod(0o666 & ~_umask())  # mkstemp keeps files to their owner
+        temporary.replace(path)
+    except OSError as error:
+        raise OSError(
+            f"{path}: expected room for {len(content)} bytes, got {error.strerror}. Free some."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def write_json(path: Path, values: dict[str, Any]) -> None:
+    """Write strict JSON, readable by people; a NaN in it is our own mistake."""
+    text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False)
+    write_atomically(path, f"{text}\n".encode())
+
+
+def read_study(folder: Path) -> dict[str, Any]:
+    """The content of a folder's study.json.
+
+    Raises:
+        StudyError: there is none, or it is not a study's JSON.
+    """
+    path = folder / STUDY_FILE
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StudyError(
+            f"{folder}: expected a study's folder, got no {STUDY_FILE}. Run a search into it first."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise StudyError(
+            f"{path}: expected JSON, got {error}. Restore it, or search anew elsewhere."
+        ) from error
+    if not isinstance(values, dict) or not isinstance(values.get("config"), dict):
+        raise StudyError(f"{path}: expected an object with a config, got another. Restore it.")
+    return values
+
+
+def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> None:
+    """Make a new study's folder, or check that the study in it is the one to resume.
+
+    Raises:
+        StudyError: it holds a study and ``resume`` is False, or the study has another config.
+        OSError: it cannot be written.
+    """
+    if (folder / STUDY_FILE).exists() or (folder / HISTORY_FILE).exists():
+        if not resume:
+            raise StudyError(
+                f"{folder}: expected a folder without a study, got one that holds a study. "
+                "Pass --resume to go on with it, or choose another folder."
+            )
+        _check_same_config(folder, config)
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            f"{folder}: expected a folder that can be made, got {error.strerror}. Choose another."
+        ) from error
+    write_json(folder / STUDY_FILE, {"status": "running", "config": config.to_dict()})
+
+
+def _check_same_config(folder: Path, config: SearchConfig) -> None:
+    recorded, asked = read_study(folder)["config"], config.to_dict()
+    different = [name for name in asked if asked[name] != recorded.get(name)]
+    if different:
+        changes = ", ".join(f"{name} {asked[name]!r} (recorded {recorded.get(name)!r})" for name in different)
+        raise StudyError(
+            f"{folder}: expected the config the study was begun with, got {changes}. "
+            "Resume with the recorded values, or choose another folder."
+        )

@@ -1,0 +1,102 @@
+"""Pareto fronts and hypervolumes, by moocore. N architectures, M objectives; losses are minimised."""
+
+import math
+
+import moocore
+import numpy as np
+from numpy.typing import NDArray
+
+from nasrlm.objective import FloatArray
+
+BoolArray = NDArray[np.bool_]
+
+
+def pareto_mask(losses: FloatArray) -> BoolArray:
+    """Which rows no other row dominates.
+
+    Args:
+        losses: (N, M), minimised. Of equal rows on the front, all are kept.
+
+    Returns:
+        (N,) flags.
+
+    Raises:
+        ValueError: a NaN among the losses; leave those rows out first, see ``complete_mask``.
+
+    Example:
+        >>> pareto_mask(np.array([[1.0, 2.0], [2.0, 1.0], [2.0, 2.0]])).tolist()
+        [True, True, False]
+    """
+    losses = _checked("pareto_mask", losses)
+    if len(losses) == 0:
+        return np.zeros(0, dtype=np.bool_)
+    if losses.shape[1] == 1:  # moocore wants two objectives or more
+        return np.asarray(losses[:, 0] == losses[:, 0].min(), dtype=np.bool_)
+    return np.asarray(moocore.is_nondominated(losses, keep_weakly=True), dtype=np.bool_)
+
+
+def complete_mask(losses: FloatArray) -> BoolArray:
+    """(N,) flags of the rows of ``losses`` (N, M) without any NaN."""
+    return np.asarray(~np.isnan(losses).any(axis=1), dtype=np.bool_)
+
+
+def hypervolume(losses: FloatArray, reference_point: FloatArray) -> float:
+    """The volume that the losses dominate, up to the reference point.
+
+    Args:
+        losses: (N, M), minimised; rows beyond the reference point add nothing.
+        reference_point: (M,), in the same units.
+
+    Returns:
+        The product of the objectives' units; 0 without rows.
+
+    Raises:
+        ValueError: a NaN, or the reference point has another M.
+    """
+    losses = _checked("hypervolume", losses)
+    reference_point = np.asarray(reference_point, dtype=np.float64)
+    if reference_point.shape != (losses.shape[1],) or np.isnan(reference_point).any():
+        raise ValueError(
+            f"hypervolume: expected a reference point of {losses.shape[1]} numbers, got {reference_point}. "
+            "It has one coordinate for each objective."
+        )
+    return float(moocore.hypervolume(losses, ref=reference_point)) if len(losses) else 0.0
+
+
+def hypervolume_ratio(
+    found_losses: FloatArray, true_losses: FloatArray, reference_point: FloatArray | None = None
+) -> float:
+    """How much of the true front's hypervolume the found rows reach.
+
+    Args:
+        found_losses: (N, M) true losses of what was found.
+        true_losses: (K, M) losses of everything there is.
+        reference_point: (M,), left out the worst of each true loss.
+
+    Returns:
+        In [0, 1] when the found rows are among the true ones; NaN when the true rows span no volume.
+
+    Raises:
+        ValueError: a NaN, or neither true rows nor a reference point.
+    """
+    true_losses = _checked("hypervolume_ratio", true_losses)
+    if reference_point is None:
+        if len(true_losses) == 0:
+            raise ValueError(
+                "hypervolume_ratio: expected true losses, got 0 rows. Is a label missing in each?"
+            )
+        reference_point = true_losses.max(axis=0)
+    whole = hypervolume(true_losses, reference_point)
+    return hypervolume(found_losses, reference_point) / whole if whole > 0 else math.nan
+
+
+def _checked(place: str, losses: FloatArray) -> FloatArray:
+    losses = np.asarray(losses, dtype=np.float64)
+    if losses.ndim != 2 or losses.shape[1] == 0:
+        raise ValueError(
+            f"{place}: expected losses of shape (N, M), got {losses.shape}. Use one column a goal."
+        )
+    if not complete_mask(losses).all():
+        row = int(np.flatnonzero(~complete_mask(losses))[0])
+        raise ValueError(f"{place}: expected numbers, got NaN in row {row}. Leave incomplete rows out first.")
+    return losses

@@ -1,0 +1,203 @@
+"""What an engine sees of a search: new architectures to propose, and batches to evaluate."""
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+
+from nasrlm.objective import FloatArray, to_losses
+from spaces import SearchSpace
+from studies.config import SearchConfig
+from studies.history import History, to_bounds
+from studies.pareto import BoolArray, pareto_mask
+from studies.surrogate import Evaluator
+
+A = TypeVar("A", bound=Hashable)
+
+MUTATION_STEPS = 4  # from a front member before the next one is tried
+MUTATION_WALKS = 8
+RANDOM_SAMPLES = 1_000  # after which a space counts as exhausted
+FUTILE_EVALUATIONS = 1_000  # in a row, without one complete answer, before a search gives up
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A batch's answers.
+
+    Attributes:
+        objectives: (N, M) medians in own units, a column a goal.
+        losses: (N, M), the same minimised.
+        violations: (N, C), above 0 where a constraint is not met.
+        complete: (N,) flags; the numbers of the others may be NaN.
+    """
+
+    objectives: FloatArray
+    losses: FloatArray
+    violations: FloatArray
+    complete: BoolArray
+
+
+class Problem(Generic[A]):
+    """A search's budget and memory: no architecture, and no isomorphic twin, is evaluated twice.
+
+    Args:
+        config: goals, constraints, trials and seed.
+        space: the search space.
+        evaluator: answers batches of architectures.
+        recorded: an earlier run's history, which answers before the evaluator does.
+        on_batch: called after each batch.
+    """
+
+    def __init__(
+        self,
+        config: SearchConfig,
+        space: SearchSpace[A],
+        evaluator: Evaluator[A],
+        *,
+        recorded: History | None = None,
+        on_batch: Callable[["Problem[A]"], None] = lambda problem: None,
+    ) -> None:
+        self.config = config
+        self.space = space
+        self.evaluator = evaluator
+        self.history = History(config.objectives)
+        self.evaluations = 0
+        self.stopped: str | None = None
+        self.key: Callable[[A], str] = functools.cache(space.architecture_key)
+        self._recorded = recorded or History(config.objectives)
+        self._on_batch = on_batch
+        self._rng = np.random.default_rng(config.seed)
+        self._futile = 0
+        self._reserved: set[str] = set()
+        self._front: list[A] = []
+        self._front_losses = np.empty((0, len(config.goals)))
+
+    @property
+    def batch_size(self) -> int:
+        """How many architectures to propose next: a population, or what is left of the trials."""
+        return min(self.config.population_size, self.config.trials - self.evaluations)
+
+    @property
+    def done(self) -> bool:
+        """Whether the trials are spent or the search has stopped early."""
+        return self.stopped is not None or self.evaluations >= self.config.trials
+
+    @property
+    def num_recorded(self) -> int:
+        """How many architectures an earlier run recorded."""
+        return len(self._recorded)
+
+    def recorded_architectures(self) -> list[A]:
+        """What an earlier run evaluated, in its order."""
+        return [self.space.decode(genotype) for genotype in self._recorded.genotypes]
+
+    def reserve(self, architecture: A) -> bool:
+        """Take a place in the next batch; False for what is evaluated, or in that batch, already."""
+        key = self.key(architecture)
+        if key in self._reserved or self.history.row_of(key) is not None:
+            return False
+        self._reserved.add(key)
+        return True
+
+    def fresh(self, count: int) -> list[A]:
+        """Reserve up to ``count`` new architectures: neighbours of the front, then random samples.
+
+        Fewer, or none, mean that random samples find nothing new: the space is as good as exhausted.
+        """
+        found: list[A] = []
+        while len(found) < count:
+            architecture = self._new_neighbour()
+            if architecture is None:
+                architecture = self._new_sample()
+            if architecture is None:
+                break
+            found.append(architecture)
+        return found
+
+    def samples(self, count: int) -> list[A]:
+        """Reserve up to ``count`` new random architectures, for an engine's first population."""
+        found = (self._new_sample() for _ in range(count))
+        return [architecture for architecture in found if architecture is not None]
+
+    def _new_neighbour(self) -> A | None:
+        for _ in range(MUTATION_WALKS if self._front else 0):
+            architecture = self._front[self._rng.integers(len(self._front))]
+            for _ in range(MUTATION_STEPS):
+                architecture = self.space.mutate(architecture, self._rng)
+                if self.reserve(architecture):
+                    return architecture
+        return None
+
+    def _new_sample(self) -> A | None:
+        for _ in range(RANDOM_SAMPLES):
+            architecture = self.space.sample(self._rng)
+            if self.reserve(architecture):
+                return architecture
+        return None
+
+    def stop(self, reason: str) -> None:
+        """End the search before its trials are spent."""
+        self.stopped = reason
+
+    def evaluate(self, architectures: Sequence[A]) -> Outcome:
+        """Evaluate N reserved architectures, in one call, and record them."""
+        values = self._values(architectures)
+        medians = values[:, :, 0]
+        complete = ~np.isnan(medians).any(axis=1)
+        columns = [self.config.objectives.index(bound.objective) for bound in self.config.constraints]
+        pairs = zip(self.config.constraints, columns, strict=True)
+        violations = np.array([bound.violation(medians[:, column]) for bound, column in pairs])
+        violations = violations.reshape(len(columns), len(architectures)).T
+        objectives = medians[:, : len(self.config.goals)]
+        losses = to_losses(self.config.goals, objectives)
+        feasible = complete & (violations <= 0).all(axis=1)
+        self._record(architectures, values, feasible)
+        self._renew_front(architectures, losses, feasible)
+        self._count(complete)
+        self._reserved.clear()
+        self._on_batch(self)
+        return Outcome(objectives, losses, violations, complete)
+
+    def _values(self, architectures: Sequence[A]) -> FloatArray:
+        """(N, M, 3) values: the recorded ones, and for the rest the evaluator's."""
+        rows = [self._recorded.row_of(self.key(a)) for a in architectures]
+        values = np.full((len(rows), len(self.config.objectives), 3), np.nan)
+        unknown = [index for index, row in enumerate(rows) if row is None]
+        if unknown:
+            evaluation = self.evaluator.evaluate([architectures[index] for index in unknown])
+            values[unknown] = to_bounds(evaluation, self.config.objectives)
+        for index, row in enumerate(rows):
+            if row is not None:
+                values[index] = self._recorded.values[row]
+        return values
+
+    def _record(self, architectures: Sequence[A], values: FloatArray, feasible: BoolArray) -> None:
+        for architecture, row_values, is_feasible in zip(architectures, values, feasible, strict=True):
+            self.history.append(
+                architecture=self.space.format(architecture),
+                key=self.key(architecture),
+                genotype=tuple(self.space.encode(architecture)),
+                values=row_values,
+                feasible=bool(is_feasible),
+            )
+
+    def _renew_front(self, architectures: Sequence[A], losses: FloatArray, feasible: BoolArray) -> None:
+        members = [*self._front, *(a for a, flag in zip(architectures, feasible, strict=True) if flag)]
+        merged = np.vstack([self._front_losses, losses[feasible]])
+        mask = pareto_mask(merged)
+        self._front = [architecture for architecture, flag in zip(members, mask, strict=True) if flag]
+        self._front_losses = merged[mask]
+
+    def _count(self, complete: BoolArray) -> None:
+        self.evaluations += int(complete.sum())
+        self._futile = 0 if complete.any() else self._futile + len(complete)
+        if self._futile >= FUTILE_EVALUATIONS:
+            self.stop(f"the evaluator knew none of the last {self._futile} architectures")
+
+
+class Engine(Protocol):
+    """Proposes populations until the problem is done."""
+
+    def __call__(self, problem: Problem[A], /) -> None: ...

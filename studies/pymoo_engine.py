@@ -1,0 +1,106 @@
+"""pymoo's NSGA-II over architectures, with the space's own operators."""
+
+from collections.abc import Hashable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from pymoo.algorithms.moo.nsga2 import NSGA2, binary_tournament
+from pymoo.core.evaluator import Evaluator
+from pymoo.core.population import Population
+from pymoo.core.problem import Problem as PymooProblem
+from pymoo.operators.selection.tournament import TournamentSelection
+from pymoo.problems.static import StaticProblem
+
+from studies.problem import Outcome, Problem
+
+A = TypeVar("A", bound=Hashable)
+
+CROSSOVER_PROBABILITY = 0.5
+ATTEMPTS = 5  # at a child that is new, before a fresh architecture takes its place
+
+
+class SpaceMating(Generic[A]):
+    """pymoo's mating, by the space's crossover and mutation, giving only architectures not met before."""
+
+    def __init__(self, problem: Problem[A], selection: TournamentSelection) -> None:
+        self.problem = problem
+        self.selection = selection
+
+    def do(
+        self,
+        pymoo_problem: PymooProblem,
+        population: Population,
+        n_offsprings: int,
+        *,
+        algorithm: NSGA2,
+        random_state: np.random.Generator,
+        **unused: Any,
+    ) -> Population:
+        """``n_offsprings`` reserved children; fewer when the space is exhausted."""
+        children: list[A] = []
+        for _ in range(ATTEMPTS):
+            pairs = self.selection(
+                pymoo_problem,
+                population,
+                n_offsprings - len(children),
+                n_parents=2,
+                algorithm=algorithm,
+                random_state=random_state,
+            )
+            candidates = (self._child(first.X[0], second.X[0], random_state) for first, second in pairs)
+            children += [child for child in candidates if self.problem.reserve(child)]
+            if len(children) == n_offsprings:
+                break
+        children += self.problem.fresh(n_offsprings - len(children))
+        return to_population(children)
+
+    def _child(self, first: A, second: A, rng: np.random.Generator) -> A:
+        """A crossover, a mutation, or both."""
+        space = self.problem.space
+        if rng.random() >= CROSSOVER_PROBABILITY:
+            return space.mutate(first, rng)
+        child = space.crossover(first, second, rng)
+        return space.mutate(child, rng) if child in (first, second) else child
+
+
+def to_population(architectures: list[A]) -> Population:
+    """pymoo's form: a column of objects."""
+    return Population.new(X=np.fromiter(architectures, dtype=object, count=len(architectures))[:, None])
+
+
+def run(problem: Problem[A]) -> None:
+    """Propose and evaluate populations until the problem is done."""
+    algorithm = _algorithm(problem)
+    while not problem.done:
+        algorithm.n_offsprings = problem.batch_size
+        population = algorithm.ask() if algorithm.is_initialized else _first_population(problem)
+        if not population:
+            problem.stop("the space is exhausted: no new architecture was found")
+            return
+        _tell(algorithm, population, problem.evaluate(list(population.get("X")[:, 0])))
+
+
+def _first_population(problem: Problem[A]) -> Population:
+    return to_population(problem.samples(problem.batch_size))
+
+
+def _algorithm(problem: Problem[A]) -> NSGA2:
+    config = problem.config
+    mating = SpaceMating(problem, TournamentSelection(func_comp=binary_tournament))
+    algorithm = NSGA2(pop_size=config.population_size, mating=mating, eliminate_duplicates=False)
+    pymoo_problem = PymooProblem(
+        n_var=1, n_obj=len(config.goals), n_ieq_constr=len(config.constraints), vtype=object
+    )
+    algorithm.setup(pymoo_problem, seed=config.seed, termination=("n_gen", np.inf), verbose=False)
+    return algorithm
+
+
+def _tell(algorithm: NSGA2, population: Population, outcome: Outcome) -> None:
+    """Tell complete answers; without any, the next population is random again."""
+    known = outcome.complete
+    if not known.any():
+        return
+    answers = StaticProblem(algorithm.problem, F=outcome.losses[known], G=outcome.violations[known])
+    answered = population[known]
+    Evaluator().eval(answers, answered)
+    algorithm.tell(infills=answered)

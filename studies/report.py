@@ -1,0 +1,193 @@
+"""What a study found: the front, its hypervolume, and how both are written."""
+
+import io
+import math
+import platform
+from collections.abc import Container, Hashable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from nasrlm.objective import FloatArray, to_losses
+from studies.config import SearchConfig
+from studies.folder import STUDY_FILE, write_atomically, write_json
+from studies.history import History
+from studies.pareto import BoolArray, complete_mask, hypervolume, hypervolume_ratio, pareto_mask
+from studies.surrogate import TableEvaluator
+
+A = TypeVar("A", bound=Hashable)
+
+FRONT_FILE = "front.csv"
+LIBRARIES = ("nasrlm", "numpy", "optuna", "pymoo", "moocore")
+
+
+@dataclass(frozen=True)
+class Truth:
+    """How the found front fares by true labels.
+
+    Attributes:
+        hypervolume_ratio: of the true labels of the found front to the true front, in [0, 1].
+        reference_point: (M,) the worst label of each goal in the table, own units.
+        unknown: front members that the table does not know; the found front is then the one among those
+            evaluated architectures that it does know.
+        left_out: architectures of the table with a label missing.
+    """
+
+    hypervolume_ratio: float
+    reference_point: tuple[float, ...]
+    unknown: int
+    left_out: int
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """A study's outcome.
+
+    Attributes:
+        front: rows sorted by the first goal, best first: ``architecture``, then each objective with
+            ``median``, ``low`` and ``high`` in its own unit.
+        hypervolume: of the front's medians up to ``reference_point``; 0 when nothing is feasible.
+        reference_point: (M,) the worst median of each goal in the history, own units.
+        evaluations: distinct architectures evaluated.
+        pruned: architectures for which the evaluator had no complete answer; not among the evaluations.
+        stopped: why the search ended before its trials were spent, or None.
+        seconds: this run took, without figures.
+        truth: present when a table of true labels was given.
+    """
+
+    front: tuple[dict[str, Any], ...]
+    hypervolume: float
+    reference_point: tuple[float, ...]
+    evaluations: int
+    pruned: int
+    stopped: str | None
+    seconds: float
+    truth: Truth | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values."""
+        values: dict[str, Any] = {
+            "front": list(self.front),
+            "hypervolume": self.hypervolume,
+            "reference_point": list(self.reference_point),
+            "evaluations": self.evaluations,
+            "pruned": self.pruned,
+            "stopped": self.stopped,
+            "seconds": round(self.seconds, 3),
+        }
+        if self.truth is not None:
+            ratio = self.truth.hypervolume_ratio
+            values["hypervolume_ratio"] = None if math.isnan(ratio) else ratio
+            values["truth_reference_point"] = list(self.truth.reference_point)
+            values["truth_unknown"] = self.truth.unknown
+            values["truth_left_out"] = self.truth.left_out
+        return values
+
+
+def history_losses(config: SearchConfig, history: History) -> FloatArray:
+    """(N, M) losses of the medians, a column a goal; NaN where there is no answer."""
+    return to_losses(config.goals, history.stacked()[:, : len(config.goals), 0])
+
+
+def front_rows(config: SearchConfig, history: History) -> list[int]:
+    """Rows of the history on its front of feasible architectures, best in the first goal first."""
+    losses = history_losses(config, history)
+    feasible = np.flatnonzero(history.feasible)
+    rows = feasible[pareto_mask(losses[feasible])]
+    return [int(row) for row in rows[np.lexsort(losses[rows].T[::-1])]]
+
+
+def summarise(
+    config: SearchConfig,
+    history: History,
+    *,
+    truth: TableEvaluator[A] | None,
+    stopped: str | None,
+    seconds: float,
+) -> StudyResult:
+    """Everything about a finished history."""
+    losses = history_losses(config, history)
+    complete = history.complete()
+    rows = front_rows(config, history)
+    worst = losses[complete].max(axis=0) if complete.any() else np.zeros(len(config.goals))
+    return StudyResult(
+        front=tuple(_front_row(history, row) for row in rows),
+        hypervolume=hypervolume(losses[rows], worst),
+        reference_point=tuple(to_losses(config.goals, worst[None])[0].tolist()),
+        evaluations=int(complete.sum()),
+        pruned=int((~complete).sum()),
+        stopped=stopped,
+        seconds=seconds,
+        truth=None if truth is None else judge(config, history, truth),
+    )
+
+
+def _front_row(history: History, row: int) -> dict[str, Any]:
+    values = zip(history.objectives, history.values[row].tolist(), strict=True)
+    numbers = {name: dict(zip(("median", "low", "high"), bounds, strict=True)) for name, bounds in values}
+    return {"architecture": history.architectures[row], **numbers}
+
+
+def judge(config: SearchConfig, history: History, truth: TableEvaluator[A]) -> Truth:
+    """Compare with true labels.
+
+    The found front is predicted: the feasible evaluated architectures that the table knows and that no other
+    such one dominates by predicted medians. Its members count with their true labels, where these meet the
+    constraints.
+    """
+    columns = [truth.objectives.index(name) for name in config.objectives]
+    known = complete_mask(truth.labels[:, columns])
+    if not known.any():
+        raise ValueError(
+            f"truth: expected rows with {', '.join(config.objectives)}, got none in {len(known)} architectures. "
+            "Use a table with these labels."
+        )
+    labels = truth.labels[known][:, columns]
+    row_of_key = {truth.keys[index]: row for row, index in enumerate(np.flatnonzero(known))}
+    found = [row_of_key[history.keys[row]] for row in _known_front(config, history, row_of_key)]
+    losses = to_losses(config.goals, labels[:, : len(config.goals)])
+    worst = losses.max(axis=0)
+    feasible = _meets(config, labels)
+    return Truth(
+        hypervolume_ratio=hypervolume_ratio(losses[found][feasible[found]], losses[feasible], worst),
+        reference_point=tuple(to_losses(config.goals, worst[None])[0].tolist()),
+        unknown=sum(history.keys[row] not in row_of_key for row in front_rows(config, history)),
+        left_out=int((~known).sum()),
+    )
+
+
+def _known_front(config: SearchConfig, history: History, known_keys: Container[str]) -> list[int]:
+    """Rows of the predicted front among feasible rows of known keys."""
+    rows = [row for row in np.flatnonzero(history.feasible).tolist() if history.keys[row] in known_keys]
+    mask = pareto_mask(history_losses(config, history)[rows])
+    return [row for row, flag in zip(rows, mask, strict=True) if flag]
+
+
+def _meets(config: SearchConfig, values: FloatArray) -> BoolArray:
+    """(N,) flags of (N, M) values of ``config.objectives`` that meet every constraint."""
+    met = np.ones(len(values), dtype=np.bool_)
+    for constraint in config.constraints:
+        met &= constraint.violation(values[:, config.objectives.index(constraint.objective)]) <= 0
+    return met
+
+
+def write_report(out: Path, config: SearchConfig, history: History, result: StudyResult) -> None:
+    """Write front.csv, with the columns of history.parquet, and the finished study.json."""
+    buffer = io.StringIO()
+    history.to_frame().iloc[front_rows(config, history)].drop(columns="feasible").to_csv(buffer, index=False)
+    write_atomically(out / FRONT_FILE, buffer.getvalue().encode())
+    measures = {name: value for name, value in result.to_dict().items() if name != "front"}
+    study = {"status": "finished", "config": config.to_dict(), **measures, "versions": _versions()}
+    write_json(out / STUDY_FILE, study)
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for library in LIBRARIES:
+        with suppress(PackageNotFoundError):
+            found[library] = version(library)
+    return found

@@ -1,0 +1,96 @@
+"""A search: an engine proposes, an evaluator answers, a folder keeps the study."""
+
+import importlib
+import math
+import time
+from collections.abc import Hashable
+from pathlib import Path
+from typing import TypeVar, cast
+
+from tqdm import tqdm
+
+from spaces import SearchSpace
+from studies.config import Constraint, SearchConfig
+from studies.folder import HISTORY_FILE, StudyError, open_folder
+from studies.history import History, HistoryWriter
+from studies.plots import plot_study
+from studies.problem import Engine, Problem
+from studies.report import StudyResult, summarise, write_report
+from studies.surrogate import Evaluator, TableEvaluator
+
+__all__ = ["Constraint", "SearchConfig", "StudyError", "StudyResult", "search"]
+
+A = TypeVar("A", bound=Hashable)
+
+
+def search(
+    config: SearchConfig,
+    space: SearchSpace[A],
+    evaluator: Evaluator[A],
+    out: Path,
+    *,
+    truth: TableEvaluator[A] | None = None,
+    resume: bool = False,
+    progress: bool = False,
+) -> StudyResult:
+    """Search, and write front.csv, front.png, front.html, history.parquet and study.json.
+
+    Args:
+        config: what to search for.
+        space: the search space.
+        evaluator: answers ``config.objectives``; a ``Surrogate`` or a ``TableEvaluator``, or your own.
+        out: the study's folder, made when missing.
+        truth: true labels of ``config.objectives``, with which the front found is judged at the end.
+        resume: go on with the study in ``out``. The same seed proposes the same architectures again and the
+            recorded history answers them, so the result equals that of an uninterrupted run. With a storage,
+            the stored trials are loaded instead.
+        progress: show a bar on stderr.
+
+    Returns:
+        The front and its measures, as they are in ``study.json``.
+
+    Raises:
+        StudyError: ``out`` holds a study that is not to be, or cannot be, resumed; its history is damaged.
+        OSError: ``out`` cannot be written.
+        ValueError: the evaluator or the truth lacks an objective.
+
+    Cost:
+        Beyond the evaluator, at 5,000 trials of NAS-Bench-201: TODO
+    """
+    open_folder(out, config, resume=resume)
+    path = out / HISTORY_FILE
+    recorded = History.load(path, config.objectives) if path.exists() else None
+    started = time.monotonic()
+    history, stopped = _run(config, space, evaluator, path, recorded, progress)
+    result = summarise(config, history, truth=truth, stopped=stopped, seconds=time.monotonic() - started)
+    write_report(out, config, history, result)
+    plot_study(out)
+    return result
+
+
+def _run(
+    config: SearchConfig,
+    space: SearchSpace[A],
+    evaluator: Evaluator[A],
+    path: Path,
+    recorded: History | None,
+    progress: bool,
+) -> tuple[History, str | None]:
+    # A storage is told each batch at once, and the history must not know less than it does.
+    writer = HistoryWriter(path, share=0.03 if config.storage is None else math.inf)
+    with tqdm(total=config.trials, unit="architecture", disable=not progress) as bar:
+
+        def after_batch(problem: Problem[A]) -> None:
+            bar.update(problem.evaluations - bar.n)
+            # While a resumed search is still repeating itself, the file knows more than it does.
+            if len(problem.history) > problem.num_recorded:
+                writer.offer(problem.history)
+
+        problem = Problem(config, space, evaluator, recorded=recorded, on_batch=after_batch)
+        engine = cast(Engine, importlib.import_module(f"studies.{config.engine}_engine").run)
+        try:
+            engine(problem)
+        finally:
+            if len(problem.history) >= problem.num_recorded:
+                problem.history.save(path)
+    return problem.history, problem.stopped

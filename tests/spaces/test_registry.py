@@ -1,0 +1,105 @@
+"""Names, and users' own files."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
+
+OWN_SPACE = """
+from __future__ import annotations
+from dataclasses import dataclass
+from spaces import SearchSpace
+
+@dataclass(frozen=True)
+class Digit:
+    value: int
+
+class Digits(SearchSpace[Digit]):
+    name = "digits"
+    objectives = ("accuracy@here",)
+    gene_sizes = (10,)
+    def encode(self, architecture): return (architecture.value,)
+    def _build(self, genotype): return Digit(*genotype)
+    def parse(self, notation): return Digit(int(notation))
+    def format(self, architecture): return str(architecture.value)
+    def architecture_key(self, architecture): return self.format(architecture)
+
+class Unfinished(SearchSpace[Digit]):
+    name = "unfinished"
+
+class Unlabelled(Digits):
+    @property
+    def objectives(self): raise AttributeError
+NOT_A_SPACE = 3
+"""
+
+
+@pytest.fixture
+def own_file(tmp_path: Path) -> Path:
+    path = tmp_path / "own.py"
+    path.write_text(OWN_SPACE)
+    return path
+
+
+@pytest.mark.parametrize("name", space_names())
+def test_every_name_opens_its_space(name):
+    space = get_space(name)
+    assert isinstance(space, SearchSpace)
+    assert space.name == name
+
+
+def test_options_reach_the_space():
+    assert get_space("nasbench201", dataset="cifar100").num_classes == 100
+    with pytest.raises(
+        UnknownSpaceError, match=r"^space nasbench201: expected .*'datset': .* unexpected keyword"
+    ):
+        get_space("nasbench201", datset="cifar100")
+
+
+@pytest.mark.parametrize("name", ["", "nasbench", "NASBench201", "own.py", "os:path", ":x"])
+def test_unknown_names_list_the_known(name):
+    message = f"expected one of .*nasbench201.* or path/to/file.py:ClassName, got {name!r}"
+    with pytest.raises(UnknownSpaceError, match=message):
+        get_space(name)
+
+
+def test_own_space(own_file):
+    space = get_space(f"{own_file}:Digits")
+    assert space.format(space.decode([7])) == "7"
+    assert [digit.value for digit in space.enumerate()] == list(range(10))
+
+
+def test_own_space_opened_twice_gives_equal_architectures(own_file, monkeypatch):
+    monkeypatch.chdir(own_file.parent)
+    assert get_space(f"{own_file}:Digits").decode([7]) == get_space("own.py:Digits").decode([7])
+
+
+def test_own_space_with_something_missing(own_file):
+    def refusal(name: str) -> str:
+        with pytest.raises(UnknownSpaceError, match=f"^space {re.escape(name)}: expected") as error:
+            get_space(name)
+        return str(error.value)
+
+    assert "got no file at" in refusal(f"{own_file.parent}/other.py:Digits")
+    assert "got none." in refusal(f"{own_file}:Digitz")
+    assert "got none." in refusal(f"{own_file}:")
+    assert "subclass of spaces.SearchSpace, got 3" in refusal(f"{own_file}:NOT_A_SPACE")
+    assert "abstract method" in refusal(f"{own_file}:Unfinished")
+    assert "got none called objectives" in refusal(f"{own_file}:Unlabelled")
+
+
+def test_own_file_that_fails_can_be_mended(own_file):
+    own_file.write_text("import no_such_module")
+    with pytest.raises(UnknownSpaceError, match="got ModuleNotFoundError: No module named 'no_such_module'"):
+        get_space(f"{own_file}:Digits")
+    own_file.write_text(OWN_SPACE)
+    assert get_space(f"{own_file}:Digits").name == "digits"
+
+
+def test_spaces_are_imported_when_asked_for():
+    code = "import sys, spaces; assert 'spaces.nasbench201' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,80 @@
+"""``import nasrlm`` offers every public name, documented, and loads none of them until it is used."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import nasrlm
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def in_fresh_python(script: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("name", nasrlm.__all__)
+def test_a_public_name_resolves_to_its_home(name: str) -> None:
+    value = getattr(nasrlm, name)
+    assert value is getattr(import_module(nasrlm._HOME[name]), name)
+    assert not isinstance(value, ModuleType)
+
+
+@pytest.mark.parametrize("name", nasrlm.__all__)
+def test_a_public_name_is_documented(name: str) -> None:
+    # A dataclass without a docstring gets its signature for one; that does not count.
+    documentation = inspect.getdoc(getattr(nasrlm, name)) or ""
+    assert documentation
+    assert not documentation.startswith(f"{name}(")
+
+
+def test_the_lists_of_public_names_agree() -> None:
+    assert sorted(nasrlm.__all__) == sorted(nasrlm._HOME) == sorted(_names_for_type_checkers())
+
+
+def _names_for_type_checkers() -> list[str]:
+    tree = ast.parse(Path(nasrlm.__file__).read_text(encoding="utf-8"))
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    return [
+        alias.name
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    ]
+
+
+def test_dir_lists_the_public_names() -> None:
+    assert {*nasrlm.__all__, "__version__"} <= set(dir(nasrlm))
+    assert not [name for name in dir(nasrlm) if name not in nasrlm.__all__ and not name.startswith("__")]
+
+
+def test_import_alone_is_light() -> None:
+    heavy = ("torch", "onnx", "onnxruntime", "optuna", "pandas", "numpy", "transformers", "pymoo", "scipy")
+    loaded = in_fresh_python(f"import sys, nasrlm; print(*(name for name in {heavy} if name in sys.modules))")
+    assert loaded == ""
+
+
+def test_train_is_the_function_even_after_its_module_was_imported() -> None:
+    script = (
+        "import nasrlm.train, nasrlm; from nasrlm import train; print(nasrlm.train is train, callable(train))"
+    )
+    assert in_fresh_python(script) == "True True"
+
+
+def test_version_is_a_version() -> None:
+    assert nasrlm.__version__ == "0+source" or nasrlm.__version__[0].isdigit()
+
+
+def test_an_unknown_name_says_where_to_look() -> None:
+    with pytest.raises(AttributeError, match=r"expected a public name, got 'pareto'. See nasrlm.__all__."):
+        nasrlm.pareto  # noqa: B018
