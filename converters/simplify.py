@@ -185,15 +185,21 @@ def _expand(operands: Sequence[str], terms: Mapping[str, Terms]) -> Terms:
 
 
 def _factor(value: str, live: Sequence[str], terms: Mapping[str, Terms], fingerprint: _Fingerprints) -> Terms:
-    """Operands of one sum: the largest live sums that it contains, then the terms left over."""
+    """Operands of one sum: the live sums whose multiples cover most of it, then the terms left over."""
     rest = terms[value].copy()
-    parts = [x for x in live if terms[x] < rest]
+    parts = {x: _multiple(terms[x], rest) for x in live if terms[x] < rest}
     operands: Terms = Counter()
-    for part in _largest_first({x: terms[x] for x in parts}, fingerprint):
+    for part in _largest_first(parts, fingerprint):
         while terms[part] <= rest:
             rest -= terms[part]
             operands[part] += 1
     return operands + rest
+
+
+def _multiple(part: Terms, total: Terms) -> Terms:
+    """``part`` as many times as ``total`` contains it."""
+    times = min(total[x] // count for x, count in part.items())
+    return Counter({x: count * times for x, count in part.items()})
 
 
 def _largest_shared_part(sums: Mapping[str, Terms], fingerprint: _Fingerprints) -> Terms | None:

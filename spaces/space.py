@@ -130,11 +130,10 @@ class SearchSpace(ABC, Generic[A]):
         )
 
     def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
-        """All genotypes that differ in one gene; the first is a fair draw of the gene, then of its choice."""
+        """Every choice of every gene beside the others: a fair draw of the gene, then of its choice."""
         for position in rng.permutation(len(genotype)).tolist():
             for choice in rng.permutation(self.gene_sizes[position]).tolist():
-                if choice != genotype[position]:
-                    yield (*genotype[:position], choice, *genotype[position + 1 :])
+                yield (*genotype[:position], choice, *genotype[position + 1 :])
 
     def _valid(self, genotypes: Iterable[Genotype]) -> Iterator[A]:
         for genotype in genotypes:

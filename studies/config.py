@@ -79,7 +79,7 @@ class SearchConfig:
     engine: str = "optuna"
     sampler: str = "nsga2"
     constraints: tuple[Constraint, ...] = ()
-    population_size: int = 50
+    population_size: int = 32
     seed: int = 0
     evaluator: str = "surrogate"
     storage: str | None = None

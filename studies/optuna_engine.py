@@ -84,6 +84,8 @@ def _begin(problem: Problem[A]) -> tuple[optuna.Study, DistinctSampler[A]]:
     study.sampler = sampler
     if config.storage is not None and problem.num_recorded:
         _reload(study, sampler, problem)
+    else:
+        sampler.begin()
     return study, sampler
 
 

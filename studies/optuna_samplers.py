@@ -20,7 +20,7 @@ from studies.problem import Problem
 
 A = TypeVar("A", bound=Hashable)
 
-ATTEMPTS = 5  # at a proposal that is valid and new, before a fresh architecture takes its place
+ATTEMPTS = 3  # at a proposal that is valid and new, before a fresh architecture takes its place
 
 
 class ExhaustedError(RuntimeError):
@@ -42,6 +42,7 @@ class DistinctSampler(BaseSampler, Generic[A]):
         }
         config = problem.config
         self.sampler = _make_sampler(config.sampler, config.population_size, seed, self.distributions)
+        self._queue: list[A] = []
 
     def to_params(self, genotype: Sequence[int]) -> dict[str, Any]:
         """A genotype as Optuna's parameters."""
@@ -54,6 +55,11 @@ class DistinctSampler(BaseSampler, Generic[A]):
             ArchitectureError: the genes do not go together.
         """
         return self.problem.space.decode([params[name] for name in self.distributions])
+
+    def begin(self) -> None:
+        """Propose the problem's first population first; random search stays random."""
+        if not isinstance(self.sampler, RandomSampler):
+            self._queue = self.problem.first_population()
 
     def end_generation(self, trials: Sequence[FrozenTrial]) -> None:
         """Make finished trials the population from which a genetic sampler breeds the next."""
@@ -73,11 +79,14 @@ class DistinctSampler(BaseSampler, Generic[A]):
         Raises:
             ExhaustedError: there is none.
         """
+        if self._queue:
+            return self.to_params(self.problem.space.encode(self._queue.pop()))
         for _ in range(ATTEMPTS):
             params = self._inner_params(study, trial)
             if self._reserve(params):
                 return params
-        for architecture in self.problem.fresh(1):
+        stand_in = self.problem.samples if isinstance(self.sampler, RandomSampler) else self.problem.fresh
+        for architecture in stand_in(1):
             return self.to_params(self.problem.space.encode(architecture))
         raise ExhaustedError
 

@@ -1,14 +1,16 @@
 """What an engine sees of a search: new architectures to propose, and batches to evaluate."""
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+import itertools
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from nasrlm.objective import FloatArray, to_losses
-from spaces import SearchSpace
+from spaces import ArchitectureError, SearchSpace
 from studies.config import SearchConfig
 from studies.history import History, to_bounds
 from studies.pareto import BoolArray, pareto_mask
@@ -116,10 +118,26 @@ class Problem(Generic[A]):
             found.append(architecture)
         return found
 
+    def first_population(self) -> list[A]:
+        """Reserve new architectures for an engine to begin with: the corners of the space, then random samples.
+
+        A corner has the same choice in every gene, such as all the cheapest. Random samples miss these ends
+        of the front: with them 1,000 trials of NAS-Bench-201 reach TODO of the hypervolume, without TODO.
+        """
+        corners = filter(self.reserve, self._corners())
+        found = list(itertools.islice(corners, self.batch_size))
+        return found + self.samples(self.batch_size - len(found))
+
     def samples(self, count: int) -> list[A]:
-        """Reserve up to ``count`` new random architectures, for an engine's first population."""
+        """Reserve up to ``count`` new random architectures."""
         found = (self._new_sample() for _ in range(count))
         return [architecture for architecture in found if architecture is not None]
+
+    def _corners(self) -> Iterator[A]:
+        sizes = self.space.gene_sizes
+        for choice in range(max(sizes)):
+            with suppress(ArchitectureError):
+                yield self.space.decode([min(choice, size - 1) for size in sizes])
 
     def _new_neighbour(self) -> A | None:
         for _ in range(MUTATION_WALKS if self._front else 0):

@@ -16,7 +16,7 @@ from studies.problem import Outcome, Problem
 A = TypeVar("A", bound=Hashable)
 
 CROSSOVER_PROBABILITY = 0.5
-ATTEMPTS = 5  # at a child that is new, before a fresh architecture takes its place
+ATTEMPTS = 3  # at a child that is new, before a fresh architecture takes its place
 
 
 class SpaceMating(Generic[A]):
@@ -73,15 +73,11 @@ def run(problem: Problem[A]) -> None:
     algorithm = _algorithm(problem)
     while not problem.done:
         algorithm.n_offsprings = problem.batch_size
-        population = algorithm.ask() if algorithm.is_initialized else _first_population(problem)
-        if not population:
+        population = algorithm.ask() if algorithm.is_initialized else to_population(problem.first_population())
+        if population is None or len(population) == 0:
             problem.stop("the space is exhausted: no new architecture was found")
             return
         _tell(algorithm, population, problem.evaluate(list(population.get("X")[:, 0])))
-
-
-def _first_population(problem: Problem[A]) -> Population:
-    return to_population(problem.samples(problem.batch_size))
 
 
 def _algorithm(problem: Problem[A]) -> NSGA2:

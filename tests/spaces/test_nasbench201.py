@@ -213,17 +213,14 @@ class TestKey:
             in_cell = found.count("nor_conv")
             assert row["live_convs"] == (7 + 15 * in_cell if "input()" in found else in_cell), row["genotype"]
 
-    def test_agrees_with_the_slow_definition(self):
-        generator = np.random.default_rng(0)
+    def test_agrees_with_the_slow_definition_on_every_cell(self):
         slow_keys, fast_keys = defaultdict(set), defaultdict(set)
-        for _ in range(1_500):
-            architecture = SPACE.sample(generator)
+        for architecture in SPACE.enumerate():
             fast, slow = SPACE.architecture_key(architecture), slow_key(architecture)
             slow_keys[fast].add(slow)
             fast_keys[slow].add(fast)
         assert all(len(slow) == 1 for slow in slow_keys.values()), "unequal cells share a key"
         assert all(len(fast) == 1 for fast in fast_keys.values()), "equal cells have several keys"
-        assert len(slow_keys) < 1_400, "too few equal cells among the sampled ones to say anything"
 
 
 def slow_key(architecture: Cell) -> str:

@@ -1,0 +1,167 @@
+"""Numbers as tokens: sign, exponent, mantissa digits, most significant first.
+
+Read in that order, tokens sort like the numbers they spell (descending when negative), which is what makes
+quantiles exact: see ``decoding``. Every number has one spelling.
+
+T tokens a number, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+NEGATIVE, ZERO, POSITIVE = 0, 1, 2
+NUM_SIGNS = 3
+
+
+@dataclass(frozen=True)
+class NumberCode:
+    """Decimal floating point with ``num_digits`` digits and exponents ``min_exponent..max_exponent``.
+
+    Ids are ordered: the three signs, the exponents ascending, the digits 0 to 9. Zero is the sign 0, then the
+    lowest exponent and zeros.
+
+    Example:
+        >>> code = NumberCode(num_digits=3)
+        >>> code.to_tokens(code.encode([93.52])[0])
+        ['+', 'E1', '9', '3', '5']
+        >>> code.decode(code.encode([93.55, -0.004, 0.0])).tolist()
+        [93.6, -0.004, 0.0]
+    """
+
+    num_digits: int = 4
+    min_exponent: int = -8
+    max_exponent: int = 15
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.num_digits <= 15 or self.min_exponent >= self.max_exponent:
+            raise ValueError(
+                f"NumberCode: expected 1 to 15 digits and min_exponent < max_exponent, got {self}. "
+                "More digits than 15 are not exact in float64."
+            )
+
+    @property
+    def length(self) -> int:
+        """T, tokens a number."""
+        return 2 + self.num_digits
+
+    @property
+    def vocabulary_size(self) -> int:
+        """V."""
+        return NUM_SIGNS + self.num_exponents + 10
+
+    @property
+    def num_exponents(self) -> int:
+        """How many exponents there are."""
+        return self.max_exponent - self.min_exponent + 1
+
+    @property
+    def first_digit_id(self) -> int:
+        """Id of the digit 0."""
+        return NUM_SIGNS + self.num_exponents
+
+    @property
+    def largest(self) -> float:
+        """The largest number of the code."""
+        return (10**self.num_digits - 1) * 10.0 ** (self.max_exponent - self.num_digits + 1)
+
+    def encode(self, values: NDArray[np.float64] | list[float]) -> NDArray[np.int64]:
+        """Round to the nearest number of the code.
+
+        Args:
+            values: (N,) finite numbers. Beyond the largest they saturate, with a warning that names them.
+
+        Returns:
+            (N, T) ids.
+
+        Raises:
+            ValueError: NaN or infinite values.
+        """
+        values = np.asarray(values, dtype=np.float64)
+        if not np.isfinite(values).all():
+            position = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(
+                f"NumberCode.encode: expected finite numbers, got {values[position]} at position {position}."
+            )
+        saturated = np.abs(values) > self.largest
+        if saturated.any():
+            warnings.warn(
+                f"NumberCode: {values[saturated][0]} is beyond ±{self.largest} and saturates. "
+                "Raise max_exponent, or use another unit.",
+                stacklevel=2,
+            )
+        magnitude = np.minimum(np.abs(values), self.largest)
+        exponent, mantissa = self._round(magnitude)
+        zero = mantissa == 0
+        ids = np.empty((len(values), self.length), dtype=np.int64)
+        ids[:, 0] = np.where(zero, ZERO, np.where(values < 0, NEGATIVE, POSITIVE))
+        ids[:, 1] = NUM_SIGNS + np.where(zero, 0, exponent - self.min_exponent)
+        for position in range(self.num_digits):
+            power = 10 ** (self.num_digits - 1 - position)
+            ids[:, 2 + position] = self.first_digit_id + mantissa // power % 10
+        return ids
+
+    def decode(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """(..., T) ids to (...) numbers."""
+        sign, exponent, mantissa = self.parts(ids)
+        return sign * _scaled(mantissa.astype(np.float64), exponent - self.num_digits + 1)
+
+    def parts(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Sign (-1, 0, 1), exponent and integer mantissa of (..., T) ids."""
+        powers = 10 ** np.arange(self.num_digits - 1, -1, -1, dtype=np.int64)
+        mantissa = ((ids[..., 2:] - self.first_digit_id) * powers).sum(axis=-1)
+        return ids[..., 0] - ZERO, ids[..., 1] - NUM_SIGNS + self.min_exponent, mantissa
+
+    def steps(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Distance from each number to the next of its exponent: what the last digit counts."""
+        _, exponent, _ = self.parts(ids)
+        return _scaled(np.ones(exponent.shape), exponent - self.num_digits + 1)
+
+    def to_tokens(self, ids: NDArray[np.int64]) -> list[str]:
+        """The tokens of one number, as people read them."""
+        exponents = [f"E{exponent}" for exponent in range(self.min_exponent, self.max_exponent + 1)]
+        names = ["-", "0", "+", *exponents, *map(str, range(10))]
+        return [names[token] for token in ids]
+
+    @cached_property
+    def grammar(self) -> torch.Tensor:
+        """(3, T, V) bool: which ids may stand at a position after each sign; at position 0 the sign does not matter."""
+        allowed = torch.zeros(NUM_SIGNS, self.length, self.vocabulary_size, dtype=torch.bool)
+        allowed[:, 0, :NUM_SIGNS] = True
+        for sign in (NEGATIVE, POSITIVE):
+            allowed[sign, 1, NUM_SIGNS : self.first_digit_id] = True
+            allowed[sign, 2, self.first_digit_id + 1 :] = True
+            allowed[sign, 3:, self.first_digit_id :] = True
+        allowed[ZERO, 1, NUM_SIGNS] = True
+        allowed[ZERO, 2:, self.first_digit_id] = True
+        return allowed
+
+    def _round(self, magnitude: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        with np.errstate(divide="ignore"):
+            exponent = np.floor(np.log10(magnitude))
+        exponent = np.clip(exponent, self.min_exponent, self.max_exponent).astype(np.int64)
+        mantissa = self._mantissa(magnitude, exponent)
+        low = (mantissa < 10 ** (self.num_digits - 1)) & (exponent > self.min_exponent)
+        exponent = np.where(low, exponent - 1, exponent)  # log10 may land on the wrong side of a power of ten
+        mantissa = self._mantissa(magnitude, exponent)
+        carry = (mantissa >= 10**self.num_digits) & (exponent < self.max_exponent)
+        exponent = np.where(carry, exponent + 1, exponent)
+        mantissa = np.where(carry, 10 ** (self.num_digits - 1), mantissa)
+        smallest = 10 ** (self.num_digits - 1)  # below the smallest normal number there is only zero
+        mantissa = np.where(mantissa < smallest, np.where(2 * mantissa >= smallest, smallest, 0), mantissa)
+        return exponent, mantissa
+
+    def _mantissa(self, magnitude: NDArray[np.float64], exponent: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.rint(_scaled(magnitude, self.num_digits - 1 - exponent)).astype(np.int64)
+
+
+def _scaled(values: NDArray[np.float64], exponent: NDArray[np.int64]) -> NDArray[np.float64]:
+    """``values * 10**exponent``, by division for negative exponents: powers of ten are exact only upwards."""
+    power = 10.0 ** np.abs(exponent)
+    return np.where(exponent < 0, values / power, values * power)

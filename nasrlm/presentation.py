@@ -1,0 +1,104 @@
+"""How the encoder sees an ONNX text: the same network, written so that a small model learns it quickly.
+
+Canonical text names every value and refers to it by name. Here a body is written as its operators in postfix
+order instead: operands stand right before the operator that reads them, and a value that is read twice is written
+out twice as long as it is short. What is the same in every text is left out. Other text passes unchanged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+MAX_REPEATED_LINES = 16  # a shared value longer than this is written once and referred to by name afterwards
+
+_START = "<\n   ir_version: "
+_GRAPH = re.compile(r"network \((?P<inputs>.*)\) => \((?P<outputs>.*)\) \{")
+_FUNCTION = re.compile(r"(?P<name>\S+) (?:<[^>]*>)?\((?P<inputs>.*)\) => \((?P<outputs>.*)\)")
+_NODE = re.compile(r"   (?P<outputs>[^=]+) = (?P<op_type>\S+) (?:<(?P<attributes>.*)> )?\((?P<inputs>.*)\)")
+_KIND = re.compile(r": (?:ints?|floats?|strings?|tensor) = ")
+_TYPED = re.compile(r"([^\s,]+\[[^\]]*\]) (\S+?)(?:, |$)")
+
+
+class _Body(NamedTuple):
+    header: str
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    lines: Sequence[_Line]
+
+
+class _Line(NamedTuple):
+    outputs: Sequence[str]
+    operator: str
+    inputs: Sequence[str]
+
+
+def present(text: str) -> str:
+    """Canonical ONNX text in postfix form; any other text as it is. Cost: about 0.1 ms."""
+    if not text.startswith(_START):
+        return text
+    lines: list[str] = []
+    for body in _bodies(text):
+        lines.append(body.header)
+        lines += _postfix(body)
+    return "\n".join(lines) + "\n"
+
+
+def _bodies(text: str) -> Iterator[_Body]:
+    """The graph, then each function."""
+    rows = iter(text.split("\n"))
+    for row in rows:
+        if match := _GRAPH.fullmatch(row):
+            inputs, outputs = _TYPED.findall(match["inputs"]), _TYPED.findall(match["outputs"])
+            header = " ".join(["network", *[kind for kind, _ in inputs]])
+            yield _Body(header, [x for _, x in inputs], [x for _, x in outputs], list(_lines(rows)))
+        elif match := _FUNCTION.fullmatch(row):
+            yield _Body(match["name"], _names(match["inputs"]), _names(match["outputs"]), list(_lines(rows)))
+
+
+def _lines(rows: Iterator[str]) -> Iterator[_Line]:
+    for row in rows:
+        if row == "}":
+            return
+        if match := _NODE.fullmatch(row):
+            attributes = _KIND.sub("=", match["attributes"] or "").replace(", ", ",")
+            operator = f"{match['op_type']} {attributes}".rstrip()
+            yield _Line(_names(match["outputs"]), operator, _names(match["inputs"]))
+
+
+def _names(listed: str) -> list[str]:
+    return listed.split(", ") if listed else []
+
+
+def _postfix(body: _Body) -> list[str]:
+    """Rows of a body. Its only input goes unnamed where it is read once; operators of many operands say how many."""
+    maker = {x: (line, index) for line in body.lines for index, x in enumerate(line.outputs)}
+    reads = Counter(x for line in body.lines for x in line.inputs)
+    length = dict.fromkeys(body.inputs, 1)
+    for line in body.lines:
+        length.update(dict.fromkeys(line.outputs, 1 + sum(length[x] for x in line.inputs)))
+    names: dict[str, str] = {}
+    rows: list[str] = []
+    stack: list[tuple[bool, str]] = [(False, x) for x in reversed(body.outputs)]  # (is a finished row, text)
+    while stack:
+        finished, x = stack.pop()
+        if finished:
+            rows.append(x)
+        elif x in body.inputs:
+            if len(body.inputs) > 1 or reads[x] > 1:
+                rows.append(x)
+        elif x in names:
+            rows.append(f"again {names[x]}")
+        else:
+            line, index = maker[x]
+            if reads[x] > 1 and length[x] > MAX_REPEATED_LINES:
+                names[x] = str(len(names))
+                stack.append((True, f"as {names[x]}"))
+            if index > 0:
+                stack.append((True, f"output {index}"))
+            count = f" {len(line.inputs)}" if len(line.inputs) > 1 else ""
+            stack.append((True, line.operator + count))
+            stack += [(False, operand) for operand in reversed(line.inputs)]
+    return rows
