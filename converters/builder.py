@@ -54,9 +54,7 @@ class GraphBuilder:
 
     def batch_norm(self, x: str) -> str:
         """Affine batch normalisation of the channels, in inference form."""
-        return self._layer(
-            "nn.BatchNormalization", x, self.shapes[x], _attributes(weight_shape=(self.channels(x),))
-        )
+        return self._layer("nn.BatchNormalization", x, self.shapes[x], _attributes(weight_shape=(self.channels(x),)))
 
     def linear(self, x: str, out_features: int, *, bias: bool = True) -> str:
         """Fully connected layer over the last axis."""
@@ -72,9 +70,7 @@ class GraphBuilder:
     def add(self, *operands: str) -> str:
         """Sum of one or more values of one shape."""
         if len({self.shapes[x] for x in operands}) != 1:
-            raise ValueError(
-                f"GraphBuilder.add: expected one shape, got {[self.shapes[x] for x in operands]}."
-            )
+            raise ValueError(f"GraphBuilder.add: expected one shape, got {[self.shapes[x] for x in operands]}.")
         return self._append("Sum", operands, self.shapes[operands[0]])
 
     def zero(self, x: str) -> str:

@@ -49,9 +49,7 @@ def canonicalise(graph: Graph) -> Graph:
     return Graph(graph.inputs, graph.outputs, tuple(constants_late(nodes, graph.inputs)), graph.shapes)
 
 
-def _order_segment(
-    segment: Sequence[Node], graph_inputs: Sequence[str], exits: Sequence[str] | None
-) -> list[Node]:
+def _order_segment(segment: Sequence[Node], graph_inputs: Sequence[str], exits: Sequence[str] | None) -> list[Node]:
     made = {x for node in segment for x in node.outputs}
     entries = [x for x in graph_inputs if any(x in node.inputs for node in segment)]
     entries += dict.fromkeys(x for node in segment for x in node.inputs if x not in made and x not in entries)
@@ -131,9 +129,7 @@ class _Colours:
         positions = range(len(vertex.operands))
         if vertex.op_type not in COMMUTATIVE:
             return tuple(positions)
-        return tuple(
-            sorted(positions, key=lambda p: (self.colour[vertex.operands[p][0]], vertex.operands[p][1]))
-        )
+        return tuple(sorted(positions, key=lambda p: (self.colour[vertex.operands[p][0]], vertex.operands[p][1])))
 
     def _reads(self, vertex: Vertex) -> tuple[Operand, ...]:
         reads = [(self.colour[source], output) for source, output in vertex.operands]

@@ -106,9 +106,7 @@ def _block(nodes: Sequence[Node], start: int, stop: int, last_reader: dict[str, 
     outputs: list[str] = []
     form: list[object] = []
     for node in nodes[start:stop]:
-        operands = [
-            inside[x] if x in inside else -1 - outside.setdefault(x, len(outside)) for x in node.inputs
-        ]
+        operands = [inside[x] if x in inside else -1 - outside.setdefault(x, len(outside)) for x in node.inputs]
         leaves = [last_reader.get(x, -1) >= stop for x in node.outputs]
         names = tuple([(name, type(value).__name__) for name, value in node.attributes])
         form.append((node.op_type, names, tuple(operands), tuple(leaves)))

@@ -5,19 +5,16 @@ Passes keep value names, so the shapes of what remains stay known.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
-from zlib import crc32
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from converters.graph import Graph, Node, Shape
+from converters.sums import Terms, expand, flatten_sums
 
 # Operators with f(0) = 0 whatever their attributes.
 ZERO_PRESERVING = frozenset(
     "Relu AveragePool MaxPool GlobalAveragePool Flatten Reshape Transpose Slice nn.Conv nn.Linear".split()
 )
-
-Terms = Counter[str]  # a sum as a multiset of values that are no sums
 
 
 def simplify(graph: Graph) -> Graph:
@@ -27,8 +24,8 @@ def simplify(graph: Graph) -> Graph:
         propagate_zeros,
         drop_identities,
         merge_equal_values,
-        flatten_sums,
         remove_dead_nodes,
+        flatten_sums,
     ):
         graph = rewrite(graph)
     return graph
@@ -45,9 +42,7 @@ def fold_batch_norms(graph: Graph) -> Graph:
         elif node.op_type == "nn.BatchNormalization" and node.inputs[0] in position:
             at = position.pop(node.inputs[0])
             conv = graph.nodes[at]
-            nodes[at] = Node(
-                "nn.ConvBias", conv.inputs, node.outputs, conv.attributes, conv.weights + node.weights
-            )
+            nodes[at] = Node("nn.ConvBias", conv.inputs, node.outputs, conv.attributes, conv.weights + node.weights)
             nodes[index] = None
     return _rebuild(graph, [node for node in nodes if node is not None])
 
@@ -59,9 +54,7 @@ def propagate_zeros(graph: Graph) -> Graph:
     one of its own: a constant shared by all blocks would tie them together.
     """
     zero_scalars = {
-        node.outputs[0]
-        for node in graph.nodes
-        if node.op_type == "Constant" and node.attribute("value_float") == 0.0
+        node.outputs[0] for node in graph.nodes if node.op_type == "Constant" and node.attribute("value_float") == 0.0
     }
     if not zero_scalars:
         return graph
@@ -81,9 +74,7 @@ def propagate_zeros(graph: Graph) -> Graph:
         elif zeros.isdisjoint(node.inputs):
             nodes.append(node)
         elif node.op_type in ("Sum", "Add"):
-            nodes.append(
-                node._replace(op_type="Sum", inputs=tuple([x for x in node.inputs if x not in zeros]))
-            )
+            nodes.append(node._replace(op_type="Sum", inputs=tuple([x for x in node.inputs if x not in zeros])))
         else:
             inputs = tuple([constant(x) if x in zeros else x for x in node.inputs])
             nodes.append(node._replace(inputs=inputs))
@@ -117,7 +108,7 @@ def merge_equal_values(graph: Graph) -> Graph:
         inputs = tuple([source.get(x, x) for x in node.inputs])
         key: object = (node.op_type, inputs, node.attributes, node.weights)
         if node.op_type == "Sum":
-            terms[node.outputs[0]] = total = _expand(inputs, terms)
+            terms[node.outputs[0]] = total = expand(inputs, terms)
             key = frozenset(total.items())
         known = first.setdefault(key, node.outputs) if inputs else node.outputs
         if known is node.outputs:
@@ -125,34 +116,6 @@ def merge_equal_values(graph: Graph) -> Graph:
         else:
             source.update(zip(node.outputs, known, strict=True))
     return _rebuild(graph, nodes, source)
-
-
-def flatten_sums(graph: Graph) -> Graph:
-    """Nested sums become sums of terms; a sum that contains another live one reads that instead of its terms.
-
-    However additions were nested and shared before, the same sums come out.
-    """
-    graph = remove_dead_nodes(graph)
-    terms: dict[str, Terms] = {}
-    for node in graph.nodes:
-        if node.op_type == "Sum":
-            terms[node.outputs[0]] = _expand(node.inputs, terms)
-    read = {x for node in graph.nodes if node.op_type != "Sum" for x in node.inputs}.union(graph.outputs)
-    live = [x for x in terms if x in read]
-    fingerprint = _Fingerprints(graph, terms)
-    operands = {x: _factor(x, live, terms, fingerprint) for x in live}
-    shapes = dict(graph.shapes)
-    while shared := _largest_shared_part(operands, fingerprint):
-        x = f"{'+'.join(sorted(shared.elements()))}"
-        shapes[x] = shapes[next(iter(shared))]
-        fingerprint.add_sum(x, shared)
-        operands = {
-            y: total - shared + Counter([x]) if shared <= total else total for y, total in operands.items()
-        }
-        operands[x] = shared
-    sums = [Node("Sum", tuple(total.elements()), (x,)) for x, total in operands.items()]
-    others = [node for node in graph.nodes if node.op_type != "Sum"]
-    return Graph(graph.inputs, graph.outputs, tuple(_topological(others + sums, graph.inputs)), shapes)
 
 
 def remove_dead_nodes(graph: Graph) -> Graph:
@@ -172,101 +135,6 @@ def _is_zero(node: Node, zeros: set[str], zero_scalars: set[str]) -> bool:
     if node.op_type in ("Sum", "Add"):
         return zeros.issuperset(node.inputs)
     return node.op_type in ZERO_PRESERVING and node.inputs[0] in zeros
-
-
-def _expand(operands: Sequence[str], terms: Mapping[str, Terms]) -> Terms:
-    total: Terms = Counter()
-    for x in operands:
-        if x in terms:
-            total.update(terms[x])
-        else:
-            total[x] += 1
-    return total
-
-
-def _factor(value: str, live: Sequence[str], terms: Mapping[str, Terms], fingerprint: _Fingerprints) -> Terms:
-    """Operands of one sum: the live sums whose multiples cover most of it, then the terms left over."""
-    rest = terms[value].copy()
-    parts = {x: _multiple(terms[x], rest) for x in live if terms[x] < rest}
-    operands: Terms = Counter()
-    for part in _largest_first(parts, fingerprint):
-        while terms[part] <= rest:
-            rest -= terms[part]
-            operands[part] += 1
-    return operands + rest
-
-
-def _multiple(part: Terms, total: Terms) -> Terms:
-    """``part`` as many times as ``total`` contains it."""
-    times = min(total[x] // count for x, count in part.items())
-    return Counter({x: count * times for x, count in part.items()})
-
-
-def _largest_shared_part(sums: Mapping[str, Terms], fingerprint: _Fingerprints) -> Terms | None:
-    """The largest multiset of at least two operands that two sums have in common."""
-    readers: dict[str, list[str]] = defaultdict(list)
-    for x, total in sums.items():
-        for operand in total:
-            readers[operand].append(x)
-    pairs = {pair for readers_of_one in readers.values() for pair in combinations(readers_of_one, 2)}
-    shared = {"+".join(pair): sums[pair[0]] & sums[pair[1]] for pair in pairs}
-    shared = {name: part for name, part in shared.items() if part.total() > 1}
-    if not shared:
-        return None
-    return shared[_largest_first(shared, fingerprint)[0]]
-
-
-def _largest_first(sums: Mapping[str, Terms], fingerprint: _Fingerprints) -> list[str]:
-    sizes = {x: total.total() for x, total in sums.items()}
-    if len(set(sizes.values())) == len(sizes):
-        return sorted(sums, key=lambda x: -sizes[x])
-    return sorted(sums, key=lambda x: (-sizes[x], fingerprint.of_sum(sums[x])))
-
-
-class _Fingerprints:
-    """A number for every value that depends only on what it computes, not on names or order; made when asked."""
-
-    def __init__(self, graph: Graph, terms: Mapping[str, Terms]) -> None:
-        self._graph, self._terms = graph, terms
-        self._known: dict[str, int] = {}
-
-    def of_sum(self, total: Terms) -> int:
-        """The fingerprint of a sum of known values."""
-        if not self._known:
-            self._known = {x: index for index, x in enumerate(self._graph.inputs)}
-            for node in self._graph.nodes:
-                self._add(node)
-        return hash(tuple(sorted([(self._known[x], count) for x, count in total.items()])))
-
-    def add_sum(self, value: str, total: Terms) -> None:
-        """Make a new sum known."""
-        self._known[value] = self.of_sum(total)
-
-    def _add(self, node: Node) -> None:
-        if node.op_type == "Sum":
-            self.add_sum(node.outputs[0], self._terms[node.outputs[0]])
-            return
-        label = crc32(f"{node.op_type}{node.attributes}".encode())
-        operands = [self._known[x] for x in node.inputs]
-        for index, output in enumerate(node.outputs):
-            self._known[output] = hash((label, index, *operands))
-
-
-def _topological(nodes: Iterable[Node], inputs: Sequence[str]) -> list[Node]:
-    """Nodes in an order in which every value is made before it is read."""
-    known = set(inputs)
-    ordered: list[Node] = []
-    waiting = list(nodes)
-    while waiting:
-        late: list[Node] = []
-        for node in waiting:
-            if known.issuperset(node.inputs):
-                known.update(node.outputs)
-                ordered.append(node)
-            else:
-                late.append(node)
-        waiting = late
-    return ordered
 
 
 def _rebuild(graph: Graph, nodes: Sequence[Node], source: Mapping[str, str] | None = None) -> Graph:

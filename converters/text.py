@@ -52,9 +52,7 @@ def parse(onnx_text: str) -> onnx.ModelProto:
         return onnx.parser.parse_model(onnx_text)
     except (onnx.parser.ParseError, UnicodeEncodeError) as e:
         reason = " ".join(str(e).split())
-        raise OnnxTextError(
-            f"ONNX text: expected a model in onnx.parser syntax, got an error: {reason}"
-        ) from e
+        raise OnnxTextError(f"ONNX text: expected a model in onnx.parser syntax, got an error: {reason}") from e
 
 
 def print_model(model: onnx.ModelProto) -> str:

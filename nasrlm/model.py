@@ -184,7 +184,12 @@ class Decoder(nn.Module):
         return Memory([k for k, _ in pairs], [v for _, v in pairs], mask)
 
     def step(
-        self, memory: Memory, objectives: Tensor, position: int, tokens: Tensor | None, cache: list[tuple[Tensor, Tensor]]
+        self,
+        memory: Memory,
+        objectives: Tensor,
+        position: int,
+        tokens: Tensor | None,
+        cache: list[tuple[Tensor, Tensor]],
     ) -> Tensor:
         """Logits of the next token of R rows an input that do not read each other.
 

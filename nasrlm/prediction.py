@@ -42,9 +42,7 @@ class Prediction:
             ValueError: 0.5 is not among the quantiles.
         """
         if 0.5 not in self.quantiles:
-            raise ValueError(
-                f"prediction: expected 0.5 among the quantiles, got {self.quantiles}. Ask for it."
-            )
+            raise ValueError(f"prediction: expected 0.5 among the quantiles, got {self.quantiles}. Ask for it.")
         return self.values[:, :, self.quantiles.index(0.5)]
 
     @property
@@ -56,3 +54,8 @@ class Prediction:
     def high(self) -> FloatArray:
         """(N, M) highest quantile, own units."""
         return self.values[:, :, -1]
+
+    @property
+    def interval(self) -> float | None:
+        """The probability that lies between ``low`` and ``high``, 0.8 for 0.1 to 0.9; None for one quantile."""
+        return round(self.quantiles[-1] - self.quantiles[0], 6) if len(self.quantiles) > 1 else None

@@ -97,9 +97,7 @@ def _live_graph(terms: Sequence[Term], output: Value) -> _Graph:
     for user, operand in enumerate(operands):
         for term in operand:
             users[term].append(user)
-    return _Graph(
-        [terms[old][0] for old in renumbered], operands, users, tuple(renumbered[t] for t in output)
-    )
+    return _Graph([terms[old][0] for old in renumbered], operands, users, tuple(renumbered[t] for t in output))
 
 
 def _first_colours(graph: _Graph) -> Colours:

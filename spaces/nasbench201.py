@@ -131,9 +131,7 @@ class NASBench201(SearchSpace[Cell]):
 
     def format(self, architecture: Cell) -> str:
         inputs = (architecture.inputs(node) for node in range(1, NUM_NODES))
-        return "+".join(
-            "|" + "".join(f"{operation}~{source}|" for operation, source in row) for row in inputs
-        )
+        return "+".join("|" + "".join(f"{operation}~{source}|" for operation, source in row) for row in inputs)
 
     def architecture_key(self, architecture: Cell) -> str:
         """Equal if and only if two cells compute the same function up to a renaming of their weights.
@@ -151,9 +149,7 @@ class NASBench201(SearchSpace[Cell]):
         graph = Dataflow()
         values = [graph.fresh("input")]
         for node in range(1, NUM_NODES):
-            terms = [
-                _term(graph, operation, values[source]) for operation, source in architecture.inputs(node)
-            ]
+            terms = [_term(graph, operation, values[source]) for operation, source in architecture.inputs(node)]
             values.append(add(*terms))
         return graph.key(values[-1])
 

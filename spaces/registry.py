@@ -55,9 +55,7 @@ def get_space(name: str, **options: object) -> SearchSpace[Any]:
     return _constructed(space_class, name, options)
 
 
-def _constructed(
-    space_class: type[SearchSpace[Any]], name: str, options: dict[str, object]
-) -> SearchSpace[Any]:
+def _constructed(space_class: type[SearchSpace[Any]], name: str, options: dict[str, object]) -> SearchSpace[Any]:
     try:
         space = space_class(**options)
     except TypeError as error:
@@ -78,9 +76,7 @@ def _user_class(name: str) -> type[SearchSpace[Any]]:
     path_text, _, class_name = name.rpartition(":")
     path = Path(path_text).expanduser().resolve()
     if not path.is_file():
-        raise UnknownSpaceError(
-            f"space {name}: expected a Python file, got no file at {path}. Check the path."
-        )
+        raise UnknownSpaceError(f"space {name}: expected a Python file, got no file at {path}. Check the path.")
     found = getattr(_user_module(path, name), class_name, None)
     if found is None:
         raise UnknownSpaceError(

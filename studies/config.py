@@ -99,9 +99,7 @@ class SearchConfig:
                 f"There are {known}."
             )
         if self.storage is not None and self.engine != "optuna":
-            raise ValueError(
-                f"search: expected engine optuna with a storage, got {self.engine}. Leave it out."
-            )
+            raise ValueError(f"search: expected engine optuna with a storage, got {self.engine}. Leave it out.")
 
     @property
     def objectives(self) -> tuple[str, ...]:

@@ -35,9 +35,7 @@ def write_atomically(path: Path, content: bytes) -> None:
         temporary.chmod(0o666 & ~_umask())  # mkstemp keeps files to their owner
         temporary.replace(path)
     except OSError as error:
-        raise OSError(
-            f"{path}: expected room for {len(content)} bytes, got {error.strerror}. Free some."
-        ) from error
+        raise OSError(f"{path}: expected room for {len(content)} bytes, got {error.strerror}. Free some.") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -68,9 +66,7 @@ def read_study(folder: Path) -> dict[str, Any]:
             f"{folder}: expected a study's folder, got no {STUDY_FILE}. Run a search into it first."
         ) from None
     except (OSError, ValueError) as error:
-        raise StudyError(
-            f"{path}: expected JSON, got {error}. Restore it, or search anew elsewhere."
-        ) from error
+        raise StudyError(f"{path}: expected JSON, got {error}. Restore it, or search anew elsewhere.") from error
     if not isinstance(values, dict) or not isinstance(values.get("config"), dict):
         raise StudyError(f"{path}: expected an object with a config, got another. Restore it.")
     return values
@@ -94,9 +90,7 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OSError(
-            f"{folder}: expected a folder that can be made, got {error.strerror}. Choose another."
-        ) from error
+        raise OSError(f"{folder}: expected a folder that can be made, got {error.strerror}. Choose another.") from error
     write_json(folder / STUDY_FILE, {"status": "running", "config": config.to_dict()})
 
 

@@ -47,9 +47,7 @@ def _ask(study: optuna.Study, sampler: DistinctSampler[A], count: int) -> list[T
     return trials
 
 
-def _tell(
-    study: optuna.Study, trials: Sequence[Trial], outcome: Outcome, config: SearchConfig
-) -> list[FrozenTrial]:
+def _tell(study: optuna.Study, trials: Sequence[Trial], outcome: Outcome, config: SearchConfig) -> list[FrozenTrial]:
     """Tell answers in own units; an architecture that the evaluator does not know is a pruned trial."""
     finished = []
     for trial, objectives, violations, complete in zip(

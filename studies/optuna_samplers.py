@@ -66,9 +66,7 @@ class DistinctSampler(BaseSampler, Generic[A]):
         if isinstance(self.sampler, _Generations):
             self.sampler.populations.append([trial for trial in trials if trial.state == TrialState.COMPLETE])
 
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         return self.distributions
 
     def sample_relative(
@@ -127,9 +125,7 @@ class _Generations(BaseGASampler):
         self.populations: list[list[FrozenTrial]] = []
         self._parents: dict[int, list[FrozenTrial]] = {0: []}
 
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         return self.distributions
 
     def get_trial_generation(self, study: optuna.Study, trial: FrozenTrial) -> int:

@@ -64,11 +64,11 @@ class Problem(Generic[A]):
         self.config = config
         self.space = space
         self.evaluator = evaluator
-        self.history = History(config.objectives)
+        self._recorded = recorded or History(config.objectives)
+        self.history = History(config.objectives, interval=self._recorded.interval)
         self.evaluations = 0
         self.stopped: str | None = None
         self.key: Callable[[A], str] = functools.cache(space.architecture_key)
-        self._recorded = recorded or History(config.objectives)
         self._on_batch = on_batch
         self._rng = np.random.default_rng(config.seed)
         self._futile = 0
@@ -186,6 +186,7 @@ class Problem(Generic[A]):
         if unknown:
             evaluation = self.evaluator.evaluate([architectures[index] for index in unknown])
             values[unknown] = to_bounds(evaluation, self.config.objectives)
+            self.history.interval = evaluation.interval
         for index, row in enumerate(rows):
             if row is not None:
                 values[index] = self._recorded.values[row]

@@ -84,9 +84,7 @@ def _algorithm(problem: Problem[A]) -> NSGA2:
     config = problem.config
     mating = SpaceMating(problem, TournamentSelection(func_comp=binary_tournament))
     algorithm = NSGA2(pop_size=config.population_size, mating=mating, eliminate_duplicates=False)
-    pymoo_problem = PymooProblem(
-        n_var=1, n_obj=len(config.goals), n_ieq_constr=len(config.constraints), vtype=object
-    )
+    pymoo_problem = PymooProblem(n_var=1, n_obj=len(config.goals), n_ieq_constr=len(config.constraints), vtype=object)
     algorithm.setup(pymoo_problem, seed=config.seed, termination=("n_gen", np.inf), verbose=False)
     return algorithm
 

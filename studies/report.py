@@ -14,7 +14,7 @@ import numpy as np
 
 from nasrlm.objective import FloatArray, to_losses
 from studies.config import SearchConfig
-from studies.folder import STUDY_FILE, write_atomically, write_json
+from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_atomically, write_json
 from studies.history import History
 from studies.pareto import BoolArray, complete_mask, hypervolume, hypervolume_ratio, pareto_mask
 from studies.surrogate import TableEvaluator
@@ -86,6 +86,21 @@ class StudyResult:
             values["truth_unknown"] = self.truth.unknown
             values["truth_left_out"] = self.truth.left_out
         return values
+
+
+def load_study(folder: Path) -> tuple[SearchConfig, History]:
+    """A finished or running study.
+
+    Raises:
+        StudyError: the folder holds none, or a damaged one.
+    """
+    try:
+        config = SearchConfig.from_dict(read_study(folder)["config"])
+    except (ValueError, TypeError) as error:
+        if isinstance(error, StudyError):
+            raise
+        raise StudyError(f"{folder / STUDY_FILE}: expected a search's config: {error}") from error
+    return config, History.load(folder / HISTORY_FILE, config.objectives)
 
 
 def history_losses(config: SearchConfig, history: History) -> FloatArray:

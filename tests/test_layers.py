@@ -75,9 +75,7 @@ def _imported_names(node: ast.AST, module: str, is_package: bool) -> Iterator[st
         case ast.ImportFrom():
             base = _absolute(node, module, is_package)
             yield from (f"{base}.{alias.name}" for alias in node.names)
-        case ast.Call(
-            func=ast.Name(id=function) | ast.Attribute(attr=function), args=[ast.Constant(str(name)), *_]
-        ):
+        case ast.Call(func=ast.Name(id=function) | ast.Attribute(attr=function), args=[ast.Constant(str(name)), *_]):
             if function in {"import_module", "__import__"}:
                 yield name
         case ast.Attribute(value=ast.Name(id="onnx" | "nasrlm" as package), attr=attribute):
@@ -195,8 +193,6 @@ def third_party_loaded_by(package: str) -> set[str]:
         "loaded = {n for n, m in sys.modules.items() if n not in before and getattr(m, '__spec__', None)}\n"
         "print(*{name.partition('.')[0] for name in loaded} - set(sys.stdlib_module_names))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return set(done.stdout.split()) - {package}

@@ -16,9 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def in_fresh_python(script: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -46,10 +44,7 @@ def _names_for_type_checkers() -> list[str]:
     tree = ast.parse(Path(nasrlm.__file__).read_text(encoding="utf-8"))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     return [
-        alias.name
-        for statement in block.body
-        if isinstance(statement, ast.ImportFrom)
-        for alias in statement.names
+        alias.name for statement in block.body if isinstance(statement, ast.ImportFrom) for alias in statement.names
     ]
 
 
@@ -65,9 +60,7 @@ def test_import_alone_is_light() -> None:
 
 
 def test_train_is_the_function_even_after_its_module_was_imported() -> None:
-    script = (
-        "import nasrlm.train, nasrlm; from nasrlm import train; print(nasrlm.train is train, callable(train))"
-    )
+    script = "import nasrlm.train, nasrlm; from nasrlm import train; print(nasrlm.train is train, callable(train))"
     assert in_fresh_python(script) == "True True"
 
 

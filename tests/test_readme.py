@@ -135,12 +135,10 @@ def test_files_exist(name: str) -> None:
 def test_extras_are_those_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     table = README.partition("| extra |")[2].partition("\n\n")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)) == set(
+    assert set(re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)) == set(project["optional-dependencies"])
+    assert {extra for words in _commands_of("pip") for extra in re.findall(r"\[(\w+)\]", shlex.join(words))} <= set(
         project["optional-dependencies"]
     )
-    assert {
-        extra for words in _commands_of("pip") for extra in re.findall(r"\[(\w+)\]", shlex.join(words))
-    } <= set(project["optional-dependencies"])
 
 
 def test_ci_runs_the_check_command_of_the_readme() -> None:

@@ -101,9 +101,7 @@ class SpaceContract:
         assert children - set(architectures[:2])
 
     def test_enumerate_is_distinct_ordered_and_complete(self, space):
-        listed = list(
-            itertools.islice(space.enumerate(), ENUMERABLE + 1 if space.size <= ENUMERABLE else 200)
-        )
+        listed = list(itertools.islice(space.enumerate(), ENUMERABLE + 1 if space.size <= ENUMERABLE else 200))
         genotypes = [space.encode(architecture) for architecture in listed]
         assert all(before < after for before, after in itertools.pairwise(genotypes))
         assert len(set(listed)) == len(listed)
@@ -113,9 +111,7 @@ class SpaceContract:
     def test_decode_refuses_wrong_lengths(self, space, architectures):
         genotype = space.encode(architectures[0])
         for wrong in ((), genotype[:-1], (*genotype, 0)):
-            with pytest.raises(
-                ArchitectureError, match=f"{space.name} genotype: expected .*, {len(wrong)} of them"
-            ):
+            with pytest.raises(ArchitectureError, match=f"{space.name} genotype: expected .*, {len(wrong)} of them"):
                 space.decode(wrong)
 
     def test_decode_refuses_genes_out_of_range(self, space, architectures):
@@ -123,9 +119,7 @@ class SpaceContract:
         for position, choices in enumerate(space.gene_sizes):
             for gene in (-1, choices, 10**9):
                 wrong = (*genotype[:position], gene, *genotype[position + 1 :])
-                with pytest.raises(
-                    ArchitectureError, match=rf"in 0\.\.{choices - 1}, got .*position {position}\b"
-                ):
+                with pytest.raises(ArchitectureError, match=rf"in 0\.\.{choices - 1}, got .*position {position}\b"):
                     space.decode(wrong)
 
     @pytest.mark.parametrize("gene", [0.5, 0.0, "0", None, float("nan")])

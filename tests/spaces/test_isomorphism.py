@@ -26,9 +26,7 @@ def renumbered(graph: Graph, priorities: list[int]) -> Graph:
     terms, output = graph
     position: dict[int, int] = {}
     while len(position) < len(terms):
-        ready = [
-            t for t in range(len(terms)) if t not in position and all(o in position for o in terms[t][1])
-        ]
+        ready = [t for t in range(len(terms)) if t not in position and all(o in position for o in terms[t][1])]
         position[min(ready, key=lambda term: priorities[term])] = len(position)
     moved = [(terms[old][0], tuple(sorted(position[o] for o in terms[old][1]))) for old in position]
     return moved, tuple(sorted(position[o] for o in output))
@@ -98,9 +96,7 @@ def test_refinement_alone_would_not_do():
     assert canonical_key(*ring(6)) != canonical_key(*ring(3, 3))
     assert canonical_key(*ring(10)) != canonical_key(*ring(5, 5)) != canonical_key(*ring(4, 6))
     assert canonical_key(*ring(4, 6)) == canonical_key(*ring(6, 4))
-    assert canonical_key(*renumbered(ring(3, 3), [7, 3, 11, 0, 5, 2, 9, 1, 10, 4, 8, 6])) == canonical_key(
-        *ring(3, 3)
-    )
+    assert canonical_key(*renumbered(ring(3, 3), [7, 3, 11, 0, 5, 2, 9, 1, 10, 4, 8, 6])) == canonical_key(*ring(3, 3))
 
 
 @pytest.mark.parametrize("depth", [1, 2, 4])

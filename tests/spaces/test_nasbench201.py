@@ -56,9 +56,7 @@ class TestNotation:
         assert SPACE.format(architecture) == text
 
     def test_official_string(self):
-        notation = (
-            "|nor_conv_3x3~0|+|none~0|avg_pool_3x3~1|+|skip_connect~0|nor_conv_1x1~1|none~2|"  # one of each
-        )
+        notation = "|nor_conv_3x3~0|+|none~0|avg_pool_3x3~1|+|skip_connect~0|nor_conv_1x1~1|none~2|"  # one of each
         architecture = SPACE.parse(notation)
         assert architecture == cell("c3", "0", "p", "x", "c1", "0")
         assert SPACE.encode(architecture) == (3, 0, 4, 1, 2, 0)
@@ -110,18 +108,14 @@ class TestDatasets:
             assert (space.input_shape, space.num_classes) == ((1, 3, resolution, resolution), num_classes)
 
     def test_unknown(self):
-        with pytest.raises(
-            ValueError, match="expected one of cifar10, cifar100, imagenet16-120, got 'mnist'"
-        ):
+        with pytest.raises(ValueError, match="expected one of cifar10, cifar100, imagenet16-120, got 'mnist'"):
             NASBench201(dataset="mnist")
 
 
 class TestOfficialIndex:
     def test_is_a_bijection(self):
         architectures = [SPACE.from_official_index(index) for index in range(SPACE.size)]
-        assert [SPACE.official_index(architecture) for architecture in architectures] == list(
-            range(SPACE.size)
-        )
+        assert [SPACE.official_index(architecture) for architecture in architectures] == list(range(SPACE.size))
         assert set(architectures) == set(SPACE.enumerate())
 
     def test_leaves_the_global_random_state_alone(self):
@@ -187,12 +181,8 @@ class TestKey:
 
     def test_different_cells(self):
         assert key("x", "0", "0", "x", "x", "0") != key("0", "0", "0", "x", "0", "0"), "x + x is not x"
-        assert key("c1", "0", "x", "0", "x", "x") != key("c1", "c1", "0", "0", "x", "x"), (
-            "weights are not shared"
-        )
-        assert key("0", "0", "0", "x", "c1", "0") != key("0", "0", "0", "x", "0", "0"), (
-            "batch norm of zero lives"
-        )
+        assert key("c1", "0", "x", "0", "x", "x") != key("c1", "c1", "0", "0", "x", "x"), "weights are not shared"
+        assert key("0", "0", "0", "x", "c1", "0") != key("0", "0", "0", "x", "0", "0"), "batch norm of zero lives"
         assert key("c1", "x", "x", "0", "0", "p") != key("c1", "p", "p", "0", "0", "x"), "pooling is no sum"
 
     def test_counts(self):
@@ -225,9 +215,7 @@ class TestKey:
 
 def slow_key(architecture: Cell) -> str:
     """The smallest of the cell's formulas under all numberings of its convolutions."""
-    convolutions = [
-        edge for edge, name in zip(EDGES, architecture.operations, strict=True) if name in CONVOLUTIONS
-    ]
+    convolutions = [edge for edge, name in zip(EDGES, architecture.operations, strict=True) if name in CONVOLUTIONS]
     numberings = itertools.permutations(range(len(convolutions)))
     return min(formula(architecture, dict(zip(convolutions, numbers, strict=True))) for numbers in numberings)
 
@@ -261,8 +249,6 @@ def paper_string(architecture: Cell) -> str:
             if operation == "none" or nodes[source] == "#":
                 terms.append("#")
             else:
-                terms.append(
-                    nodes[source] if operation == "skip_connect" else f"({nodes[source]})@{operation}"
-                )
+                terms.append(nodes[source] if operation == "skip_connect" else f"({nodes[source]})@{operation}")
         nodes.append("+".join(sorted(terms)))
     return nodes[3]

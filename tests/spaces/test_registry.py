@@ -54,9 +54,7 @@ def test_every_name_opens_its_space(name):
 
 def test_options_reach_the_space():
     assert get_space("nasbench201", dataset="cifar100").num_classes == 100
-    with pytest.raises(
-        UnknownSpaceError, match=r"^space nasbench201: expected .*'datset': .* unexpected keyword"
-    ):
+    with pytest.raises(UnknownSpaceError, match=r"^space nasbench201: expected .*'datset': .* unexpected keyword"):
         get_space("nasbench201", datset="cifar100")
 
 

@@ -38,13 +38,9 @@ class Towers(SearchSpace[Tower]):
 
     def parse(self, notation: str) -> Tower:
         parts = notation.split("-")
-        known = [
-            part.isdecimal() and int(part) < n for part, n in zip(parts, self.gene_sizes[1:], strict=False)
-        ]
+        known = [part.isdecimal() and int(part) < n for part, n in zip(parts, self.gene_sizes[1:], strict=False)]
         if len(parts) > 3 or not all(known) or notation != "-".join(str(int(part)) for part in parts):
-            raise ArchitectureError(
-                f"towers notation: expected widths joined by '-', got {notation!r}. See size."
-            )
+            raise ArchitectureError(f"towers notation: expected widths joined by '-', got {notation!r}. See size.")
         return self._tower(tuple(int(part) for part in parts))
 
     def format(self, architecture: Tower) -> str:

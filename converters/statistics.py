@@ -1,0 +1,109 @@
+"""What a network costs: parameters, multiply-accumulates and sizes, counted from its graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from converters.convert import to_canonical_graph
+from converters.graph import Graph, Node, Shape
+
+CONVOLUTIONS = frozenset({"nn.Conv", "nn.ConvBias"})
+LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})
+BATCH_NORMS = frozenset({"nn.BatchNormalization"})
+BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Counts of one network, for one input (batch 1).
+
+    Attributes:
+        params: trainable numbers of the faithful graph: convolutions, linear layers, and weight and bias of batch
+            norms; no running statistics.
+        macs: multiply-accumulates of the faithful graph's convolutions and linear layers; no biases, batch norms,
+            pooling or activations.
+        convs: convolutions of the faithful graph.
+        live_macs: the same of the canonical graph, from which dead branches are gone.
+        live_convs: convolutions of the canonical graph.
+        nodes: operators of the canonical graph, repeated blocks written out.
+        depth: operators on its longest path.
+        activations: elements of all convolutions' outputs in the canonical graph.
+    """
+
+    params: int
+    macs: int
+    convs: int
+    live_macs: int
+    live_convs: int
+    nodes: int
+    depth: int
+    activations: int
+
+
+def statistics(faithful: Graph) -> Statistics:
+    """Count a graph as ``to_graph`` gives it, and the canonical graph made of it.
+
+    Example:
+        >>> from converters import to_graph
+        >>> from spaces import get_space
+        >>> space = get_space("nasbench201")
+        >>> counts = statistics(to_graph(space, space.decode((3, 0, 0, 0, 0, 0))))  # nothing reaches the output
+        >>> counts.params, counts.convs, counts.live_macs, counts.live_convs
+        (316346, 22, 640, 0)
+
+    Source:
+        activations: Radosavovic et al. 2020, "Designing Network Design Spaces": "the size of the output tensors of
+        all conv layers", as pycls counts.
+    """
+    live = to_canonical_graph(faithful)
+    return Statistics(
+        params=_params(faithful),
+        macs=_macs(faithful),
+        convs=len(_convolutions(faithful)),
+        live_macs=_macs(live),
+        live_convs=len(_convolutions(live)),
+        nodes=len(live.nodes),
+        depth=_depth(live.nodes),
+        activations=sum(prod(live.shapes[node.outputs[0]]) for node in _convolutions(live)),
+    )
+
+
+def _convolutions(graph: Graph) -> list[Node]:
+    return [node for node in graph.nodes if node.op_type in CONVOLUTIONS]
+
+
+def _params(graph: Graph) -> int:
+    """Layers that own the same tensors count once."""
+    layers = {node.weights: node for node in graph.nodes if node.weights}
+    return sum(_layer_params(node) for node in layers.values())
+
+
+def _layer_params(node: Node) -> int:
+    shape = _weight_shape(node)
+    if node.op_type in BATCH_NORMS:
+        return 2 * prod(shape)
+    return prod(shape) + (shape[0] if node.op_type in BIASED else 0)
+
+
+def _macs(graph: Graph) -> int:
+    """Every element of an output takes one weight row: input channels of a group, times kernel."""
+    return sum(
+        prod(graph.shapes[node.outputs[0]]) * prod(_weight_shape(node)[1:])
+        for node in graph.nodes
+        if node.op_type in CONVOLUTIONS | LINEARS
+    )
+
+
+def _weight_shape(node: Node) -> Shape:
+    shape = node.attribute("weight_shape")
+    assert isinstance(shape, tuple), f"layer {node} has no weight shape"
+    return tuple(int(size) for size in shape)
+
+
+def _depth(nodes: Iterable[Node]) -> int:
+    depth: dict[str, int] = {}
+    for node in nodes:
+        depth.update(dict.fromkeys(node.outputs, 1 + max((depth.get(x, 0) for x in node.inputs), default=0)))
+    return max(depth.values(), default=0)
