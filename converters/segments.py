@@ -33,13 +33,11 @@ def split_at_borders(
     start = 0
     for position, node in enumerate(nodes):
         crossing -= ends[position]
-        if node.outputs[0] in constants:
-            continue
         for x in node.outputs:
             if x in last_read:
                 crossing += 1
                 ends[last_read[x]] += 1
-        if crossing <= max_crossing:
+        if crossing <= max_crossing and node.outputs[0] not in constants:
             segments.append(tuple(nodes[start : position + 1]))
             start = position + 1
     if start < len(nodes):

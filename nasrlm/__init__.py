@@ -7,9 +7,7 @@ The public names are loaded on first use, so that ``import nasrlm`` costs millis
     'ms'
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 # Type checkers cannot follow __getattr__; tests/test_public_names.py keeps this block and _HOME alike.
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from nasrlm.objective import Goal, Objective
     from nasrlm.prediction import Prediction
     from nasrlm.predictor import Predictor
-    from nasrlm.train import train
+    from nasrlm.training import train
     from nasrlm.train_config import TrainConfig
     from spaces import get_space, space_names
     from studies.config import SearchConfig
@@ -55,7 +53,7 @@ _HOME = {
     "space_names": "spaces",
     "to_model": "converters",
     "to_onnx_text": "converters",
-    "train": "nasrlm.train",
+    "train": "nasrlm.training",
 }
 
 
@@ -82,19 +80,3 @@ def _installed_version() -> str:
         return version("nasrlm")
     except PackageNotFoundError:
         return "0+source"  # a checkout on sys.path, never installed
-
-
-class _Package(ModuleType):
-    """Keeps a public name from being hidden by the submodule of the same name.
-
-    NOTE: importing nasrlm/train.py makes Python bind that module as ``nasrlm.train``, where users expect
-    the function. Here the function wins; the module's other names are reached with
-    ``from nasrlm.train import ...``.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in _HOME and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -115,8 +115,8 @@ def to_losses(goals: Sequence[Goal], objectives: FloatArray) -> FloatArray:
             f"losses: expected (N, {len(goals)}) values, one column a goal, got shape {objectives.shape}. "
             f"Goals: {', '.join(map(str, goals))}."
         )
-    # 0.0 is added so that a maximised zero is 0.0 and not -0.0.
-    return objectives * np.array([-1.0 if goal.maximise else 1.0 for goal in goals]) + 0.0
+    losses: FloatArray = objectives * np.array([-1.0 if goal.maximise else 1.0 for goal in goals])
+    return losses + 0.0  # so that a maximised zero is 0.0 and not -0.0
 
 
 def from_losses(goals: Sequence[Goal], losses: FloatArray) -> FloatArray:

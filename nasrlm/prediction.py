@@ -1,6 +1,7 @@
 """What a predictor answers: quantiles of every objective. N architectures, M objectives, Q quantiles."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from nasrlm.objective import FloatArray
 
@@ -21,7 +22,7 @@ class Prediction:
 
     def __post_init__(self) -> None:
         levels = self.quantiles
-        ascending = all(a < b for a, b in zip(levels, levels[1:], strict=False))
+        ascending = all(a < b for a, b in pairwise(levels))
         if not levels or not ascending or not 0 < levels[0] <= levels[-1] < 1:
             raise ValueError(f"prediction: expected quantiles ascending in (0, 1), got {levels}. Sort them.")
         expected = (len(self.objectives), len(levels))

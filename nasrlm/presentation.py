@@ -2,7 +2,7 @@
 
 Canonical text names every value and refers to it by name. Here a body is written as its operators in postfix
 order instead: operands stand right before the operator that reads them, and a value that is read twice is written
-out twice as long as it is short. What is the same in every text is left out. Other text passes unchanged.
+out twice as long as it is short. Runs of equal lines are counted, the preamble is left out. Other text passes unchanged.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 MAX_REPEATED_LINES = 16  # a shared value longer than this is written once and referred to by name afterwards
@@ -42,8 +43,15 @@ def present(text: str) -> str:
     lines: list[str] = []
     for body in _bodies(text):
         lines.append(body.header)
-        lines += _postfix(body)
+        lines += _counted(_postfix(body))
     return "\n".join(lines) + "\n"
+
+
+def _counted(rows: Sequence[str]) -> Iterator[str]:
+    """Runs of equal rows as one row with their number."""
+    for row, run in groupby(rows):
+        count = len(list(run))
+        yield f"{count} x {row}" if count > 1 else row
 
 
 def _bodies(text: str) -> Iterator[_Body]:

@@ -53,7 +53,7 @@ class Constraint:
         return np.asarray(excess / (abs(self.bound) or 1.0), dtype=np.float64)
 
     def __str__(self) -> str:
-        return f"{self.objective}{'<=' if self.at_most else '>='}{self.bound!r}"
+        return f"{self.objective}{'<=' if self.at_most else '>='}{self.bound:.15g}"
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from studies.folder import StudyError, write_atomically
-from studies.pareto import BoolArray
+from studies.pareto import BoolArray, complete_mask
 
 BOUNDS = ("", " low", " high")  # of the columns of one objective: median, lowest and highest quantile
 _INTERVAL = b"nasrlm.interval"  # in the file's metadata
@@ -71,7 +71,7 @@ class History:
 
     def complete(self) -> BoolArray:
         """(N,) flags of rows whose every median is known."""
-        return np.asarray(~np.isnan(self.stacked()[:, :, 0]).any(axis=1), dtype=np.bool_)
+        return complete_mask(self.stacked()[:, :, 0])
 
     def to_frame(self) -> pd.DataFrame:
         """One row an architecture: order, architecture, key, genotype, three columns an objective, feasible."""

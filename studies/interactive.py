@@ -26,7 +26,7 @@ def write_html(config: SearchConfig, history: History, path: Path) -> None:
         figure.add_trace(_trace(config, history, rows, name=name, marker=marker))
     labels = [Objective.parse(goal.objective).label for goal in config.goals]
     figure.update_layout(
-        title=f"{config.space}: {len(front)} on the front of {len(history):,} evaluated",
+        title=f"{config.space}: {len(front)} on the front of {int(history.complete().sum()):,} evaluated",
         template="plotly_white",
         **_axis_titles(labels),
     )

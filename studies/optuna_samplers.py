@@ -16,6 +16,7 @@ from optuna.samplers import (
 from optuna.trial import FrozenTrial, TrialState
 
 from spaces import ArchitectureError
+from studies.config import SearchConfig
 from studies.problem import Problem
 
 A = TypeVar("A", bound=Hashable)
@@ -34,15 +35,15 @@ class DistinctSampler(BaseSampler, Generic[A]):
     genotypes are invalid; fresh architectures of the problem stand in where a sampler stalls.
     """
 
-    def __init__(self, problem: Problem[A], *, seed: int) -> None:
+    def __init__(self, problem: Problem[A]) -> None:
         self.problem = problem
         self.distributions: dict[str, BaseDistribution] = {
             f"gene_{index}": CategoricalDistribution(tuple(range(size)))
             for index, size in enumerate(problem.space.gene_sizes)
         }
-        config = problem.config
-        self.sampler = _make_sampler(config.sampler, config.population_size, seed, self.distributions)
-        self._queue: list[A] = []
+        self.sampler = _make_sampler(problem.config, self.distributions)
+        self.is_random = isinstance(self.sampler, RandomSampler)  # and then stays random
+        self._first_population = [] if self.is_random else problem.first_population()
 
     def to_params(self, genotype: Sequence[int]) -> dict[str, Any]:
         """A genotype as Optuna's parameters."""
@@ -55,11 +56,6 @@ class DistinctSampler(BaseSampler, Generic[A]):
             ArchitectureError: the genes do not go together.
         """
         return self.problem.space.decode([params[name] for name in self.distributions])
-
-    def begin(self) -> None:
-        """Propose the problem's first population first; random search stays random."""
-        if not isinstance(self.sampler, RandomSampler):
-            self._queue = self.problem.first_population()
 
     def end_generation(self, trials: Sequence[FrozenTrial]) -> None:
         """Make finished trials the population from which a genetic sampler breeds the next."""
@@ -77,14 +73,13 @@ class DistinctSampler(BaseSampler, Generic[A]):
         Raises:
             ExhaustedError: there is none.
         """
-        if self._queue:
-            return self.to_params(self.problem.space.encode(self._queue.pop()))
+        if self._first_population:
+            return self.to_params(self.problem.space.encode(self._first_population.pop(0)))
         for _ in range(ATTEMPTS):
             params = self._inner_params(study, trial)
             if self._reserve(params):
                 return params
-        stand_in = self.problem.samples if isinstance(self.sampler, RandomSampler) else self.problem.fresh
-        for architecture in stand_in(1):
+        for architecture in self.problem.samples(1) if self.is_random else self.problem.fresh(1):
             return self.to_params(self.problem.space.encode(architecture))
         raise ExhaustedError
 
@@ -148,13 +143,12 @@ class _NSGAIII(_Generations, NSGAIIISampler):
     pass
 
 
-def _make_sampler(
-    name: str, population_size: int, seed: int, distributions: Mapping[str, BaseDistribution]
-) -> BaseSampler:
-    if name == "nsga2":
-        return _NSGAII(distributions, population_size=population_size, seed=seed)
-    if name == "nsga3":
-        return _NSGAIII(distributions, population_size=population_size, seed=seed)
-    if name == "tpe":
-        return TPESampler(seed=seed, n_startup_trials=population_size, multivariate=True)
+def _make_sampler(config: SearchConfig, distributions: Mapping[str, BaseDistribution]) -> BaseSampler:
+    size, seed = config.population_size, config.seed
+    if config.sampler == "nsga2":
+        return _NSGAII(distributions, population_size=size, seed=seed)
+    if config.sampler == "nsga3":
+        return _NSGAIII(distributions, population_size=size, seed=seed)
+    if config.sampler == "tpe":
+        return TPESampler(seed=seed, n_startup_trials=size, multivariate=True)
     return RandomSampler(seed=seed)

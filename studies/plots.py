@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -83,7 +84,8 @@ def front_figure(config: SearchConfig, history: History) -> Figure:
         figure.set_size_inches(max(8, 2.2 * num_goals), 5.2)
         _draw_parallel(figure.subplots(), config, history, rows)
     kinds = f"{config.engine} {config.sampler}, seed {config.seed}"
-    figure.suptitle(f"{config.space}: {len(rows)} on the front of {len(history):,} evaluated ({kinds})")
+    evaluated = int(history.complete().sum())
+    figure.suptitle(f"{config.space}: {len(rows)} on the front of {evaluated:,} evaluated ({kinds})")
     return figure
 
 
@@ -98,11 +100,12 @@ def _medians(history: History, goal: int) -> FloatArray:
 def _draw_progress_of_best(axes: Axes, config: SearchConfig, history: History) -> None:
     losses = history_losses(config, history)[:, 0]
     best = np.fmin.accumulate(np.where(history.feasible, losses, np.nan))
+    rows = front_rows(config, history)
     sign = -1.0 if config.goals[0].maximise else 1.0
     order = np.arange(1, len(losses) + 1)
     axes.scatter(order, sign * losses, s=10, color=GREY, linewidths=0, label="evaluated")
     axes.step(order, sign * best, where="post", color=BLUE, label="best feasible")
-    axes.set(xlabel="evaluations", ylabel=_label(config.goals[0]))
+    axes.set(xlabel="evaluations", ylabel=_label(config.goals[0]), ylim=_limits(sign * losses, rows))
     axes.legend(frameon=False)
     _polish(axes)
 
@@ -149,17 +152,22 @@ def _draw_planes(figure: Figure, config: SearchConfig, history: History, rows: S
     for axes, (up, across) in zip(panels, itertools.combinations(range(3), 2), strict=True):
         colour = 3 - up - across
         hidden = _draw_evaluated(axes, config, history, rows, across=across, up=up)
+        third = _medians(history, colour)[rows]
+        usual = _without_outliers(third)
         points = axes.scatter(
             _medians(history, across)[rows],
             _medians(history, up)[rows],
-            c=_medians(history, colour)[rows],
+            c=third,
+            vmin=usual.min() if len(usual) else None,
+            vmax=usual.max() if len(usual) else None,
             s=26,
             cmap="viridis",
             edgecolors="white",
             linewidths=0.4,
             zorder=4,
         )
-        figure.colorbar(points, ax=axes, label=Objective.parse(config.goals[colour].objective).label)
+        label = Objective.parse(config.goals[colour].objective).label
+        figure.colorbar(points, ax=axes, label=label, extend="both" if len(usual) < len(third) else "neither")
         _draw_bounds(axes, config, across=across, up=up)
         if hidden:
             axes.set_title(hidden, fontsize=9, loc="left")
@@ -177,19 +185,34 @@ def _draw_evaluated(
     axes.set(xlabel=_label(config.goals[across]), ylabel=_label(config.goals[up]))
     axes.set(xlim=_limits(x, rows), ylim=_limits(y, rows))
     _polish(axes)
+    return _outside(axes, x, y, rows)
+
+
+def _outside(axes: Axes, x: FloatArray, y: FloatArray, rows: Sequence[int]) -> str:
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    outside = int(((x < left) | (x > right) | (y < low) | (y > high)).sum())
-    return f"{outside:,} of {len(history):,} evaluated lie outside" if outside else ""
+    outside = (x < left) | (x > right) | (y < low) | (y > high)
+    on_front = int(outside[rows].sum())
+    front = f", {on_front} of them on the front" if on_front else ""
+    return f"{int(outside.sum()):,} lie outside{front}" if outside.any() else ""
 
 
 def _limits(values: FloatArray, rows: Sequence[int]) -> tuple[float, float]:
-    """Room for the front and for the middle 96 % of the rest, so that a few failures do not flatten it."""
+    """Room for the front and the middle 90 % of the rest; a few failed networks would flatten both."""
     known = values[~np.isnan(values)]
     if len(known) == 0:
         return 0.0, 1.0
-    shown = np.concatenate([values[rows], np.quantile(known, [0.02, 0.98])])
+    shown = np.concatenate([_without_outliers(values[rows]), np.quantile(known, [0.05, 0.95])])
     margin = 0.05 * float(np.ptp(shown)) or 0.5
     return float(shown.min()) - margin, float(shown.max()) + margin
+
+
+def _without_outliers(values: FloatArray) -> FloatArray:
+    """Values within three interquartile ranges of the middle half."""
+    if len(values) == 0:
+        return values
+    low, high = np.quantile(values, [0.25, 0.75]).tolist()
+    reach = 3 * (high - low)
+    return np.asarray(values[(values >= low - reach) & (values <= high + reach)], dtype=np.float64)
 
 
 def _draw_bounds(axes: Axes, config: SearchConfig, *, across: int, up: int) -> None:
@@ -205,7 +228,8 @@ def _draw_parallel(axes: Axes, config: SearchConfig, history: History, rows: Seq
     losses = history_losses(config, history)[rows]
     best, worst = (losses.min(axis=0), losses.max(axis=0)) if rows else (np.zeros(len(config.goals)),) * 2
     heights = (worst - losses) / np.where(worst > best, worst - best, 1.0)
-    colours = _viridis(heights[:, 0]) if rows else []
+    ranks = np.linspace(1, 0, len(rows))  # the rows are sorted by the first goal
+    colours = colormaps["viridis"](ranks)
     for line, colour in zip(heights, colours, strict=True):
         axes.plot(line, color=colour, linewidth=1.1, alpha=0.75)
     signs = [-1.0 if goal.maximise else 1.0 for goal in config.goals]
@@ -219,12 +243,6 @@ def _draw_parallel(axes: Axes, config: SearchConfig, history: History, rows: Seq
     axes.set(yticks=[], ylim=(-0.02, 1.02), ylabel="better →")
     for side in axes.spines.values():
         side.set_visible(False)
-
-
-def _viridis(shares: FloatArray) -> FloatArray:
-    from matplotlib import colormaps
-
-    return np.asarray(colormaps["viridis"](shares), dtype=np.float64)
 
 
 def progress_figure(names: Sequence[str], studies: Sequence[tuple[SearchConfig, History]]) -> Figure:

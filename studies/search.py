@@ -1,7 +1,6 @@
 """A search: an engine proposes, an evaluator answers, a folder keeps the study."""
 
 import importlib
-import math
 import time
 from collections.abc import Hashable
 from pathlib import Path
@@ -42,8 +41,7 @@ def search(
         out: the study's folder, made when missing.
         truth: true labels of ``config.objectives``, with which the front found is judged at the end.
         resume: go on with the study in ``out``. The same seed proposes the same architectures again and the
-            recorded history answers them, so the result equals that of an uninterrupted run. With a storage,
-            the stored trials are loaded instead.
+            recorded history answers them, so the result equals that of an uninterrupted run.
         progress: show a bar on stderr.
 
     Returns:
@@ -76,8 +74,7 @@ def _run(
     recorded: History | None,
     progress: bool,
 ) -> tuple[History, str | None]:
-    # A storage is told each batch at once, and the history must not know less than it does.
-    writer = HistoryWriter(path, share=0.03 if config.storage is None else math.inf)
+    writer = HistoryWriter(path)
     with tqdm(total=config.trials, unit="architecture", disable=not progress) as bar:
 
         def after_batch(problem: Problem[A]) -> None:

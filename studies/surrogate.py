@@ -67,7 +67,10 @@ class Surrogate(Generic[A]):
             (N, M, Q) in own units.
         """
         keys = [self.space.architecture_key(architecture) for architecture in architectures]
-        new = {k: a for k, a in zip(keys, architectures, strict=True) if k not in self._values}
+        new: dict[str, A] = {}
+        for key, architecture in zip(keys, architectures, strict=True):
+            if key not in self._values:
+                new.setdefault(key, architecture)
         if new:
             texts = [self.to_text(architecture) for architecture in new.values()]
             predicted = self.predictor.predict(texts, self.objectives, self.quantiles)

@@ -1,0 +1,57 @@
+"""Honest quantiles: levels moved so that labels of valid rows fall below the q-quantile a share q of the time.
+
+For every valid row the model's own cumulative probability of the label is known exactly. These scores are uniform
+if the model is calibrated; if not, the conformal distribution of the scores says at which level to ask instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from crepes import ConformalPredictiveSystem
+
+from nasrlm.objective import FloatArray
+
+GRID = np.arange(1, 100) / 100  # levels for which the calibrated level is stored
+
+Calibration = Mapping[str, Sequence[float]]  # objective: the model's level for every level of GRID
+
+
+def fit_calibration(objectives: Sequence[str], scores: FloatArray) -> dict[str, list[float]]:
+    """Calibrated levels of every objective that has valid labels.
+
+    Args:
+        objectives: M names.
+        scores: (N, M) cumulative probabilities of the labels; NaN where there is no label.
+
+    Source:
+        Chernozhukov, Wüthrich, Zhu 2021, "Distributional conformal prediction".
+    """
+    middle = len(GRID) // 2
+    calibration: dict[str, list[float]] = {}
+    for name, column in zip(objectives, scores.T, strict=True):
+        known = column[np.isfinite(column)]
+        if len(known) == 0:
+            continue
+        system = ConformalPredictiveSystem().fit(known)
+        levels = system.predict_percentiles(
+            [0.0],
+            lower_percentiles=list(100 * GRID[:middle]),
+            higher_percentiles=list(100 * GRID[middle:]),
+            y_min=0.0,
+            y_max=1.0,
+        )[0]
+        calibration[name] = [round(float(level), 6) for level in levels]
+    return calibration
+
+
+def calibrated_levels(calibration: Calibration, objectives: Sequence[str], quantiles: Sequence[float]) -> FloatArray:
+    """The levels at which to ask the model for calibrated quantiles.
+
+    Returns:
+        (M, Q); the quantiles themselves for an objective that was not calibrated.
+    """
+    grid = [0.0, *GRID, 1.0]
+    rows = [np.interp(quantiles, grid, [0.0, *calibration.get(name, GRID), 1.0]) for name in objectives]
+    return np.array(rows)

@@ -1,0 +1,137 @@
+"""A trained model in a folder of Hugging Face form: config.json, model.safetensors, tokenizer.json, README.md."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from nasrlm.calibration import Calibration
+from nasrlm.model import ModelConfig, RegressionLanguageModel
+from nasrlm.number import NumberCode
+from nasrlm.tokenizer import TextTokenizer
+
+FORMAT_VERSION = 1
+
+
+class CheckpointError(ValueError):
+    """A folder that is no complete checkpoint of this version."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model with all it needs to answer.
+
+    Attributes:
+        objectives: M names; their order is the order of decoding.
+        calibration: levels of the calibrated quantiles.
+        card: how it was trained, on what, and its measured quality; shown by ``nasrlm info``.
+    """
+
+    model: RegressionLanguageModel
+    tokenizer: TextTokenizer
+    objectives: tuple[str, ...]
+    calibration: Calibration = field(default_factory=dict)
+    card: Mapping[str, Any] = field(default_factory=dict)
+
+    def save_pretrained(self, folder: Path | str) -> None:
+        """Write the folder; what stood there is replaced only when all files are written."""
+        folder = Path(folder)
+        fresh = folder.with_name(f".{folder.name}.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir(parents=True)
+        config = {
+            "format_version": FORMAT_VERSION,
+            "model": asdict(self.model.config),
+            "number_code": asdict(self.model.code),
+            "objectives": list(self.objectives),
+            "calibration": dict(self.calibration),
+            "card": dict(self.card),
+        }
+        (fresh / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+        self.tokenizer.save(fresh / "tokenizer.json")
+        save_file({name: x.contiguous() for name, x in self.model.state_dict().items()}, fresh / "model.safetensors")
+        if folder.exists():
+            for path in folder.iterdir():
+                if path.is_file() and not (fresh / path.name).exists():
+                    shutil.copy2(path, fresh)
+            shutil.rmtree(folder)
+        fresh.rename(folder)
+
+    @classmethod
+    def from_pretrained(cls, folder: Path | str | None = None, device: str = "cpu") -> Checkpoint:
+        """Read a folder; without one, the checkpoint released inside the package.
+
+        Raises:
+            CheckpointError: a file is missing, broken, of a newer version, or does not fit the others.
+        """
+        folder = Path(folder) if folder is not None else released_folder()
+        config = _read_config(folder)
+        tokenizer = TextTokenizer.load(folder / "tokenizer.json")
+        try:
+            model = RegressionLanguageModel(
+                ModelConfig(**config["model"]),
+                tokenizer.vocabulary_size,
+                len(config["objectives"]),
+                NumberCode(**config["number_code"]),
+            )
+        except (KeyError, TypeError, ValueError) as e:
+            raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
+        _load_weights(model, folder / "model.safetensors")
+        model.to(_torch_device(device)).eval()
+        return cls(model, tokenizer, tuple(config["objectives"]), config["calibration"], config["card"])
+
+
+def released_folder() -> Path:
+    """Where the checkpoint that comes with the package lies."""
+    return Path(str(files("nasrlm"))) / "released"
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        if not (folder / name).is_file():
+            raise CheckpointError(
+                f"{folder}: expected a checkpoint folder with config.json, tokenizer.json and model.safetensors, "
+                f"got no {name}. Name a folder that `nasrlm train` has finished."
+            )
+    try:
+        config = json.loads((folder / "config.json").read_text())
+    except ValueError as e:
+        raise CheckpointError(f"{folder / 'config.json'}: expected JSON, got {e}.") from e
+    version = config.get("format_version") if isinstance(config, dict) else None
+    if version != FORMAT_VERSION:
+        raise CheckpointError(
+            f"{folder / 'config.json'}: expected format_version {FORMAT_VERSION}, got {version}. "
+            "A newer checkpoint needs a newer nasrlm."
+        )
+    return dict(config)
+
+
+def _load_weights(model: RegressionLanguageModel, path: Path) -> None:
+    try:
+        weights = load_file(path)
+    except (SafetensorError, OSError) as e:
+        raise CheckpointError(f"{path}: expected a safetensors file, got {e}. It may be truncated.") from e
+    expected = model.state_dict()
+    for name in sorted(expected.keys() | weights.keys()):
+        have = tuple(weights[name].shape) if name in weights else "none"
+        want = tuple(expected[name].shape) if name in expected else "none"
+        if have != want:
+            raise CheckpointError(f"{path}: expected tensor {name} of shape {want}, got {have}.")
+    model.load_state_dict(weights)
+
+
+def _torch_device(name: str) -> torch.device:
+    try:
+        return torch.empty(0, device=name).device
+    except (RuntimeError, AssertionError) as e:
+        reason = str(e).splitlines()[0]
+        raise ValueError(f"device: expected one that torch can use here, got {name!r} ({reason}). Try cpu.") from e

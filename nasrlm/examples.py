@@ -1,0 +1,81 @@
+"""Texts with labels, as training and evaluation read them.
+
+N rows, M objectives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from nasrlm.objective import FloatArray
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Labelled texts.
+
+    Attributes:
+        texts: N texts.
+        objectives: M names.
+        labels: (N, M), NaN where a row has no label.
+        splits: (N,) "train", "valid" or "test".
+        spaces: (N,) name of each row's space, for metrics by space.
+    """
+
+    texts: Sequence[str]
+    objectives: tuple[str, ...]
+    labels: FloatArray
+    splits: NDArray[np.str_]
+    spaces: NDArray[np.str_]
+
+    def __post_init__(self) -> None:
+        N, M = self.labels.shape
+        if not len(self.texts) == len(self.splits) == len(self.spaces) == N or len(self.objectives) != M:
+            raise ValueError(
+                f"Examples: expected N texts, (N, M) labels, N splits and spaces, got {len(self.texts)} texts, "
+                f"labels {self.labels.shape}, {len(self.splits)} splits, {len(self.spaces)} spaces."
+            )
+        if np.isinf(self.labels).any():
+            row, column = np.argwhere(np.isinf(self.labels))[0]
+            raise ValueError(
+                f"Examples: expected finite or missing labels, got {self.labels[row, column]} "
+                f"in row {row}, {self.objectives[column]}."
+            )
+        empty = [row for row, text in enumerate(self.texts) if not text]
+        if empty:
+            raise ValueError(f"Examples: expected text in every row, got none in row {empty[0]}.")
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def split(self, name: str) -> Examples:
+        """The rows of one split."""
+        return self.rows(np.flatnonzero(self.splits == name))
+
+    def rows(self, index: NDArray[np.intp]) -> Examples:
+        """The rows at ``index``."""
+        texts = [self.texts[row] for row in index]
+        return Examples(texts, self.objectives, self.labels[index], self.splits[index], self.spaces[index])
+
+    def digest(self) -> str:
+        """Hash of texts, labels and splits: which data a checkpoint has seen."""
+        digest = hashlib.sha256()
+        for text, split in zip(self.texts, self.splits, strict=True):
+            digest.update(f"{split}\n{text}\n".encode())
+        digest.update(",".join(self.objectives).encode())
+        digest.update(np.ascontiguousarray(self.labels).tobytes())
+        return digest.hexdigest()
+
+
+def make_examples(frame: pd.DataFrame, texts: Sequence[str], objectives: Sequence[str]) -> Examples:
+    """Examples from a table's rows and their texts. Rows without ``split`` are for training."""
+    labels = frame[list(objectives)].to_numpy(dtype=np.float64)
+    splits = frame["split"].astype(str).to_numpy() if "split" in frame else np.full(len(frame), "train")
+    spaces = frame["space"].astype(str).to_numpy() if "space" in frame else np.full(len(frame), "text")
+    return Examples(list(texts), tuple(objectives), labels, splits.astype(np.str_), spaces.astype(np.str_))

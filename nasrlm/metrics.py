@@ -1,0 +1,100 @@
+"""How well predictions rank and cover measurements. N rows, M objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypedDict
+
+import numpy as np
+from scipy import stats
+
+from nasrlm.examples import Examples
+from nasrlm.objective import FloatArray
+from nasrlm.prediction import Prediction
+
+MIN_ROWS = 2
+
+
+class Quality(TypedDict):
+    """Metrics of one objective on the rows that have its label."""
+
+    n: int
+    kendall_tau: float
+    spearman_rho: float
+    mae: float
+    coverage_80: float
+
+
+def kendall_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray:
+    """Rank correlation of each objective, ties counted (tau-b).
+
+    Args:
+        predicted: (N, M) objectives in their own units.
+        measured: (N, M), rows matching ``predicted``; NaN rows are left out objective by objective.
+
+    Returns:
+        (M,) in [-1, 1]; NaN where an objective is constant or has fewer than two rows.
+
+    Raises:
+        ValueError: shapes differ.
+
+    Source:
+        Kendall 1945, "The treatment of ties in ranking problems".
+    """
+    return _columns(predicted, measured, lambda a, b: float(stats.kendalltau(a, b).statistic))
+
+
+def spearman_rho(predicted: FloatArray, measured: FloatArray) -> FloatArray:
+    """Rank correlation of each objective; shapes and missing rows as for ``kendall_tau``."""
+    return _columns(predicted, measured, lambda a, b: float(stats.spearmanr(a, b).statistic))
+
+
+def quality(prediction: Prediction, measured: FloatArray) -> dict[str, Quality]:
+    """Metrics of every objective that has at least two labels.
+
+    Args:
+        prediction: quantiles of N rows and M objectives, the outer ones an 80 % interval.
+        measured: (N, M) labels, NaN where there is none.
+    """
+    result: dict[str, Quality] = {}
+    tau = kendall_tau(prediction.median, measured)
+    rho = spearman_rho(prediction.median, measured)
+    for index, objective in enumerate(prediction.objectives):
+        known = np.isfinite(measured[:, index])
+        if known.sum() < MIN_ROWS:
+            continue
+        labels = measured[known, index]
+        inside = (labels >= prediction.low[known, index]) & (labels <= prediction.high[known, index])
+        result[objective] = Quality(
+            n=int(known.sum()),
+            kendall_tau=float(tau[index]),
+            spearman_rho=float(rho[index]),
+            mae=float(np.abs(prediction.median[known, index] - labels).mean()),
+            coverage_80=float(inside.mean()),
+        )
+    return result
+
+
+def quality_by_space(prediction: Prediction, examples: Examples) -> dict[str, dict[str, Quality]]:
+    """``quality`` of the rows of each space."""
+    result: dict[str, dict[str, Quality]] = {}
+    for space in sorted(set(examples.spaces)):
+        rows = np.flatnonzero(examples.spaces == space)
+        part = Prediction(prediction.objectives, prediction.quantiles, prediction.values[rows])
+        if measured := quality(part, examples.labels[rows]):
+            result[str(space)] = measured
+    return result
+
+
+def _columns(
+    predicted: FloatArray, measured: FloatArray, correlation: Callable[[FloatArray, FloatArray], float]
+) -> FloatArray:
+    if predicted.shape != measured.shape or predicted.ndim != 2:
+        raise ValueError(f"rank correlation: expected two (N, M) arrays, got {predicted.shape} and {measured.shape}.")
+    result = np.full(predicted.shape[1], np.nan)
+    for column in range(predicted.shape[1]):
+        known = np.isfinite(measured[:, column]) & np.isfinite(predicted[:, column])
+        a, b = predicted[known, column], measured[known, column]
+        if len(a) >= MIN_ROWS and np.ptp(a) > 0 and np.ptp(b) > 0:
+            result[column] = correlation(a, b)
+    return result

@@ -1,0 +1,84 @@
+"""What a training run depends on; one YAML file, unknown keys refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from nasrlm.model import ModelConfig
+
+
+class TrainConfig(BaseModel):
+    """A training run. Times are in optimiser steps unless their names say epochs.
+
+    Attributes:
+        table: file with the columns ``architecture`` (or ``text``), labels and ``split``.
+        out: folder of the run: state, log and the finished checkpoint.
+        objectives: labels to learn; all label columns of the table if empty.
+        monitor: objectives whose mean τ on valid rows decides when to stop; all if empty.
+        objectives_per_row: labels of a row that one step decodes, drawn anew each time by ``objective_weights``.
+        alone_probability: how often the numbers of a row are decoded without seeing each other.
+        smoothing_digits: σ of the probability given to neighbouring digits.
+        resume: go on from the state in ``out``.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    table: Path
+    out: Path
+    space: str | None = None
+    objectives: tuple[str, ...] = ()
+    monitor: tuple[str, ...] = ()
+    objective_weights: dict[str, float] = Field(default_factory=dict)
+    objectives_per_row: int = Field(default=6, ge=1)
+    alone_probability: float = Field(default=0.7, ge=0, le=1)
+    smoothing_digits: float = Field(default=0.7, ge=0)
+    model: ModelConfig = ModelConfig()
+    num_digits: int = Field(default=4, ge=1, le=15)
+    vocabulary_size: int = Field(default=1024, ge=257)
+    epochs: int = Field(default=40, ge=1)
+    batch_size: int = Field(default=64, ge=1)
+    learning_rate: float = Field(default=1.5e-3, gt=0)
+    weight_decay: float = Field(default=0.05, ge=0)
+    warmup_epochs: float = Field(default=1.0, ge=0)
+    average_decay: float = Field(default=0.998, ge=0, lt=1)
+    clip_norm: float = Field(default=1.0, gt=0)
+    evaluate_every_epochs: float = Field(default=2.0, gt=0)
+    save_every_seconds: float = Field(default=60.0, ge=0)
+    patience: int = Field(default=6, ge=1)
+    bf16: bool = False
+    device: str = "cpu"
+    seed: int = 0
+    resume: bool = True
+
+    @model_validator(mode="after")
+    def _monitored_objectives_are_learned(self) -> TrainConfig:
+        unknown = [name for name in self.monitor if self.objectives and name not in self.objectives]
+        if unknown:
+            raise ValueError(f"monitor: expected objectives that are learned, got {unknown}.")
+        return self
+
+    @classmethod
+    def load(cls, path: Path, **overrides: Any) -> TrainConfig:
+        """Read a YAML file; relative paths in it are taken from the working directory.
+
+        Raises:
+            ValueError: no such file, no YAML, unknown or wrong keys; one line naming the file and the key.
+        """
+        try:
+            values = yaml.safe_load(path.read_text())
+        except OSError as e:
+            raise ValueError(f"{path}: expected a YAML file, got {e.strerror}.") from e
+        except yaml.YAMLError as e:
+            raise ValueError(f"{path}: expected YAML, got {' '.join(str(e).split())}.") from e
+        if not isinstance(values, dict):
+            raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}. See docs/training.md.")
+        try:
+            return cls(**{**values, **overrides})
+        except ValidationError as e:
+            first = e.errors()[0]
+            key = ".".join(map(str, first["loc"])) or "config"
+            raise ValueError(f"{path}: {key}: {first['msg']}, got {first['input']!r}.") from e

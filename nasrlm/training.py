@@ -1,0 +1,249 @@
+"""Train a regression language model on labelled texts: seeded, resumable at any step, watched on valid rows."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from nasrlm.batches import Batches
+from nasrlm.calibration import fit_calibration
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.examples import Examples
+from nasrlm.loss import number_loss, smoothing_kernel
+from nasrlm.metrics import kendall_tau
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.number import NumberCode
+from nasrlm.objective import Objective
+from nasrlm.predictor import Predictor
+from nasrlm.tokenizer import TextTokenizer
+from nasrlm.train_config import TrainConfig
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """A finished run: the best checkpoint, calibrated, and its mean τ on the monitored objectives of valid rows."""
+
+    checkpoint: Checkpoint
+    valid_tau: float
+    steps: int
+    seconds: float
+
+
+def train(config: TrainConfig, examples: Examples, progress: bool = True) -> TrainResult:
+    """Train on the train split, stop by the valid split, calibrate on the valid split.
+
+    The run's folder ``config.out`` holds its state, its log (one JSON line an evaluation) and, when done, the
+    checkpoint. A run that was stopped at any moment goes on from its last saved state and ends as if it had not
+    been stopped.
+
+    Args:
+        config: see TrainConfig.
+        examples: rows of all splits; test rows are not looked at.
+        progress: show a bar on stderr.
+
+    Raises:
+        ValueError: no labelled train rows, or a state in ``config.out`` of another run.
+    """
+    return _Run(config, examples).finish(progress)
+
+
+class _Run:
+    def __init__(self, config: TrainConfig, examples: Examples) -> None:
+        self.config = config
+        self.objectives = _decoding_order(config.objectives or examples.objectives)
+        columns = [examples.objectives.index(name) for name in self.objectives]
+        train_rows, self.valid_rows = examples.split("train"), examples.split("valid")
+        self.valid_labels = self.valid_rows.labels[:, columns]
+        if not np.isfinite(train_rows.labels[:, columns]).any():
+            raise ValueError("train: expected labelled rows with split 'train', got none. See the column `split`.")
+        self.identity = {"config": config.model_dump(mode="json", exclude={"resume"}), "data": examples.digest()}
+        self.tokenizer = TextTokenizer.train(train_rows.texts, config.vocabulary_size)
+        self.code = NumberCode(config.num_digits)
+        self.batches = Batches(
+            self.tokenizer.to_ids(train_rows.texts),
+            train_rows.labels[:, columns],
+            np.array([config.objective_weights.get(name, 1.0) for name in self.objectives]),
+            self.code,
+            batch_size=config.batch_size,
+            objectives_per_row=config.objectives_per_row,
+            alone_probability=config.alone_probability,
+            seed=config.seed,
+        )
+        self.total_steps = self.batches.steps_per_epoch * config.epochs
+        self.evaluate_every = max(1, round(config.evaluate_every_epochs * self.batches.steps_per_epoch))
+        self.kernel = smoothing_kernel(self.code, config.smoothing_digits).to(config.device)
+        torch.manual_seed(config.seed)
+        self.model, self.average = self._new_model(), self._new_model().eval()
+        self.average.load_state_dict(self.model.state_dict())
+        self.optimizer = _optimizer(self.model, config)
+        self.step, self.seconds = 0, 0.0
+        self.best_tau, self.best_step, self.best_weights = float("-inf"), 0, self.average.state_dict()
+
+    def finish(self, progress: bool) -> TrainResult:
+        """Train from the last saved state to the end, then calibrate and save."""
+        self._load_state()
+        started, saved = time.monotonic() - self.seconds, time.monotonic()
+        losses: list[float] = []
+        with tqdm(total=self.total_steps, initial=self.step, desc="train", unit="step", disable=not progress) as bar:
+            while self.step < self.total_steps and not self._out_of_patience():
+                losses.append(self._train_step())
+                self.step += 1
+                self.seconds = time.monotonic() - started
+                bar.update()
+                if self.step % self.evaluate_every == 0 or self.step == self.total_steps:
+                    tau = self._evaluate(sum(losses) / len(losses))
+                    bar.set_postfix(loss=f"{losses[-1]:.3f}", valid_tau=f"{tau:.4f}")
+                    losses.clear()
+                if time.monotonic() - saved > self.config.save_every_seconds:
+                    self._save_state()
+                    saved = time.monotonic()
+        self._save_state()
+        return self._checkpoint()
+
+    def _new_model(self) -> RegressionLanguageModel:
+        size = self.tokenizer.vocabulary_size
+        model = RegressionLanguageModel(self.config.model, size, len(self.objectives), self.code)
+        return model.to(self.config.device)
+
+    def _train_step(self) -> float:
+        """One step; all that is random in it depends on the seed and the step alone."""
+        batch = self.batches[self.step].to(self.config.device)
+        torch.manual_seed(self.config.seed * 1_000_003 + self.step)  # dropout
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.config.learning_rate * self._schedule()
+        self.model.train()
+        device_type = torch.device(self.config.device).type
+        with torch.autocast(device_type, dtype=torch.bfloat16, enabled=self.config.bf16):
+            log_probabilities = self.model(batch.text_ids, batch.objectives, batch.numbers, batch.visible)
+        loss = number_loss(log_probabilities, batch.numbers, batch.present, self.kernel)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
+        self.optimizer.step()
+        self._update_average()
+        return float(loss.detach())
+
+    def _schedule(self) -> float:
+        """Linear warm-up, then a cosine down to 2 % of the learning rate."""
+        warmup = self.config.warmup_epochs * self.batches.steps_per_epoch
+        if self.step < warmup:
+            return (self.step + 1) / warmup
+        done = (self.step - warmup) / max(1.0, self.total_steps - warmup)
+        return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))
+
+    def _update_average(self) -> None:
+        decay = min(self.config.average_decay, (1 + self.step) / (10 + self.step))
+        with torch.no_grad():
+            pairs = zip(self.average.parameters(), self.model.parameters(), strict=True)
+            torch._foreach_lerp_(*map(list, zip(*pairs, strict=True)), 1 - decay)
+
+    def _evaluate(self, loss: float) -> float:
+        """Mean τ of the monitored objectives on valid rows, by the averaged weights; keeps the best."""
+        tau = float("nan")
+        if len(self.valid_rows) > 1:
+            names = self.config.monitor or self.objectives
+            checkpoint = Checkpoint(self.average, self.tokenizer, self.objectives)
+            prediction = Predictor(checkpoint).predict(self.valid_rows.texts, names, quantiles=(0.5,))
+            columns = [self.objectives.index(name) for name in names]
+            taus = kendall_tau(prediction.median, self.valid_labels[:, columns])
+            tau = float(np.nanmean(taus))
+            self._log(
+                {"step": self.step, "loss": loss, "valid_tau": tau, **dict(zip(names, taus.tolist(), strict=True))}
+            )
+        if not tau <= self.best_tau:
+            self.best_tau, self.best_step = tau, self.step
+            self.best_weights = {name: x.clone() for name, x in self.average.state_dict().items()}
+        return tau
+
+    def _out_of_patience(self) -> bool:
+        return self.best_step > 0 and self.step - self.best_step >= self.config.patience * self.evaluate_every
+
+    def _log(self, values: dict[str, Any]) -> None:
+        self.config.out.mkdir(parents=True, exist_ok=True)
+        with (self.config.out / "log.jsonl").open("a") as log:
+            log.write(json.dumps({**values, "seconds": round(self.seconds, 1)}) + "\n")
+
+    @property
+    def _state_path(self) -> Path:
+        return self.config.out / "state.pt"
+
+    def _save_state(self) -> None:
+        state = {
+            "identity": json.dumps(self.identity, sort_keys=True),
+            "step": self.step,
+            "seconds": self.seconds,
+            "best": (self.best_tau, self.best_step, self.best_weights),
+            "model": self.model.state_dict(),
+            "average": self.average.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+        }
+        self.config.out.mkdir(parents=True, exist_ok=True)
+        fresh = self._state_path.with_suffix(".new")
+        torch.save(state, fresh)
+        os.replace(fresh, self._state_path)
+
+    def _load_state(self) -> None:
+        if not self.config.resume or not self._state_path.exists():
+            return
+        try:
+            state = torch.load(self._state_path, map_location=self.config.device, weights_only=True)
+        except Exception as e:  # a broken file fails in many ways
+            raise ValueError(
+                f"{self._state_path}: expected a training state, got {type(e).__name__}. Delete it."
+            ) from e
+        if state["identity"] != json.dumps(self.identity, sort_keys=True):
+            raise ValueError(
+                f"{self._state_path}: expected the state of this run, got one with another config or other data. "
+                "Choose another `out`, or set `resume: false` to start again."
+            )
+        self.step, self.seconds = state["step"], state["seconds"]
+        self.best_tau, self.best_step, self.best_weights = state["best"]
+        self.model.load_state_dict(state["model"])
+        self.average.load_state_dict(state["average"])
+        self.optimizer.load_state_dict(state["optimizer"])
+
+    def _checkpoint(self) -> TrainResult:
+        self.average.load_state_dict(self.best_weights)
+        card = {
+            "training": self.identity["config"],
+            "data_sha256": self.identity["data"],
+            "steps": self.step,
+            "best_step": self.best_step,
+            "seconds": round(self.seconds),
+            "valid_tau": self.best_tau,
+        }
+        checkpoint = Checkpoint(self.average, self.tokenizer, self.objectives, card=card)
+        if len(self.valid_rows):
+            scores = Predictor(checkpoint).cumulative_probabilities(
+                self.valid_rows.texts, self.objectives, self.valid_labels
+            )
+            calibration = fit_calibration(self.objectives, scores)
+            checkpoint = Checkpoint(self.average, self.tokenizer, self.objectives, calibration, card)
+        checkpoint.save_pretrained(self.config.out / "checkpoint")
+        return TrainResult(checkpoint, self.best_tau, self.step, self.seconds)
+
+
+def _decoding_order(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Accuracies first: what is known of them is what prunes; the rest in the given order."""
+    return tuple(sorted(names, key=lambda name: "accuracy" not in Objective.parse(name).metric))
+
+
+def _optimizer(model: RegressionLanguageModel, config: TrainConfig) -> torch.optim.AdamW:
+    """AdamW; norms and embeddings do not decay."""
+    decayed = [p for name, p in model.named_parameters() if p.ndim > 1 and not _is_embedding(name)]
+    others = [p for name, p in model.named_parameters() if p.ndim <= 1 or _is_embedding(name)]
+    groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.98))
+
+
+def _is_embedding(name: str) -> bool:
+    return any(part in name for part in ("embedding", "objectives", "tokens", "positions"))

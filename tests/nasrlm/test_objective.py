@@ -1,0 +1,94 @@
+"""Objectives, goals and losses."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nasrlm.objective import Goal, Objective, from_losses, to_losses
+from nasrlm.prediction import Prediction
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "unit", "context", "label"),
+    [
+        ("latency_ms@raspi4", "latency", "ms", "raspi4", "latency raspi4 [ms]"),
+        ("latency_ms@1080ti_32", "latency", "ms", "1080ti_32", "latency 1080ti_32 [ms]"),
+        ("energy_mj@edgegpu", "energy", "mj", "edgegpu", "energy edgegpu [mj]"),
+        ("accuracy@imagenet16-120", "accuracy", "percent", "imagenet16-120", "accuracy imagenet16-120 [%]"),
+        ("valid_accuracy_12ep@cifar10", "valid_accuracy_12ep", "percent", "cifar10", "valid accuracy 12ep cifar10 [%]"),
+        ("throughput_ips@tpuv2", "throughput", "ips", "tpuv2", "throughput tpuv2 [ips]"),
+        ("train_time_s@tpuv2", "train_time", "s", "tpuv2", "train time tpuv2 [s]"),
+        ("error_percent@cifar10", "error", "percent", "cifar10", "error cifar10 [%]"),
+        ("params", "params", "", "", "params"),
+        ("ms@x", "ms", "", "x", "ms x"),
+    ],
+)
+def test_objective_names_are_read(name: str, metric: str, unit: str, context: str, label: str) -> None:
+    objective = Objective.parse(name)
+    assert objective == Objective(metric, unit, context, name)
+    assert objective.label == label
+
+
+@pytest.mark.parametrize("name", ["", "@cifar10", "accuracy@", "a@b@c", "accuracy cifar10", "latency__ms@x", "2x@y"])
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"objective: expected metric_unit@context, got "):
+        Objective.parse(name)
+
+
+@pytest.mark.parametrize("text", ["max:accuracy@cifar10", "min:latency_ms@pixel3"])
+def test_goals_keep_their_spelling(text: str) -> None:
+    goal = Goal.parse(text)
+    assert str(goal) == text
+    assert goal.maximise == text.startswith("max")
+
+
+@pytest.mark.parametrize("text", ["accuracy@cifar10", "maximise:accuracy@cifar10", ":a@b", "max accuracy@cifar10"])
+def test_goals_need_a_direction(text: str) -> None:
+    with pytest.raises(ValueError, match="goal: expected max:objective or min:objective"):
+        Goal.parse(text)
+
+
+@given(st.lists(st.tuples(*[st.floats(allow_nan=True, allow_infinity=False)] * 2), max_size=5))
+def test_losses_invert_and_keep_nan(rows: list[tuple[float, float]]) -> None:
+    goals = (Goal(True, "accuracy@a"), Goal(False, "latency_ms@b"))
+    objectives = np.array(rows, dtype=np.float64).reshape(-1, 2)
+    losses = to_losses(goals, objectives)
+    np.testing.assert_array_equal(losses, objectives * [-1, 1])
+    np.testing.assert_array_equal(from_losses(goals, losses), objectives)
+
+
+def test_a_maximised_zero_has_no_sign() -> None:
+    assert not np.signbit(to_losses([Goal(True, "accuracy@a")], np.zeros((1, 1)))).any()
+
+
+def test_losses_need_a_column_for_each_goal() -> None:
+    with pytest.raises(ValueError, match=r"losses: expected \(N, 1\) values.*got shape \(3, 2\).*max:accuracy@a"):
+        to_losses([Goal(True, "accuracy@a")], np.zeros((3, 2)))
+
+
+def test_predictions_name_their_quantiles() -> None:
+    values = np.arange(12.0).reshape(2, 2, 3)
+    prediction = Prediction(("accuracy@a", "latency_ms@b"), (0.1, 0.5, 0.9), values)
+    assert len(prediction) == 2
+    assert prediction.low.tolist() == [[0, 3], [6, 9]]
+    assert prediction.median.tolist() == [[1, 4], [7, 10]]
+    assert prediction.high.tolist() == [[2, 5], [8, 11]]
+    assert prediction.interval == 0.8
+    assert Prediction(("a",), (0.5,), np.zeros((0, 1, 1))).interval is None
+
+
+def test_a_median_must_have_been_asked_for() -> None:
+    with pytest.raises(ValueError, match=r"expected 0.5 among the quantiles, got \(0.1, 0.9\)"):
+        _ = Prediction(("a",), (0.1, 0.9), np.zeros((1, 1, 2))).median
+
+
+@pytest.mark.parametrize("quantiles", [(), (0.5, 0.1), (0.5, 0.5), (0.0, 0.5), (0.5, 1.0)])
+def test_quantiles_ascend(quantiles: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="expected quantiles ascending"):
+        Prediction(("a",), quantiles, np.zeros((1, 1, len(quantiles))))
+
+
+def test_values_have_three_axes() -> None:
+    with pytest.raises(ValueError, match=r"expected values of shape \(N, 1, 1\), got \(2, 1\)"):
+        Prediction(("a",), (0.5,), np.zeros((2, 1)))

@@ -1,0 +1,100 @@
+"""A tiny space and deterministic evaluators for the tests of studies."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from nasrlm.objective import FloatArray
+from nasrlm.prediction import Prediction
+from spaces import ArchitectureError, SearchSpace
+from studies.config import SearchConfig
+
+OBJECTIVES = ("accuracy@toy", "latency_ms@toy", "energy_mj@toy")
+
+
+@dataclass(frozen=True)
+class Row:
+    genes: tuple[int, ...]
+
+
+class ToySpace(SearchSpace[Row]):
+    """Four genes, the first three interchangeable: 500 genotypes, of which 20 are invalid, and 120 keys."""
+
+    name = "toy"
+    objectives = OBJECTIVES
+    gene_sizes = (5, 5, 5, 4)
+
+    def encode(self, architecture: Row) -> tuple[int, ...]:
+        return architecture.genes
+
+    def _build(self, genotype: tuple[int, ...]) -> Row:
+        if genotype[0] == genotype[1] == genotype[2]:
+            raise ArchitectureError(f"toy: expected different genes, got {genotype}.")
+        return Row(tuple(genotype))
+
+    def parse(self, notation: str) -> Row:
+        if not notation.replace("-", "").isdigit():
+            raise ArchitectureError(f"toy: expected digits, got {notation!r}.")
+        return self.decode([int(gene) for gene in notation.split("-")])
+
+    def format(self, architecture: Row) -> str:
+        return "-".join(map(str, architecture.genes))
+
+    def architecture_key(self, architecture: Row) -> str:
+        *twins, last = architecture.genes
+        return f"{sorted(twins)} {last}"
+
+
+def true_values(architecture: Row) -> list[float]:
+    """Accuracy, latency and energy; equal for twins."""
+    *twins, last = architecture.genes
+    width, depth = sum(twins), max(twins)
+    return [60 + 3 * width - 0.2 * width**2 + depth + 2 * last, 1.0 + width + 1.7 * last, 5.0 + 3 * depth - last]
+
+
+def columns_of(objectives: Sequence[str]) -> list[int]:
+    return [OBJECTIVES.index(name) for name in objectives]
+
+
+class ToyEvaluator:
+    """True values with an interval around them; remembers what it was asked, and can break down."""
+
+    def __init__(self, objectives: Sequence[str] = OBJECTIVES, *, breaks_at: int | None = None) -> None:
+        self.objectives = tuple(objectives)
+        self.breaks_at = breaks_at
+        self.batches: list[list[str]] = []
+
+    @property
+    def keys(self) -> list[str]:
+        return [key for batch in self.batches for key in batch]
+
+    def evaluate(self, architectures: Sequence[Row]) -> Prediction:
+        if len(self.batches) == self.breaks_at:
+            raise KeyboardInterrupt("as if killed")
+        self.batches.append([ToySpace().architecture_key(architecture) for architecture in architectures])
+        median = np.array([true_values(a) for a in architectures])[:, columns_of(self.objectives)]
+        return Prediction(self.objectives, (0.1, 0.5, 0.9), np.stack([median - 0.5, median, median + 1.0], axis=2))
+
+
+def toy_table(share: float = 1.0, seed: int = 0) -> pd.DataFrame:
+    """True values of every genotype, or of a random share of them."""
+    space = ToySpace()
+    rows = list(space.enumerate())
+    chosen = np.random.default_rng(seed).permutation(len(rows))[: round(share * len(rows))]
+    values: FloatArray = np.array([true_values(rows[index]) for index in chosen])
+    table = pd.DataFrame(values, columns=list(OBJECTIVES))
+    return table.assign(space="toy", architecture=[space.format(rows[index]) for index in chosen])
+
+
+def toy_config(**changes: object) -> SearchConfig:
+    """A small search, ``changes`` replacing its values; goals and constraints are strings."""
+    values = {
+        "space": "toy",
+        "goals": ["max:accuracy@toy", "min:latency_ms@toy"],
+        "trials": 60,
+        "population_size": 10,
+        "seed": 3,
+    }
+    return SearchConfig.from_dict({**values, **changes})

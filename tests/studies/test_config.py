@@ -1,0 +1,51 @@
+"""Search configs and constraints."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from studies.config import Constraint, SearchConfig
+from tests.studies.scenes import toy_config
+
+
+def test_config_survives_json() -> None:
+    config = toy_config(constraints=["latency_ms@toy<=10", "energy_mj@toy>=0.1"], sampler="tpe", storage="s.log")
+    assert SearchConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    assert config.objectives == ("accuracy@toy", "latency_ms@toy", "energy_mj@toy")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"goals": []}, "expected goals on different objectives, got []"),
+        ({"goals": ["max:a@b", "min:a@b"]}, "expected goals on different objectives"),
+        ({"trials": 0}, "expected 1 trial or more, got 0"),
+        ({"population_size": 1}, "expected population_size of 2 or more, got 1"),
+        ({"sampler": "cma"}, "got optuna with cma. There are optuna: nsga2, nsga3, tpe, random; pymoo: nsga2."),
+        ({"engine": "pymoo", "sampler": "tpe"}, "got pymoo with tpe"),
+        ({"engine": "nevergrad"}, "got nevergrad with nsga2"),
+        ({"engine": "pymoo", "storage": "sqlite:///a.db"}, "expected engine optuna with a storage, got pymoo"),
+        ({"trails": 5}, "got unknown ['trails'], missing []"),
+    ],
+)
+def test_config_errors_say_what_is_expected(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        toy_config(**changes)
+
+
+def test_violations_are_shares_of_the_bound() -> None:
+    at_most = Constraint.parse("latency_ms@pixel3<=10")
+    np.testing.assert_allclose(at_most.violation(np.array([5.0, 10.0, 15.0])), [-0.5, 0.0, 0.5])
+    at_least = Constraint.parse(" accuracy@cifar10 >= 50 ")
+    np.testing.assert_allclose(at_least.violation(np.array([25.0, 75.0, np.nan])), [0.5, -0.5, np.nan])
+    np.testing.assert_allclose(Constraint.parse("a@b<=0").violation(np.array([2.0])), [2.0])
+    assert str(at_most) == "latency_ms@pixel3<=10"
+    assert Constraint.parse(str(at_least)) == at_least
+
+
+@pytest.mark.parametrize("text", ["latency_ms@a", "latency_ms@a<10", "a@b<=ten", "a@b<=nan", "<=1", "a@b==1"])
+def test_other_constraints_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="constraint: expected objective<=number or objective>=number"):
+        Constraint.parse(text)

@@ -1,0 +1,328 @@
+"""What every search promises, whatever its engine and sampler."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+from optuna.distributions import IntDistribution
+
+from nasrlm.prediction import Prediction
+from studies.config import SAMPLERS
+from studies.folder import StudyError
+from studies.history import History
+from studies.optuna_storage import StoredStudy, open_storage, study_name
+from studies.pareto import hypervolume, hypervolume_ratio, pareto_mask
+from studies.problem import FUTILE_EVALUATIONS
+from studies.search import search
+from studies.surrogate import TableEvaluator
+from tests.studies.scenes import OBJECTIVES, ToyEvaluator, ToySpace, toy_config, toy_table
+
+SPACE = ToySpace()
+NUM_KEYS = 120
+ENGINES = [
+    pytest.param({"engine": engine, "sampler": sampler}, id=f"{engine}-{sampler}")
+    for engine, samplers in SAMPLERS.items()
+    for sampler in samplers
+]
+NSGA2 = [pytest.param({"engine": engine}, id=engine) for engine in SAMPLERS]
+
+
+@pytest.fixture(autouse=True)
+def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("studies.search.plot_study", lambda folder: ())
+
+
+def history_of(folder: Path) -> pd.DataFrame:
+    return pd.read_parquet(folder / "history.parquet")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_trials_are_distinct_and_in_batches(engine: dict[str, str], tmp_path: Path) -> None:
+    evaluator = ToyEvaluator()
+    result = search(toy_config(**engine, trials=57), SPACE, evaluator, tmp_path)
+    assert [len(batch) for batch in evaluator.batches] == [10] * 5 + [7]
+    assert len(set(evaluator.keys)) == result.evaluations == 57
+    assert result.pruned == 0
+    assert result.stopped is None
+    assert history_of(tmp_path)["key"].tolist() == evaluator.keys
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_same_seed_same_history(engine: dict[str, str], tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        search(toy_config(**engine, seed=seed, trials=40), SPACE, ToyEvaluator(), tmp_path / name)
+    first, second, other = (history_of(tmp_path / name) for name in "abc")
+    pd.testing.assert_frame_equal(first, second)
+    assert first["key"].tolist() != other["key"].tolist()
+
+
+@pytest.mark.parametrize("breaks_at", [0, 1, 3, 5])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_killed_and_resumed_equals_uninterrupted(engine: dict[str, str], breaks_at: int, tmp_path: Path) -> None:
+    config = toy_config(**engine, constraints=["energy_mj@toy<=15"])
+    whole = search(config, SPACE, ToyEvaluator(), tmp_path / "whole")
+
+    broken, rest = ToyEvaluator(breaks_at=breaks_at), ToyEvaluator()
+    with pytest.raises(KeyboardInterrupt):
+        search(config, SPACE, broken, tmp_path / "killed")
+    assert json.loads((tmp_path / "killed/study.json").read_text())["status"] == "running"
+    resumed = search(config, SPACE, rest, tmp_path / "killed", resume=True)
+
+    assert len(set(broken.keys + rest.keys)) == len(broken.keys + rest.keys) == 60
+    assert len(broken.batches) == breaks_at
+    pd.testing.assert_frame_equal(history_of(tmp_path / "killed"), history_of(tmp_path / "whole"))
+    assert resumed.front == whole.front
+    assert resumed.hypervolume == whole.hypervolume
+
+
+def test_a_history_some_batches_behind_gives_the_same_end(tmp_path: Path) -> None:
+    """As after kill -9 between two throttled writes."""
+    config = toy_config()
+    search(config, SPACE, ToyEvaluator(), tmp_path)
+    whole = history_of(tmp_path)
+    behind = History.load(tmp_path / "history.parquet", config.objectives)
+    for column in (behind.architectures, behind.keys, behind.genotypes, behind.values, behind.feasible):
+        del column[20:]
+    behind.save(tmp_path / "history.parquet")
+    evaluator = ToyEvaluator(config.objectives)
+    search(config, SPACE, evaluator, tmp_path, resume=True)
+    assert evaluator.keys == whole["key"].tolist()[20:]
+    pd.testing.assert_frame_equal(history_of(tmp_path), whole)
+
+
+def test_an_interrupted_replay_keeps_what_was_recorded(tmp_path: Path) -> None:
+    config = toy_config()
+    with pytest.raises(KeyboardInterrupt):
+        search(config, SPACE, ToyEvaluator(breaks_at=4), tmp_path)
+    recorded = history_of(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        search(config, SPACE, ToyEvaluator(breaks_at=0), tmp_path, resume=True)
+    pd.testing.assert_frame_equal(history_of(tmp_path), recorded)
+
+
+@pytest.mark.parametrize("storage", ["sqlite:///{}/study.db", "{}/journal.log"])
+def test_storage_keeps_the_study(storage: str, tmp_path: Path) -> None:
+    location = storage.format(tmp_path)
+    config = toy_config(storage=location, trials=40, constraints=["latency_ms@toy<=12"])
+    broken, rest = ToyEvaluator(breaks_at=2), ToyEvaluator()
+    with pytest.raises(KeyboardInterrupt):
+        search(config, SPACE, broken, tmp_path / "out")
+    search(config, SPACE, rest, tmp_path / "out", resume=True)
+    search(replace(config, storage=None), SPACE, ToyEvaluator(), tmp_path / "memory")
+    pd.testing.assert_frame_equal(history_of(tmp_path / "out"), history_of(tmp_path / "memory"))
+    keys = broken.keys + rest.keys
+    assert len(set(keys)) == len(keys) == 40
+    assert history_of(tmp_path / "out")["key"].tolist() == keys
+
+    study = optuna.load_study(study_name=study_name(config), storage=open_storage(location))
+    trials = study.get_trials(deepcopy=False)
+    assert [trial.state.name for trial in trials] == ["COMPLETE"] * 40
+    assert study.metric_names == ["accuracy@toy", "latency_ms@toy"]
+    assert [direction.name for direction in study.directions] == ["MAXIMIZE", "MINIMIZE"]
+    history = history_of(tmp_path / "out")
+    assert [trial.values for trial in trials] == history[study.metric_names].to_numpy().tolist()
+    assert [trial.user_attrs["architecture"] for trial in trials] == history["architecture"].tolist()
+    feasible = [trial.constraints["latency_ms@toy<=12"] <= 0 for trial in trials]
+    assert feasible == history["feasible"].tolist()
+
+    with pytest.raises(StudyError, match=rf"expected no study {study_name(config)}, got one with 40 trials"):
+        search(config, SPACE, ToyEvaluator(), tmp_path / "elsewhere")
+
+
+def test_a_stored_study_that_was_changed_is_noticed(tmp_path: Path) -> None:
+    config = toy_config(storage=str(tmp_path / "journal.log"), trials=10)
+    search(config, SPACE, ToyEvaluator(), tmp_path / "out")
+    (tmp_path / "journal.log").unlink()
+    study = StoredStudy(config, is_new=True).study
+    study.ask({"gene_0": IntDistribution(0, 1)})
+    with pytest.raises(StudyError, match=r"expected trial 0 of toy-nsga2-3-\w+ to be {'gene_0'.*Was the study changed"):
+        search(config, SPACE, ToyEvaluator(), tmp_path / "out", resume=True)
+
+
+def test_a_bad_storage_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="storage: expected a database URL or a journal file, got 'what://is'"):
+        search(toy_config(storage="what://is"), SPACE, ToyEvaluator(), tmp_path)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_front_is_the_best_of_the_feasible(engine: dict[str, str], tmp_path: Path) -> None:
+    config = toy_config(**engine, constraints=["latency_ms@toy<=9", "energy_mj@toy<=14"])
+    result = search(config, SPACE, ToyEvaluator(), tmp_path)
+    history = history_of(tmp_path)
+    feasible = (history["latency_ms@toy"] <= 9) & (history["energy_mj@toy"] <= 14)
+    assert 0 < feasible.sum() < 60
+    assert history["feasible"].tolist() == feasible.tolist()
+    losses = history[["accuracy@toy", "latency_ms@toy"]].to_numpy() * [-1, 1]
+    candidates = losses[feasible]
+    expected = candidates[pareto_mask(candidates)]
+    found = np.array([[-row["accuracy@toy"]["median"], row["latency_ms@toy"]["median"]] for row in result.front])
+    assert sorted(found.tolist()) == sorted(expected.tolist())
+    assert found[:, 0].tolist() == sorted(found[:, 0])
+    assert result.hypervolume == pytest.approx(hypervolume(expected, losses.max(axis=0)))
+    assert result.reference_point == tuple(losses.max(axis=0) * [-1, 1])
+    assert all(row["energy_mj@toy"]["low"] < row["energy_mj@toy"]["high"] for row in result.front)
+
+
+@pytest.mark.parametrize("engine", NSGA2)
+def test_constraints_steer_the_search(engine: dict[str, str], tmp_path: Path) -> None:
+    """Feasible architectures are few; an engine that knows the constraint meets more of them than chance."""
+    config = toy_config(**engine, constraints=["latency_ms@toy<=6"])
+    search(config, SPACE, ToyEvaluator(), tmp_path / "steered")
+    search(toy_config(sampler="random", constraints=["latency_ms@toy<=6"]), SPACE, ToyEvaluator(), tmp_path / "random")
+    steered, random = (history_of(tmp_path / name)["feasible"].sum() for name in ("steered", "random"))
+    assert steered > random
+
+
+def test_nothing_feasible_is_an_empty_front(tmp_path: Path) -> None:
+    result = search(toy_config(constraints=["latency_ms@toy<=0"]), SPACE, ToyEvaluator(), tmp_path)
+    assert result.front == ()
+    assert result.hypervolume == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_exhausted_space_ends_early_and_says_so(engine: dict[str, str], tmp_path: Path) -> None:
+    evaluator = ToyEvaluator()
+    result = search(toy_config(**engine, trials=500), SPACE, evaluator, tmp_path)
+    assert sorted(evaluator.keys) == sorted({SPACE.architecture_key(row) for row in SPACE.enumerate()})
+    assert result.evaluations == NUM_KEYS
+    assert result.stopped == "the space is exhausted: no new architecture was found"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_architectures_unknown_to_a_table_are_pruned(engine: dict[str, str], tmp_path: Path) -> None:
+    table = TableEvaluator(SPACE, toy_table(share=0.2), objectives=OBJECTIVES[:2])
+    assert len(table.keys) < NUM_KEYS
+    result = search(toy_config(**engine, trials=500), SPACE, table, tmp_path, truth=table)
+    assert (result.evaluations, result.pruned) == (len(table.keys), NUM_KEYS - len(table.keys))
+    assert not history_of(tmp_path)["accuracy@toy"].isna()[history_of(tmp_path)["feasible"]].any()
+    assert result.truth is not None
+    assert result.truth.hypervolume_ratio == 1
+
+
+def test_an_evaluator_that_knows_nothing_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert FUTILE_EVALUATIONS > 100
+    monkeypatch.setattr("studies.problem.FUTILE_EVALUATIONS", 40)
+    table = TableEvaluator(SPACE, toy_table().iloc[:1].assign(**{"latency_ms@toy": np.nan}), objectives=OBJECTIVES)
+    for engine in SAMPLERS:
+        result = search(toy_config(engine=engine), SPACE, table, tmp_path / engine)
+        assert result.stopped == "the evaluator knew none of the last 40 architectures"
+        assert (result.evaluations, result.pruned, result.front) == (0, 40, ())
+
+
+def test_truth_judges_the_front_it_knows(tmp_path: Path) -> None:
+    config = toy_config(trials=30, constraints=["latency_ms@toy<=14"])
+    frame = toy_table(share=0.5)
+    frame.loc[:9, "accuracy@toy"] = np.nan
+    truth = TableEvaluator(SPACE, frame, objectives=config.objectives)
+    result = search(config, SPACE, ToyEvaluator(), tmp_path, truth=truth)
+
+    known = {k: row for k, row in zip(truth.keys, truth.labels, strict=True) if not np.isnan(row).any()}
+    table = np.array(list(known.values())) * [-1, 1]
+    history = history_of(tmp_path)
+    evaluated = history[history["feasible"] & history["key"].isin(list(known))]
+    found = np.array([known[key] for key in evaluated["key"]]) * [-1, 1]  # the evaluator is right, so any will do
+    expected = hypervolume_ratio(found, table[table[:, 1] <= 14], table.max(axis=0))
+    assert result.truth is not None
+    assert result.truth.hypervolume_ratio == pytest.approx(expected)
+    assert result.truth.left_out == len(truth.keys) - len(known)
+    front_keys = [SPACE.architecture_key(SPACE.parse(row["architecture"])) for row in result.front]
+    assert result.truth.unknown == sum(key not in known for key in front_keys)
+    assert result.to_dict()["hypervolume_ratio"] == result.truth.hypervolume_ratio
+
+
+def test_files_tell_the_result(tmp_path: Path) -> None:
+    config = toy_config(trials=20)
+    result = search(config, SPACE, ToyEvaluator(), tmp_path)
+    study = json.loads((tmp_path / "study.json").read_text())
+    assert study["status"] == "finished"
+    assert study["config"] == config.to_dict()
+    assert study["hypervolume"] == result.hypervolume
+    assert study["versions"]["optuna"]
+    front = pd.read_csv(tmp_path / "front.csv")
+    assert front["architecture"].tolist() == [row["architecture"] for row in result.front]
+    assert front["accuracy@toy low"].tolist() == [row["accuracy@toy"]["low"] for row in result.front]
+    assert json.loads(json.dumps(result.to_dict(), allow_nan=False))["evaluations"] == 20
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["front.csv", "history.parquet", "study.json"]
+
+
+def test_one_goal_and_many_goals(tmp_path: Path) -> None:
+    for count, goals in enumerate((["max:accuracy@toy"], [f"min:{name}" for name in OBJECTIVES]), start=1):
+        for engine in SAMPLERS:
+            out = tmp_path / f"{engine}{count}"
+            assert search(toy_config(goals=goals, engine=engine), SPACE, ToyEvaluator(), out).front
+
+
+def test_a_study_is_not_overwritten(tmp_path: Path) -> None:
+    config = toy_config(trials=10)
+    search(config, SPACE, ToyEvaluator(), tmp_path)
+    with pytest.raises(StudyError, match=r"expected a folder without a study.*Pass --resume"):
+        search(config, SPACE, ToyEvaluator(), tmp_path)
+    evaluator = ToyEvaluator()
+    search(config, SPACE, evaluator, tmp_path, resume=True)  # finished: nothing is left to evaluate
+    assert evaluator.keys == []
+
+
+def test_resuming_another_config_names_the_difference(tmp_path: Path) -> None:
+    search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path)
+    with pytest.raises(StudyError, match=r"got trials 20 \(recorded 10\), seed 4 \(recorded 3\)\. Resume with"):
+        search(toy_config(trials=20, seed=4), SPACE, ToyEvaluator(), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "text", "empty", "columns"])
+def test_a_damaged_history_is_named(damage: str, tmp_path: Path) -> None:
+    config = toy_config(trials=10)
+    search(config, SPACE, ToyEvaluator(), tmp_path)
+    path = tmp_path / "history.parquet"
+    if damage == "columns":
+        history_of(tmp_path).drop(columns="latency_ms@toy").to_parquet(path)
+    else:
+        path.write_bytes({"truncated": path.read_bytes()[:-40], "text": b"hello", "empty": b""}[damage])
+    with pytest.raises(StudyError, match=re.escape(f"{path}: expected the history of a study")):
+        search(config, SPACE, ToyEvaluator(), tmp_path, resume=True)
+
+
+def test_a_damaged_study_file_is_named(tmp_path: Path) -> None:
+    config = toy_config(trials=10)
+    search(config, SPACE, ToyEvaluator(), tmp_path)
+    for content in ("{", "[]", '{"config": 3}'):
+        (tmp_path / "study.json").write_text(content)
+        with pytest.raises(StudyError, match=re.escape(f"{tmp_path / 'study.json'}: expected")):
+            search(config, SPACE, ToyEvaluator(), tmp_path, resume=True)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OSError, match=r"file/out: expected a folder that can be made, got Not a directory\. Choose"):
+        search(toy_config(), SPACE, ToyEvaluator(), tmp_path / "file" / "out")
+
+
+def test_an_evaluator_must_answer_every_objective(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"evaluator: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
+        search(toy_config(), SPACE, ToyEvaluator(OBJECTIVES[:1]), tmp_path)
+
+
+def test_a_truth_must_have_complete_rows(tmp_path: Path) -> None:
+    truth = TableEvaluator(SPACE, toy_table().assign(**{"latency_ms@toy": np.nan}), objectives=OBJECTIVES)
+    with pytest.raises(ValueError, match="truth: expected rows with accuracy@toy, latency_ms@toy, got none in 120"):
+        search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path, truth=truth)
+
+
+def test_the_bar_counts_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path, progress=True)
+    captured = capsys.readouterr()
+    assert "10/10" in captured.err
+    assert captured.out == ""
+
+
+def test_an_interval_is_remembered(tmp_path: Path) -> None:
+    config = toy_config(trials=10)
+    search(config, SPACE, ToyEvaluator(), tmp_path)
+    history = History.load(tmp_path / "history.parquet", config.objectives)
+    assert history.interval == 0.8
+    evaluation = Prediction(("accuracy@toy",), (0.5,), np.zeros((1, 1, 1)))
+    assert evaluation.interval is None
