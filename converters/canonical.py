@@ -170,6 +170,6 @@ class _Colours:
 def _dense_ranks(keys: Sequence[tuple[object, ...]]) -> list[int]:
     """The position of every key in sorted order; equal keys share the first one's."""
     rank: dict[tuple[object, ...], int] = {}
-    for position, key in enumerate(sorted(keys)):  # type: ignore[type-var]
+    for position, key in enumerate(sorted(keys)):
         rank.setdefault(key, position)
     return [rank[key] for key in keys]

@@ -56,4 +56,4 @@ def _builder(space: SearchSpace[Any]) -> Callable[[Any], Graph]:
             f"converter of space {space.name!r}: expected a module converters/{space.name}.py or a method "
             f"{type(space).__name__}.build(architecture), got neither. Write one with converters.builder.GraphBuilder."
         ) from e
-    return lambda architecture: module.build(space, architecture)  # type: ignore[no-any-return]
+    return lambda architecture: module.build(space, architecture)

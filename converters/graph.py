@@ -20,6 +20,15 @@ AttributeValue = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple
 Attributes = tuple[tuple[str, AttributeValue], ...]  # sorted by name
 
 
+def kind_of(value: AttributeValue) -> str:
+    """ONNX's name for the type of an attribute: ``int``, ``ints``, …; of a reference, that of its value."""
+    if isinstance(value, Reference):
+        return value.kind
+    if isinstance(value, tuple):
+        return f"{kind_of(value[0])}s" if value else "ints"
+    return {int: "int", float: "float", str: "string"}[type(value)]
+
+
 class Node(NamedTuple):
     """One operator call.
 

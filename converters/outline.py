@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference
+from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference, kind_of
 from converters.segments import split_at_borders
 
 DEFINITION_COST = 3  # lines that a function costs beside its nodes: domain, signature, end
@@ -128,7 +128,7 @@ def _extract(name: str, nodes: Sequence[Node], occurrences: Sequence[Block]) -> 
             values = tuple([nodes[block.start + offset].attributes[index][1] for block in occurrences])
             if any(other != value for other in values):
                 parameter = varying.setdefault(values, f"a{len(varying)}")
-                attributes.append((attribute, Reference(parameter, _kind(value))))
+                attributes.append((attribute, Reference(parameter, kind_of(value))))
             else:
                 attributes.append((attribute, value))
         body.append(node._replace(attributes=tuple(attributes)))
@@ -141,14 +141,6 @@ def _extract(name: str, nodes: Sequence[Node], occurrences: Sequence[Block]) -> 
 
 def _call_attributes(varying: dict[tuple[AttributeValue, ...], str], index: int) -> Attributes:
     return tuple([(parameter, values[index]) for values, parameter in varying.items()])
-
-
-def _kind(value: AttributeValue) -> str:
-    if isinstance(value, Reference):
-        return value.kind
-    if isinstance(value, tuple):
-        return f"{_kind(value[0])}s"
-    return {int: "int", float: "float", str: "string"}[type(value)]
 
 
 def _name_functions(graph: Graph, functions: dict[str, Function]) -> Graph:

@@ -12,9 +12,10 @@ def split_at_borders(
 ) -> list[tuple[Node, ...]]:
     """Cut a topological order wherever at most ``max_crossing`` values made before are read after.
 
-    Constants do not count: they can be made anywhere, so they stand right before the first node that reads them.
-    With ``max_crossing=1`` the cuts, though not the order of the nodes between them, are the same for every
-    topological order of a graph without dead nodes.
+    Constants can be made anywhere, so they stand right before the first node that reads them, with no cut between;
+    one that is read again further on crosses the cuts on the way like any other value. With ``max_crossing=1`` the
+    cuts, though not the order of the nodes between them, are the same for every topological order of a graph
+    without dead nodes.
 
     Returns:
         Consecutive segments that together hold every node.

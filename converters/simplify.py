@@ -13,7 +13,7 @@ from converters.sums import Terms, expand, flatten_sums
 
 # Operators with f(0) = 0 whatever their attributes.
 ZERO_PRESERVING = frozenset(
-    "Relu AveragePool MaxPool GlobalAveragePool Flatten Reshape Transpose Slice nn.Conv nn.Linear".split()
+    ["Relu", "AveragePool", "MaxPool", "GlobalAveragePool", "Flatten", "Reshape", "Transpose", "Slice", "nn.Conv", "nn.Linear"]
 )
 
 

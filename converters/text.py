@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 
+import numpy as np
 import onnx
 import onnx.checker
 import onnx.parser
 import onnx.printer
 
-from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference, Shape
+from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference, Shape, kind_of
 
 IR_VERSION = 13
 OPSET = 26
@@ -126,27 +127,22 @@ def _spell_attributes(attributes: Attributes) -> str:
 
 
 def _spell(value: AttributeValue) -> str:
-    match value:
-        case Reference(name, kind):
-            return f"{kind} = @{name}"
-        case int():
-            return f"int = {value}"
-        case float():
-            return f"float = {_spell_float(value)}"
-        case str():
-            return f'string = "{value}"'
-        case (int(), *_):
-            return f"ints = [{', '.join(map(str, value))}]"
-        case (float(), *_):
-            return f"floats = [{', '.join([_spell_float(number) for number in value])}]"  # type: ignore[arg-type]
-        case _:
-            words = [f'"{word}"' for word in value]
-            return f"strings = [{', '.join(words)}]"
+    if isinstance(value, Reference):
+        return f"{value.kind} = @{value.name}"
+    if isinstance(value, tuple):
+        return f"{kind_of(value)} = [{', '.join([_spell_one(item) for item in value])}]"
+    return f"{kind_of(value)} = {_spell_one(value)}"
 
 
-def _spell_float(value: float) -> str:
-    text = f"{value:.6g}"
-    return text if any(c in text for c in ".e") else f"{text}.0"
+def _spell_one(value: float | str) -> str:
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, int):
+        return str(value)
+    # The shortest digits that give the same 32 bits, with an exponent where that is shorter still.
+    short = np.float32(value)
+    plain = f"{value:.0f}" if short.is_integer() else np.format_float_positional(short, trim="-")
+    return min(plain, np.format_float_scientific(short, trim="-", exp_digits=2), key=len)
 
 
 def _typed(name: str, shape: Shape) -> str:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from nasrlm.objective import Goal, Objective
     from nasrlm.prediction import Prediction
     from nasrlm.predictor import Predictor
-    from nasrlm.training import train
     from nasrlm.train_config import TrainConfig
+    from nasrlm.training import train
     from spaces import get_space, space_names
     from studies.config import SearchConfig
     from studies.search import search

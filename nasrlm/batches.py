@@ -94,7 +94,7 @@ class Batches:
         before = np.tril(np.ones((objectives.shape[1],) * 2, dtype=bool), -1)
         visible = before & present[:, None, :] & ~alone[:, None, None]
         numbers = self._numbers[rows[:, None], objectives]
-        text_ids = pad([self._token_ids[row] for row in rows])
+        text_ids = pad([self._token_ids[row] for row in rows.tolist()])
         return Batch(text_ids, *map(torch.from_numpy, (objectives, numbers, present, visible)))
 
     def _shuffle(self, epoch: int) -> list[NDArray[np.intp]]:

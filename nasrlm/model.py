@@ -5,8 +5,9 @@ N texts, L text tokens, R number rows an input, T number tokens, D width, H head
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -86,6 +87,8 @@ class Memory(NamedTuple):
 
 class Encoder(nn.Module):
     """Bidirectional transformer with rotary positions."""
+
+    rotation: Tensor
 
     def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
         super().__init__()
@@ -180,7 +183,7 @@ class Decoder(nn.Module):
 
     def remember(self, states: Tensor, mask: Tensor) -> Memory:
         """Keys and values of (N, L, D) encoder states for every layer."""
-        pairs = [_heads(layer.memory(states), 2, self.config.num_heads) for layer in self.layers]
+        pairs = [_heads(layer.memory(states), 2, self.config.num_heads) for layer in self._layers()]
         return Memory([k for k, _ in pairs], [v for _, v in pairs], mask)
 
     def step(
@@ -206,7 +209,7 @@ class Decoder(nn.Module):
         x = self.objectives(objectives) + self.positions.weight[position]
         if tokens is not None:
             x = x + self.tokens(tokens)
-        for index, layer in enumerate(self.layers):
+        for index, layer in enumerate(self._layers()):
             past = cache[index] if position else None
             x, present = layer.step(x, past, memory.keys[index], memory.values[index], memory.mask)
             if position:
@@ -214,6 +217,9 @@ class Decoder(nn.Module):
             else:
                 cache.append(present)
         return self.head(self.norm(x))
+
+    def _layers(self) -> Iterator[DecoderLayer]:
+        return cast(Iterator[DecoderLayer], iter(self.layers))
 
 
 class DecoderLayer(nn.Module):

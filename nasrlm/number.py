@@ -69,7 +69,7 @@ class NumberCode:
     @property
     def largest(self) -> float:
         """The largest number of the code."""
-        return (10**self.num_digits - 1) * 10.0 ** (self.max_exponent - self.num_digits + 1)
+        return float((10**self.num_digits - 1) * 10.0 ** (self.max_exponent - self.num_digits + 1))
 
     def encode(self, values: NDArray[np.float64] | list[float]) -> NDArray[np.int64]:
         """Round to the nearest number of the code.

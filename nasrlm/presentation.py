@@ -2,7 +2,8 @@
 
 Canonical text names every value and refers to it by name. Here a body is written as its operators in postfix
 order instead: operands stand right before the operator that reads them, and a value that is read twice is written
-out twice as long as it is short. Runs of equal lines are counted, the preamble is left out. Other text passes unchanged.
+out twice as long as it is short. Runs of equal lines are counted and the preamble is left out. Other text passes
+unchanged.
 """
 
 from __future__ import annotations

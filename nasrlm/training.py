@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from tqdm import tqdm
 
 from nasrlm.batches import Batches
@@ -143,8 +144,9 @@ class _Run:
     def _update_average(self) -> None:
         decay = min(self.config.average_decay, (1 + self.step) / (10 + self.step))
         with torch.no_grad():
-            pairs = zip(self.average.parameters(), self.model.parameters(), strict=True)
-            torch._foreach_lerp_(*map(list, zip(*pairs, strict=True)), 1 - decay)
+            average: list[Tensor] = list(self.average.parameters())
+            model: list[Tensor] = list(self.model.parameters())
+            torch._foreach_lerp_(average, model, 1 - decay)
 
     def _evaluate(self, loss: float) -> float:
         """Mean τ of the monitored objectives on valid rows, by the averaged weights; keeps the best."""

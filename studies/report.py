@@ -147,6 +147,28 @@ def _front_row(history: History, row: int) -> dict[str, Any]:
     return {"architecture": history.architectures[row], **numbers}
 
 
+def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> tuple[BoolArray, FloatArray]:
+    """Which of the K keys have every label, and the labels of those, a column each of ``config.objectives``.
+
+    Raises:
+        ValueError: the table lacks an objective, or no key has every label.
+    """
+    missing = [name for name in config.objectives if name not in truth.objectives]
+    if missing:
+        raise ValueError(
+            f"truth: expected {', '.join(config.objectives)}, got no {', '.join(missing)}. "
+            f"It was read for {', '.join(truth.objectives)}."
+        )
+    labels = truth.labels[:, [truth.objectives.index(name) for name in config.objectives]]
+    known = complete_mask(labels)
+    if not known.any():
+        raise ValueError(
+            f"truth: expected rows with {', '.join(config.objectives)}, got none in {len(known)} architectures. "
+            "Use a table with these labels."
+        )
+    return known, labels[known]
+
+
 def judge(config: SearchConfig, history: History, truth: TableEvaluator[A]) -> Truth:
     """Compare with true labels.
 
@@ -154,14 +176,7 @@ def judge(config: SearchConfig, history: History, truth: TableEvaluator[A]) -> T
     such one dominates by predicted medians. Its members count with their true labels, where these meet the
     constraints.
     """
-    columns = [truth.objectives.index(name) for name in config.objectives]
-    known = complete_mask(truth.labels[:, columns])
-    if not known.any():
-        raise ValueError(
-            f"truth: expected rows with {', '.join(config.objectives)}, got none in {len(known)} architectures. "
-            "Use a table with these labels."
-        )
-    labels = truth.labels[known][:, columns]
+    known, labels = true_labels(config, truth)
     row_of_key = {truth.keys[index]: row for row, index in enumerate(np.flatnonzero(known))}
     found = [row_of_key[history.keys[row]] for row in _known_front(config, history, row_of_key)]
     losses = to_losses(config.goals, labels[:, : len(config.goals)])

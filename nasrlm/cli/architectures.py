@@ -1,0 +1,146 @@
+"""Verbs about networks themselves: spaces, sample, convert, stats, measure."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import onnx
+import pandas as pd
+import typer
+
+from converters import machine_description, measure_latencies, statistics, to_graph, to_model, to_onnx_text
+from converters.text import prelude
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.cli.inputs import (
+    ArchitecturesArgument,
+    CheckpointOption,
+    SpaceOption,
+    TableOption,
+    read_inputs,
+    require_space,
+)
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
+from nasrlm.files import write_atomically, write_table
+from spaces import get_space, space_names
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs of this file."""
+    app.command("spaces")(list_spaces)
+    for verb in (sample, convert, stats, measure):
+        app.command()(verb)
+
+
+def list_spaces(json: JsonOption = False) -> None:
+    """List the search spaces, their sizes and published objectives."""
+    spaces = [get_space(name) for name in space_names()]
+    if json:
+        print_json([{"name": s.name, "size": s.size, "objectives": list(s.objectives)} for s in spaces])
+    else:
+        print_table(["space", "size", "objectives"], [[s.name, s.size, ", ".join(s.objectives)] for s in spaces])
+
+
+def sample(
+    space: SpaceOption = None,
+    count: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 1,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Draw architectures, one a line in the space's published notation."""
+    chosen = require_space(space, "sample")
+    rng = np.random.default_rng(seed)
+    drawn = [chosen.format(chosen.sample(rng)) for _ in range(count)]
+    if json:
+        print_json(drawn)
+    else:
+        print("\n".join(drawn))
+
+
+def convert(
+    architecture: Annotated[str, typer.Argument(help="An architecture in the space's published notation.")],
+    space: SpaceOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write a runnable .onnx model, or an .onnxtxt text with its prelude.")
+    ] = None,
+    checkpoint: CheckpointOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the canonical ONNX text of an architecture, or write it as a file."""
+    chosen = require_space(space, "convert")
+    text = to_onnx_text(chosen, chosen.parse(architecture))
+    if out is not None:
+        _write_network(text, out)
+    if json:
+        tokens = Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids([text])[0]
+        print_json({"text": text, "tokens": len(tokens)})
+    elif out is None:
+        print(text)
+
+
+def stats(
+    architecture: Annotated[str, typer.Argument(help="An architecture in the space's published notation.")],
+    space: SpaceOption = None,
+    checkpoint: CheckpointOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph."""
+    chosen = require_space(space, "stats")
+    parsed = chosen.parse(architecture)
+    counted = asdict(statistics(to_graph(chosen, parsed)))
+    text = to_onnx_text(chosen, parsed)
+    counted["tokens"] = len(Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids([text])[0])
+    if json:
+        print_json(counted)
+    else:
+        print_table(["count", "value"], list(counted.items()))
+
+
+def measure(
+    architectures: ArchitecturesArgument = None,
+    space: SpaceOption = None,
+    table: TableOption = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of ONNX Runtime.")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 50,
+    out: Annotated[Path | None, typer.Option("--out", help="Write a table: .parquet, .csv or .jsonl.")] = None,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Time networks in ONNX Runtime on this machine: warm, interleaved, median and quartiles."""
+    inputs = read_inputs(architectures, table, space)
+    latencies = measure_latencies(inputs.texts, threads=threads, repeats=repeats, seed=seed, progress=show_progress())
+    machine = machine_description()
+    rows = [
+        {
+            "architecture": name,
+            **({"space": space} if space else {}),
+            "latency_ms@here": latency.median_ms,
+            "latency_q25_ms": latency.iqr_ms[0],
+            "latency_q75_ms": latency.iqr_ms[1],
+            "repeats": latency.repeats,
+            "threads": threads,
+            **{f"machine_{key}": value for key, value in machine.items()},
+        }
+        for name, latency in zip(inputs.names, latencies, strict=True)
+    ]
+    if out is not None:
+        write_table(pd.DataFrame(rows), out)
+    if json:
+        print_json(rows)
+    else:
+        columns = ["architecture", "latency_ms@here", "latency_q25_ms", "latency_q75_ms"]
+        title = ", ".join(f"{key} {value}" for key, value in machine.items())
+        print_table(columns, [[row[column] for column in columns] for row in rows], title)
+
+
+def _write_network(text: str, out: Path) -> None:
+    if out.suffix == ".onnx":
+        model: onnx.ModelProto = to_model(text)
+        write_atomically(out, model.SerializeToString())
+    elif out.suffix == ".onnxtxt":
+        to_model(text)
+        write_atomically(out, f"{text}\n{prelude()}".encode())
+    else:
+        raise ValueError(f"{out}: expected a file ending in .onnx or .onnxtxt, got {out.suffix or 'no ending'}.")

@@ -1,0 +1,109 @@
+"""What commands are given: spaces, architectures, tables, checkpoints. Everything becomes texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+from converters.bulk import to_onnx_texts
+from nasrlm.cli.output import show_progress
+from nasrlm.table import read_table
+from spaces import get_space
+from spaces.space import SearchSpace
+
+SpaceOption = Annotated[str | None, typer.Option("--space", help="A registered space or path/to/file.py:ClassName.")]
+CheckpointOption = Annotated[
+    Path | None, typer.Option("--checkpoint", help="Checkpoint folder; the released one if left out.")
+]
+ArchitecturesArgument = Annotated[
+    list[str] | None, typer.Argument(help="Architectures in the space's published notation, or files of ONNX text.")
+]
+TableOption = Annotated[
+    Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture or text.")
+]
+
+TEXT_ENDINGS = (".txt", ".onnxtxt")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Names as the user gave them, and their texts."""
+
+    names: list[str]
+    texts: list[str]
+
+
+def require_space(name: str | None, what: str) -> SearchSpace[Any]:
+    """The space that ``--space`` names.
+
+    Raises:
+        ValueError: there is no such option, or no such space.
+    """
+    if name is None:
+        raise ValueError(f"{what}: expected --space, got none. `nasrlm spaces` lists them.")
+    return get_space(name)
+
+
+def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | None) -> Inputs:
+    """Texts of architectures, text files, or all rows of a table.
+
+    Raises:
+        ValueError: nothing or both were given, a notation is malformed, a file cannot be read.
+    """
+    if bool(given) == (table is not None):
+        raise ValueError("input: expected architectures or --table, and not both. See --help.")
+    if table is not None:
+        frame = read_table(table)
+        column = "architecture" if "architecture" in frame else "text"
+        return Inputs(frame[column].astype(str).tolist(), table_texts(frame, table, space))
+    names = list(given or [])
+    if all(Path(name).suffix in TEXT_ENDINGS for name in names):
+        return Inputs(names, [_read_text(Path(name)) for name in names])
+    chosen = require_space(space, "architecture")
+    parsed = [chosen.parse(name) for name in names]
+    return Inputs(names, to_onnx_texts(chosen, parsed, progress=show_progress()))
+
+
+def table_texts(frame: pd.DataFrame, path: Path, space: str | None) -> list[str]:
+    """The column ``text``, or the canonical texts of the column ``architecture``.
+
+    Raises:
+        ValueError: no space is named, or a row's notation is malformed; the message names file and row.
+    """
+    if "text" in frame:
+        return frame["text"].astype(str).tolist()
+    if space is None and "space" not in frame:
+        raise ValueError(f"{path}: expected a column space, got none. Name it with --space.")
+    names = frame["space"].astype(str) if space is None else pd.Series(space, index=frame.index)
+    notations = frame["architecture"].tolist()
+    texts = [""] * len(frame)
+    for name in names.unique():
+        chosen = get_space(name)
+        rows = np.flatnonzero(names == name).tolist()
+        architectures = [_parse_row(chosen, notations[row], path, row) for row in rows]
+        for row, text in zip(rows, to_onnx_texts(chosen, architectures, progress=show_progress()), strict=True):
+            texts[row] = text
+    return texts
+
+
+def _parse_row(space: SearchSpace[Any], notation: object, path: Path, row: int) -> Any:
+    try:
+        return space.parse(str(notation))
+    except ValueError as e:
+        raise ValueError(f"{path}, row {row}: {e}") from e
+
+
+def _read_text(path: Path) -> str:
+    if not path.is_file():
+        raise ValueError(f"{path}: expected a text file, got no such file.")
+    try:
+        text = path.read_text().strip()
+    except UnicodeDecodeError as e:
+        raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
+    return text.split('\n<\n  domain: "nn"')[0]  # the prelude is the same for all and not read

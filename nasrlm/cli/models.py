@@ -1,0 +1,204 @@
+"""Verbs about the model: predict, evaluate, train, info."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import pandas as pd
+import torch
+import typer
+
+from nasrlm.checkpoint import Checkpoint, released_folder
+from nasrlm.cli.inputs import (
+    ArchitecturesArgument,
+    CheckpointOption,
+    SpaceOption,
+    TableOption,
+    read_inputs,
+    table_texts,
+)
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
+from nasrlm.evaluation import Evaluation, evaluate
+from nasrlm.examples import Examples, make_examples
+from nasrlm.model_card import release
+from nasrlm.predictor import Predictor
+from nasrlm.table import label_columns, objective_columns, read_table
+from nasrlm.train_config import TrainConfig
+from nasrlm.training import train
+
+LIBRARIES = ("nasrlm", "torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", "moocore")
+ObjectivesOption = Annotated[str | None, typer.Option("--objectives", help="Names, separated by commas.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="Where torch runs.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs of this file."""
+    app.command("predict")(predict)
+    app.command("evaluate")(evaluate_table)
+    app.command("train")(train_model)
+    app.command("info")(info)
+
+
+def predict(
+    architectures: ArchitecturesArgument = None,
+    space: SpaceOption = None,
+    table: TableOption = None,
+    objectives: ObjectivesOption = None,
+    quantiles: Annotated[str, typer.Option(help="Three levels or more, ascending, 0.5 among them.")] = ".1,.5,.9",
+    samples: Annotated[int, typer.Option(min=0, help="Also draw so many samples of each objective.")] = 0,
+    checkpoint: CheckpointOption = None,
+    device: DeviceOption = "cpu",
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Predict objectives with calibrated intervals."""
+    predictor = Predictor.from_pretrained(checkpoint, device)
+    inputs = read_inputs(architectures, table, space)
+    names = _split(objectives) or predictor.objectives
+    levels = _levels(quantiles)
+    prediction = predictor.predict(inputs.texts, names, levels, progress=show_progress())
+    drawn = predictor.sample(inputs.texts, names, samples, seed) if samples else None
+    rows: list[dict[str, Any]] = []
+    for row, architecture in enumerate(inputs.names):
+        answers: dict[str, Any] = {"architecture": architecture}
+        for column, name in enumerate(names):
+            median, low, high = (
+                float(part[row, column]) for part in (prediction.median, prediction.low, prediction.high)
+            )
+            answers[name] = {"median": median, "low": low, "high": high}
+            if len(levels) > 3:
+                answers[name]["quantiles"] = dict(zip(map(str, levels), prediction.values[row, column], strict=True))
+            if drawn is not None:
+                answers[name]["samples"] = drawn[row, column].tolist()
+        rows.append(answers)
+    if json:
+        print_json(rows)
+    else:
+        cells = [[r["architecture"], *[spell_interval(r[name]) for name in names]] for r in rows]
+        print_table(["architecture", *names], cells)
+
+
+def evaluate_table(
+    table: Annotated[Path, typer.Option("--table", help="Labelled architectures or texts.")],
+    objectives: ObjectivesOption = None,
+    split: Annotated[str | None, typer.Option("--split", help="Only rows of this split.")] = None,
+    space: SpaceOption = None,
+    checkpoint: CheckpointOption = None,
+    device: DeviceOption = "cpu",
+    json: JsonOption = False,
+) -> None:
+    """Compare predictions with the labels of a table: rank correlation, error and coverage."""
+    predictor = Predictor.from_pretrained(checkpoint, device)
+    wanted = _split(objectives)
+    frame = _rows_of_split(read_table(table, require=wanted), split, table)
+    labels = wanted or label_columns(frame)
+    known = [name for name in labels if wanted or name in predictor.objectives]
+    skipped = [name for name in labels if name not in known]
+    if not known:
+        raise ValueError(
+            f"{table}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
+        )
+    examples = make_examples(frame, table_texts(frame, table, space), known)
+    result = evaluate(predictor, examples, progress=show_progress())
+    if json:
+        speed = round(result.predictions_per_second, 1)
+        print_json({**result.quality, "skipped": skipped, "predictions_per_second": speed})
+        return
+    _print_quality(result)
+    if skipped:
+        print(f"not known to the checkpoint: {', '.join(skipped)}")
+
+
+def train_model(
+    config: Annotated[Path, typer.Option("--config", help="YAML file, see docs/training.md.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run, instead of the config's.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="Where torch runs, instead of the config's.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Instead of the config's.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Train a model; the same command goes on where a stopped run was."""
+    overrides = {"out": out, "device": device, "seed": seed}
+    chosen = TrainConfig.load(config, **{key: value for key, value in overrides.items() if value is not None})
+    examples = _examples(chosen)
+    result = train(chosen, examples, progress=show_progress())
+    test = examples.split("test")
+    measured = evaluate(Predictor(result.checkpoint), test) if len(test) else None
+    folder = release(result, measured, chosen, str(config))
+    if json:
+        quality = measured.quality if measured else {}
+        print_json({"checkpoint": str(folder), "steps": result.steps, "valid_tau": result.valid_tau, "test": quality})
+        return
+    if measured:
+        _print_quality(measured)
+    print(f"checkpoint: {folder} after {result.steps:,} steps, {result.seconds / 60:.0f} min")
+
+
+def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
+    """Versions, torch devices, and what the checkpoint was trained on."""
+    loaded = Checkpoint.from_pretrained(checkpoint)
+    devices = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    described = {
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        "devices": devices,
+        "checkpoint": {
+            "folder": str(checkpoint or released_folder()),
+            "parameters": loaded.model.num_parameters,
+            "vocabulary": loaded.tokenizer.vocabulary_size,
+            "objectives": list(loaded.objectives),
+            **loaded.card,
+        },
+    }
+    if json:
+        print_json(described)
+        return
+    print_table(["library", "version"], list(described["versions"].items()))  # type: ignore[attr-defined]
+    print(f"devices: {', '.join(devices)}")
+    card = Path(checkpoint or released_folder()) / "README.md"
+    print(card.read_text() if card.is_file() else f"checkpoint: {len(loaded.objectives)} objectives, no card")
+
+
+def _examples(config: TrainConfig) -> Examples:
+    frame = read_table(config.table, require=config.objectives)
+    objectives = config.objectives or objective_columns(frame)
+    if not objectives:
+        raise ValueError(f"{config.table}: expected label columns named metric_unit@context, got none.")
+    return make_examples(frame, table_texts(frame, config.table, config.space), objectives)
+
+
+def _rows_of_split(frame: pd.DataFrame, split: str | None, path: Path) -> pd.DataFrame:
+    if split is None:
+        return frame
+    if "split" not in frame:
+        raise ValueError(f"{path}: expected a column split, got none. Leave --split out.")
+    rows = frame[frame["split"] == split]
+    if rows.empty:
+        raise ValueError(f"{path}: expected rows of split {split}, got {', '.join(sorted(set(frame['split'])))}.")
+    return rows
+
+
+def _print_quality(evaluation: Evaluation) -> None:
+    columns = ["space", "objective", "n", "kendall_tau", "spearman_rho", "mae", "coverage_80"]
+    rows = [
+        [space, objective, *metrics.values()]
+        for space, measured in evaluation.quality.items()
+        for objective, metrics in measured.items()
+    ]
+    print_table(columns, rows)
+    print(f"{evaluation.predictions_per_second:,.0f} predictions/s, each of all objectives with intervals")
+
+
+def _split(names: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip()) if names else ()
+
+
+def _levels(quantiles: str) -> tuple[float, ...]:
+    try:
+        levels = tuple(float(level) for level in quantiles.split(","))
+    except ValueError:
+        levels = ()
+    if 0.5 not in levels or list(levels) != sorted(set(levels)) or not all(0 < level < 1 for level in levels):
+        raise ValueError(f"--quantiles: expected ascending levels in (0, 1) with 0.5 among them, got {quantiles!r}.")
+    return levels

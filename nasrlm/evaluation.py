@@ -1,0 +1,37 @@
+"""Predictions against the labels of a table."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from nasrlm.examples import Examples
+from nasrlm.metrics import Quality, quality_by_space
+from nasrlm.predictor import Predictor
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Metrics by space and objective, and how fast they were predicted.
+
+    Attributes:
+        quality: space to objective to metrics.
+        predictions_per_second: texts with all their objectives and three quantiles, tokenisation included.
+    """
+
+    quality: dict[str, dict[str, Quality]]
+    predictions_per_second: float
+
+
+def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -> Evaluation:
+    """Predict every example and compare with its labels.
+
+    Raises:
+        ValueError: the checkpoint does not know an objective, or there are no rows.
+    """
+    if len(examples) == 0:
+        raise ValueError("evaluate: expected labelled rows, got none. Check the split and the space.")
+    started = time.perf_counter()
+    prediction = predictor.predict(examples.texts, examples.objectives, progress=progress)
+    seconds = time.perf_counter() - started
+    return Evaluation(quality_by_space(prediction, examples), len(examples) / seconds)

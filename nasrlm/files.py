@@ -1,0 +1,43 @@
+"""Files that are there whole or not at all."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pandas as pd
+
+
+def write_atomically(path: Path, contents: bytes) -> None:
+    """Write beside ``path``, then rename: a reader sees the old file or the new one.
+
+    Raises:
+        OSError: the folder cannot be written; the message names it.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_bytes(contents)
+        os.replace(fresh, path)
+    except OSError as e:
+        raise OSError(f"{path}: expected to write this file, got {e.strerror}. Name a folder you may write.") from e
+
+
+def write_table(frame: pd.DataFrame, path: Path) -> None:
+    """Write a table as its ending says: .parquet, .csv or .jsonl.
+
+    Raises:
+        ValueError: another ending.
+    """
+    buffer = io.BytesIO()
+    if path.suffix == ".parquet":
+        frame.to_parquet(buffer, index=False)
+    elif path.suffix == ".csv":
+        buffer.write(frame.to_csv(index=False).encode())
+    elif path.suffix == ".jsonl":
+        buffer.write(frame.to_json(orient="records", lines=True).encode())
+    else:
+        ending = path.suffix or "no ending"
+        raise ValueError(f"{path}: expected a table ending in .parquet, .csv or .jsonl, got {ending}.")
+    write_atomically(path, buffer.getvalue())

@@ -1,0 +1,85 @@
+"""The demo: a Pareto search with the released checkpoint, its front measured on this machine.
+
+    python -m studies.demo --out demo
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+
+from converters import to_onnx_text
+from converters.runtime import Latency, machine_description, measure_latencies
+from nasrlm.files import write_table
+from nasrlm.objective import Goal, Objective
+from nasrlm.predictor import Predictor
+from spaces import get_space
+from studies.config import SearchConfig
+from studies.folder import STUDY_FILE
+from studies.report import StudyResult
+from studies.search import search
+from studies.surrogate import Surrogate
+
+SPACE = "nasbench201"
+GOALS = ("max:accuracy@cifar10", "min:latency_ms@raspi4", "min:latency_ms@edgegpu")
+TRIALS = 2000
+MEASURED_FILE = "measured.csv"
+
+
+def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool = True) -> StudyResult:
+    """Search, print the front, measure its members in ONNX Runtime, write all to ``out``.
+
+    Args:
+        out: folder of the demo; an earlier demo there is replaced.
+        trials: surrogate evaluations.
+        repeats: timed runs of each member of the front.
+        progress: show bars on stderr.
+    """
+    if (out / STUDY_FILE).exists():
+        shutil.rmtree(out)
+    space = get_space(SPACE)
+    config = SearchConfig(space=SPACE, goals=tuple(map(Goal.parse, GOALS)), trials=trials)
+    to_text = partial(to_onnx_text, space)
+    surrogate = Surrogate(space, Predictor.from_pretrained(), objectives=config.objectives, to_text=to_text)
+    result = search(config, space, surrogate, out, progress=progress)
+    architectures = [row["architecture"] for row in result.front]
+    texts = [to_text(space.parse(architecture)) for architecture in architectures]
+    latencies = measure_latencies(texts, repeats=repeats, progress=progress)
+    measured = pd.DataFrame({"architecture": architectures, "latency_ms@here": [x.median_ms for x in latencies]})
+    write_table(measured, out / MEASURED_FILE)
+    _print_front(config, result, latencies)
+    print(f"{result.evaluations:,} evaluations in {result.seconds:.0f} s, hypervolume {result.hypervolume:.4g}")
+    print(f"figures and tables: {out}/front.png, front.html, front.csv, {MEASURED_FILE}, history.parquet, study.json")
+    return result
+
+
+def _print_front(config: SearchConfig, result: StudyResult, latencies: list[Latency]) -> None:
+    machine = machine_description()
+    table = Table(title=f"Pareto front of {SPACE}: median (80 % interval) from ONNX text; measured on {machine}")
+    table.add_column("architecture", overflow="fold")
+    for goal in config.goals:
+        table.add_column(Objective.parse(goal.objective).label, justify="right")
+    table.add_column("measured here [ms]", justify="right")
+    for row, latency in zip(result.front, latencies, strict=True):
+        answers = [row[goal.objective] for goal in config.goals]
+        cells = [f"{a['median']:.4g} ({a['low']:.4g} to {a['high']:.4g})" for a in answers]
+        table.add_row(row["architecture"], *cells, f"{latency.median_ms:.2f}")
+    Console(width=None if sys.stdout.isatty() else 180).print(table)
+
+
+def main() -> None:
+    """Command line of the demo."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("demo"))
+    run_demo(parser.parse_args().out)
+
+
+if __name__ == "__main__":
+    main()
