@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 
 from converters.graph import Attributes, AttributeValue, Graph, Node, Shape
+
+Pair = int | tuple[int, int]  # height and width
 
 
 class GraphBuilder:
@@ -33,21 +36,24 @@ class GraphBuilder:
         x: str,
         out_channels: int,
         *,
-        kernel: int,
-        stride: int = 1,
-        padding: int | None = None,
+        kernel: Pair,
+        stride: Pair = 1,
+        padding: Pair | None = None,
+        dilation: int = 1,
         groups: int = 1,
         bias: bool = False,
     ) -> str:
-        """Square convolution; ``padding`` defaults to ``kernel // 2``. Its weights are its own."""
-        padding = kernel // 2 if padding is None else padding
-        batch, in_channels, height, width = self.shapes[x]
-        weight_shape = (out_channels, in_channels // groups, kernel, kernel)
-        shape = (batch, out_channels, *(_window(size, kernel, stride, padding) for size in (height, width)))
+        """Convolution; ``padding`` defaults to half the kernel, rounded down. Its weights are its own."""
+        kernel, stride = _pair(kernel), _pair(stride)
+        padding = (kernel[0] // 2, kernel[1] // 2) if padding is None else _pair(padding)
+        weight_shape = (out_channels, self.channels(x) // groups, *kernel)
+        reach = (dilation * (kernel[0] - 1) + 1, dilation * (kernel[1] - 1) + 1)
+        shape = self._window_shape(x, reach, stride, padding, channels=out_channels)
         attributes = _attributes(
+            dilations=(dilation, dilation) if dilation > 1 else None,
             group=groups if groups > 1 else None,
-            pads=(padding,) * 4 if padding else None,
-            strides=(stride, stride) if stride > 1 else None,
+            pads=padding * 2 if padding != (0, 0) else None,
+            strides=stride if stride != (1, 1) else None,
             weight_shape=weight_shape,
         )
         return self._layer("nn.ConvBias" if bias else "nn.Conv", x, shape, attributes)
@@ -67,6 +73,61 @@ class GraphBuilder:
         """max(x, 0)."""
         return self._append("Relu", (x,), self.shapes[x])
 
+    def relu6(self, x: str) -> str:
+        """min(max(x, 0), 6)."""
+        return self._append("nn.Clip", (x,), self.shapes[x], _attributes(max=6.0, min=0.0))
+
+    def sigmoid(self, x: str) -> str:
+        """1 / (1 + exp(-x))."""
+        return self._append("Sigmoid", (x,), self.shapes[x])
+
+    def silu(self, x: str) -> str:
+        """x * sigmoid(x)."""
+        return self.multiply(x, self.sigmoid(x))
+
+    def hard_swish(self, x: str) -> str:
+        """x * relu6(x + 3) / 6."""
+        return self._append("HardSwish", (x,), self.shapes[x])
+
+    def hard_sigmoid(self, x: str) -> str:
+        """relu6(x + 3) / 6."""
+        return self._append("HardSigmoid", (x,), self.shapes[x], _attributes(alpha=1 / 6))
+
+    def multiply(self, x: str, factor: str) -> str:
+        """``x * factor``, axes of size 1 of ``factor`` repeated."""
+        return self._append("Mul", (x, factor), self.shapes[x])
+
+    def concat(self, *operands: str) -> str:
+        """Operands one after another on the channel axis."""
+        batch, _, *size = self.shapes[operands[0]]
+        shape = (batch, sum(self.channels(x) for x in operands), *size)
+        return self._append("Concat", operands, shape, _attributes(axis=1))
+
+    def reshape(self, x: str, *shape: int) -> str:
+        """The same numbers in another shape."""
+        if prod(shape) != prod(self.shapes[x]):
+            raise ValueError(f"GraphBuilder.reshape: expected {prod(self.shapes[x])} numbers, got shape {shape}.")
+        return self._append("nn.Reshape", (x,), shape, _attributes(shape=shape))
+
+    def transpose(self, x: str, *axes: int) -> str:
+        """Axes in another order."""
+        return self._append("Transpose", (x,), tuple(self.shapes[x][axis] for axis in axes), _attributes(perm=axes))
+
+    def slice(self, x: str, *, axes: tuple[int, ...], starts: tuple[int, ...], ends: tuple[int, ...]) -> str:
+        """``starts:ends`` of each of ``axes``, within its size."""
+        shape = list(self.shapes[x])
+        for axis, start, end in zip(axes, starts, ends, strict=True):
+            if not 0 <= start < end <= shape[axis]:
+                raise ValueError(f"GraphBuilder.slice: expected a range in 0..{shape[axis]}, got {start}:{end}.")
+            shape[axis] = end - start
+        return self._append("nn.Slice", (x,), tuple(shape), _attributes(axes=axes, ends=ends, starts=starts))
+
+    def channel_shuffle(self, x: str, groups: int) -> str:
+        """Channel ``group * n + i`` moves to ``i * groups + group``."""
+        batch, channels, height, width = self.shapes[x]
+        grouped = self.reshape(x, batch, groups, channels // groups, height, width)
+        return self.reshape(self.transpose(grouped, 0, 2, 1, 3, 4), batch, channels, height, width)
+
     def add(self, *operands: str) -> str:
         """Sum of one or more values of one shape."""
         if len({self.shapes[x] for x in operands}) != 1:
@@ -78,16 +139,23 @@ class GraphBuilder:
         scalar = self._append("Constant", (), (), _attributes(value_float=0.0))
         return self._append("Mul", (x, scalar), self.shapes[x])
 
-    def average_pool(self, x: str, *, kernel: int, stride: int = 1, padding: int = 0) -> str:
-        """Average pooling that leaves padded zeros out of the mean (``count_include_pad=False``)."""
-        batch, channels, height, width = self.shapes[x]
-        shape = (batch, channels, *(_window(size, kernel, stride, padding) for size in (height, width)))
-        attributes = _attributes(
-            kernel_shape=(kernel, kernel),
-            pads=(padding,) * 4 if padding else None,
-            strides=(stride, stride) if stride > 1 else None,
-        )
-        return self._append("AveragePool", (x,), shape, attributes)
+    def average_pool(
+        self,
+        x: str,
+        *,
+        kernel: int,
+        stride: int = 1,
+        padding: int = 0,
+        count_include_pad: bool = False,
+        ceil_mode: bool = False,
+    ) -> str:
+        """Mean of each window; padded zeros count only with ``count_include_pad``."""
+        include = 1 if count_include_pad and padding else None
+        return self._pool("AveragePool", x, kernel, stride, padding, ceil_mode, count_include_pad=include)
+
+    def max_pool(self, x: str, *, kernel: int, stride: int = 1, padding: int = 0, ceil_mode: bool = False) -> str:
+        """Maximum of each window, padding left out."""
+        return self._pool("MaxPool", x, kernel, stride, padding, ceil_mode)
 
     def global_average_pool(self, x: str) -> str:
         """Mean over height and width, kept as axes of size 1."""
@@ -102,6 +170,37 @@ class GraphBuilder:
     def build(self, *outputs: str) -> Graph:
         """The graph whose results are ``outputs``."""
         return Graph((self.input,), outputs, tuple(self._nodes), self.shapes)
+
+    def _pool(
+        self, op_type: str, x: str, kernel: int, stride: int, padding: int, ceil_mode: bool, **others: int | None
+    ) -> str:
+        shape = self._window_shape(x, _pair(kernel), _pair(stride), _pair(padding), ceil_mode=ceil_mode)
+        floor = self._window_shape(x, _pair(kernel), _pair(stride), _pair(padding))
+        attributes = _attributes(
+            ceil_mode=1 if shape != floor else None,
+            kernel_shape=(kernel, kernel),
+            pads=(padding,) * 4 if padding else None,
+            strides=(stride, stride) if stride > 1 else None,
+            **others,
+        )
+        return self._append(op_type, (x,), shape, attributes)
+
+    def _window_shape(
+        self,
+        x: str,
+        kernel: tuple[int, int],
+        stride: tuple[int, int],
+        padding: tuple[int, int],
+        *,
+        channels: int | None = None,
+        ceil_mode: bool = False,
+    ) -> Shape:
+        batch, in_channels, *size = self.shapes[x]
+        windows = [
+            _num_windows(n + 2 * p - k, s, p, n, ceil_mode)
+            for n, k, s, p in zip(size, kernel, stride, padding, strict=True)
+        ]
+        return (batch, in_channels if channels is None else channels, *windows)
 
     def _layer(self, op_type: str, x: str, shape: Shape, attributes: Attributes) -> str:
         return self._append(op_type, (x,), shape, attributes, (f"w{len(self._nodes)}",))
@@ -120,9 +219,17 @@ class GraphBuilder:
         return output
 
 
-def _window(size: int, kernel: int, stride: int, padding: int) -> int:
-    return (size + 2 * padding - kernel) // stride + 1
+def _num_windows(span: int, stride: int, padding: int, size: int, ceil_mode: bool) -> int:
+    """Windows along one axis; with ``ceil_mode`` a last one may reach beyond the end, if it starts before."""
+    windows = span // stride + 1
+    starts_inside = windows * stride < size + padding
+    return windows + 1 if ceil_mode and span % stride and starts_inside else windows
 
 
+def _pair(value: Pair) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else value
+
+
+@lru_cache(maxsize=1 << 10, typed=True)
 def _attributes(**values: AttributeValue | None) -> Attributes:
     return tuple((name, value) for name, value in sorted(values.items()) if value is not None)

@@ -63,8 +63,10 @@ def _order_segment(segment: Sequence[Node], graph_inputs: Sequence[str], exits: 
     ordered: list[Node] = []
     for vertex in order.vertices:
         node = segment[vertex - len(entries)]
-        positions = order.operands[vertex - len(entries)]
-        ordered.append(node._replace(inputs=tuple([node.inputs[position] for position in positions])))
+        if node.op_type in COMMUTATIVE:
+            positions = order.operands[vertex - len(entries)]
+            node = node._replace(inputs=tuple([node.inputs[position] for position in positions]))
+        ordered.append(node)
     return ordered
 
 

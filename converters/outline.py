@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
@@ -103,18 +104,22 @@ def _last_readers(nodes: Sequence[Node], outputs: Sequence[str]) -> dict[str, in
 def _block(nodes: Sequence[Node], start: int, stop: int, last_reader: dict[str, int]) -> Block:
     inside: dict[str, int] = {}
     outside: dict[str, int] = {}
-    outputs: list[str] = []
+    leaving: list[str] = []
     form: list[object] = []
-    for node in nodes[start:stop]:
-        operands = [inside[x] if x in inside else -1 - outside.setdefault(x, len(outside)) for x in node.inputs]
-        leaves = [last_reader.get(x, -1) >= stop for x in node.outputs]
-        names = tuple([(name, type(value).__name__) for name, value in node.attributes])
-        form.append((node.op_type, names, tuple(operands), tuple(leaves)))
-        for x, leaf in zip(node.outputs, leaves, strict=True):
+    for op_type, inputs, outputs, attributes, _ in nodes[start:stop]:
+        operands = [inside[x] if x in inside else -1 - outside.setdefault(x, len(outside)) for x in inputs]
+        leaves = tuple([last_reader.get(x, -1) >= stop for x in outputs])
+        form.append((op_type, _names_and_types(attributes), *operands, leaves))
+        for x, leaf in zip(outputs, leaves, strict=True):
             inside[x] = len(inside)
             if leaf:
-                outputs.append(x)
-    return Block(start, stop, tuple(form), tuple(outside), tuple(outputs))
+                leaving.append(x)
+    return Block(start, stop, tuple(form), tuple(outside), tuple(leaving))
+
+
+@lru_cache(maxsize=1 << 14)
+def _names_and_types(attributes: Attributes) -> tuple[tuple[str, type], ...]:
+    return tuple([(name, type(value)) for name, value in attributes])
 
 
 def _extract(name: str, nodes: Sequence[Node], occurrences: Sequence[Block]) -> tuple[Function, list[Node]]:

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
+from converters.canonical import COMMUTATIVE
 from converters.graph import Graph, Node, Shape
 from converters.sums import Terms, expand, flatten_sums
 
 # Operators with f(0) = 0 whatever their attributes.
 ZERO_PRESERVING = frozenset(
-    ["Relu", "AveragePool", "MaxPool", "GlobalAveragePool", "Flatten", "Reshape", "Transpose", "Slice", "nn.Conv", "nn.Linear"]
-)
+    {"nn.Conv", "nn.Linear", "Relu", "AveragePool", "MaxPool", "GlobalAveragePool"}
+) | frozenset({"Flatten", "Reshape", "Transpose", "Slice"})
 
 
 def simplify(graph: Graph) -> Graph:
@@ -33,18 +35,19 @@ def simplify(graph: Graph) -> Graph:
 
 def fold_batch_norms(graph: Graph) -> Graph:
     """A batch norm after a convolution that nothing else reads becomes the convolution's scale and bias."""
-    uses = Counter(x for node in graph.nodes for x in node.inputs) + Counter(graph.outputs)
-    nodes: list[Node | None] = list(graph.nodes)
-    position: dict[str, int] = {}
-    for index, node in enumerate(graph.nodes):
-        if node.op_type in ("nn.Conv", "nn.ConvBias") and uses[node.outputs[0]] == 1:
-            position[node.outputs[0]] = index
-        elif node.op_type == "nn.BatchNormalization" and node.inputs[0] in position:
-            at = position.pop(node.inputs[0])
-            conv = graph.nodes[at]
+    uses = Counter(chain(graph.outputs, *[node.inputs for node in graph.nodes]))
+    nodes: list[Node] = []
+    position: dict[str, int] = {}  # of the convolution that makes a value, as long as it may take in a batch norm
+    for node in graph.nodes:
+        if node.op_type == "nn.BatchNormalization" and uses[node.inputs[0]] == 1 and node.inputs[0] in position:
+            at = position[node.outputs[0]] = position.pop(node.inputs[0])
+            conv = nodes[at]
             nodes[at] = Node("nn.ConvBias", conv.inputs, node.outputs, conv.attributes, conv.weights + node.weights)
-            nodes[index] = None
-    return _rebuild(graph, [node for node in nodes if node is not None])
+        else:
+            if node.op_type in ("nn.Conv", "nn.ConvBias"):
+                position[node.outputs[0]] = len(nodes)
+            nodes.append(node)
+    return _rebuild(graph, nodes)
 
 
 def propagate_zeros(graph: Graph) -> Graph:
@@ -69,10 +72,10 @@ def propagate_zeros(graph: Graph) -> Graph:
         return name
 
     for node in graph.nodes:
-        if _is_zero(node, zeros, zero_scalars):
-            zeros.update(node.outputs)
-        elif zeros.isdisjoint(node.inputs):
+        if zeros.isdisjoint(node.inputs) and (node.op_type != "Mul" or zero_scalars.isdisjoint(node.inputs)):
             nodes.append(node)
+        elif _is_zero(node, zeros):
+            zeros.update(node.outputs)
         elif node.op_type in ("Sum", "Add"):
             nodes.append(node._replace(op_type="Sum", inputs=tuple([x for x in node.inputs if x not in zeros])))
         else:
@@ -87,11 +90,11 @@ def drop_identities(graph: Graph) -> Graph:
     source: dict[str, str] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
-        inputs = tuple([source.get(x, x) for x in node.inputs])
-        if node.op_type in ("Identity", "Dropout") or (node.op_type == "Sum" and len(inputs) == 1):
-            source[node.outputs[0]] = inputs[0]
+        node = _reading(node, source)
+        if node.op_type in ("Identity", "Dropout") or (node.op_type == "Sum" and len(node.inputs) == 1):
+            source[node.outputs[0]] = node.inputs[0]
         else:
-            nodes.append(node._replace(inputs=inputs))
+            nodes.append(node)
     return _rebuild(graph, nodes, source)
 
 
@@ -105,14 +108,16 @@ def merge_equal_values(graph: Graph) -> Graph:
     first: dict[object, tuple[str, ...]] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
-        inputs = tuple([source.get(x, x) for x in node.inputs])
-        key: object = (node.op_type, inputs, node.attributes, node.weights)
+        node = _reading(node, source)
         if node.op_type == "Sum":
-            terms[node.outputs[0]] = total = expand(inputs, terms)
-            key = frozenset(total.items())
-        known = first.setdefault(key, node.outputs) if inputs else node.outputs
+            terms[node.outputs[0]] = total = expand(node.inputs, terms)
+            key: object = frozenset(total.items())
+        else:
+            inputs = sorted(node.inputs) if node.op_type in COMMUTATIVE else node.inputs
+            key = (node.op_type, *inputs, node.attributes, node.weights)
+        known = first.setdefault(key, node.outputs) if node.inputs else node.outputs
         if known is node.outputs:
-            nodes.append(node._replace(inputs=inputs))
+            nodes.append(node)
         else:
             source.update(zip(node.outputs, known, strict=True))
     return _rebuild(graph, nodes, source)
@@ -129,12 +134,18 @@ def remove_dead_nodes(graph: Graph) -> Graph:
     return _rebuild(graph, nodes[::-1])
 
 
-def _is_zero(node: Node, zeros: set[str], zero_scalars: set[str]) -> bool:
-    if node.op_type == "Mul":
-        return not zeros.union(zero_scalars).isdisjoint(node.inputs)
+def _is_zero(node: Node, zeros: set[str]) -> bool:
+    """Whether a node that reads a zero makes one."""
     if node.op_type in ("Sum", "Add"):
         return zeros.issuperset(node.inputs)
-    return node.op_type in ZERO_PRESERVING and node.inputs[0] in zeros
+    return node.op_type == "Mul" or (node.op_type in ZERO_PRESERVING and node.inputs[0] in zeros)
+
+
+def _reading(node: Node, source: Mapping[str, str]) -> Node:
+    """``node`` with the values that stand in for its inputs."""
+    if source.keys().isdisjoint(node.inputs):
+        return node
+    return node._replace(inputs=tuple([source.get(x, x) for x in node.inputs]))
 
 
 def _rebuild(graph: Graph, nodes: Sequence[Node], source: Mapping[str, str] | None = None) -> Graph:

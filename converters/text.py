@@ -11,6 +11,7 @@ import onnx
 import onnx.checker
 import onnx.parser
 import onnx.printer
+import onnx.shape_inference
 
 from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference, Shape, kind_of
 
@@ -49,11 +50,13 @@ def parse(onnx_text: str) -> onnx.ModelProto:
     Raises:
         OnnxTextError: the text does not parse; the message gives the parser's place and reason.
     """
+    if "\0" in onnx_text:  # the parser would stop there and leave the rest unread
+        raise OnnxTextError(f"ONNX text: expected text, got a zero byte at character {onnx_text.index(chr(0))}.")
     try:
+        onnx_text.encode()  # the parser says nothing useful of a lone surrogate
         return onnx.parser.parse_model(onnx_text)
     except (onnx.parser.ParseError, UnicodeEncodeError) as e:
-        reason = " ".join(str(e).split())
-        raise OnnxTextError(f"ONNX text: expected a model in onnx.parser syntax, got an error: {reason}") from e
+        raise OnnxTextError(f"ONNX text: expected onnx.parser syntax, got an error: {_one_line(e)}") from e
 
 
 def print_model(model: onnx.ModelProto) -> str:
@@ -64,16 +67,20 @@ def print_model(model: onnx.ModelProto) -> str:
 def to_model(onnx_text: str) -> onnx.ModelProto:
     """A model that ONNX Runtime runs: the text with the prelude's layers, which make synthetic weights.
 
+    A text that brings the prelude along keeps its own.
+
     Raises:
-        OnnxTextError: the text does not parse or the full checker rejects the model.
+        OnnxTextError: the text does not parse, calls a function that it does not define (it may have been cut
+            off), or the full checker rejects the model.
     """
     model = parse(onnx_text)
-    model.functions.extend(_prelude_functions())
+    present = {(function.domain, function.name) for function in model.functions}
+    model.functions.extend(f for f in _prelude_functions() if (f.domain, f.name) not in present)
+    _check_calls(model)
     try:
         onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as e:
-        reason = " ".join(str(e).split())
-        raise OnnxTextError(f"ONNX text: expected a model that onnx.checker accepts, got: {reason}") from e
+        raise OnnxTextError(f"ONNX text: expected a model that onnx.checker accepts, got: {_one_line(e)}") from e
     return model
 
 
@@ -86,6 +93,24 @@ def prelude() -> str:
 def _prelude_functions() -> Sequence[onnx.FunctionProto]:
     header = f"<ir_version: {IR_VERSION}, {OPSET_IMPORT}>\nempty () => () {{}}\n"
     return list(onnx.parser.parse_model(header + prelude()).functions)
+
+
+def _check_calls(model: onnx.ModelProto) -> None:
+    """The checker lets calls into unknown domains pass; here every function is at hand."""
+    defined = {(function.domain, function.name) for function in model.functions}
+    for body in (model.graph, *model.functions):
+        for node in body.node:
+            if node.domain and (node.domain, node.op_type) not in defined:
+                raise OnnxTextError(
+                    f"ONNX text: expected every function it calls to be defined, got {node.domain}.{node.op_type} "
+                    f"in {body.name}. Was the text cut off?"
+                )
+
+
+def _one_line(error: Exception) -> str:
+    first = error.args[0] if error.args else ""
+    message = first.decode(errors="replace") if isinstance(first, bytes) else str(error)
+    return " ".join(message.split())
 
 
 def _function_lines(function: Function) -> list[str]:

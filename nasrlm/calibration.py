@@ -6,6 +6,7 @@ if the model is calibrated; if not, the conformal distribution of the scores say
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,12 +15,16 @@ from crepes import ConformalPredictiveSystem
 from nasrlm.objective import FloatArray
 
 GRID = np.arange(1, 100) / 100  # levels for which the calibrated level is stored
+MIN_ROWS = 9  # fewer cannot bound an 80 % interval
 
 Calibration = Mapping[str, Sequence[float]]  # objective: the model's level for every level of GRID
 
 
 def fit_calibration(objectives: Sequence[str], scores: FloatArray) -> dict[str, list[float]]:
-    """Calibrated levels of every objective that has valid labels.
+    """Calibrated levels of every objective that has ``MIN_ROWS`` valid labels.
+
+    N rows bound the levels from 1 / (N + 1) to N / (N + 1). Beyond those the model's own level stands, or the most
+    extreme score if that is farther out.
 
     Args:
         objectives: M names.
@@ -32,16 +37,19 @@ def fit_calibration(objectives: Sequence[str], scores: FloatArray) -> dict[str, 
     calibration: dict[str, list[float]] = {}
     for name, column in zip(objectives, scores.T, strict=True):
         known = column[np.isfinite(column)]
-        if len(known) == 0:
+        if len(known) < MIN_ROWS:
             continue
         system = ConformalPredictiveSystem().fit(known)
-        levels = system.predict_percentiles(
-            [0.0],
-            lower_percentiles=list(100 * GRID[:middle]),
-            higher_percentiles=list(100 * GRID[middle:]),
-            y_min=0.0,
-            y_max=1.0,
-        )[0]
+        with warnings.catch_warnings(action="ignore"):  # of levels beyond the bounds
+            levels = system.predict_percentiles(
+                [0.0],
+                lower_percentiles=list(100 * GRID[:middle]),
+                higher_percentiles=list(100 * GRID[middle:]),
+                y_min=-np.inf,
+                y_max=np.inf,
+            )[0]
+        levels = np.where(levels == -np.inf, np.minimum(GRID, known.min()), levels)
+        levels = np.where(levels == np.inf, np.maximum(GRID, known.max()), levels)
         calibration[name] = [round(float(level), 6) for level in levels]
     return calibration
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,6 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from nasrlm.calibration import Calibration
+from nasrlm.files import to_json
 from nasrlm.model import ModelConfig, RegressionLanguageModel
 from nasrlm.number import NumberCode
 from nasrlm.tokenizer import TextTokenizer
@@ -43,11 +45,14 @@ class Checkpoint:
     card: Mapping[str, Any] = field(default_factory=dict)
 
     def save_pretrained(self, folder: Path | str) -> None:
-        """Write the folder; what stood there is replaced only when all files are written."""
+        """Write the folder; an older checkpoint there is replaced when all files are written, other files stay."""
         folder = Path(folder)
-        fresh = folder.with_name(f".{folder.name}.new")
-        shutil.rmtree(fresh, ignore_errors=True)
-        fresh.mkdir(parents=True)
+        fresh, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
+        for leftover in (fresh, old):
+            shutil.rmtree(leftover, ignore_errors=True)
+        if folder.exists():
+            shutil.copytree(folder, fresh, symlinks=True)
+        fresh.mkdir(parents=True, exist_ok=True)
         config = {
             "format_version": FORMAT_VERSION,
             "model": asdict(self.model.config),
@@ -56,15 +61,13 @@ class Checkpoint:
             "calibration": dict(self.calibration),
             "card": dict(self.card),
         }
-        (fresh / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+        (fresh / "config.json").write_text(to_json(config, indent=1) + "\n")
         self.tokenizer.save(fresh / "tokenizer.json")
         save_file({name: x.contiguous() for name, x in self.model.state_dict().items()}, fresh / "model.safetensors")
         if folder.exists():
-            for path in folder.iterdir():
-                if path.is_file() and not (fresh / path.name).exists():
-                    shutil.copy2(path, fresh)
-            shutil.rmtree(folder)
-        fresh.rename(folder)
+            os.replace(folder, old)
+        os.replace(fresh, folder)
+        shutil.rmtree(old, ignore_errors=True)
 
     @classmethod
     def from_pretrained(cls, folder: Path | str | None = None, device: str = "cpu") -> Checkpoint:
@@ -75,19 +78,20 @@ class Checkpoint:
         """
         folder = Path(folder) if folder is not None else released_folder()
         config = _read_config(folder)
-        tokenizer = TextTokenizer.load(folder / "tokenizer.json")
         try:
-            model = RegressionLanguageModel(
-                ModelConfig(**config["model"]),
-                tokenizer.vocabulary_size,
-                len(config["objectives"]),
-                NumberCode(**config["number_code"]),
-            )
+            tokenizer = TextTokenizer.load(folder / "tokenizer.json")
+        except ValueError as e:
+            raise CheckpointError(str(e)) from e
+        try:
+            objectives, calibration, card = tuple(config["objectives"]), config["calibration"], config["card"]
+            code = NumberCode(**config["number_code"])
+            size = tokenizer.vocabulary_size
+            model = RegressionLanguageModel(ModelConfig(**config["model"]), size, len(objectives), code)
         except (KeyError, TypeError, ValueError) as e:
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
         _load_weights(model, folder / "model.safetensors")
-        model.to(_torch_device(device)).eval()
-        return cls(model, tokenizer, tuple(config["objectives"]), config["calibration"], config["card"])
+        model.to(torch_device(device)).eval()
+        return cls(model, tokenizer, objectives, calibration, card)
 
 
 def released_folder() -> Path:
@@ -129,7 +133,12 @@ def _load_weights(model: RegressionLanguageModel, path: Path) -> None:
     model.load_state_dict(weights)
 
 
-def _torch_device(name: str) -> torch.device:
+def torch_device(name: str) -> torch.device:
+    """The device of this name.
+
+    Raises:
+        ValueError: torch cannot use it here.
+    """
     try:
         return torch.empty(0, device=name).device
     except (RuntimeError, AssertionError) as e:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nasrlm.model import Memory, RegressionLanguageModel, masked_log_softmax
-from nasrlm.number import NEGATIVE, POSITIVE
+from nasrlm.number import NEGATIVE, POSITIVE, ZERO
 
 
 @torch.inference_mode()
@@ -37,8 +37,8 @@ def quantiles(model: RegressionLanguageModel, text_ids: Tensor, objectives: Tens
     level = levels.to(torch.float64).expand(N, M, Q).reshape(N, M * Q)
     tokens, level = _walk(model, memory, rows, level)
     ids = tokens.cpu().numpy()
-    sign, _, mantissa = model.code.parts(ids)
-    values = sign * (abs(mantissa) + level.cpu().numpy() - 0.5) * model.code.steps(ids)
+    low, high = model.code.cells(ids)
+    values = (ids[..., 0] - ZERO) * (low + level.cpu().numpy() * (high - low))
     return torch.from_numpy(values).reshape(N, M, Q)
 
 
@@ -58,15 +58,15 @@ def cumulative_probabilities(
     """
     N, M = values.shape
     code = model.code
-    ids = code.encode(values.numpy().reshape(-1)).reshape(N, M, code.length)
+    magnitudes = values.abs().numpy()
+    ids = code.encode(values.clamp(-code.largest, code.largest).numpy().ravel()).reshape(N, M, code.length)
     numbers = torch.from_numpy(ids).to(text_ids.device)
     alone = torch.zeros(N, M, M, dtype=torch.bool, device=text_ids.device)
     probabilities = model(text_ids, objectives.expand(N, M), numbers, alone).exp().double()
     chosen = probabilities.gather(-1, numbers[..., None])[..., 0]
     below = probabilities.cumsum(-1).gather(-1, numbers[..., None])[..., 0] - chosen
-    steps = code.steps(ids)
-    within = torch.from_numpy(abs(values.numpy()) - abs(code.decode(ids))) / torch.from_numpy(steps) + 0.5
-    level = within.clamp(0, 1).to(text_ids.device)
+    low, high = code.cells(ids)
+    level = torch.from_numpy((magnitudes - low) / (high - low)).clamp(0, 1).to(text_ids.device)
     for position in range(code.length - 1, 0, -1):
         level = below[..., position] + chosen[..., position] * level
     sign = numbers[..., 0]
@@ -84,8 +84,8 @@ def _walk(model: RegressionLanguageModel, memory: Memory, rows: Tensor, level: T
         logits = decoder.step(memory, rows, position, tokens, cache)
         probabilities = masked_log_softmax(logits, decoder.grammar[sign, position]).double().exp()
         cumulative = probabilities.cumsum(-1)
-        target = (level * cumulative[..., -1]).clamp(max=1 - 1e-9)
-        tokens = (cumulative <= target[..., None]).sum(-1).clamp(max=model.code.vocabulary_size - 1)
+        target = level.clamp(max=1 - 1e-9) * cumulative[..., -1]  # below the end: the token is always an allowed one
+        tokens = (cumulative <= target[..., None]).sum(-1)
         chosen.append(tokens)
         taken = probabilities.gather(-1, tokens[..., None])[..., 0]
         below = cumulative.gather(-1, tokens[..., None])[..., 0] - taken

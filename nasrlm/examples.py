@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -63,6 +63,12 @@ class Examples:
         texts = [self.texts[row] for row in index]
         return Examples(texts, self.objectives, self.labels[index], self.splits[index], self.spaces[index])
 
+    def labelled(self, objectives: Sequence[str]) -> Examples:
+        """The rows that have any of these labels, and only these labels, in this order."""
+        columns = [self.objectives.index(name) for name in objectives]
+        kept = self.rows(np.flatnonzero(np.isfinite(self.labels[:, columns]).any(axis=1)))
+        return replace(kept, objectives=tuple(objectives), labels=kept.labels[:, columns])
+
     def digest(self) -> str:
         """Hash of texts, labels and splits: which data a checkpoint has seen."""
         digest = hashlib.sha256()
@@ -75,7 +81,7 @@ class Examples:
 
 def make_examples(frame: pd.DataFrame, texts: Sequence[str], objectives: Sequence[str]) -> Examples:
     """Examples from a table's rows and their texts. Rows without ``split`` are for training."""
-    labels = frame[list(objectives)].to_numpy(dtype=np.float64)
-    splits = frame["split"].astype(str).to_numpy() if "split" in frame else np.full(len(frame), "train")
+    labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
+    splits = frame["split"].fillna("train").astype(str).to_numpy() if "split" in frame else np.full(len(frame), "train")
     spaces = frame["space"].astype(str).to_numpy() if "space" in frame else np.full(len(frame), "text")
     return Examples(list(texts), tuple(objectives), labels, splits.astype(np.str_), spaces.astype(np.str_))

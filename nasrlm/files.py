@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
+import math
 import os
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -24,6 +27,11 @@ def write_atomically(path: Path, contents: bytes) -> None:
         raise OSError(f"{path}: expected to write this file, got {e.strerror}. Name a folder you may write.") from e
 
 
+def to_json(value: Any, *, indent: int | None = None) -> str:
+    """Strict JSON: NaN and infinities, which it has no word for, become null."""
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table as its ending says: .parquet, .csv or .jsonl.
 
@@ -41,3 +49,13 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
         ending = path.suffix or "no ending"
         raise ValueError(f"{path}: expected a table ending in .parquet, .csv or .jsonl, got {ending}.")
     write_atomically(path, buffer.getvalue())
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

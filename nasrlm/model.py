@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -27,6 +27,16 @@ class ModelConfig:
     hidden: int = 512
     dropout: float = 0.1
     max_text_tokens: int = 2048
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # a misspelt key of a training config is an error
+
+    def __post_init__(self) -> None:
+        sizes = (self.width, self.num_heads, self.num_encoder_layers, self.num_decoder_layers, self.hidden)
+        if min(*sizes, self.max_text_tokens) < 1 or self.width % (2 * self.num_heads) or not 0 <= self.dropout < 1:
+            raise ValueError(
+                f"ModelConfig: expected sizes of 1 or more, width a multiple of 2 * num_heads, dropout in [0, 1), "
+                f"got {self}."
+            )
 
 
 class RegressionLanguageModel(nn.Module):

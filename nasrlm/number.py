@@ -69,7 +69,8 @@ class NumberCode:
     @property
     def largest(self) -> float:
         """The largest number of the code."""
-        return float((10**self.num_digits - 1) * 10.0 ** (self.max_exponent - self.num_digits + 1))
+        mantissa, exponent = 10.0**self.num_digits - 1, self.max_exponent - self.num_digits + 1
+        return float(_scaled(np.array(mantissa), np.array(exponent)))
 
     def encode(self, values: NDArray[np.float64] | list[float]) -> NDArray[np.int64]:
         """Round to the nearest number of the code.
@@ -118,10 +119,13 @@ class NumberCode:
         mantissa = ((ids[..., 2:] - self.first_digit_id) * powers).sum(axis=-1)
         return ids[..., 0] - ZERO, ids[..., 1] - NUM_SIGNS + self.min_exponent, mantissa
 
-    def steps(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Distance from each number to the next of its exponent: what the last digit counts."""
-        _, exponent, _ = self.parts(ids)
-        return _scaled(np.ones(exponent.shape), exponent - self.num_digits + 1)
+    def cells(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Least and largest magnitude that round to each number of (..., T) ids."""
+        _, exponent, mantissa = self.parts(ids)
+        step = _scaled(np.ones(exponent.shape), exponent - self.num_digits + 1)
+        is_power = (mantissa == 10 ** (self.num_digits - 1)) & (exponent > self.min_exponent)
+        below = np.where(is_power, step / 10, step)  # numbers below a power of ten are ten times as dense
+        return mantissa * step - below / 2, mantissa * step + step / 2
 
     def to_tokens(self, ids: NDArray[np.int64]) -> list[str]:
         """The tokens of one number, as people read them."""
@@ -146,19 +150,16 @@ class NumberCode:
         with np.errstate(divide="ignore"):
             exponent = np.floor(np.log10(magnitude))
         exponent = np.clip(exponent, self.min_exponent, self.max_exponent).astype(np.int64)
-        mantissa = self._mantissa(magnitude, exponent)
-        low = (mantissa < 10 ** (self.num_digits - 1)) & (exponent > self.min_exponent)
+        smallest = 10 ** (self.num_digits - 1)
+        low = (_scaled(magnitude, self.num_digits - 1 - exponent) < smallest) & (exponent > self.min_exponent)
         exponent = np.where(low, exponent - 1, exponent)  # log10 may land on the wrong side of a power of ten
-        mantissa = self._mantissa(magnitude, exponent)
+        mantissa = np.rint(_scaled(magnitude, self.num_digits - 1 - exponent)).astype(np.int64)
         carry = (mantissa >= 10**self.num_digits) & (exponent < self.max_exponent)
         exponent = np.where(carry, exponent + 1, exponent)
-        mantissa = np.where(carry, 10 ** (self.num_digits - 1), mantissa)
-        smallest = 10 ** (self.num_digits - 1)  # below the smallest normal number there is only zero
-        mantissa = np.where(mantissa < smallest, np.where(2 * mantissa >= smallest, smallest, 0), mantissa)
-        return exponent, mantissa
-
-    def _mantissa(self, magnitude: NDArray[np.float64], exponent: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.rint(_scaled(magnitude, self.num_digits - 1 - exponent)).astype(np.int64)
+        mantissa = np.where(carry, smallest, mantissa)
+        # Below the smallest normal number there is only zero.
+        nearer_to_zero = _scaled(magnitude, np.array(-self.min_exponent)) < 0.5
+        return exponent, np.where(nearer_to_zero, 0, np.maximum(mantissa, smallest))
 
 
 def _scaled(values: NDArray[np.float64], exponent: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -61,15 +61,16 @@ class Predictor:
             progress: show a bar on stderr.
 
         Raises:
-            ValueError: unknown objective, empty text, or text longer than the model's context.
+            ValueError: unknown or no objective, bad levels, empty text, or text longer than the model's context.
         """
         names = self.objectives if objectives is None else tuple(objectives)
         ids = self._objective_ids(names)
-        levels = torch.from_numpy(calibrated_levels(self.checkpoint.calibration, names, quantiles))
         values = np.empty((len(texts), len(names), len(quantiles)))
+        prediction = Prediction(names, tuple(quantiles), values)
+        levels = torch.from_numpy(calibrated_levels(self.checkpoint.calibration, names, quantiles))
         for rows, text_ids in self._batches(texts, len(names) * len(quantiles), progress):
             values[rows] = self._quantiles(text_ids, ids, levels)
-        return Prediction(names, tuple(quantiles), values)
+        return prediction
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int = 0) -> FloatArray:
         """Draw from each objective's calibrated distribution given the text.
@@ -114,11 +115,13 @@ class Predictor:
                 start = texts[row][:40].replace("\n", " ")
                 raise ValueError(
                     f"text: expected 1 to {longest} tokens, got {len(ids)} in row {row} ({start!r}…). "
-                    "Use a checkpoint with a longer context."
+                    "Use a model with a larger max_text_tokens."
                 )
         return token_ids
 
     def _objective_ids(self, names: Sequence[str]) -> torch.Tensor:
+        if not names:
+            raise ValueError("objectives: expected one or more, got none. `nasrlm info` lists them.")
         for name in names:
             if name not in self._index:
                 close = difflib.get_close_matches(name, self.objectives, n=3, cutoff=0.5)
@@ -135,7 +138,7 @@ class Predictor:
         """Row numbers and (N, L) padded ids, texts of similar length together."""
         token_ids = self.to_ids(texts)
         device = self.checkpoint.model.decoder.positions.weight.device
-        order = sorted(range(len(texts)), key=lambda row: len(token_ids[row]))
+        order = sorted(range(len(texts)), key=lambda row: -len(token_ids[row]))  # the first of a batch is the longest
         with tqdm(total=len(texts), desc="predict", unit="text", disable=not progress) as bar:
             start = 0
             while start < len(order):

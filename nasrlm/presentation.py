@@ -2,8 +2,8 @@
 
 Canonical text names every value and refers to it by name. Here a body is written as its operators in postfix
 order instead: operands stand right before the operator that reads them, and a value that is read twice is written
-out twice as long as it is short. Runs of equal lines are counted and the preamble is left out. Other text passes
-unchanged.
+out twice as long as it is short. Runs of equal lines are counted and the preamble is left out. Other text, ONNX that
+is not canonical included, passes unchanged.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ _START = "<\n   ir_version: "
 _GRAPH = re.compile(r"network \((?P<inputs>.*)\) => \((?P<outputs>.*)\) \{")
 _FUNCTION = re.compile(r"(?P<name>\S+) (?:<[^>]*>)?\((?P<inputs>.*)\) => \((?P<outputs>.*)\)")
 _NODE = re.compile(r"   (?P<outputs>[^=]+) = (?P<op_type>\S+) (?:<(?P<attributes>.*)> )?\((?P<inputs>.*)\)")
+_PREAMBLE = re.compile(r"[<>]?|   ?(?:ir_version|opset_import|domain): .*")
 _KIND = re.compile(r": (?:ints?|floats?|strings?|tensor) = ")
 _TYPED = re.compile(r"([^\s,]+\[[^\]]*\]) (\S+?)(?:, |$)")
+
+
+class _OtherTextError(ValueError):
+    """Text that is not in canonical form."""
 
 
 class _Body(NamedTuple):
@@ -42,10 +47,13 @@ def present(text: str) -> str:
     if not text.startswith(_START):
         return text
     lines: list[str] = []
-    for body in _bodies(text):
-        lines.append(body.header)
-        lines += _counted(_postfix(body))
-    return "\n".join(lines) + "\n"
+    try:
+        for body in _bodies(text):
+            lines.append(body.header)
+            lines += _counted(_postfix(body))
+    except _OtherTextError:
+        return text
+    return "\n".join(lines) + "\n" if lines else text
 
 
 def _counted(rows: Sequence[str]) -> Iterator[str]:
@@ -63,18 +71,23 @@ def _bodies(text: str) -> Iterator[_Body]:
             inputs, outputs = _TYPED.findall(match["inputs"]), _TYPED.findall(match["outputs"])
             header = " ".join(["network", *[kind for kind, _ in inputs]])
             yield _Body(header, [x for _, x in inputs], [x for _, x in outputs], list(_lines(rows)))
-        elif match := _FUNCTION.fullmatch(row):
+        elif (match := _FUNCTION.fullmatch(row)) and next(rows, None) == "{":
             yield _Body(match["name"], _names(match["inputs"]), _names(match["outputs"]), list(_lines(rows)))
+        elif not _PREAMBLE.fullmatch(row):
+            raise _OtherTextError
 
 
 def _lines(rows: Iterator[str]) -> Iterator[_Line]:
     for row in rows:
         if row == "}":
             return
-        if match := _NODE.fullmatch(row):
-            attributes = _KIND.sub("=", match["attributes"] or "").replace(", ", ",")
-            operator = f"{match['op_type']} {attributes}".rstrip()
-            yield _Line(_names(match["outputs"]), operator, _names(match["inputs"]))
+        match = _NODE.fullmatch(row)
+        if match is None:
+            break
+        attributes = _KIND.sub("=", match["attributes"] or "").replace(", ", ",")
+        operator = f"{match['op_type']} {attributes}".rstrip()
+        yield _Line(_names(match["outputs"]), operator, _names(match["inputs"]))
+    raise _OtherTextError
 
 
 def _names(listed: str) -> list[str]:
@@ -87,7 +100,11 @@ def _postfix(body: _Body) -> list[str]:
     reads = Counter(x for line in body.lines for x in line.inputs)
     length = dict.fromkeys(body.inputs, 1)
     for line in body.lines:
+        if not length.keys() >= set(line.inputs) or not length.keys().isdisjoint(line.outputs):
+            raise _OtherTextError
         length.update(dict.fromkeys(line.outputs, 1 + sum(length[x] for x in line.inputs)))
+    if not length.keys() >= set(body.outputs):
+        raise _OtherTextError
     names: dict[str, str] = {}
     rows: list[str] = []
     stack: list[tuple[bool, str]] = [(False, x) for x in reversed(body.outputs)]  # (is a finished row, text)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from nasrlm.objective import Objective
 
+_WORDS = ("architecture", "text", "space", "split")
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".parquet": pd.read_parquet,
-    ".csv": pd.read_csv,
-    ".jsonl": lambda path: pd.read_json(path, lines=True),
+    ".csv": lambda path: pd.read_csv(path, dtype=dict.fromkeys(_WORDS, str)),
+    ".jsonl": lambda path: pd.read_json(path, lines=True, dtype=False),  # else "0123" would be read as 123
 }
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
@@ -25,7 +27,8 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         require: further columns that must be there.
 
     Raises:
-        ValueError: no such file, another ending, damaged contents, or a column is missing; one line, naming it.
+        ValueError: no such file, another ending, damaged contents, a column is missing, a row has no architecture or
+            text, or a label is no number; one line, naming it.
     """
     path = Path(path)
     reader = _READERS.get(path.suffix)
@@ -38,17 +41,29 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
     except Exception as e:  # pyarrow and pandas raise many kinds
         reason = " ".join(str(e).split())[:200]
         raise ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. Is it truncated?") from e
-    if "architecture" not in frame and "text" not in frame:
+    what = "text" if "text" in frame else "architecture"
+    if what not in frame:
         raise ValueError(f"{path}: expected a column architecture or text, got {', '.join(map(str, frame.columns))}.")
     missing = [name for name in require if name not in frame]
     if missing:
         raise ValueError(
             f"{path}: expected a column {', '.join(missing)}, got labels {', '.join(label_columns(frame)) or 'none'}."
         )
-    for name in require:
-        if not pd.api.types.is_numeric_dtype(frame[name]):
-            raise ValueError(f"{path}: expected numbers in column {name}, got {frame[name].dtype}.")
+    if frame[what].isna().any():
+        raise ValueError(f"{path}: expected {what} in every row, got none in row {frame[what].isna().argmax()}.")
+    for name in frame.columns:
+        if name in require or "@" in str(name):
+            frame[name] = _numbers(frame[name], path)
     return frame
+
+
+def _numbers(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
+    numbers = pd.to_numeric(labels, errors="coerce")
+    wrong = numbers.isna() & labels.notna()
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(f"{path}: expected numbers in column {labels.name}, got {labels.iloc[row]!r} in row {row}.")
+    return numbers
 
 
 def label_columns(frame: pd.DataFrame) -> tuple[str, ...]:

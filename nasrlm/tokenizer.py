@@ -27,6 +27,7 @@ class TextTokenizer:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
+        self._tokenizer.encode_special_tokens = True  # a text that says <pad> is not padding
 
     @classmethod
     def train(cls, texts: Iterable[str], vocabulary_size: int = 1024) -> TextTokenizer:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
 
 from nasrlm.model import ModelConfig
 
@@ -32,7 +32,7 @@ class TrainConfig(BaseModel):
     space: str | None = None
     objectives: tuple[str, ...] = ()
     monitor: tuple[str, ...] = ()
-    objective_weights: dict[str, float] = Field(default_factory=dict)
+    objective_weights: dict[str, PositiveFloat] = Field(default_factory=dict)
     objectives_per_row: int = Field(default=6, ge=1)
     alone_probability: float = Field(default=0.7, ge=0, le=1)
     smoothing_digits: float = Field(default=0.7, ge=0)
@@ -51,7 +51,7 @@ class TrainConfig(BaseModel):
     patience: int = Field(default=6, ge=1)
     bf16: bool = False
     device: str = "cpu"
-    seed: int = 0
+    seed: int = Field(default=0, ge=0)
     resume: bool = True
 
     @model_validator(mode="after")

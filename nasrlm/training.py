@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +17,9 @@ from tqdm import tqdm
 
 from nasrlm.batches import Batches
 from nasrlm.calibration import fit_calibration
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, torch_device
 from nasrlm.examples import Examples
+from nasrlm.files import to_json, write_atomically
 from nasrlm.loss import number_loss, smoothing_kernel
 from nasrlm.metrics import kendall_tau
 from nasrlm.model import RegressionLanguageModel
@@ -48,11 +49,13 @@ def train(config: TrainConfig, examples: Examples, progress: bool = True) -> Tra
 
     Args:
         config: see TrainConfig.
-        examples: rows of all splits; test rows are not looked at.
+        examples: rows of all splits; test rows are not looked at, nor rows without a label to learn.
         progress: show a bar on stderr.
 
     Raises:
-        ValueError: no labelled train rows, or a state in ``config.out`` of another run.
+        ValueError: no labelled train rows, names of objectives that are not there, a text too long for the model, a
+            loss that is not finite, or a state in ``config.out`` of another run.
+        OSError: ``config.out`` cannot be written.
     """
     return _Run(config, examples).finish(progress)
 
@@ -60,18 +63,25 @@ def train(config: TrainConfig, examples: Examples, progress: bool = True) -> Tra
 class _Run:
     def __init__(self, config: TrainConfig, examples: Examples) -> None:
         self.config = config
-        self.objectives = _decoding_order(config.objectives or examples.objectives)
-        columns = [examples.objectives.index(name) for name in self.objectives]
-        train_rows, self.valid_rows = examples.split("train"), examples.split("valid")
-        self.valid_labels = self.valid_rows.labels[:, columns]
-        if not np.isfinite(train_rows.labels[:, columns]).any():
+        torch_device(config.device)
+        self.objectives = _learned(config, examples.objectives)
+        labelled = examples.labelled(self.objectives)
+        train_rows, self.valid_rows = labelled.split("train"), labelled.split("valid")
+        if not len(train_rows):
             raise ValueError("train: expected labelled rows with split 'train', got none. See the column `split`.")
-        self.identity = {"config": config.model_dump(mode="json", exclude={"resume"}), "data": examples.digest()}
+        depends_on = config.model_dump(mode="json", exclude={"out", "resume", "save_every_seconds"})
+        self.identity = {"config": depends_on, "data": examples.digest()}
         self.tokenizer = TextTokenizer.train(train_rows.texts, config.vocabulary_size)
         self.code = NumberCode(config.num_digits)
+        torch.manual_seed(config.seed)
+        self.model, self.average = self._new_model(), self._new_model().eval()
+        self.average.load_state_dict(self.model.state_dict())
+        self.optimizer = _optimizer(self.model, config)
+        self.predictor = Predictor(Checkpoint(self.average, self.tokenizer, self.objectives))
+        self.predictor.to_ids(self.valid_rows.texts)  # a text that is too long is refused now, not after two epochs
         self.batches = Batches(
-            self.tokenizer.to_ids(train_rows.texts),
-            train_rows.labels[:, columns],
+            self.predictor.to_ids(train_rows.texts),
+            train_rows.labels,
             np.array([config.objective_weights.get(name, 1.0) for name in self.objectives]),
             self.code,
             batch_size=config.batch_size,
@@ -82,28 +92,26 @@ class _Run:
         self.total_steps = self.batches.steps_per_epoch * config.epochs
         self.evaluate_every = max(1, round(config.evaluate_every_epochs * self.batches.steps_per_epoch))
         self.kernel = smoothing_kernel(self.code, config.smoothing_digits).to(config.device)
-        torch.manual_seed(config.seed)
-        self.model, self.average = self._new_model(), self._new_model().eval()
-        self.average.load_state_dict(self.model.state_dict())
-        self.optimizer = _optimizer(self.model, config)
         self.step, self.seconds = 0, 0.0
+        self.losses: list[float] = []  # since the last evaluation
+        self.log: list[dict[str, Any]] = []
         self.best_tau, self.best_step, self.best_weights = float("-inf"), 0, self.average.state_dict()
 
     def finish(self, progress: bool) -> TrainResult:
         """Train from the last saved state to the end, then calibrate and save."""
         self._load_state()
+        self._write_log()
         started, saved = time.monotonic() - self.seconds, time.monotonic()
-        losses: list[float] = []
         with tqdm(total=self.total_steps, initial=self.step, desc="train", unit="step", disable=not progress) as bar:
             while self.step < self.total_steps and not self._out_of_patience():
-                losses.append(self._train_step())
+                self.losses.append(self._train_step())
                 self.step += 1
                 self.seconds = time.monotonic() - started
                 bar.update()
                 if self.step % self.evaluate_every == 0 or self.step == self.total_steps:
-                    tau = self._evaluate(sum(losses) / len(losses))
-                    bar.set_postfix(loss=f"{losses[-1]:.3f}", valid_tau=f"{tau:.4f}")
-                    losses.clear()
+                    tau = self._evaluate()
+                    bar.set_postfix(loss=f"{self.losses[-1]:.3f}", valid_tau=f"{tau:.4f}")
+                    self.losses.clear()
                 if time.monotonic() - saved > self.config.save_every_seconds:
                     self._save_state()
                     saved = time.monotonic()
@@ -126,6 +134,10 @@ class _Run:
         with torch.autocast(device_type, dtype=torch.bfloat16, enabled=self.config.bf16):
             log_probabilities = self.model(batch.text_ids, batch.objectives, batch.numbers, batch.visible)
         loss = number_loss(log_probabilities, batch.numbers, batch.present, self.kernel)
+        if not torch.isfinite(loss):
+            raise ValueError(
+                f"train: expected a finite loss, got {float(loss)} at step {self.step}. Lower learning_rate."
+            )
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
@@ -148,20 +160,17 @@ class _Run:
             model: list[Tensor] = list(self.model.parameters())
             torch._foreach_lerp_(average, model, 1 - decay)
 
-    def _evaluate(self, loss: float) -> float:
+    def _evaluate(self) -> float:
         """Mean τ of the monitored objectives on valid rows, by the averaged weights; keeps the best."""
-        tau = float("nan")
-        if len(self.valid_rows) > 1:
-            names = self.config.monitor or self.objectives
-            checkpoint = Checkpoint(self.average, self.tokenizer, self.objectives)
-            prediction = Predictor(checkpoint).predict(self.valid_rows.texts, names, quantiles=(0.5,))
-            columns = [self.objectives.index(name) for name in names]
-            taus = kendall_tau(prediction.median, self.valid_labels[:, columns])
-            tau = float(np.nanmean(taus))
-            self._log(
-                {"step": self.step, "loss": loss, "valid_tau": tau, **dict(zip(names, taus.tolist(), strict=True))}
-            )
-        if not tau <= self.best_tau:
+        names = self.config.monitor or self.objectives
+        prediction = self.predictor.predict(self.valid_rows.texts, names, quantiles=(0.5,))
+        columns = [self.objectives.index(name) for name in names]
+        taus = kendall_tau(prediction.median, self.valid_rows.labels[:, columns])
+        known = taus[np.isfinite(taus)]
+        tau = float(known.mean()) if len(known) else float("nan")
+        loss = sum(self.losses) / len(self.losses)
+        self._note({"step": self.step, "loss": loss, "valid_tau": tau, **dict(zip(names, taus.tolist(), strict=True))})
+        if tau > self.best_tau or not math.isfinite(self.best_tau):
             self.best_tau, self.best_step = tau, self.step
             self.best_weights = {name: x.clone() for name, x in self.average.state_dict().items()}
         return tau
@@ -169,10 +178,13 @@ class _Run:
     def _out_of_patience(self) -> bool:
         return self.best_step > 0 and self.step - self.best_step >= self.config.patience * self.evaluate_every
 
-    def _log(self, values: dict[str, Any]) -> None:
-        self.config.out.mkdir(parents=True, exist_ok=True)
-        with (self.config.out / "log.jsonl").open("a") as log:
-            log.write(json.dumps({**values, "seconds": round(self.seconds, 1)}) + "\n")
+    def _note(self, values: dict[str, Any]) -> None:
+        self.log.append({**values, "seconds": round(self.seconds, 1)})
+        self._write_log()
+
+    def _write_log(self) -> None:
+        lines = "".join(f"{to_json(entry)}\n" for entry in self.log)
+        write_atomically(self.config.out / "log.jsonl", lines.encode())
 
     @property
     def _state_path(self) -> Path:
@@ -183,15 +195,16 @@ class _Run:
             "identity": json.dumps(self.identity, sort_keys=True),
             "step": self.step,
             "seconds": self.seconds,
+            "losses": self.losses,
+            "log": self.log,
             "best": (self.best_tau, self.best_step, self.best_weights),
             "model": self.model.state_dict(),
             "average": self.average.state_dict(),
             "optimizer": self.optimizer.state_dict(),
         }
-        self.config.out.mkdir(parents=True, exist_ok=True)
-        fresh = self._state_path.with_suffix(".new")
-        torch.save(state, fresh)
-        os.replace(fresh, self._state_path)
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        write_atomically(self._state_path, buffer.getvalue())
 
     def _load_state(self) -> None:
         if not self.config.resume or not self._state_path.exists():
@@ -208,6 +221,7 @@ class _Run:
                 "Choose another `out`, or set `resume: false` to start again."
             )
         self.step, self.seconds = state["step"], state["seconds"]
+        self.losses, self.log = state["losses"], state["log"]
         self.best_tau, self.best_step, self.best_weights = state["best"]
         self.model.load_state_dict(state["model"])
         self.average.load_state_dict(state["average"])
@@ -223,19 +237,24 @@ class _Run:
             "seconds": round(self.seconds),
             "valid_tau": self.best_tau,
         }
-        checkpoint = Checkpoint(self.average, self.tokenizer, self.objectives, card=card)
-        if len(self.valid_rows):
-            scores = Predictor(checkpoint).cumulative_probabilities(
-                self.valid_rows.texts, self.objectives, self.valid_labels
-            )
-            calibration = fit_calibration(self.objectives, scores)
-            checkpoint = Checkpoint(self.average, self.tokenizer, self.objectives, calibration, card)
+        valid = self.valid_rows
+        scores = self.predictor.cumulative_probabilities(valid.texts, self.objectives, valid.labels)
+        calibration = fit_calibration(self.objectives, scores)
+        checkpoint = Checkpoint(self.average, self.tokenizer, self.objectives, calibration, card)
         checkpoint.save_pretrained(self.config.out / "checkpoint")
         return TrainResult(checkpoint, self.best_tau, self.step, self.seconds)
 
 
-def _decoding_order(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Accuracies first: what is known of them is what prunes; the rest in the given order."""
+def _learned(config: TrainConfig, labelled: tuple[str, ...]) -> tuple[str, ...]:
+    """Objectives in decoding order: accuracies first, as what is known of them is what prunes; the rest as given."""
+    names = config.objectives or labelled
+    for key, listed, known in (
+        ("objectives", names, labelled),
+        ("monitor", config.monitor, names),
+        ("objective_weights", config.objective_weights, names),
+    ):
+        if unknown := [name for name in listed if name not in known]:
+            raise ValueError(f"train: {key}: expected names among {', '.join(known)}, got {', '.join(unknown)}.")
     return tuple(sorted(names, key=lambda name: "accuracy" not in Objective.parse(name).metric))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from spaces.space import SearchSpace
 
 REGISTRY = {
+    "fbnet": "spaces.fbnet:FBNet",
     "nasbench201": "spaces.nasbench201:NASBench201",
 }
 

@@ -1,6 +1,6 @@
 """The demo: a Pareto search with the released checkpoint, its front measured on this machine.
 
-    python -m studies.demo --out demo
+python -m studies.demo --out demo
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -149,17 +150,25 @@ def to_bounds(evaluation: Prediction, objectives: Sequence[str]) -> FloatArray:
 
 
 class HistoryWriter:
-    """Writes a growing history after batches, now and then, so that it costs 3 % of the run or less."""
+    """Writes a growing history after batches, now and then, so that it costs 3 % of the run or less.
+
+    A batch that takes a second or more is always written at once; of faster ones, about the last second's
+    are lost when the process is killed.
+    """
 
     def __init__(self, path: Path, *, share: float = 0.03) -> None:
         self.path = path
         self.share = share
-        self._next_write = 0.0
+        self._cost = 0.05  # seconds; a guess until the second write
+        self._next_write = -math.inf
 
     def offer(self, history: History) -> None:
         """Write, unless the last write is too recent for its cost."""
         started = time.monotonic()
-        if started >= self._next_write:
-            history.save(self.path)
-            finished = time.monotonic()
-            self._next_write = finished + (finished - started) / self.share
+        if started < self._next_write:
+            return
+        history.save(self.path)
+        finished = time.monotonic()
+        # The lesser of the last two, for any one may load libraries or meet a busy disk.
+        cost, self._cost = min(self._cost, finished - started), finished - started
+        self._next_write = finished + cost / self.share

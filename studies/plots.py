@@ -255,9 +255,13 @@ def progress_figure(names: Sequence[str], studies: Sequence[tuple[SearchConfig, 
     together = hypervolume(np.vstack(feasible), worst) or 1.0
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     axes = figure.subplots()
+    early = []
     for name, (config, history) in zip(names, studies, strict=True):
         counts, volumes = _curve(config, history, worst)
         axes.step(counts, volumes / together, where="post", linewidth=1.6, label=f"{name} ({config.sampler})")
+        early.append(np.interp(counts[-1] / 20, counts, volumes / together))
+    # The first twentieth of a search is a steep wall that would flatten the rest.
+    axes.set_ylim(min(early), 1 + 0.05 * max(1 - min(early), 0.001))
     axes.set(xlabel="evaluations", ylabel="hypervolume, share of all studies' joint front")
     axes.legend(frameon=False, loc="lower right")
     axes.set_title(f"{studies[0][0].space}: {', '.join(map(str, studies[0][0].goals))}", fontsize=10)
@@ -266,8 +270,9 @@ def progress_figure(names: Sequence[str], studies: Sequence[tuple[SearchConfig, 
 
 
 def _curve(config: SearchConfig, history: History, worst: FloatArray) -> tuple[FloatArray, FloatArray]:
-    losses = history_losses(config, history)
-    feasible = np.array(history.feasible, dtype=np.bool_)
+    complete = history.complete()
+    losses = history_losses(config, history)[complete]
+    feasible = np.array(history.feasible, dtype=np.bool_)[complete]
     counts = np.unique(np.geomspace(1, len(losses), CURVE_POINTS).astype(int))
     front, volumes, start = losses[:0], [], 0
     for count in counts:

@@ -87,6 +87,8 @@ def _run(
                 writer.offer(problem.history)
 
         problem = Problem(config, space, evaluator, recorded=recorded, on_batch=after_batch)
+        if recorded is None:
+            problem.history.save(path)
         engine = cast(Engine, importlib.import_module(f"studies.{config.engine}_engine").run)
         try:
             engine(problem)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import NoReturn
 
-import click
 import typer
 
 from nasrlm.cli import architectures, models, searches
@@ -24,16 +23,14 @@ for module in (architectures, models, searches):
 def main() -> NoReturn:
     """Run a command; exit 0 when done, 2 with one line on bad input, 1 with a traceback on our own mistakes."""
     try:
-        app(standalone_mode=False)
-    except click.exceptions.Exit as e:
-        sys.exit(e.exit_code)
-    except (click.ClickException, typer.Abort) as e:
-        _fail(e.format_message() if isinstance(e, click.ClickException) else "aborted")
-    except (ValueError, OSError) as e:
+        status = app(standalone_mode=False)
+    except typer.TyperException as e:
+        _fail(e.format_message())
+    except OSError as e:
+        _fail(f"{e.filename}: expected to read or write it, got {e.strerror}." if e.filename else str(e))
+    except ValueError as e:
         _fail(str(e))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    sys.exit(0)
+    sys.exit(status)
 
 
 def _fail(message: str) -> NoReturn:

@@ -11,7 +11,9 @@ import onnx
 import pandas as pd
 import typer
 
-from converters import machine_description, measure_latencies, statistics, to_graph, to_model, to_onnx_text
+from converters import to_graph, to_model, to_onnx_text
+from converters.runtime import machine_description, measure_latencies
+from converters.statistics import statistics
 from converters.text import prelude
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli.inputs import (

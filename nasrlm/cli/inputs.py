@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import pandas as pd
 import typer
 
@@ -59,9 +58,9 @@ def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | No
     if bool(given) == (table is not None):
         raise ValueError("input: expected architectures or --table, and not both. See --help.")
     if table is not None:
-        frame = read_table(table)
+        frame = read_rows(table, space)
         column = "architecture" if "architecture" in frame else "text"
-        return Inputs(frame[column].astype(str).tolist(), table_texts(frame, table, space))
+        return Inputs(frame[column].astype(str).tolist(), table_texts(frame, table))
     names = list(given or [])
     if all(Path(name).suffix in TEXT_ENDINGS for name in names):
         return Inputs(names, [_read_text(Path(name)) for name in names])
@@ -70,29 +69,42 @@ def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | No
     return Inputs(names, to_onnx_texts(chosen, parsed, progress=show_progress()))
 
 
-def table_texts(frame: pd.DataFrame, path: Path, space: str | None) -> list[str]:
-    """The column ``text``, or the canonical texts of the column ``architecture``.
+def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> pd.DataFrame:
+    """A table whose column ``space`` is ``--space``: only its rows, where the table says which those are.
+
+    Raises:
+        ValueError: the table is none, or has no row of the space.
+    """
+    frame = read_table(path, require=require)
+    if space is None:
+        return frame
+    if "space" not in frame:
+        return frame.assign(space=space)
+    rows = frame[frame["space"] == space]
+    if rows.empty:
+        raise ValueError(f"{path}: expected rows of space {space}, got {', '.join(map(str, frame['space'].unique()))}.")
+    return rows
+
+
+def table_texts(frame: pd.DataFrame, path: Path) -> list[str]:
+    """The column ``text``, or the canonical texts of the columns ``space`` and ``architecture``.
 
     Raises:
         ValueError: no space is named, or a row's notation is malformed; the message names file and row.
     """
     if "text" in frame:
         return frame["text"].astype(str).tolist()
-    if space is None and "space" not in frame:
+    if "space" not in frame:
         raise ValueError(f"{path}: expected a column space, got none. Name it with --space.")
-    names = frame["space"].astype(str) if space is None else pd.Series(space, index=frame.index)
-    notations = frame["architecture"].tolist()
-    texts = [""] * len(frame)
-    for name in names.unique():
-        chosen = get_space(name)
-        rows = np.flatnonzero(names == name).tolist()
-        architectures = [_parse_row(chosen, notations[row], path, row) for row in rows]
-        for row, text in zip(rows, to_onnx_texts(chosen, architectures, progress=show_progress()), strict=True):
-            texts[row] = text
-    return texts
+    texts: dict[Hashable, str] = {}
+    for name, rows in frame.groupby("space", dropna=False):
+        space = get_space(str(name))
+        architectures = [_parse_row(space, notation, path, row) for row, notation in rows["architecture"].items()]
+        texts |= zip(rows.index, to_onnx_texts(space, architectures, progress=show_progress()), strict=True)
+    return [texts[row] for row in frame.index]
 
 
-def _parse_row(space: SearchSpace[Any], notation: object, path: Path, row: int) -> Any:
+def _parse_row(space: SearchSpace[Any], notation: object, path: Path, row: Hashable) -> Any:
     try:
         return space.parse(str(notation))
     except ValueError as e:
@@ -103,7 +115,7 @@ def _read_text(path: Path) -> str:
     if not path.is_file():
         raise ValueError(f"{path}: expected a text file, got no such file.")
     try:
-        text = path.read_text().strip()
+        text = path.read_text()
     except UnicodeDecodeError as e:
         raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
     return text.split('\n<\n  domain: "nn"')[0]  # the prelude is the same for all and not read

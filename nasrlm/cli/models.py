@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 import typer
 
+import nasrlm
 from nasrlm.checkpoint import Checkpoint, released_folder
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
@@ -18,6 +19,7 @@ from nasrlm.cli.inputs import (
     SpaceOption,
     TableOption,
     read_inputs,
+    read_rows,
     table_texts,
 )
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
@@ -25,11 +27,11 @@ from nasrlm.evaluation import Evaluation, evaluate
 from nasrlm.examples import Examples, make_examples
 from nasrlm.model_card import release
 from nasrlm.predictor import Predictor
-from nasrlm.table import label_columns, objective_columns, read_table
+from nasrlm.table import label_columns, objective_columns
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 
-LIBRARIES = ("nasrlm", "torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", "moocore")
+LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", "moocore")
 ObjectivesOption = Annotated[str | None, typer.Option("--objectives", help="Names, separated by commas.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="Where torch runs.")]
 
@@ -93,7 +95,7 @@ def evaluate_table(
     """Compare predictions with the labels of a table: rank correlation, error and coverage."""
     predictor = Predictor.from_pretrained(checkpoint, device)
     wanted = _split(objectives)
-    frame = _rows_of_split(read_table(table, require=wanted), split, table)
+    frame = _rows_of_split(read_rows(table, space, require=wanted), split, table)
     labels = wanted or label_columns(frame)
     known = [name for name in labels if wanted or name in predictor.objectives]
     skipped = [name for name in labels if name not in known]
@@ -101,7 +103,7 @@ def evaluate_table(
         raise ValueError(
             f"{table}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
         )
-    examples = make_examples(frame, table_texts(frame, table, space), known)
+    examples = make_examples(frame, table_texts(frame, table), known)
     result = evaluate(predictor, examples, progress=show_progress())
     if json:
         speed = round(result.predictions_per_second, 1)
@@ -139,9 +141,11 @@ def train_model(
 def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
     """Versions, torch devices, and what the checkpoint was trained on."""
     loaded = Checkpoint.from_pretrained(checkpoint)
+    versions = {"nasrlm": nasrlm.__version__, "python": platform.python_version()}
+    versions |= {name: version(name) for name in LIBRARIES}
     devices = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
     described = {
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}},
+        "versions": versions,
         "devices": devices,
         "checkpoint": {
             "folder": str(checkpoint or released_folder()),
@@ -154,18 +158,18 @@ def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
     if json:
         print_json(described)
         return
-    print_table(["library", "version"], list(described["versions"].items()))  # type: ignore[attr-defined]
+    print_table(["library", "version"], list(versions.items()))
     print(f"devices: {', '.join(devices)}")
     card = Path(checkpoint or released_folder()) / "README.md"
     print(card.read_text() if card.is_file() else f"checkpoint: {len(loaded.objectives)} objectives, no card")
 
 
 def _examples(config: TrainConfig) -> Examples:
-    frame = read_table(config.table, require=config.objectives)
+    frame = read_rows(config.table, config.space, require=config.objectives)
     objectives = config.objectives or objective_columns(frame)
     if not objectives:
         raise ValueError(f"{config.table}: expected label columns named metric_unit@context, got none.")
-    return make_examples(frame, table_texts(frame, config.table, config.space), objectives)
+    return make_examples(frame, table_texts(frame, config.table), objectives)
 
 
 def _rows_of_split(frame: pd.DataFrame, split: str | None, path: Path) -> pd.DataFrame:
@@ -175,7 +179,7 @@ def _rows_of_split(frame: pd.DataFrame, split: str | None, path: Path) -> pd.Dat
         raise ValueError(f"{path}: expected a column split, got none. Leave --split out.")
     rows = frame[frame["split"] == split]
     if rows.empty:
-        raise ValueError(f"{path}: expected rows of split {split}, got {', '.join(sorted(set(frame['split'])))}.")
+        raise ValueError(f"{path}: expected rows of split {split}, got {', '.join(map(str, frame['split'].unique()))}.")
     return rows
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -11,9 +9,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from nasrlm.files import to_json
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-SeedOption = Annotated[int, typer.Option("--seed", help="Seed of everything drawn.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn.")]
 
 
 def show_progress() -> bool:
@@ -23,7 +24,7 @@ def show_progress() -> bool:
 
 def print_json(value: Any) -> None:
     """One JSON document; NaN becomes null."""
-    print(json.dumps(_finite(value), indent=1))
+    print(to_json(value, indent=1))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
@@ -33,7 +34,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title:
         numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*[_spell(value) for value in row])
+        table.add_row(*[Text(_spell(value)) for value in row])  # Text: brackets in it are no markup
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
@@ -46,13 +47,3 @@ def _spell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

@@ -1,0 +1,80 @@
+"""The blocks of mobile networks: convolution with batch norm, inverted residual, squeeze and excitation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from converters.builder import GraphBuilder
+
+Operation = Callable[[GraphBuilder, str], str]  # such as GraphBuilder.relu
+
+
+def make_divisible(value: float, divisor: int = 8) -> int:
+    """The multiple of ``divisor`` nearest to ``value``, halves up, and at least 90 % of it.
+
+    Example:
+        >>> make_divisible(28.8), make_divisible(11)
+        (32, 16)
+
+    Source: tensorflow/models, research/slim/nets/mobilenet.
+    """
+    nearest = max(divisor, int(value + divisor / 2) // divisor * divisor)
+    return nearest + divisor if nearest < 0.9 * value else nearest
+
+
+def conv_bn(g: GraphBuilder, x: str, channels: int, *, kernel: int, stride: int = 1, groups: int = 1) -> str:
+    """Convolution without bias, then batch norm."""
+    return g.batch_norm(g.conv(x, channels, kernel=kernel, stride=stride, groups=groups))
+
+
+def mbconv(
+    g: GraphBuilder,
+    x: str,
+    out_channels: int,
+    *,
+    mid_channels: int,
+    kernel: int,
+    stride: int = 1,
+    activation: Operation = GraphBuilder.relu,
+    expand: bool = True,
+    groups: int = 1,
+    attention: Operation | None = None,
+) -> str:
+    """Inverted residual: expand by 1x1, filter each channel, project by 1x1; add the input where shapes agree.
+
+    Args:
+        mid_channels: between expansion and projection; the input's own where there is no expansion.
+        activation: after expansion and depthwise convolution.
+        expand: whether the block opens with the 1x1 convolution.
+        groups: of both 1x1 convolutions; with more than one, channels are shuffled after the first.
+        attention: applied before the projection, such as ``squeeze_excite``.
+
+    Source: Sandler et al. 2018, "MobileNetV2: Inverted Residuals and Linear Bottlenecks".
+    """
+    y = x
+    if expand:
+        y = activation(g, conv_bn(g, y, mid_channels, kernel=1, groups=groups))
+    if groups > 1:
+        y = g.channel_shuffle(y, groups)
+    y = activation(g, conv_bn(g, y, mid_channels, kernel=kernel, stride=stride, groups=mid_channels))
+    if attention is not None:
+        y = attention(g, y)
+    y = conv_bn(g, y, out_channels, kernel=1, groups=groups)
+    return g.add(y, x) if g.channels(x) == out_channels and stride == 1 else y
+
+
+def squeeze_excite(
+    g: GraphBuilder,
+    x: str,
+    squeezed_channels: int,
+    *,
+    activation: Operation = GraphBuilder.relu,
+    gate: Operation = GraphBuilder.hard_sigmoid,
+) -> str:
+    """Scale each channel by what a small network makes of all their means.
+
+    Source: Hu et al. 2018, "Squeeze-and-Excitation Networks".
+    """
+    y = g.conv(g.global_average_pool(x), squeezed_channels, kernel=1, bias=True)
+    y = g.conv(activation(g, y), g.channels(x), kernel=1, bias=True)
+    return g.multiply(x, gate(g, y))

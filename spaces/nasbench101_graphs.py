@@ -1,0 +1,121 @@
+"""The graphs behind NAS-Bench-101: what lies on a path, the official hash, one graph of every isomorphism class."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations, permutations, product
+
+MAX_VERTICES = 7
+MAX_EDGES = 9
+EDGES = tuple(combinations(range(MAX_VERTICES), 2))  # (source, target), the upper triangle row by row
+
+Adjacency = tuple[tuple[int, ...], ...]  # (V, V) 0 or 1; row u, column v is the edge from u to v
+Bits = tuple[int, ...]  # of EDGES
+Permutation = tuple[int, ...]  # where every vertex goes
+
+_WEIGHT = {edge: 1 << (len(EDGES) - 1 - index) for index, edge in enumerate(EDGES)}
+
+
+def on_paths(adjacency: Adjacency) -> list[int]:
+    """Vertices on a path from the first to the last, ascending; empty if there is no such path."""
+    last = len(adjacency) - 1
+    reached, reaching = {0}, {last}
+    for vertex in range(1, last + 1):
+        if any(adjacency[source][vertex] for source in reached):
+            reached.add(vertex)
+    for vertex in range(last - 1, -1, -1):
+        if any(adjacency[vertex][target] for target in reaching):
+            reaching.add(vertex)
+    return sorted(reached & reaching)
+
+
+def module_hash(adjacency: Adjacency, labels: Sequence[int]) -> str:
+    """The hash by which the published files name a module, equal for isomorphic ones.
+
+    Args:
+        adjacency: (V, V) of a pruned module.
+        labels: (V,) -1 for the input, -2 for the output, the index of the operation in between.
+
+    Source:
+        hash_module in google-research/nasbench, nasbench/lib/graph_util.py: V rounds in which the MD5 digest of a
+        vertex takes in those of its sources and targets; no two of the 423,624 modules collide.
+    """
+    vertices = range(len(adjacency))
+    sources = [[u for u in vertices if adjacency[u][v]] for v in vertices]
+    targets = [[u for u in vertices if adjacency[v][u]] for v in vertices]
+    digests = [_md5(str((len(targets[v]), len(sources[v]), labels[v]))) for v in vertices]
+    for _ in vertices:
+        digests = [
+            _md5(f"{_joined(digests, sources[v])}|{_joined(digests, targets[v])}|{digests[v]}") for v in vertices
+        ]
+    return _md5(str(sorted(digests)))
+
+
+def graph_classes() -> Iterator[tuple[Bits, tuple[Permutation, ...]]]:
+    """Every unlabelled graph that a module may have, as its first bits in lexicographic order.
+
+    Interior vertices stand at 1, 2, ... without gaps, the output at the last place.
+
+    Yields:
+        The bits of EDGES, and the automorphisms as places of the interior vertices: vertex i + 1 goes to
+        permutation[i].
+    """
+    for bits in product((0, 1), repeat=len(EDGES)):
+        if sum(bits) <= MAX_EDGES:
+            edges = [edge for edge, bit in zip(EDGES, bits, strict=True) if bit]
+            interior = len({source for source, _ in edges}) - 1
+            if _is_packed(edges, interior):
+                automorphisms = _automorphisms(edges, interior)
+                if automorphisms:
+                    yield bits, automorphisms
+
+
+def labellings(
+    num_vertices: int, num_labels: int, automorphisms: Sequence[Permutation]
+) -> Iterator[tuple[int, ...]]:
+    """Labels of the interior vertices, one of every set that the automorphisms turn into each other: the first."""
+    for labels in product(range(num_labels), repeat=num_vertices):
+        if all(labels <= tuple(labels[place - 1] for place in places) for places in automorphisms):
+            yield labels
+
+
+def _is_packed(edges: Sequence[tuple[int, int]], interior: int) -> bool:
+    """Every interior vertex, and no other, has sources and targets."""
+    used = range(1, interior + 1)
+    return {source for source, _ in edges} == {0, *used} and {target for _, target in edges} == {
+        *used,
+        MAX_VERTICES - 1,
+    }
+
+
+def _automorphisms(edges: Sequence[tuple[int, int]], interior: int) -> tuple[Permutation, ...]:
+    """Empty if a renaming of the interior vertices gives smaller bits: then another graph stands for the class."""
+    value = sum(_WEIGHT[edge] for edge in edges)
+    found: list[Permutation] = []
+    for places in permutations(range(1, interior + 1)):
+        image = _image(edges, (0, *places, *range(interior + 1, MAX_VERTICES)))
+        if image is not None and image < value:
+            return ()
+        if image == value:
+            found.append(places)
+    return tuple(found)
+
+
+def _image(edges: Sequence[tuple[int, int]], places: Permutation) -> int | None:
+    """The renamed bits as a number; None if an edge would run backwards."""
+    total = 0
+    for source, target in edges:
+        weight = _WEIGHT.get((places[source], places[target]))
+        if weight is None:
+            return None
+        total += weight
+    return total
+
+
+def _joined(digests: Sequence[str], vertices: Iterable[int]) -> str:
+    return "".join(sorted(digests[vertex] for vertex in vertices))
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()

@@ -1,0 +1,77 @@
+"""Published notations that are JSON: read them, and say where they are wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from spaces.space import ArchitectureError
+
+SHOWN = 200  # characters of a refused notation that the message repeats
+
+
+def read_json(space: str, notation: str, remedy: str) -> Any:
+    """The value that a notation spells.
+
+    Args:
+        space: the name that opens the message of an error.
+        notation: JSON text.
+        remedy: the sentence that closes it.
+
+    Raises:
+        ArchitectureError: it is no JSON.
+    """
+    try:
+        return json.loads(notation)
+    except (ValueError, RecursionError) as error:
+        raise ArchitectureError(f"{space} notation: expected JSON, got {shown(notation)}, {error}. {remedy}") from error
+
+
+def read_object(
+    space: str, notation: str, remedy: str, *, required: Sequence[str], optional: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The JSON object that a notation spells.
+
+    Raises:
+        ArchitectureError: it is none, lacks a required key, or has one that is neither required nor optional.
+    """
+    value = read_json(space, notation, remedy)
+    check_keys(space, value, remedy, required=required, optional=optional)
+    return dict(value)
+
+
+def check_keys(space: str, value: Any, remedy: str, *, required: Sequence[str], optional: Sequence[str] = ()) -> None:
+    """Refuse what is no JSON object with these keys."""
+    wanted = f"an object with {', '.join(required)}"
+    if not isinstance(value, dict):
+        raise ArchitectureError(f"{space} notation: expected {wanted}, got {shown(value)}. {remedy}")
+    for key in required:
+        if key not in value:
+            raise ArchitectureError(f"{space} notation: expected {wanted}, got no {key} in {shown(value)}. {remedy}")
+    for key in value:
+        if key not in required and key not in optional:
+            raise ArchitectureError(f"{space} notation: expected {wanted}, got also {key!r}. {remedy}")
+
+
+def check_list(space: str, name: str, value: Any, lengths: Sequence[int], remedy: str) -> list[Any]:
+    """``value``, if it is a list of one of these lengths."""
+    if not isinstance(value, list) or len(value) not in lengths:
+        got = f"{len(value)} of them" if isinstance(value, list) else shown(value)
+        wanted = " or ".join(map(str, dict.fromkeys(lengths)))
+        raise ArchitectureError(f"{space} notation: expected a list of {wanted} in {name}, got {got}. {remedy}")
+    return value
+
+
+def choice_index(space: str, name: str, value: object, choices: Sequence[object], remedy: str) -> int:
+    """The position of ``value`` among ``choices``; ``true`` is no number."""
+    if isinstance(value, bool) or value not in choices:
+        wanted = ", ".join(map(str, choices))
+        raise ArchitectureError(f"{space}: expected {name} to be one of {wanted}, got {shown(value)}. {remedy}")
+    return choices.index(value)
+
+
+def shown(value: object) -> str:
+    """``value`` as a message shows it, cut in the middle where it is long."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} … {text[-SHOWN // 2 :]}"

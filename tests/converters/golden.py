@@ -1,0 +1,117 @@
+"""What the converter of every space must match: goldens of the reference networks, published tables, its own text.
+
+Inherit GoldenContract, name the space, and say which goldens are small enough to run.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from converters import to_graph, to_model, to_onnx_text
+from converters.statistics import statistics
+from converters.text import parse, print_model
+from spaces import SearchSpace, get_space
+from tests.spaces.contract import read_goldens
+
+TABLES = Path(__file__).parents[3] / "shared" / "data"
+
+
+def notation(row: dict[str, Any]) -> str:
+    """The genotype of a golden as a user would write it."""
+    genotype = row["genotype"]
+    return genotype if isinstance(genotype, str) else json.dumps(genotype)
+
+
+def read_table(name: str) -> Any:
+    """The published table of a space; the test is skipped where there is none."""
+    path = TABLES / f"{name}.parquet"
+    if not path.exists():
+        pytest.skip(f"the published table is not at {path}")
+    return pytest.importorskip("pandas").read_parquet(path)
+
+
+def published_counts(row: dict[str, Any]) -> dict[str, int]:
+    """What a golden says of its network; where it does not speak of live parts, all is live."""
+    counts = {name: row[name] for name in ("params", "macs", "convs")}
+    return counts | {f"live_{name}": row.get(f"live_{name}", row[name]) for name in ("macs", "convs")}
+
+
+def run(onnx_text: str) -> np.ndarray:
+    """The output of a text's model in ONNX Runtime, for random input."""
+    session = onnxruntime.InferenceSession(to_model(onnx_text).SerializeToString(), providers=["CPUExecutionProvider"])
+    (image,) = session.get_inputs()
+    (output,) = session.run(None, {image.name: np.random.default_rng(0).random(image.shape, dtype=np.float32)})
+    return np.asarray(output)
+
+
+class GoldenContract:
+    """Every golden is counted; every ``printed_every``-th is printed; those at ``run_rows`` are run."""
+
+    space_name: ClassVar[str]
+    run_rows: ClassVar[tuple[int, ...]] = (0, 1)
+    printed_every: ClassVar[int] = 5
+
+    @pytest.fixture(scope="class")
+    def space(self) -> SearchSpace[Any]:
+        return get_space(self.space_name)
+
+    @pytest.fixture(scope="class")
+    def goldens(self) -> list[dict[str, Any]]:
+        return read_goldens(self.space_name)
+
+    def test_counts_and_shapes_are_those_of_the_reference(self, space, goldens):
+        for row in goldens:
+            graph = to_graph(space, space.parse(notation(row)))
+            counts, expected = statistics(graph), published_counts(row)
+            assert {name: getattr(counts, name) for name in expected} == expected, row["genotype"]
+            assert [graph.shapes[x] for x in graph.inputs] == [tuple(row["input_shape"])], row["genotype"]
+            assert [graph.shapes[x] for x in graph.outputs] == [tuple(row["output_shape"])], row["genotype"]
+
+    def test_text_is_what_the_printer_prints(self, space, goldens):
+        for row in goldens[:: self.printed_every]:
+            onnx_text = to_onnx_text(space, space.parse(notation(row)))
+            assert print_model(parse(onnx_text)) == onnx_text, row["genotype"]
+
+    def test_runs_in_onnx_runtime(self, space, goldens):
+        for index in self.run_rows:
+            row = goldens[index]
+            output = run(to_onnx_text(space, space.parse(notation(row))))
+            assert output.shape == tuple(row["output_shape"]), row["genotype"]
+            assert np.isfinite(output).all(), row["genotype"]
+
+
+class TableContract:
+    """Every row of the published table parses; ``counted`` columns hold what the converter's graph counts."""
+
+    space_name: ClassVar[str]
+    counted: ClassVar[tuple[str, ...]] = ()
+    counted_rows: ClassVar[int] = 200
+
+    @pytest.mark.shared
+    def test_every_row_parses(self):
+        space = get_space(self.space_name)
+        for text in read_table(self.space_name)["architecture"]:
+            architecture = space.parse(text)
+            assert space.parse(space.format(architecture)) == architecture
+            assert space.decode(space.encode(architecture)) == architecture
+
+    @pytest.mark.shared
+    def test_objectives_are_its_label_columns(self):
+        columns = read_table(self.space_name).columns
+        assert {*get_space(self.space_name).objectives} == {column for column in columns if "@" in column}
+
+    @pytest.mark.shared
+    def test_published_counts(self):
+        if not self.counted:
+            pytest.skip(f"the table of {self.space_name} has no counts to compare with")
+        space, table = get_space(self.space_name), read_table(self.space_name).dropna(subset=[*self.counted])
+        for row in table.iloc[:: math.ceil(len(table) / self.counted_rows)].to_dict("records"):
+            counts = statistics(to_graph(space, space.parse(row["architecture"])))
+            assert {name: getattr(counts, name) for name in self.counted} == {
+                name: row[name] for name in self.counted
+            }, row["architecture"]

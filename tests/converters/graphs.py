@@ -1,0 +1,87 @@
+"""Small graphs for tests: by hand, at random, and other spellings of the same graph."""
+
+import random
+
+from hypothesis import strategies as st
+
+from converters.builder import GraphBuilder
+from converters.canonical import COMMUTATIVE
+from converters.graph import Graph, Node
+
+SHAPE = (1, 2, 4, 4)
+KINDS = ("relu", "add", "zero", "average_pool", "conv", "conv_bias", "conv_batch_norm")
+
+
+def node(op_type: str, inputs: str, output: str, *, weights: str = "", **attributes) -> Node:
+    """A node; inputs and weights as words."""
+    return Node(op_type, tuple(inputs.split()), (output,), tuple(sorted(attributes.items())), tuple(weights.split()))
+
+
+def conv(x: str, output: str, weights: str) -> Node:
+    return node("nn.Conv", x, output, weights=weights, weight_shape=(2, 2, 1, 1))
+
+
+def batch_norm(x: str, output: str, weights: str) -> Node:
+    return node("nn.BatchNormalization", x, output, weights=weights, weight_shape=(2,))
+
+
+def graph(*nodes: Node, outputs: str) -> Graph:
+    """A graph over the input ``x`` in which every value has the same shape, scalar constants aside."""
+    values = {x: () if made.op_type == "Constant" else SHAPE for made in nodes for x in made.outputs}
+    return Graph(("x",), tuple(outputs.split()), nodes, {"x": SHAPE, **values})
+
+
+@st.composite
+def random_graphs(draw, max_nodes: int = 12) -> Graph:
+    """Directed acyclic graphs of KINDS on tiny tensors; sums read one to four of the latest values."""
+    g = GraphBuilder(SHAPE)
+    values = [g.input]
+    for kind in draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=max_nodes)):
+        operands = draw(st.lists(st.sampled_from(values[-6:]), min_size=1, max_size=4 if kind == "add" else 1))
+        values.append(_append(g, kind, operands))
+    return g.build(g.add(*values[-3:]))
+
+
+def _append(g: GraphBuilder, kind: str, operands: list[str]) -> str:
+    x = operands[0]
+    match kind:
+        case "add":
+            return g.add(*operands)
+        case "average_pool":
+            return g.average_pool(x, kernel=3, padding=1)
+        case "conv" | "conv_bias":
+            return g.conv(x, 2, kernel=1, bias=kind == "conv_bias")
+        case "conv_batch_norm":
+            return g.batch_norm(g.conv(x, 2, kernel=1))
+    return getattr(g, kind)(x)
+
+
+def scramble(graph: Graph, rng: random.Random) -> Graph:
+    """The same graph in another topological order, with other names and commutative operands shuffled."""
+    values = [*graph.inputs, *(x for node in graph.nodes for x in node.outputs)]
+    numbers = rng.sample(range(len(values)), len(values))
+    names = {x: f"s{number}" for x, number in zip(values, numbers, strict=True)}
+    nodes = [_renamed(node, names, rng) for node in _other_order(graph, rng)]
+    inputs, outputs = (tuple(names[x] for x in ends) for ends in (graph.inputs, graph.outputs))
+    return Graph(inputs, outputs, tuple(nodes), {names[x]: shape for x, shape in graph.shapes.items()})
+
+
+def _other_order(graph: Graph, rng: random.Random) -> list[Node]:
+    waiting, known, ordered = list(graph.nodes), set(graph.inputs), []
+    while waiting:
+        chosen = rng.choice([node for node in waiting if known.issuperset(node.inputs)])
+        waiting.remove(chosen)
+        known.update(chosen.outputs)
+        ordered.append(chosen)
+    return ordered
+
+
+def _renamed(node: Node, names: dict[str, str], rng: random.Random) -> Node:
+    inputs = [names[x] for x in node.inputs]
+    if node.op_type in COMMUTATIVE:
+        rng.shuffle(inputs)
+    return node._replace(
+        inputs=tuple(inputs),
+        outputs=tuple(names[x] for x in node.outputs),
+        weights=tuple(f"{names[node.outputs[0]]}.{x}" for x in node.weights),
+    )

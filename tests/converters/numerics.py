@@ -1,0 +1,113 @@
+"""Run a graph with explicit weights, so that two graphs of one network can be compared number by number."""
+
+from functools import cache
+from zlib import crc32
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+from converters.graph import Graph, Node, Shape
+from converters.text import IR_VERSION, OPSET, to_model, write
+
+EPSILON = 1e-5  # of ONNX's BatchNormalization
+LAYERS = {"nn.Conv": "Conv", "nn.ConvBias": "Conv", "nn.Linear": "Gemm", "nn.LinearBias": "Gemm"}
+
+Tensors = tuple[np.ndarray, ...]
+
+
+def draw_weights(faithful: Graph, seed: int = 0) -> dict[str, Tensors]:
+    """Random tensors by weight name: (kernel, bias) of a layer, (scale, shift, mean, variance) of a batch norm.
+
+    A layer without bias gets one of zeros, to which a batch norm that is folded into it can add.
+    """
+    weights: dict[str, Tensors] = {}
+    for node in faithful.nodes:
+        for name in node.weights:
+            rng = np.random.default_rng([seed, crc32(name.encode())])
+            weights[name] = _tensors(node, node.attribute("weight_shape"), rng)
+    return weights
+
+
+def _tensors(node: Node, shape: Shape, rng: np.random.Generator) -> Tensors:
+    if node.op_type == "nn.BatchNormalization":
+        scale, variance = rng.uniform(0.5, 1.5, (2, *shape))
+        shift, mean = rng.normal(0, 0.3, (2, *shape))
+        return scale, shift, mean, variance
+    kernel = rng.normal(0, (2 / np.prod(shape[1:])) ** 0.5, shape)
+    return kernel, rng.normal(0, 0.3, shape[0]) * node.op_type.endswith("Bias")
+
+
+def run(graph: Graph, weights: dict[str, Tensors], seed: int = 0) -> list[np.ndarray]:
+    """The outputs of a graph for a random input, in ONNX Runtime without its own rewriting."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    model = to_weighted_model(graph, weights).SerializeToString()
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    rng = np.random.default_rng(seed)
+    feed = {x: rng.standard_normal(graph.shapes[x], dtype=np.float32) for x in graph.inputs}
+    return session.run(None, feed)
+
+
+def relative_error(actual: list[np.ndarray], expected: list[np.ndarray]) -> float:
+    """The largest difference, in units of the largest expected number of its output."""
+    errors = [
+        np.abs(a - b).max() / max(np.abs(b).max(), 1e-6) if a.shape == b.shape else np.inf
+        for a, b in zip(actual, expected, strict=True)
+    ]
+    return float(max(errors))
+
+
+def to_weighted_model(graph: Graph, weights: dict[str, Tensors]) -> onnx.ModelProto:
+    """A model whose layers are standard operators with weights as initialisers."""
+    tensors: dict[str, np.ndarray] = {}
+    nodes = [_to_onnx(node, weights, tensors) for node in graph.nodes]
+    results = {f"result{index}": x for index, x in enumerate(graph.outputs)}  # one value may be several outputs
+    nodes += [helper.make_node("Identity", [x], [result]) for result, x in results.items()]
+    body = helper.make_graph(
+        nodes,
+        "network",
+        [helper.make_tensor_value_info(x, onnx.TensorProto.FLOAT, graph.shapes[x]) for x in graph.inputs],
+        [helper.make_tensor_value_info(x, onnx.TensorProto.FLOAT, graph.shapes[y]) for x, y in results.items()],
+        [numpy_helper.from_array(value.astype(np.float32), name) for name, value in tensors.items()],
+    )
+    opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("nn", 1)]
+    return helper.make_model(body, opset_imports=opsets, ir_version=IR_VERSION, functions=_prelude_functions())
+
+
+def _to_onnx(node: Node, weights: dict[str, Tensors], tensors: dict[str, np.ndarray]) -> onnx.NodeProto:
+    attributes = dict(node.attributes)
+    domain, _, op_type = node.op_type.rpartition(".")
+    owned: Tensors = ()
+    if node.op_type in LAYERS:
+        domain, op_type = "", LAYERS[node.op_type]
+        kernel, bias = _kernel_and_bias(node, weights)
+        owned = (kernel, bias) if node.op_type.endswith("Bias") else (kernel,)
+    elif node.weights:
+        domain, owned = "", weights[node.weights[0]]
+    if owned:
+        del attributes["weight_shape"]
+    if op_type == "Gemm":
+        attributes["transB"] = 1
+    names = [f"{node.outputs[0]}.tensor{index}" for index in range(len(owned))]
+    tensors.update(zip(names, owned, strict=True))
+    return helper.make_node(op_type, [*node.inputs, *names], node.outputs, domain=domain, **attributes)
+
+
+def _kernel_and_bias(node: Node, weights: dict[str, Tensors]) -> tuple[np.ndarray, np.ndarray]:
+    """Of a layer and the batch norms that were folded into it."""
+    kernel, bias = weights[node.weights[0]]
+    for name in node.weights[1:]:
+        scale, shift, mean, variance = weights[name]
+        factor = scale / np.sqrt(variance + EPSILON)
+        kernel = kernel * factor.reshape(-1, *[1] * (kernel.ndim - 1))
+        bias = (bias - mean) * factor + shift
+    return kernel, bias
+
+
+@cache
+def _prelude_functions() -> list[onnx.FunctionProto]:
+    return list(to_model(write(Graph(("x",), ("x",), (), {"x": (1,)}))).functions)
