@@ -49,9 +49,13 @@ def _share_common_parts(sums: Mapping[str, Terms], flat: Graph, shapes: dict[str
     values = [*flat.inputs, *(x for node in canonicalise(flat).nodes for x in node.outputs)]
     rank = {x: position for position, x in enumerate(values)}
     shared = {x: _contained_sums(total, sums, rank) for x, total in sums.items()}
+    terms = dict(sums)
+    names = {frozenset(total.items()): x for x, total in sums.items()}
     while parts := _common_parts(shared):
         part = min(parts, key=lambda part: (-part.total(), sorted([(rank[x], n) for x, n in part.items()])))
-        name = next((x for x, total in shared.items() if total == part), "+".join(sorted(part.elements())))
+        total = expand([*part.elements()], terms)
+        name = names.setdefault(frozenset(total.items()), "+".join(sorted(part.elements())))
+        terms[name] = total
         rank.setdefault(name, len(rank))
         shapes[name] = shapes[next(iter(part))]
         shared = {x: total if x == name else _replace_part(total, part, name) for x, total in shared.items()}

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,19 @@ def write_atomically(path: Path, contents: bytes) -> None:
     Raises:
         OSError: the folder cannot be written; the message names it.
     """
-    fresh = path.with_name(f".{path.name}.new")
+    temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_bytes(contents)
-        os.replace(fresh, path)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as stream:
+            temporary = Path(stream.name)
+            stream.write(contents)
+        temporary.chmod(0o666 & ~_umask())  # temporary files are their owner's alone
+        temporary.replace(path)
     except OSError as e:
         raise OSError(f"{path}: expected to write this file, got {e.strerror}. Name a folder you may write.") from e
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
 
 
 def to_json(value: Any, *, indent: int | None = None) -> str:
@@ -49,6 +56,12 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
         ending = path.suffix or "no ending"
         raise ValueError(f"{path}: expected a table ending in .parquet, .csv or .jsonl, got {ending}.")
     write_atomically(path, buffer.getvalue())
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
 
 
 def _finite(value: Any) -> Any:

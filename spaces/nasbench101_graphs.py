@@ -17,7 +17,7 @@ Permutation = tuple[int, ...]  # where every vertex goes
 _WEIGHT = {edge: 1 << (len(EDGES) - 1 - index) for index, edge in enumerate(EDGES)}
 
 
-def on_paths(adjacency: Adjacency) -> list[int]:
+def on_paths(adjacency: Sequence[Sequence[int]]) -> list[int]:
     """Vertices on a path from the first to the last, ascending; empty if there is no such path."""
     last = len(adjacency) - 1
     reached, reaching = {0}, {last}

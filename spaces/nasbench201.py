@@ -153,6 +153,14 @@ class NASBench201(SearchSpace[Cell]):
             values.append(add(*terms))
         return graph.key(values[-1])
 
+    def representative(self, architecture: Cell) -> Cell:
+        """The isomorphic cell with the smallest genotype: what does nothing is spelled ``none``.
+
+        NOTE: published latencies of isomorphic cells differ, for the measured networks ran their dead operations
+        too; this is the twin that runs the fewest. Builds a table of 15,625 once, in about a second.
+        """
+        return self._build(_representatives()[self.architecture_key(architecture)])
+
     def official_index(self, architecture: Cell) -> int:
         """Its number in the published benchmark files, 0 to 15,624. Builds a table of 15,625 once."""
         return _official_indices()[self.encode(architecture)]
@@ -209,6 +217,15 @@ def _official_genotypes() -> tuple[Genotype, ...]:
     genotypes = list(product(range(len(OPERATIONS)), repeat=len(EDGES)))
     random.Random(88).shuffle(genotypes)
     return tuple(genotypes)
+
+
+@cache
+def _representatives() -> dict[str, Genotype]:
+    space = NASBench201()
+    smallest: dict[str, Genotype] = {}
+    for cell in space.enumerate():
+        smallest.setdefault(space.architecture_key(cell), space.encode(cell))
+    return smallest
 
 
 @cache

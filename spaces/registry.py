@@ -14,6 +14,7 @@ from spaces.space import SearchSpace
 
 REGISTRY = {
     "fbnet": "spaces.fbnet:FBNet",
+    "nasbench101": "spaces.nasbench101:NASBench101",
     "nasbench201": "spaces.nasbench201:NASBench201",
 }
 

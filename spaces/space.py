@@ -110,6 +110,10 @@ class SearchSpace(ABC, Generic[A]):
     def architecture_key(self, architecture: A) -> str:
         """One line, equal for two architectures if and only if their networks are isomorphic."""
 
+    def representative(self, architecture: A) -> A:
+        """The one architecture that stands for all of a key; itself where a key has a single spelling."""
+        return architecture
+
     def _checked(self, genotype: Sequence[int]) -> Genotype:
         if len(genotype) != len(self.gene_sizes):
             raise self._genotype_error(genotype, max(self.gene_sizes), f"{len(genotype)} of them")

@@ -1,11 +1,10 @@
 """A study's folder: one study in it, every file in it whole at every moment."""
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from nasrlm.files import write_atomically
 from studies.config import SearchConfig
 
 STUDY_FILE = "study.json"
@@ -14,36 +13,6 @@ HISTORY_FILE = "history.parquet"
 
 class StudyError(ValueError):
     """A folder that cannot take, or does not hold, the study that was asked for."""
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace ``path`` by ``content``, so that a reader never sees half a file.
-
-    Raises:
-        OSError: the folder cannot be written; the message names the file.
-    """
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise OSError(
-            f"{path}: expected a folder that can be written, got {error.strerror}. Choose another."
-        ) from error
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        temporary.chmod(0o666 & ~_umask())  # mkstemp keeps files to their owner
-        temporary.replace(path)
-    except OSError as error:
-        raise OSError(f"{path}: expected room for {len(content)} bytes, got {error.strerror}. Free some.") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

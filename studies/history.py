@@ -13,9 +13,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
-from studies.folder import StudyError, write_atomically
+from studies.folder import StudyError
 from studies.pareto import BoolArray, complete_mask
 
 BOUNDS = ("", " low", " high")  # of the columns of one objective: median, lowest and highest quantile

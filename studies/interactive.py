@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, Objective
 from studies.config import SearchConfig
-from studies.folder import write_atomically
 from studies.history import History
 from studies.report import front_rows
 

@@ -10,9 +10,10 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, Goal, Objective
 from studies.config import SearchConfig
-from studies.folder import StudyError, write_atomically
+from studies.folder import StudyError
 from studies.history import History
 from studies.interactive import write_html
 from studies.pareto import hypervolume, pareto_mask

@@ -157,7 +157,8 @@ class Problem(Generic[A]):
         self.stopped = reason
 
     def evaluate(self, architectures: Sequence[A]) -> Outcome:
-        """Evaluate N reserved architectures, in one call, and record them."""
+        """Evaluate N reserved architectures, in one call, and record them as the representatives of their keys."""
+        architectures = [self.space.representative(architecture) for architecture in architectures]
         values = self._values(architectures)
         medians = values[:, :, 0]
         complete = complete_mask(medians)

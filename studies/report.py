@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, to_losses
 from studies.config import SearchConfig
-from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_atomically, write_json
+from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
 from studies.history import History
 from studies.pareto import BoolArray, complete_mask, hypervolume, hypervolume_ratio, pareto_mask
 from studies.surrogate import TableEvaluator

@@ -145,5 +145,11 @@ class SpaceContract:
             assert "\n" not in key
             assert space.architecture_key(space.parse(space.format(architecture))) == key
 
+    def test_representative_stands_for_its_key(self, space, architectures):
+        for architecture in architectures:
+            representative = space.representative(architecture)
+            assert space.architecture_key(representative) == space.architecture_key(architecture)
+            assert space.representative(representative) == representative
+
     def test_keys_tell_architectures_apart(self, space, architectures):
         assert len({space.architecture_key(architecture) for architecture in architectures}) > 1

@@ -51,7 +51,10 @@ class TestNotation:
             (["skip"] * 5 + ["conv"] + ["skip"] * 16, "operation at position 5 to be one of k3_e1, .*, got 'conv'"),
             ([8] * 22, "operation at position 0 to be one of k3_e1, .*, got 8"),
             ({"dataset": "ImageNet"}, "with dataset, op_idx_list, got no op_idx_list"),
-            ({"dataset": "cifar10", "op_idx_list": [0] * 22}, "data set to be one of cifar100, ImageNet, got 'cifar10'"),
+            (
+                {"dataset": "cifar10", "op_idx_list": [0] * 22},
+                "data set to be one of cifar100, ImageNet, got 'cifar10'",
+            ),
             ({"dataset": "ImageNet", "op_idx_list": [0] * 21 + [9]}, "op_idx_list at position 21 .*, got 9"),
             ({"dataset": "ImageNet", "op_idx_list": [True] * 22}, "op_idx_list at position 0 .*, got True"),
             ({"dataset": "ImageNet", "op_idx_list": [0] * 22, "width": 2}, "got also 'width'"),

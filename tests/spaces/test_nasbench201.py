@@ -41,6 +41,15 @@ class TestContract(SpaceContract):
     malformed = (*SpaceContract.malformed, "++", "|||+|||+||||", "|none~0|+|none~0|none~1|")
 
 
+def test_isomorphic_cells_have_one_representative_without_dead_operations():
+    twins = [
+        "|none~0|+|none~0|nor_conv_3x3~1|+|skip_connect~0|none~1|none~2|",
+        "|none~0|+|none~0|none~1|+|skip_connect~0|none~1|none~2|",
+    ]
+    first, second = (SPACE.representative(SPACE.parse(notation)) for notation in twins)
+    assert first == second == SPACE.parse(twins[1])
+
+
 class TestNotation:
     @given(cells)
     def test_round_trips(self, architecture):

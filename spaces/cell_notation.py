@@ -1,0 +1,120 @@
+"""Published notations of cells: DARTS genotypes as JSON or Python, and the ConfigSpace form of NAS-Bench-301."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from spaces.cells import NUM_INPUTS, Cell, Edge
+from spaces.notation import check_keys, check_list, choice_index, shown
+from spaces.space import ArchitectureError
+
+GENOTYPE_KEYS = ("normal", "normal_concat", "reduce", "reduce_concat")
+CELL_KINDS = ("normal", "reduce")
+CONFIG_PREFIX = "NetworkSelectorDatasetInfo:darts:"
+
+
+def read_cell(
+    space: str, name: str, edges: Any, concat: Any, *, operations: Sequence[str], num_nodes: int, remedy: str
+) -> Cell:
+    """A cell from its list of ``[operation, input]`` pairs and its concatenated states.
+
+    Raises:
+        ArchitectureError: names the pair, such as ``normal[3]``.
+    """
+    check_list(space, name, edges, [NUM_INPUTS * num_nodes], remedy)
+    pairs = [_read_edge(space, f"{name}[{i}]", edge, operations, i, remedy) for i, edge in enumerate(edges)]
+    concat = check_list(space, f"{name}_concat", concat, range(1, num_nodes + 1), remedy)
+    states = range(NUM_INPUTS, NUM_INPUTS + num_nodes)
+    for position, state in enumerate(concat):
+        choice_index(f"{space} notation", f"{name}_concat[{position}]", state, states, remedy)
+        if state in concat[:position]:
+            raise ArchitectureError(
+                f"{space} notation: expected different states in {name}_concat, got {concat}. {remedy}"
+            )
+    return Cell(tuple(zip(pairs[::2], pairs[1::2], strict=True)), tuple(concat))
+
+
+def _read_edge(space: str, name: str, edge: Any, operations: Sequence[str], position: int, remedy: str) -> Edge:
+    operation, source = check_list(space, name, edge, [2], remedy)
+    choice_index(f"{space} notation", f"{name}[0]", operation, operations, remedy)
+    choice_index(f"{space} notation", f"{name}[1]", source, range(NUM_INPUTS + position // 2), remedy)
+    return operation, source
+
+
+def spell_cell(name: str, cell: Cell) -> dict[str, Any]:
+    """``name`` and ``name_concat`` of a DARTS genotype."""
+    edges = [[operation, source] for node in cell.nodes for operation, source in node]
+    return {name: edges, f"{name}_concat": list(cell.concat)}
+
+
+def read_python_genotype(space: str, notation: str, remedy: str) -> dict[str, Any]:
+    """``Genotype(normal=[('sep_conv_3x3', 0), …], normal_concat=range(2, 6), …)`` as papers print it.
+
+    Nothing is executed: only literals and ``range`` are understood.
+    """
+    try:
+        call = ast.parse(notation.strip(), mode="eval").body
+        assert isinstance(call, ast.Call) and not call.args, "no call with keywords alone"
+        found = {str(keyword.arg): _literal(keyword.value) for keyword in call.keywords}
+    except (SyntaxError, ValueError, AssertionError, RecursionError, MemoryError) as error:
+        raise ArchitectureError(
+            f"{space} notation: expected Genotype({'=…, '.join(GENOTYPE_KEYS)}=…), got {shown(notation)}, {error}. "
+            f"{remedy}"
+        ) from error
+    check_keys(space, found, remedy, required=GENOTYPE_KEYS)
+    return found
+
+
+def _literal(node: ast.expr) -> Any:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
+        return list(range(*map(ast.literal_eval, node.args)))
+    return _lists(ast.literal_eval(node))
+
+
+def _lists(value: Any) -> Any:
+    return [_lists(item) for item in value] if isinstance(value, tuple | list) else value
+
+
+def is_config(value: object) -> bool:
+    """Whether a JSON value is a configuration of NAS-Bench-301's ConfigSpace."""
+    return isinstance(value, dict) and any("edge_normal_" in key for key in value)
+
+
+def config_to_genotype(space: str, config: Mapping[str, Any], num_nodes: int, remedy: str) -> dict[str, Any]:
+    """The genotype of a configuration, with the ``init_channels`` and ``layers`` that it may state.
+
+    Edges are numbered node by node, and each node names the two inputs it uses; node 2 has no others than 0 and 1.
+    Settings of training are left aside.
+
+    Source: Zela et al., ICLR 2022; automl/nasbench301, representations.py.
+    """
+    own = {
+        key.removeprefix(CONFIG_PREFIX): value
+        for key, value in config.items()
+        if key.startswith(CONFIG_PREFIX) or ":" not in key
+    }
+    genotype: dict[str, Any] = {}
+    known = ["auxiliary", "drop_path_prob", "init_channels", "layers"]
+    for kind in CELL_KINDS:
+        genotype[kind] = []
+        first_edge = 0
+        for state in range(NUM_INPUTS, NUM_INPUTS + num_nodes):
+            inputs_key = f"inputs_node_{kind}_{state}"
+            sources = (0, 1) if state == NUM_INPUTS else _read_inputs(space, inputs_key, own, state, remedy)
+            keys = [f"edge_{kind}_{first_edge + source}" for source in sources]
+            check_keys(space, {key: own[key] for key in keys if key in own}, remedy, required=keys)
+            genotype[kind] += [[own[key], source] for key, source in zip(keys, sources, strict=True)]
+            known += [inputs_key, *keys]
+            first_edge += state
+        genotype[f"{kind}_concat"] = list(range(NUM_INPUTS, NUM_INPUTS + num_nodes))
+    check_keys(space, own, remedy, required=(), optional=known)
+    return genotype | {key: own[key] for key in ("init_channels", "layers") if key in own}
+
+
+def _read_inputs(space: str, key: str, config: Mapping[str, Any], state: int, remedy: str) -> tuple[int, int]:
+    pairs = {f"{first}_{second}": (first, second) for second in range(state) for first in range(second)}
+    found = config.get(key)
+    choice_index(f"{space} notation", key, found, list(pairs), remedy)
+    return pairs[str(found)]

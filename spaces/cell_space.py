@@ -1,0 +1,150 @@
+"""The genotypes of spaces of stacked cells: which inputs each node reads, which operations it applies to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, product
+from math import prod
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spaces.cell_notation import CELL_KINDS
+from spaces.cells import NUM_INPUTS, Cell, CellNetwork, network_key
+from spaces.space import ArchitectureError, Genotype, SearchSpace
+
+
+@dataclass(frozen=True)
+class Gene:
+    """One choice.
+
+    Attributes:
+        name: what it decides, "normal node 3 inputs".
+        choices: its values.
+        sampled: how many of them, from the first, the space was published with. The others are in published
+            records all the same: they encode and decode, and nothing that this class draws has them.
+        weights: how often each of those is drawn; equally often where there are none.
+    """
+
+    name: str
+    choices: Sequence[Any]
+    sampled: int
+    weights: Sequence[int] | None = None
+
+    def draw(self, rng: np.random.Generator) -> int:
+        """A sampled choice."""
+        if self.weights is None:
+            return int(rng.integers(self.sampled))
+        return int(rng.choice(np.repeat(np.arange(self.sampled), self.weights)))
+
+
+class CellSpace(SearchSpace[CellNetwork]):
+    """Two cells in a stack. A genotype is, for every node of both, its pair of inputs and an operation on each.
+
+    Where inputs of a node are published to differ, the pairs of equal ones come after the sampled choices.
+
+    Attributes:
+        operations: their names; the first ``sampled_operations`` are sampled.
+        num_nodes: of a cell.
+        equal_inputs: whether the space as published lets a node read one state twice.
+        concat_all: whether a cell's output has all nodes, or only those that no other reads.
+        sampled_sizes: (G,) how many choices of every gene are sampled, from the first.
+    """
+
+    operations: ClassVar[tuple[str, ...]]
+    sampled_operations: ClassVar[int]
+    num_nodes: ClassVar[int]
+    equal_inputs: ClassVar[bool]
+    concat_all: ClassVar[bool]
+
+    def __init__(self, *network_genes: Gene) -> None:
+        self.genes = (*self._cell_genes(), *network_genes)
+        self.gene_sizes = tuple(len(gene.choices) for gene in self.genes)
+        self.sampled_sizes = tuple(gene.sampled for gene in self.genes)
+        self.gene_help = f"See operations in {type(self).__module__} and CellSpace in {__name__}."
+
+    @property
+    def size(self) -> int:
+        """Number of architectures that can be sampled, isomorphic ones counted apart."""
+        return prod(self.sampled_sizes)
+
+    def sample(self, rng: np.random.Generator) -> CellNetwork:
+        """Operations and inputs drawn uniformly, each input by itself where both may be the same state."""
+        return self._build(tuple([gene.draw(rng) for gene in self.genes]))
+
+    def enumerate(self) -> Iterator[CellNetwork]:
+        """Every architecture that can be sampled, once, in lexicographic order of its genotype."""
+        return map(self._build, product(*map(range, self.sampled_sizes)))
+
+    def encode(self, architecture: CellNetwork) -> Genotype:
+        """Its genotype.
+
+        Raises:
+            ArchitectureError: a published notation can say more than the space has choices for: another width or
+                depth, or a concatenation of its own.
+        """
+        values = [value for cell in (architecture.normal, architecture.reduce) for value in _cell_values(cell)]
+        values += self._network_values(architecture)
+        for cell, name in ((architecture.normal, "normal"), (architecture.reduce, "reduce")):
+            if cell.concat != self._concat(cell):
+                raise ArchitectureError(
+                    f"{self.name} genotype: expected {name}_concat {list(self._concat(cell))}, got "
+                    f"{list(cell.concat)}. A network of another form can be converted, but has no genotype."
+                )
+        return tuple(self._choice(gene, value) for gene, value in zip(self.genes, values, strict=True))
+
+    def _choice(self, gene: Gene, value: object) -> int:
+        if value not in gene.choices:
+            raise ArchitectureError(
+                f"{self.name} genotype: expected {gene.name} of {', '.join(map(str, gene.choices))}, got {value}. "
+                "A network of another form can be converted, but has no genotype."
+            )
+        return gene.choices.index(value)
+
+    def architecture_key(self, architecture: CellNetwork) -> str:
+        """Equal if and only if two networks are isomorphic, dead cells left out and auxiliary heads aside."""
+        return network_key(architecture)
+
+    def _network_values(self, architecture: CellNetwork) -> list[object]:
+        """What the genes after those of the cells hold."""
+        return [architecture.width, architecture.depth]
+
+    def _build(self, genotype: Genotype) -> CellNetwork:
+        values = [gene.choices[choice] for gene, choice in zip(self.genes, genotype, strict=True)]
+        genes_per_cell = 3 * self.num_nodes
+        cells = [self._cell(values[start : start + genes_per_cell]) for start in (0, genes_per_cell)]
+        return CellNetwork(*cells, *values[2 * genes_per_cell :])
+
+    def _cell(self, values: Sequence[Any]) -> Cell:
+        triples = zip(values[::3], values[1::3], values[2::3], strict=True)
+        nodes = tuple(((first, low), (second, high)) for (low, high), first, second in triples)
+        cell = Cell(nodes, tuple(range(NUM_INPUTS, NUM_INPUTS + self.num_nodes)))
+        return cell if self.concat_all else Cell(nodes, cell.loose_ends)
+
+    def _concat(self, cell: Cell) -> tuple[int, ...]:
+        return cell.all_nodes if self.concat_all else cell.loose_ends
+
+    def _cell_genes(self) -> Iterator[Gene]:
+        for kind in CELL_KINDS:
+            for state in range(NUM_INPUTS, NUM_INPUTS + self.num_nodes):
+                yield self._inputs_gene(f"{kind} node {state} inputs", state)
+                for which in ("first", "second"):
+                    yield Gene(f"{kind} node {state} {which} operation", self.operations, self.sampled_operations)
+
+    def _inputs_gene(self, name: str, state: int) -> Gene:
+        different = list(combinations(range(state), 2))
+        equal = [(source, source) for source in range(state)]
+        if not self.equal_inputs:
+            return Gene(name, different + equal, len(different))
+        return Gene(name, different + equal, len(different + equal), [2] * len(different) + [1] * len(equal))
+
+    def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
+        for position in rng.permutation(len(genotype)).tolist():
+            for choice in rng.permutation(self.sampled_sizes[position]).tolist():
+                yield (*genotype[:position], choice, *genotype[position + 1 :])
+
+
+def _cell_values(cell: Cell) -> Iterator[object]:
+    for (first, low), (second, high) in cell.nodes:
+        yield from ((low, high), first, second)

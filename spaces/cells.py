@@ -1,0 +1,151 @@
+"""Networks of stacked cells, as NASNet introduced them: two kinds of cell, each reading the two cells before it.
+
+A cell has states: 0 and 1 are the outputs of the cell before the previous one and of the previous one, and node
+after node adds one, the sum of two operations on earlier states. Its output concatenates some of its nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spaces.isomorphism import ZERO, Dataflow, Value, add
+from spaces.space import ArchitectureError
+
+NUM_INPUTS = 2
+MIN_DEPTH = 4  # below, no normal cell comes after a cell: its two inputs would be one value
+WEIGHTLESS = frozenset(f"{kind}_pool_{size}x{size}" for kind in ("avg", "max") for size in (3, 5, 7))
+
+Edge = tuple[str, int]  # operation, the state it reads
+Node = tuple[Edge, Edge]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One kind of cell.
+
+    The two operands of a sum and the parts of a concatenation can be swapped: the first changes nothing, the second
+    renames weights of the convolutions that read the cell. So both are kept in ascending order.
+
+    Attributes:
+        nodes: the two edges into state 2, state 3, and so on.
+        concat: the states that make its output.
+    """
+
+    nodes: tuple[Node, ...]
+    concat: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        nodes = tuple((first, second) if first[1] <= second[1] else (second, first) for first, second in self.nodes)
+        object.__setattr__(self, "nodes", nodes)
+        object.__setattr__(self, "concat", tuple(sorted(self.concat)))
+        for state, node in enumerate(self.nodes, start=NUM_INPUTS):
+            for _, source in node:
+                if not 0 <= source < state:
+                    raise ArchitectureError(
+                        f"cell: expected node {state} to read states 0..{state - 1}, got {source} in {node}. "
+                        "States 0 and 1 are the cell's inputs, the others its nodes."
+                    )
+        states = range(NUM_INPUTS, NUM_INPUTS + len(self.nodes))
+        if not self.concat or len(set(self.concat)) < len(self.concat) or not set(self.concat) <= set(states):
+            raise ArchitectureError(
+                f"cell: expected concat to name different nodes of {states.start}..{states.stop - 1}, "
+                f"got {list(self.concat)}. Nodes are numbered from {NUM_INPUTS}, after the cell's inputs."
+            )
+
+    @property
+    def all_nodes(self) -> tuple[int, ...]:
+        """The states of its nodes."""
+        return tuple(range(NUM_INPUTS, NUM_INPUTS + len(self.nodes)))
+
+    @property
+    def loose_ends(self) -> tuple[int, ...]:
+        """The nodes that no other node reads."""
+        read = {source for node in self.nodes for _, source in node}
+        return tuple(state for state in self.all_nodes if state not in read)
+
+
+@dataclass(frozen=True)
+class CellNetwork:
+    """A stack of cells.
+
+    Attributes:
+        normal: the cell that keeps the resolution.
+        reduce: the cell that halves it, of which there are two.
+        width: channels of an operation in the first cell; they double at each reduction.
+        depth: number of cells.
+        aux: whether training adds an auxiliary head. The network without it is what is built and compared.
+    """
+
+    normal: Cell
+    reduce: Cell
+    width: int
+    depth: int
+    aux: bool = False
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.depth < MIN_DEPTH:
+            raise ArchitectureError(
+                f"cell network: expected a width of 1 and a depth of {MIN_DEPTH} or more, "
+                f"got width {self.width} and depth {self.depth}. Depth counts the two reductions too."
+            )
+
+    def is_reduction(self, index: int) -> bool:
+        """Whether the cell at this position halves the resolution."""
+        return index in (self.depth // 3, 2 * self.depth // 3)
+
+    def channels(self, index: int) -> int:
+        """Channels of an operation in the cell at this position."""
+        return self.width << sum(self.is_reduction(before) for before in range(index + 1))
+
+
+def cell_key(cell: Cell, *, reduction: bool) -> str:
+    """The canonical key of what a cell computes; live inputs appear as ``input0`` and ``input1``."""
+    graph = Dataflow()
+    values = [graph.fresh(f"input{index}") for index in range(NUM_INPUTS)]
+    for node in cell.nodes:
+        terms = [_term(graph, operation, values[state], strided=reduction and state < 2) for operation, state in node]
+        values.append(add(*terms))
+    return graph.key(add(*[graph.shared("concat", values[state]) for state in cell.concat]))
+
+
+def network_key(network: CellNetwork) -> str:
+    """Equal if and only if two networks are isomorphic, dead cells left out and auxiliary heads aside.
+
+    A cell that ignores the previous one leaves it dead, unless the next cell reads it; so the keys of the two cells
+    come with the live cells: ``n16(-,-) r32(-,0)`` is a normal cell of 16 channels that reads the stem twice, and a
+    reduction that reads the stem and cell 0.
+    """
+    keys = {kind: cell_key(network.reduce if kind else network.normal, reduction=kind) for kind in (False, True)}
+    live = _live_cells(network, keys)
+    number = {-1: "-"} | {index: str(position) for position, index in enumerate(live)}
+    cells = [
+        f"{'nr'[network.is_reduction(index)]}{network.channels(index)}"
+        f"({','.join(number[source] for source in _sources(network, keys, index))})"
+        for index in live
+    ]
+    used = [keys[kind] for kind in (False, True) if any(network.is_reduction(index) == kind for index in live)]
+    return " | ".join([*used, " ".join(cells)])
+
+
+def _term(graph: Dataflow, operation: str, source: Value, *, strided: bool) -> Value:
+    if operation == "none":
+        return ZERO
+    if operation == "skip_connect" and not strided:
+        return source
+    if operation in WEIGHTLESS:
+        return graph.shared(operation, source) if source else ZERO
+    return graph.fresh(operation, source)
+
+
+def _live_cells(network: CellNetwork, keys: dict[bool, str]) -> list[int]:
+    live = {network.depth - 1}
+    for index in range(network.depth - 1, -1, -1):
+        if index in live:
+            live.update(_sources(network, keys, index))
+    return sorted(live - {-1})
+
+
+def _sources(network: CellNetwork, keys: dict[bool, str], index: int) -> list[int]:
+    """The cells that a cell reads; -1 is the stem."""
+    key = keys[network.is_reduction(index)]
+    return [max(index - NUM_INPUTS + number, -1) for number in range(NUM_INPUTS) if f"input{number}" in key]

@@ -1,0 +1,96 @@
+"""The text does not depend on the names, the node order or the operand order of the graph it is made of."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from converters.canonical import canonicalise
+from converters.convert import to_canonical_graph, to_graph
+from converters.graph import Graph
+from converters.outline import outline
+from converters.segments import split_at_borders
+from converters.text import write
+from spaces.nasbench201 import NASBench201
+from tests.converters.graphs import conv, graph, node, random_graphs, scramble
+
+
+def to_text(faithful: Graph) -> str:
+    return write(outline(to_canonical_graph(faithful)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(random_graphs(max_nodes=16), st.randoms(use_true_random=False))
+def test_spelling_does_not_matter(faithful, random):
+    assert to_text(scramble(faithful, random)) == to_text(faithful)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 5**6 - 1), st.randoms(use_true_random=False))
+def test_spelling_of_nasbench201_networks_does_not_matter(index, random):
+    space = NASBench201()
+    faithful = to_graph(space, space.from_official_index(index))
+    assert to_text(scramble(faithful, random)) == to_text(faithful)
+
+
+def two_sums_of_alike_terms(first: str, second: str) -> Graph:
+    """Convolutions a, b, c of the input; ``first`` and ``second`` are read by different operators."""
+    convolutions = [conv("x", y, y) for y in "abc"]
+    sums = [node("Sum", first, "s"), node("Sum", second, "t"), node("Sum", "a b c", "u")]
+    readers = [node("Relu", "s", "p"), node("Sigmoid", "t", "q"), node("Concat", "p q u", "r", axis=0)]
+    return graph(*convolutions, *sums, *readers, outputs="r")
+
+
+def test_readers_decide_between_sums_of_alike_terms():
+    """a + b and b + c both lie in a + b + c and look alike from below; one of them is read by Relu."""
+    assert to_text(two_sums_of_alike_terms("a b", "b c")) == to_text(two_sums_of_alike_terms("b c", "a b"))
+
+
+def test_a_constant_read_in_two_places_ties_them_together():
+    """Of two equal constants that one sum reads, the one that is read again later comes first or last, always."""
+    texts = set()
+    for again in "ab":
+        constants = [node("nn.Zeros", "", f"{y}0", shape=(1, 2, 4, 4)) for y in "ab"]
+        layers = [node("nn.ConvBias", f"{y}0", y, weights=y, weight_shape=(2, 2, 1, 1)) for y in "ab"]
+        rest = [node("Sum", "x a b", "s"), node("Relu", "s", "t"), node("Sum", f"t {again}", "u")]
+        texts.add(to_text(graph(*constants, *layers, *rest, outputs="u")))
+    assert len(texts) == 1
+
+
+def test_operands_are_ordered_by_what_they_are():
+    reads = ("a x", "x a")
+    ordered = {canonicalise(graph(node("Relu", "x", "a"), node("Sum", read, "b"), outputs="b")).nodes for read in reads}
+    assert len(ordered) == 1
+
+
+def test_operands_of_other_operators_stay_where_they_are():
+    reads = ("a x", "x a")
+    texts = {to_text(graph(node("Relu", "x", "a"), node("Sub", read, "b"), outputs="b")) for read in reads}
+    assert len(texts) == 2
+
+
+@settings(max_examples=100, deadline=None)
+@given(random_graphs(max_nodes=16))
+def test_segments_hold_every_node_once(faithful):
+    live = to_canonical_graph(faithful)
+    segments = split_at_borders(live.nodes, live.inputs, live.outputs)
+    assert sorted(n for segment in segments for n in segment) == sorted(live.nodes)
+    assert all(segments)
+
+
+@settings(max_examples=100, deadline=None)
+@given(random_graphs(max_nodes=16))
+def test_one_value_crosses_a_border(faithful):
+    live = to_canonical_graph(faithful)
+    segments = split_at_borders(live.nodes, live.inputs, live.outputs)
+    for border in range(1, len(segments)):
+        before = {x for segment in segments[:border] for n in segment for x in n.outputs} | {*live.inputs}
+        after = {x for segment in segments[border:] for n in segment for x in n.inputs} | {*live.outputs}
+        assert len(before & after) == 1
+
+
+@pytest.mark.parametrize("num_nodes", [0, 1])
+def test_almost_nothing_is_canonical_too(num_nodes):
+    tiny = graph(*[node("Relu", "x", "a")][:num_nodes], outputs="a" if num_nodes else "x")
+    assert canonicalise(tiny) == tiny
+    assert np.array_equal(canonicalise(tiny).outputs, tiny.outputs)

@@ -1,0 +1,52 @@
+"""Finding the converter of a space, and importing the package."""
+
+import subprocess
+import sys
+
+import pytest
+
+from converters import to_canonical_graph, to_graph, to_onnx_text
+from converters.builder import GraphBuilder
+from converters.graph import Graph
+from spaces.nasbench201 import NASBench201
+
+
+class Homemade(NASBench201):
+    """A user's own space brings its converter along."""
+
+    name = "homemade"
+
+    def build(self, architecture) -> Graph:
+        g = GraphBuilder((1, 3, 8, 8))
+        return g.build(g.relu(g.conv(g.input, len(set(architecture.operations)), kernel=3)))
+
+
+class Unconvertible(NASBench201):
+    name = "unconvertible"
+
+
+def test_a_space_may_build_its_own_graph():
+    space = Homemade()
+    architecture = space.from_official_index(6111)
+    assert [node.op_type for node in to_graph(space, architecture).nodes] == ["nn.Conv", "Relu"]
+    assert "nn.Conv <pads: ints = [1, 1, 1, 1], weight_shape: ints = [3, 3, 3, 3]>" in to_onnx_text(space, architecture)
+
+
+def test_a_space_without_converter_is_told_how_to_get_one():
+    space = Unconvertible()
+    message = r"'unconvertible': expected a module converters/unconvertible\.py or a method Unconvertible\.build"
+    with pytest.raises(ValueError, match=message):
+        to_graph(space, space.from_official_index(0))
+
+
+def test_canonical_graph_is_flat():
+    space = NASBench201()
+    live = to_canonical_graph(to_graph(space, space.from_official_index(6111)))
+    assert live.functions == ()
+    assert not [node for node in live.nodes if node.op_type.startswith("block.")]
+
+
+def test_import_leaves_onnxruntime_alone():
+    script = "import sys, converters; print(*({'torch', 'onnxruntime'} & {*sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

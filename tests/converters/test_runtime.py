@@ -1,0 +1,158 @@
+"""Latencies: the order of measuring, and a few real runs."""
+
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from converters import OnnxTextError, machine_description, measure_latencies, runtime
+from converters.builder import GraphBuilder
+from converters.text import write
+
+
+def network(size: int) -> str:
+    g = GraphBuilder((1, 3, size, size))
+    return write(g.build(g.conv(g.conv(g.input, 16, kernel=3), 16, kernel=3)))
+
+
+class FakeModel:
+    """Takes as many milliseconds as its text says; keeps a log of all visits."""
+
+    log: list[tuple[str, int]]
+    alive: Counter[str]
+
+    def __init__(self, model: bytes, where: str, threads: int, warmup: int, seed: int) -> None:
+        self.latency_ms = int(model)
+        self.settings = (threads, warmup, seed)
+        FakeModel.log.append(("load", self.latency_ms))
+
+    def __del__(self) -> None:
+        FakeModel.log.append(("free", self.latency_ms))
+
+    def run_ms(self) -> float:
+        FakeModel.log.append(("run", self.latency_ms))
+        return self.latency_ms
+
+
+@pytest.fixture
+def log(monkeypatch) -> list[tuple[str, int]]:
+    """What was loaded, run and freed; texts are numbers, and each number is its latency."""
+    FakeModel.log = []
+    monkeypatch.setattr(runtime, "_LoadedModel", FakeModel)
+    monkeypatch.setattr(runtime, "_serialised", lambda text, where: text.encode())
+    monkeypatch.setattr(runtime, "MAX_LOADED", 4)
+    return FakeModel.log
+
+
+def runs(log: list[tuple[str, int]]) -> list[int]:
+    return [number for event, number in log if event == "run"]
+
+
+def test_every_repeat_goes_once_through_all_models_in_a_new_order(log):
+    measure_latencies(["1", "2", "3", "4"], repeats=20)
+    visits = [tuple(runs(log)[start : start + 4]) for start in range(0, 80, 4)]
+    assert all(sorted(visit) == [1, 2, 3, 4] for visit in visits)
+    assert len(set(visits)) > 5
+    assert [event for event, _ in log[:4]] == ["load"] * 4  # and none again
+    assert sum(event == "load" for event, _ in log) == 4
+
+
+@pytest.mark.parametrize("num_models", [0, 1, 4, 5, 9, 13])
+@pytest.mark.parametrize("repeats", [1, 3, 12])
+def test_every_model_is_timed_as_often_as_asked(log, num_models, repeats):
+    latencies = measure_latencies([str(number) for number in range(num_models)], repeats=repeats)
+    assert [latency.median_ms for latency in latencies] == list(range(num_models))
+    assert {latency.repeats for latency in latencies} <= {repeats}
+    assert Counter(runs(log)) == dict.fromkeys(range(num_models), repeats)
+
+
+def test_no_more_models_are_loaded_than_memory_is_meant_for(log):
+    measure_latencies([str(number) for number in range(13)], repeats=12)
+    loaded = np.cumsum([{"load": 1, "free": -1, "run": 0}[event] for event, _ in log])
+    assert loaded.max() == 4
+
+
+def test_repeats_of_many_models_are_spread_over_time(log):
+    measure_latencies([str(number) for number in range(13)], repeats=12)
+    loads = Counter(number for event, number in log if event == "load")
+    assert loads == dict.fromkeys(range(13), runtime.ROUNDS)
+
+
+def test_the_order_follows_the_seed(log):
+    orders = []
+    for seed in (0, 0, 1):
+        log.clear()
+        measure_latencies(["1", "2", "3"], repeats=10, seed=seed)
+        orders.append(runs(log))
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_median_and_quartiles(monkeypatch, log):
+    times = iter([5.0, 1.0, 2.0, 4.0, 3.0])
+    monkeypatch.setattr(FakeModel, "run_ms", lambda self: next(times))
+    (latency,) = measure_latencies(["1"], repeats=5)
+    assert latency == runtime.Latency(median_ms=3.0, iqr_ms=(2.0, 4.0), repeats=5)
+
+
+def test_real_latencies_follow_the_work():
+    small, large = measure_latencies([network(8), network(96)], repeats=5, warmup=1)
+    assert 0 < small.iqr_ms[0] <= small.median_ms <= small.iqr_ms[1]
+    assert large.median_ms > 2 * small.median_ms
+
+
+def test_loading_and_warm_up_are_not_timed(monkeypatch):
+    class Slow:
+        def __init__(self):
+            self.calls = 0
+
+        def run(self, *_):
+            self.calls += 1
+            if self.calls <= 4:  # three to warm up, one before the first timed run
+                time.sleep(0.05)
+
+    monkeypatch.setattr(runtime, "_session", lambda model, threads: Slow())
+    monkeypatch.setattr(runtime, "_random_feed", lambda session, rng: {})
+    (latency,) = measure_latencies([network(8)], repeats=1, warmup=3)
+    assert latency.median_ms < 25
+
+
+def test_input_is_the_same_for_every_model_of_a_seed():
+    session = runtime._session(runtime.to_model(network(8)).SerializeToString(), 1)
+    first, again, other = (runtime._random_feed(session, np.random.default_rng(seed))["v0"] for seed in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert (first.dtype, first.shape) == (np.float32, (1, 3, 8, 8))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threads": 0}, "expected threads of at least 1, got 0"),
+        ({"repeats": 0}, "expected repeats of at least 1, got 0"),
+        ({"warmup": -1}, "expected warmup of at least 0, got -1"),
+    ],
+)
+def test_senseless_counts_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        measure_latencies([network(8)], **options)
+
+
+def test_a_malformed_text_is_named():
+    with pytest.raises(OnnxTextError, match=r"expected onnx\.parser syntax.* in text 1 of 2"):
+        measure_latencies([network(8), "nonsense"], repeats=1)
+
+
+def test_a_model_that_cannot_run_is_named():
+    any_size = (
+        network(8).replace("float[1,3,8,8] v0", "float[1,3,h,8] v0").replace("float[1,16,8,8]", "float[1,16,h,8]")
+    )
+    with pytest.raises(OnnxTextError, match=r"expected float inputs of fixed shape, got .*'h'.* in text 0 of 1\."):
+        measure_latencies([any_size], repeats=1)
+
+
+def test_the_machine_is_described():
+    machine = machine_description()
+    assert {*machine} == {"processor", "cores", "threads", "memory_gib", "system", "onnxruntime"}
+    assert all(machine.values())
+    assert machine["cores"] <= machine["threads"]

@@ -1,0 +1,67 @@
+"""Counts of hand-made graphs; those of whole networks are compared with goldens."""
+
+import pytest
+
+from converters import Statistics, statistics
+from converters.builder import GraphBuilder
+from tests.converters.graphs import conv, graph, node
+
+IMAGE = (1, 6, 8, 8)
+
+
+def count(build) -> Statistics:
+    g = GraphBuilder(IMAGE)
+    return statistics(g.build(build(g)))
+
+
+def test_a_convolution():
+    counts = count(lambda g: g.conv(g.input, 4, kernel=3, stride=2))
+    assert (counts.params, counts.macs, counts.convs) == (4 * 6 * 9, 4 * 4 * 4 * 6 * 9, 1)
+    assert (counts.live_macs, counts.live_convs) == (counts.macs, counts.convs)
+    assert counts.activations == 4 * 4 * 4
+
+
+def test_groups_divide_weights_and_work():
+    counts = count(lambda g: g.conv(g.input, 12, kernel=3, groups=3))
+    assert (counts.params, counts.macs) == (12 * 2 * 9, 12 * 8 * 8 * 2 * 9)
+
+
+def test_bias_is_weight_but_no_work():
+    plain, biased = (count(lambda g, bias=bias: g.conv(g.input, 4, kernel=1, bias=bias)) for bias in (False, True))
+    assert biased.params - plain.params == 4
+    assert biased.macs == plain.macs
+
+
+def test_a_batch_norm_is_weight_but_no_work():
+    counts = count(lambda g: g.batch_norm(g.conv(g.input, 4, kernel=1)))
+    assert (counts.params, counts.macs) == (4 * 6 + 2 * 4, 8 * 8 * 4 * 6)
+    assert counts.nodes == 1  # folded
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_linear_layer(bias):
+    counts = count(lambda g: g.linear(g.flatten(g.global_average_pool(g.input)), 10, bias=bias))
+    assert (counts.params, counts.macs) == (60 + 10 * bias, 60)
+    assert (counts.convs, counts.activations, counts.nodes, counts.depth) == (0, 0, 3, 3)
+
+
+def test_dead_branches_count_only_as_built():
+    counts = count(lambda g: g.add(g.relu(g.input), g.zero(g.conv(g.input, 6, kernel=3))))
+    assert (counts.params, counts.convs) == (6 * 6 * 9, 1)
+    assert (counts.live_macs, counts.live_convs, counts.nodes, counts.activations) == (0, 0, 1, 0)
+
+
+def test_depth_is_the_longest_path():
+    counts = count(lambda g: g.add(g.relu(g.input), g.sigmoid(g.relu(g.sigmoid(g.input)))))
+    assert (counts.nodes, counts.depth) == (5, 4)
+
+
+def test_shared_weights_count_once():
+    shared = graph(conv("x", "a", "w"), node("Relu", "a", "b"), conv("b", "c", "w"), outputs="c")
+    counts = statistics(shared)
+    assert (counts.params, counts.convs, counts.macs) == (4, 2, 2 * 16 * 4)
+
+
+def test_a_network_that_hands_its_input_on():
+    counts = statistics(graph(outputs="x"))
+    assert counts == Statistics(0, 0, 0, 0, 0, 0, 0, 0)
