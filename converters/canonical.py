@@ -10,6 +10,7 @@ block come out in the same order, and equal segments are ordered once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -46,13 +47,16 @@ def canonicalise(graph: Graph) -> Graph:
     for index, segment in enumerate(segments):
         exits = graph.outputs if index == len(segments) - 1 else None
         nodes.extend(_order_segment(segment, graph.inputs, exits))
-    return Graph(graph.inputs, graph.outputs, tuple(constants_late(nodes, graph.inputs)), graph.shapes)
+    return replace(graph, nodes=tuple(constants_late(nodes, graph.inputs)))
 
 
 def _order_segment(segment: Sequence[Node], graph_inputs: Sequence[str], exits: Sequence[str] | None) -> list[Node]:
     made = {x for node in segment for x in node.outputs}
     entries = [x for x in graph_inputs if any(x in node.inputs for node in segment)]
     entries += dict.fromkeys(x for node in segment for x in node.inputs if x not in made and x not in entries)
+    if "" in entries:  # what is left out comes last, wherever it was met
+        entries.remove("")
+        entries.append("")
     place: dict[str, Operand] = {x: (index, 0) for index, x in enumerate(entries)}
     vertices: list[Vertex] = []
     for index, node in enumerate(segment, start=len(entries)):

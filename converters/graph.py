@@ -65,7 +65,9 @@ class Graph:
     """A network: nodes in topological order. Passes take one and return another.
 
     ``shapes`` holds the shape of every value that is known, inputs included. Functions stand in the order in
-    which the nodes first call them.
+    which the nodes first call them. ``types`` spells the types of values that are not float tensors of known
+    shape, as ONNX text does (``int64[1,16]``, ``float[?,4]``). ``domains`` holds the versions of the operator sets
+    that nodes call beyond ONNX's own and ours. An input that a node leaves out is the empty name.
     """
 
     inputs: tuple[str, ...]
@@ -73,3 +75,5 @@ class Graph:
     nodes: tuple[Node, ...]
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     functions: tuple[Function, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
+    domains: Mapping[str, int] = field(default_factory=dict)

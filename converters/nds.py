@@ -85,9 +85,7 @@ def _flat_convs(g: GraphBuilder, x: str, *, kernel: int, stride: int) -> str:
 def _separable(g: GraphBuilder, x: str, *, kernel: int, stride: int = 1, dilation: int = 1) -> str:
     """Every channel by itself, then all of them pixel by pixel."""
     channels, padding = g.channels(x), dilation * (kernel // 2)
-    x = g.conv(
-        g.relu(x), channels, kernel=kernel, stride=stride, padding=padding, dilation=dilation, groups=channels
-    )
+    x = g.conv(g.relu(x), channels, kernel=kernel, stride=stride, padding=padding, dilation=dilation, groups=channels)
     return g.batch_norm(g.conv(x, channels, kernel=1))
 
 

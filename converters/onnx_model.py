@@ -1,35 +1,57 @@
-"""Any ONNX model to a graph: weights by shape, constants that shape the computation folded.
+"""Any ONNX model made ready to be read: pinned opset, fixed sizes, functions written out, weights without values.
 
-Models of opset 11 and later are brought to the pinned opset. Operators that the passes do not know are kept as
-they are. Weight values are never looked at: of external data not a byte is read.
+Weight values are never looked at: of external data only small integers are read, which shape the computation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
 import onnx
+import onnx.checker
 import onnx.inliner
-import onnx.reference
 import onnx.shape_inference
 import onnx.version_converter
-from numpy.typing import NDArray
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from onnx.external_data_helper import load_external_data_for_tensor
+from onnx.helper import make_tensor_type_proto
 
-from converters.graph import Attributes, AttributeValue, Graph, Node, Shape
-from converters.text import OPSET
+from converters.graph import Shape
+from converters.text import IR_VERSION, OPSET, OWN_DOMAINS, prelude_functions
 
-MAX_FOLDED_NUMBERS = 4096  # a constant larger than this is not computed ahead
+STANDARD_DOMAINS = ("", "ai.onnx")
+LAYER_FUNCTIONS = ("BatchNormalization", "Bias", "Conv", "ConvBias", "LayerNormalization", "Linear", "LinearBias")
+MAX_CONSTANT_NUMBERS = 4096  # an array larger than this is a weight, and not computed ahead
+CONSTANT_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.STRING)
+VALUE_INPUTS = {"Resize": (1, 2), "Upsample": (1,), "OneHot": (2,)}
 
 
 class OnnxModelError(ValueError):
     """A file or model that cannot be read as a network."""
 
 
+class Source(NamedTuple):
+    """What a model computes.
+
+    Weights are known by type alone. ``declared`` are the types that the model gives to what operators of other
+    domains make: nothing else knows them.
+    """
+
+    nodes: Sequence[NodeProto]
+    inputs: Mapping[str, TypeProto]
+    outputs: Sequence[str]
+    weights: Mapping[str, TypeProto]
+    constants: Mapping[str, TensorProto]
+    declared: Mapping[str, TypeProto]
+    domains: Mapping[str, int]
+
+
 def read_model(path: Path | str) -> ModelProto:
-    """Load an ONNX file without its external data.
+    """Load an ONNX file; of its external data nothing but small integers.
 
     Raises:
         OnnxModelError: no such file, or not an ONNX model; one line naming the file.
@@ -37,211 +59,210 @@ def read_model(path: Path | str) -> ModelProto:
     path = Path(path)
     if not path.is_file():
         raise OnnxModelError(f"{path}: expected an ONNX model, got no such file.")
-    try:
+    with _one_line_errors(f"{path}: expected an ONNX model", "Is it truncated?"):
         model = onnx.load(path, load_external_data=False)
-    except Exception as e:  # protobuf raises its own kinds
-        raise OnnxModelError(f"{path}: expected an ONNX model, got {_one_line(e)}. Is it truncated?") from e
     if not model.graph.node:
         raise OnnxModelError(f"{path}: expected a model with nodes, got none. Is it an ONNX file?")
+    with _one_line_errors(f"{path}: expected readable external data"):
+        for tensor in model.graph.initializer:
+            if tensor.data_location == TensorProto.EXTERNAL and _shapes_computation(tensor):
+                _load_if_there(tensor, path.parent)
     return model
 
 
-def model_to_graph(model: ModelProto) -> Graph:
-    """The faithful graph of a model; unknown batch sizes and other free dimensions are 1.
+def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
+    """Bring a model into the one form that is read.
+
+    Args:
+        model: of any opset from 11 on; it is left as it is.
+        input_shape: of the first input. Other inputs take sizes of the same name from it; a batch size that
+            nothing tells is 1.
 
     Raises:
-        OnnxModelError: the model is invalid, or cannot be brought to the pinned opset.
+        OnnxModelError: the model is invalid, has loops or branches, leaves sizes open, or cannot be brought to
+            the pinned opset.
     """
-    model = _prepared(model)
-    return _Reader(model).graph()
-
-
-def _prepared(model: ModelProto) -> ModelProto:
-    try:
-        model = onnx.inliner.inline_local_functions(model)
-        if any(entry.domain in ("", "ai.onnx") and entry.version != OPSET for entry in model.opset_import):
-            model = onnx.version_converter.convert_version(model, OPSET)
-        weights = {tensor.name for tensor in model.graph.initializer}
-        for value in model.graph.input:
-            if value.name not in weights:
-                for dimension in value.type.tensor_type.shape.dim:
-                    if not dimension.HasField("dim_value"):
-                        dimension.dim_value = 1
-        del model.graph.value_info[:]
-        for value in model.graph.output:
-            value.type.tensor_type.ClearField("shape")
-        return onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except Exception as e:  # checker, converter and inference raise many kinds
-        raise OnnxModelError(f"model: expected valid ONNX that converts to opset {OPSET}, got {_one_line(e)}.") from e
-
-
-class _Reader:
-    """One pass over the nodes: what is constant is computed, the rest becomes nodes."""
-
-    def __init__(self, model: ModelProto) -> None:
-        self.model = model
-        self.shapes = dict(_inferred_shapes(model))
-        self.weights = {tensor.name: tensor for tensor in model.graph.initializer}
-        self.constants: dict[str, NDArray[np.generic]] = {}
-        self.nodes: list[Node] = []
-        for tensor in model.graph.initializer:
-            if _is_constant(tensor):
-                self.constants[tensor.name] = numpy_helper.to_array(tensor)
-
-    def graph(self) -> Graph:
-        for node in self.model.graph.node:
-            self._read(node)
-        inputs = tuple(value.name for value in self.model.graph.input if value.name not in self.weights)
-        outputs = tuple(value.name for value in self.model.graph.output)
-        for x in outputs:
-            if x in self.constants:
-                self._spell_constant(x)
-        return Graph(inputs, outputs, tuple(self.nodes), self.shapes)
-
-    def _read(self, node: NodeProto) -> None:
-        if node.op_type == "Identity" and node.input[0] in self.weights:  # torch names equal weights so
-            self.weights[node.output[0]] = self.weights[node.input[0]]
-            return
-        if folded := self._fold(node):
-            self.constants.update(folded)
-        else:
-            self.nodes += self._layer(node) or self._plain(node)
-
-    def _fold(self, node: NodeProto) -> Mapping[str, NDArray[np.generic]] | None:
-        """The outputs of a node whose inputs are all known and small."""
-        if node.op_type == "Shape" and node.input[0] in self.shapes:
-            start, end = _attribute(node, "start", 0), _attribute(node, "end", None)
-            return {node.output[0]: np.array(self.shapes[node.input[0]][start:end], dtype=np.int64)}
-        known = all(x in self.constants for x in node.input if x)
-        if not known or any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in node.attribute):
-            return None
-        if node.op_type.startswith("Random") or node.domain not in ("", "ai.onnx"):
-            return None
-        try:
-            arrays = onnx.reference.ReferenceEvaluator(node).run(None, {x: self.constants[x] for x in node.input if x})
-        except Exception:  # an operator that the reference evaluator lacks stays a node
-            return None
-        if any(np.size(array) > MAX_FOLDED_NUMBERS for array in arrays):
-            return None
-        return dict(zip(node.output, arrays, strict=True))
-
-    def _layer(self, node: NodeProto) -> list[Node]:
-        """A node with weights as one call into the ``nn`` functions, where there is such a function."""
-        own = [x for x in node.input[1:] if x]
-        if node.domain not in ("", "ai.onnx") or not own or not all(x in self.weights for x in own):
-            return []
-        attributes = dict(_attributes(node))
-        shape = tuple(self.weights[own[0]].dims)
-        match node.op_type, len(own):
-            case "Conv", (1 | 2) as count:
-                attributes["weight_shape"] = shape
-                return [self._call(node, "nn.Conv" if count == 1 else "nn.ConvBias", attributes, own)]
-            case "BatchNormalization", 4 if not attributes.get("training_mode"):
-                return [self._call(node, "nn.BatchNormalization", {"weight_shape": shape}, own)]
-            case "Gemm", (1 | 2) as count if _is_linear(attributes):
-                rows = shape if attributes.get("transB") else shape[::-1]
-                return [self._call(node, "nn.Linear" if count == 1 else "nn.LinearBias", {"weight_shape": rows}, own)]
-            case "MatMul", 1 if len(shape) == 2:
-                return [self._call(node, "nn.Linear", {"weight_shape": shape[::-1]}, own)]
-        return []
-
-    def _call(
-        self, node: NodeProto, op_type: str, attributes: Mapping[str, AttributeValue], own: Sequence[str]
-    ) -> Node:
-        return Node(op_type, (node.input[0],), (node.output[0],), tuple(sorted(attributes.items())), self._tensors(own))
-
-    def _tensors(self, names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(self.weights[x].name for x in names)
-
-    def _plain(self, node: NodeProto) -> list[Node]:
-        """A node as it is; the constants and weights it reads become nodes of its own before it."""
-        before: list[Node] = []
-        inputs: list[str] = []
-        for index, x in enumerate(node.input):
-            if x in self.constants:
-                name = f"{node.output[0]}.{index}"
-                before.append(_constant_node(name, self.constants[x]))
-                self.shapes[name] = self.constants[x].shape
-                inputs.append(name)
-            elif x in self.weights:
-                name = f"{node.output[0]}.{index}"
-                before.append(_weight_node(name, self.weights[x]))
-                self.shapes[name] = tuple(self.weights[x].dims)
-                inputs.append(name)
-            else:
-                inputs.append(x)
-        domain = "" if node.domain in ("", "ai.onnx") else f"{node.domain}."
-        return [*before, Node(domain + node.op_type, tuple(inputs), tuple(node.output), _attributes(node))]
-
-    def _spell_constant(self, x: str) -> None:
-        self.nodes.append(_constant_node(x, self.constants[x]))
-
-
-def _constant_node(name: str, value: NDArray[np.generic]) -> Node:
-    """``Constant`` for scalars and lists, ``nn.Weight`` of that shape for larger arrays of floats."""
-    kind = "float" if np.issubdtype(value.dtype, np.floating) else "int"
-    convert = float if kind == "float" else int
-    if value.ndim == 0:
-        return Node("Constant", (), (name,), ((f"value_{kind}", convert(value.item())),))
-    if value.ndim == 1:
-        return Node("Constant", (), (name,), ((f"value_{kind}s", tuple(convert(v) for v in value.tolist())),))
-    return Node("nn.Weight", (), (name,), (("weight_shape", tuple(value.shape)),), (name,))
-
-
-def _weight_node(name: str, tensor: TensorProto) -> Node:
-    return Node("nn.Weight", (), (name,), (("weight_shape", tuple(tensor.dims)),), (tensor.name,))
-
-
-def _is_constant(tensor: TensorProto) -> bool:
-    """Integers, flags and single numbers shape the computation; other floats are weights."""
-    if tensor.data_location == TensorProto.EXTERNAL:
-        return False
-    size = int(np.prod(tensor.dims))
-    floating = tensor.data_type in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)
-    return size <= (1 if floating else MAX_FOLDED_NUMBERS)
-
-
-def _is_linear(attributes: Mapping[str, AttributeValue]) -> bool:
-    scales = attributes.get("alpha", 1.0), attributes.get("beta", 1.0)
-    return scales == (1.0, 1.0) and not attributes.get("transA")
-
-
-def _inferred_shapes(model: ModelProto) -> Iterator[tuple[str, Shape]]:
-    graph = model.graph
-    for value in (*graph.input, *graph.value_info, *graph.output):
-        if value.type.tensor_type.HasField("shape"):
-            dimensions = value.type.tensor_type.shape.dim
-            if all(dimension.HasField("dim_value") for dimension in dimensions):
-                yield value.name, tuple(dimension.dim_value for dimension in dimensions)
-
-
-def _attributes(node: NodeProto) -> Attributes:
-    return tuple(sorted((a.name, _attribute_value(node, a)) for a in node.attribute))
-
-
-def _attribute_value(node: NodeProto, attribute: AttributeProto) -> AttributeValue:
-    value = onnx.helper.get_attribute_value(attribute)
-    if isinstance(value, bytes):
-        return value.decode()
-    if isinstance(value, int | float):
-        return value
-    if isinstance(value, list | tuple) and all(isinstance(v, int | float) for v in value):
-        return tuple(value)
-    if isinstance(value, list) and all(isinstance(v, bytes) for v in value):
-        return tuple(v.decode() for v in value)
-    kind = AttributeProto.AttributeType.Name(attribute.type).lower()
-    raise OnnxModelError(
-        f"node {node.name or node.output[0]}: expected numbers and strings as attributes, "
-        f"got a {kind} in {node.op_type}.{attribute.name}. Loops and branches are not supported yet."
+    light, weights = _without_weights(model)
+    with _one_line_errors("expected a valid ONNX model"):
+        onnx.checker.check_model(light)
+        light = _without_functions(light)
+    _refuse_branches(light)
+    own_inputs = [value for value in light.graph.input if value.name not in weights]
+    sizes = _fix_sizes(own_inputs, input_shape)
+    declared = dict(_declared_types(light, sizes))
+    del light.graph.value_info[:]
+    for value in light.graph.output:
+        value.ClearField("type")
+    if any(entry.domain in STANDARD_DOMAINS and entry.version != OPSET for entry in light.opset_import):
+        with _one_line_errors(f"expected a model that converts to opset {OPSET}"):
+            # Some conversions depend on shapes.
+            light = onnx.version_converter.convert_version(onnx.shape_inference.infer_shapes(light), OPSET)
+    return Source(
+        nodes=light.graph.node,
+        inputs={value.name: value.type for value in light.graph.input if value.name not in weights},
+        outputs=[value.name for value in light.graph.output],
+        weights=weights,
+        constants={tensor.name: tensor for tensor in light.graph.initializer},
+        declared=declared,
+        domains=_other_domains(light),
     )
 
 
-def _attribute(node: NodeProto, name: str, default: int | None) -> int | None:
-    for attribute in node.attribute:
-        if attribute.name == name:
-            return int(attribute.i)
-    return default
+def is_constant(tensor: TensorProto) -> bool:
+    """Does the tensor say what is computed? Integers and flags do, and single numbers; other floats are weights."""
+    if tensor.data_location == TensorProto.EXTERNAL:
+        return False
+    return prod(tensor.dims) <= 1 or _shapes_computation(tensor)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+def value_inputs(nodes: Sequence[NodeProto]) -> set[str]:
+    """Floats that say what is computed, though they may be more than one number."""
+    return {x for node in nodes for i in VALUE_INPUTS.get(node.op_type, ()) for x in node.input[i : i + 1]}
+
+
+def _shapes_computation(tensor: TensorProto) -> bool:
+    return tensor.data_type in CONSTANT_TYPES and prod(tensor.dims) <= MAX_CONSTANT_NUMBERS
+
+
+def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto]]:
+    """A copy of the model in which weights are inputs, and their types."""
+    graph = model.graph
+    light = ModelProto(ir_version=IR_VERSION, opset_import=model.opset_import, functions=model.functions)
+    light.graph.name = graph.name or "network"
+    light.graph.output.extend(graph.output)
+    light.graph.value_info.extend(graph.value_info)
+    by_value = value_inputs(graph.node)
+    weights: dict[str, TypeProto] = {}
+    for tensor in graph.initializer:
+        small = tensor.name in by_value and prod(tensor.dims) <= MAX_CONSTANT_NUMBERS
+        if is_constant(tensor) or (small and tensor.data_location != TensorProto.EXTERNAL):
+            light.graph.initializer.append(tensor)
+        else:
+            weights[tensor.name] = make_tensor_type_proto(tensor.data_type, tensor.dims)
+    for sparse in graph.sparse_initializer:
+        weights[sparse.values.name] = make_tensor_type_proto(sparse.values.data_type, sparse.dims)
+    for node in graph.node:
+        tensor = _large_constant(node)
+        if tensor is None or node.output[0] in by_value:
+            light.graph.node.append(node)
+        else:
+            weights[node.output[0]] = make_tensor_type_proto(tensor.data_type, tensor.dims)
+    named = {tensor.name for tensor in light.graph.initializer} | weights.keys()
+    light.graph.input.extend(value for value in graph.input if value.name not in named)
+    light.graph.input.extend(ValueInfoProto(name=name, type=kind) for name, kind in weights.items())
+    return light, weights
+
+
+def _large_constant(node: NodeProto) -> TensorProto | None:
+    """The tensor of a Constant that is a weight."""
+    if node.op_type == "Constant" and len(node.attribute) == 1 and len(node.output) == 1:
+        attribute = node.attribute[0]
+        if attribute.name == "value" and not is_constant(attribute.t):
+            return attribute.t
+    return None
+
+
+def _without_functions(model: ModelProto) -> ModelProto:
+    """Functions written out, but for our own layers: those are what the text says."""
+    prelude = {function.name: function.SerializeToString(deterministic=True) for function in prelude_functions()}
+    layers = [
+        (function.domain, function.name)
+        for function in model.functions
+        if function.name in (*LAYER_FUNCTIONS, "Weight")
+        and prelude.get(function.name) == function.SerializeToString(deterministic=True)
+    ]
+    if layers:
+        model = onnx.inliner.inline_selected_functions(model, layers, exclude=True)
+    elif model.functions:
+        model = onnx.inliner.inline_local_functions(model, convert_version=True)
+    for node in model.graph.node:
+        if node.domain in OWN_DOMAINS and (node.domain, node.op_type) not in layers:
+            raise OnnxModelError(f"expected functions of domain {node.domain} to be ours, got {node.op_type}.")
+    return model
+
+
+def _refuse_branches(model: ModelProto) -> None:
+    for node in model.graph.node:
+        if any(attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attribute in node.attribute):
+            raise OnnxModelError(
+                f"expected a network without loops and branches, got {node.op_type} {node.name or node.output[0]!r}. "
+                "Export it for fixed sizes, or unroll it."
+            )
+
+
+def _fix_sizes(inputs: Sequence[ValueInfoProto], input_shape: Shape | None) -> dict[str, int]:
+    """Give every input a fixed shape, in place; the sizes that their names stand for."""
+    sizes: dict[str, int] = {}
+    if input_shape is not None:
+        if not inputs:
+            raise OnnxModelError(f"expected an input for shape {input_shape}, got a model without inputs.")
+        _take_shape(inputs[0], input_shape, sizes)
+    for value in inputs:
+        if not value.type.tensor_type.HasField("shape"):
+            raise OnnxModelError(f"input {value.name!r}: expected a tensor of known rank, got another type.")
+        for axis, size in enumerate(value.type.tensor_type.shape.dim):
+            if size.dim_value > 0:
+                continue
+            if axis > 0 and size.dim_param not in sizes:
+                shape = ",".join(str(d.dim_value) if d.dim_value > 0 else d.dim_param or "?" for d in _axes(value))
+                raise OnnxModelError(
+                    f"input {value.name!r}: expected fixed sizes, got {shape}. Say the first input's shape "
+                    "(--input-shape, input_shape)."
+                )
+            size.dim_value = sizes.setdefault(size.dim_param, 1) if size.dim_param else 1
+    return sizes
+
+
+def _take_shape(value: ValueInfoProto, input_shape: Shape, sizes: dict[str, int]) -> None:
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        for _ in input_shape:
+            tensor.shape.dim.add()
+    fits = [size.dim_value in (given, 0, -1) for size, given in zip(_axes(value), input_shape, strict=False)]
+    if len(input_shape) != len(_axes(value)) or not all(fits):
+        shape = ",".join(str(d.dim_value) if d.dim_value > 0 else d.dim_param or "?" for d in _axes(value))
+        raise OnnxModelError(f"input {value.name!r}: expected a shape like {shape}, got {input_shape}.")
+    for size, given in zip(_axes(value), input_shape, strict=True):
+        if size.dim_param:
+            sizes[size.dim_param] = given
+        size.dim_value = given
+
+
+def _axes(value: ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension]:
+    return value.type.tensor_type.shape.dim
+
+
+def _declared_types(model: ModelProto, sizes: Mapping[str, int]) -> Iterator[tuple[str, TypeProto]]:
+    """Types that the model itself gives to what other domains' operators make, with the sizes that are known now."""
+    made = {x for node in model.graph.node if node.domain not in STANDARD_DOMAINS for x in node.output}
+    for value in (*model.graph.value_info, *model.graph.output):
+        if value.name in made:
+            for size in _axes(value):
+                if size.dim_param in sizes:
+                    size.dim_value = sizes[size.dim_param]
+            yield value.name, value.type
+
+
+def _other_domains(model: ModelProto) -> dict[str, int]:
+    called = {node.domain for node in model.graph.node}.difference(STANDARD_DOMAINS, OWN_DOMAINS)
+    return {entry.domain: entry.version for entry in model.opset_import if entry.domain in called}
+
+
+def _load_if_there(tensor: TensorProto, folder: Path) -> None:
+    location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
+    if (folder / location).is_file():
+        load_external_data_for_tensor(tensor, str(folder))
+        tensor.data_location = TensorProto.DEFAULT
+        del tensor.external_data[:]
+
+
+@contextmanager
+def _one_line_errors(expected: str, advice: str = "") -> Iterator[None]:
+    """Whatever kind of error onnx raises, as one line."""
+    try:
+        yield
+    except OnnxModelError:
+        raise
+    except Exception as e:  # protobuf, checker, converter and inference raise many kinds
+        got = (" ".join(str(e).split())[:300] or type(e).__name__).rstrip(".")
+        raise OnnxModelError(f"{expected}, got: {got}. {advice}".rstrip()) from e

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -44,7 +45,7 @@ def outline(graph: Graph) -> Graph:
             functions[name], calls = _extract(name, nodes, occurrences)
             for block, call in zip(reversed(occurrences), reversed(calls), strict=True):
                 nodes[block.start : block.stop] = [call]
-    return _name_functions(Graph(graph.inputs, graph.outputs, tuple(nodes), graph.shapes), functions)
+    return _name_functions(replace(graph, nodes=tuple(nodes)), functions)
 
 
 def _best_repetition(nodes: Sequence[Node], graph: Graph, max_crossing: int) -> list[Block]:
@@ -107,7 +108,9 @@ def _block(nodes: Sequence[Node], start: int, stop: int, last_reader: dict[str, 
     leaving: list[str] = []
     form: list[object] = []
     for op_type, inputs, outputs, attributes, _ in nodes[start:stop]:
-        operands = [inside[x] if x in inside else -1 - outside.setdefault(x, len(outside)) for x in inputs]
+        operands = [
+            inside[x] if x in inside else -1 - outside.setdefault(x, len(outside)) if x else None for x in inputs
+        ]
         leaves = tuple([last_reader.get(x, -1) >= stop for x in outputs])
         form.append((op_type, _names_and_types(attributes), *operands, leaves))
         for x, leaf in zip(outputs, leaves, strict=True):
@@ -125,14 +128,14 @@ def _names_and_types(attributes: Attributes) -> tuple[tuple[str, type], ...]:
 def _extract(name: str, nodes: Sequence[Node], occurrences: Sequence[Block]) -> tuple[Function, list[Node]]:
     """The function for equal blocks, and the call that replaces each of them."""
     first = occurrences[0]
-    varying: dict[tuple[AttributeValue, ...], str] = {}
+    varying: dict[tuple[str, tuple[AttributeValue, ...]], str] = {}  # by kind: 1 and 1.0 are equal as keys
     body: list[Node] = []
     for offset, node in enumerate(nodes[first.start : first.stop]):
         attributes: list[tuple[str, AttributeValue]] = []
         for index, (attribute, value) in enumerate(node.attributes):
             values = tuple([nodes[block.start + offset].attributes[index][1] for block in occurrences])
             if any(other != value for other in values):
-                parameter = varying.setdefault(values, f"a{len(varying)}")
+                parameter = varying.setdefault((kind_of(value), values), f"a{len(varying)}")
                 attributes.append((attribute, Reference(parameter, kind_of(value))))
             else:
                 attributes.append((attribute, value))
@@ -144,8 +147,8 @@ def _extract(name: str, nodes: Sequence[Node], occurrences: Sequence[Block]) -> 
     return Function(name, first.inputs, first.outputs, tuple(varying.values()), tuple(body)), calls
 
 
-def _call_attributes(varying: dict[tuple[AttributeValue, ...], str], index: int) -> Attributes:
-    return tuple([(parameter, values[index]) for values, parameter in varying.items()])
+def _call_attributes(varying: dict[tuple[str, tuple[AttributeValue, ...]], str], index: int) -> Attributes:
+    return tuple([(parameter, values[index]) for (_, values), parameter in varying.items()])
 
 
 def _name_functions(graph: Graph, functions: dict[str, Function]) -> Graph:
@@ -166,4 +169,4 @@ def _name_functions(graph: Graph, functions: dict[str, Function]) -> Graph:
     while len(ordered) < len(names):
         old = list(names)[len(ordered)]
         ordered.append(functions[old]._replace(name=names[old], nodes=renamed(functions[old].nodes)))
-    return Graph(graph.inputs, graph.outputs, nodes, graph.shapes, tuple(ordered))
+    return replace(graph, nodes=nodes, functions=tuple(ordered))

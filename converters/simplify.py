@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from converters.canonical import COMMUTATIVE
-from converters.graph import Graph, Node, Shape
+from converters.graph import Graph, Node
 from converters.sums import Terms, expand, flatten_sums
 
 # Operators with f(0) = 0 whatever their attributes.
 ZERO_PRESERVING = frozenset(
     {"nn.Conv", "nn.Linear", "Relu", "AveragePool", "MaxPool", "GlobalAveragePool"}
-) | frozenset({"Flatten", "Reshape", "Transpose", "Slice"})
+) | frozenset({"Flatten", "Transpose", "nn.Reshape", "nn.Scale", "nn.Slice"})
+RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 
 
 def simplify(graph: Graph) -> Graph:
@@ -59,7 +61,7 @@ def propagate_zeros(graph: Graph) -> Graph:
     zero_scalars = {
         node.outputs[0] for node in graph.nodes if node.op_type == "Constant" and node.attribute("value_float") == 0.0
     }
-    if not zero_scalars:
+    if not zero_scalars and all(node.op_type != "nn.Zeros" for node in graph.nodes):
         return graph
     zeros: set[str] = set()
     nodes: list[Node] = []
@@ -72,17 +74,18 @@ def propagate_zeros(graph: Graph) -> Graph:
         return name
 
     for node in graph.nodes:
-        if zeros.isdisjoint(node.inputs) and (node.op_type != "Mul" or zero_scalars.isdisjoint(node.inputs)):
+        scaled_by_zero = node.op_type == "Mul" and not zero_scalars.isdisjoint(node.inputs)
+        if node.op_type != "nn.Zeros" and not scaled_by_zero and zeros.isdisjoint(node.inputs):
             nodes.append(node)
-        elif _is_zero(node, zeros):
+        elif _is_zero(node, zeros) and node.outputs[0] in shapes:
             zeros.update(node.outputs)
-        elif node.op_type in ("Sum", "Add"):
+        elif node.op_type in ("Sum", "Add") and _one_shape(graph, (*node.inputs, *node.outputs)):
             nodes.append(node._replace(op_type="Sum", inputs=tuple([x for x in node.inputs if x not in zeros])))
         else:
             inputs = tuple([constant(x) if x in zeros else x for x in node.inputs])
             nodes.append(node._replace(inputs=inputs))
     outputs = tuple([constant(x) if x in zeros else x for x in graph.outputs])
-    return Graph(graph.inputs, outputs, tuple(nodes), shapes)
+    return replace(graph, outputs=outputs, nodes=tuple(nodes), shapes=shapes)
 
 
 def drop_identities(graph: Graph) -> Graph:
@@ -114,8 +117,9 @@ def merge_equal_values(graph: Graph) -> Graph:
             key: object = frozenset(total.items())
         else:
             inputs = sorted(node.inputs) if node.op_type in COMMUTATIVE else node.inputs
-            key = (node.op_type, *inputs, node.attributes, node.weights)
-        known = first.setdefault(key, node.outputs) if node.inputs else node.outputs
+            key = (node.op_type, len(node.outputs), *inputs, node.attributes, node.weights)
+        may_merge = node.inputs and node.op_type not in RANDOM
+        known = first.setdefault(key, node.outputs) if may_merge else node.outputs
         if known is node.outputs:
             nodes.append(node)
         else:
@@ -138,7 +142,14 @@ def _is_zero(node: Node, zeros: set[str]) -> bool:
     """Whether a node that reads a zero makes one."""
     if node.op_type in ("Sum", "Add"):
         return zeros.issuperset(node.inputs)
-    return node.op_type == "Mul" or (node.op_type in ZERO_PRESERVING and node.inputs[0] in zeros)
+    if node.op_type in ZERO_PRESERVING:
+        return node.inputs[0] in zeros and len(node.outputs) == 1
+    return node.op_type in ("Mul", "nn.Zeros")
+
+
+def _one_shape(graph: Graph, values: Sequence[str]) -> bool:
+    """False where a sum repeats axes of size 1."""
+    return len({graph.shapes.get(x) for x in values}) == 1
 
 
 def _reading(node: Node, source: Mapping[str, str]) -> Node:
@@ -150,5 +161,4 @@ def _reading(node: Node, source: Mapping[str, str]) -> Node:
 
 def _rebuild(graph: Graph, nodes: Sequence[Node], source: Mapping[str, str] | None = None) -> Graph:
     outputs = tuple([source.get(x, x) for x in graph.outputs]) if source else graph.outputs
-    shapes: Mapping[str, Shape] = graph.shapes
-    return Graph(graph.inputs, outputs, tuple(nodes), shapes)
+    return replace(graph, outputs=outputs, nodes=tuple(nodes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from converters.canonical import canonicalise
@@ -104,7 +105,7 @@ def _with_sums(graph: Graph, sums: Mapping[str, Terms], shapes: dict[str, Shape]
     """``graph`` with these sums in place of its own."""
     others = [node for node in graph.nodes if node.op_type != "Sum"]
     nodes = _topological(others + _sum_nodes(sums, shapes), graph.inputs)
-    return Graph(graph.inputs, graph.outputs, tuple(nodes), shapes)
+    return replace(graph, nodes=tuple(nodes), shapes=shapes)
 
 
 def _sum_nodes(sums: Mapping[str, Terms], shapes: dict[str, Shape]) -> list[Node]:
@@ -129,7 +130,7 @@ def _sum_nodes(sums: Mapping[str, Terms], shapes: dict[str, Shape]) -> list[Node
 
 def _topological(nodes: Iterable[Node], inputs: Sequence[str]) -> list[Node]:
     """Nodes in an order in which every value is made before it is read."""
-    known = set(inputs)
+    known = {"", *inputs}
     ordered: list[Node] = []
     waiting = list(nodes)
     while waiting:

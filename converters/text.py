@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 
@@ -13,12 +13,11 @@ import onnx.parser
 import onnx.printer
 import onnx.shape_inference
 
-from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference, Shape, kind_of
+from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference, kind_of
 
 IR_VERSION = 13
 OPSET = 26
-OPSET_IMPORT = f'opset_import: ["" : {OPSET}, "nn" : 1, "block" : 1]'
-FUNCTION_OPSET_IMPORT = f'opset_import: ["" : {OPSET},"nn" : 1,"block" : 1]'
+OWN_DOMAINS = ("nn", "block")
 
 
 class OnnxTextError(ValueError):
@@ -28,19 +27,19 @@ class OnnxTextError(ValueError):
 def write(graph: Graph) -> str:
     """The text of a graph, values named v0, v1, … in order; the bytes that ``onnx.printer`` would print."""
     names = _value_names(graph.inputs, graph.nodes)
-    inputs = ", ".join(_typed(names[x], graph.shapes[x]) for x in graph.inputs)
-    outputs = ", ".join(_typed(names[x], graph.shapes[x]) for x in graph.outputs)
+    inputs = ", ".join(f"{_type(graph, x)} {names[x]}" for x in graph.inputs)
+    outputs = ", ".join(f"{_type(graph, x)} {names[x]}" for x in graph.outputs)
     lines = [
         "<",
         f"   ir_version: {IR_VERSION},",
-        f"   {OPSET_IMPORT}",
+        f"   opset_import: [{', '.join(_opsets(graph.domains))}]",
         ">",
         f"network ({inputs}) => ({outputs}) {{",
         *_node_lines(graph.nodes, names),
         "}",
     ]
     for function in graph.functions:
-        lines += _function_lines(function)
+        lines += _function_lines(function, graph.domains)
     return "\n".join(lines)
 
 
@@ -75,7 +74,7 @@ def to_model(onnx_text: str) -> onnx.ModelProto:
     """
     model = parse(onnx_text)
     present = {(function.domain, function.name) for function in model.functions}
-    model.functions.extend(f for f in _prelude_functions() if (f.domain, f.name) not in present)
+    model.functions.extend(f for f in prelude_functions() if (f.domain, f.name) not in present)
     _check_calls(model)
     try:
         onnx.checker.check_model(model, full_check=True)
@@ -90,17 +89,18 @@ def prelude() -> str:
 
 
 @lru_cache(maxsize=1)
-def _prelude_functions() -> Sequence[onnx.FunctionProto]:
-    header = f"<ir_version: {IR_VERSION}, {OPSET_IMPORT}>\nempty () => () {{}}\n"
+def prelude_functions() -> Sequence[onnx.FunctionProto]:
+    """The ``nn`` functions, parsed."""
+    header = f"<ir_version: {IR_VERSION}, opset_import: [{', '.join(_opsets({}))}]>\nempty () => () {{}}\n"
     return list(onnx.parser.parse_model(header + prelude()).functions)
 
 
 def _check_calls(model: onnx.ModelProto) -> None:
-    """The checker lets calls into unknown domains pass; here every function is at hand."""
+    """The checker lets calls into unknown domains pass; every function of our own is at hand."""
     defined = {(function.domain, function.name) for function in model.functions}
     for body in (model.graph, *model.functions):
         for node in body.node:
-            if node.domain and (node.domain, node.op_type) not in defined:
+            if node.domain in OWN_DOMAINS and (node.domain, node.op_type) not in defined:
                 raise OnnxTextError(
                     f"ONNX text: expected every function it calls to be defined, got {node.domain}.{node.op_type} "
                     f"in {body.name}. Was the text cut off?"
@@ -113,7 +113,12 @@ def _one_line(error: Exception) -> str:
     return " ".join(message.split())
 
 
-def _function_lines(function: Function) -> list[str]:
+def _opsets(domains: Mapping[str, int]) -> list[str]:
+    own = {"": OPSET, **dict.fromkeys(OWN_DOMAINS, 1)}
+    return [f'"{domain}" : {version}' for domain, version in (own | dict(sorted(domains.items()))).items()]
+
+
+def _function_lines(function: Function, domains: Mapping[str, int]) -> list[str]:
     names = _value_names(function.inputs, function.nodes)
     parameters = f"<{','.join(function.parameters)}>" if function.parameters else ""
     inputs = ", ".join([names[x] for x in function.inputs])
@@ -121,7 +126,7 @@ def _function_lines(function: Function) -> list[str]:
     return [
         "<",
         '  domain: "block",',
-        f"  {FUNCTION_OPSET_IMPORT}",
+        f"  opset_import: [{','.join(_opsets(domains))}]",
         ">",
         f"{function.name} {parameters}({inputs}) => ({outputs})",
         "{",
@@ -132,7 +137,7 @@ def _function_lines(function: Function) -> list[str]:
 
 def _value_names(inputs: Sequence[str], nodes: Sequence[Node]) -> dict[str, str]:
     values = [*inputs, *(x for node in nodes for x in node.outputs)]
-    return {x: f"v{index}" for index, x in enumerate(values)}
+    return {x: f"v{index}" for index, x in enumerate(values)} | {"": '""'}
 
 
 def _node_lines(nodes: Sequence[Node], names: dict[str, str]) -> list[str]:
@@ -144,7 +149,6 @@ def _node_lines(nodes: Sequence[Node], names: dict[str, str]) -> list[str]:
     return lines
 
 
-@lru_cache(maxsize=1 << 14)
 def _spell_attributes(attributes: Attributes) -> str:
     if not attributes:
         return ""
@@ -161,7 +165,7 @@ def _spell(value: AttributeValue) -> str:
 
 def _spell_one(value: float | str) -> str:
     if isinstance(value, str):
-        return f'"{value}"'
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, int):
         return str(value)
     # The shortest digits that give the same 32 bits, with an exponent where that is shorter still.
@@ -170,5 +174,8 @@ def _spell_one(value: float | str) -> str:
     return min(plain, np.format_float_scientific(short, trim="-", exp_digits=2), key=len)
 
 
-def _typed(name: str, shape: Shape) -> str:
-    return f"float[{','.join(map(str, shape))}] {name}"
+def _type(graph: Graph, x: str) -> str:
+    if x in graph.types:
+        return graph.types[x]
+    shape = graph.shapes[x]
+    return f"float[{','.join(map(str, shape))}]" if shape else "float"

@@ -38,7 +38,7 @@ def quantiles(model: RegressionLanguageModel, text_ids: Tensor, objectives: Tens
     tokens, level = _walk(model, memory, rows, level)
     ids = tokens.cpu().numpy()
     low, high = model.code.cells(ids)
-    values = (ids[..., 0] - ZERO) * (low + level.cpu().numpy() * (high - low))
+    values = (ids[..., 0] - ZERO) * (low + level.cpu().numpy() * (high - low)) + 0.0  # no -0.0
     return torch.from_numpy(values).reshape(N, M, Q)
 
 

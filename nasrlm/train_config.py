@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
@@ -17,6 +17,8 @@ class TrainConfig(BaseModel):
     Attributes:
         table: file with the columns ``architecture`` (or ``text``), labels and ``split``.
         out: folder of the run: state, log and the finished checkpoint.
+        text: what a row's architecture becomes: canonical ONNX text, or that and the blocks as they were measured.
+        initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept.
         objectives: labels to learn; all label columns of the table if empty.
         monitor: objectives whose mean τ on valid rows decides when to stop; all if empty.
         objectives_per_row: labels of a row that one step decodes, drawn anew each time by ``objective_weights``.
@@ -30,6 +32,8 @@ class TrainConfig(BaseModel):
     table: Path
     out: Path
     space: str | None = None
+    text: Literal["measured", "canonical"] = "measured"
+    initial_checkpoint: Path | None = None
     objectives: tuple[str, ...] = ()
     monitor: tuple[str, ...] = ()
     objective_weights: dict[str, PositiveFloat] = Field(default_factory=dict)

@@ -6,7 +6,7 @@ import io
 import json
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +71,14 @@ class _Run:
             raise ValueError("train: expected labelled rows with split 'train', got none. See the column `split`.")
         depends_on = config.model_dump(mode="json", exclude={"out", "resume", "save_every_seconds"})
         self.identity = {"config": depends_on, "data": examples.digest()}
-        self.tokenizer = TextTokenizer.train(train_rows.texts, config.vocabulary_size)
-        self.code = NumberCode(config.num_digits)
+        initial = Checkpoint.from_pretrained(config.initial_checkpoint) if config.initial_checkpoint else None
+        self.tokenizer = initial.tokenizer if initial else TextTokenizer.train(train_rows.texts, config.vocabulary_size)
+        self.code = initial.model.code if initial else NumberCode(config.num_digits)
+        self.sizes = replace(initial.model.config, dropout=config.model.dropout) if initial else config.model
         torch.manual_seed(config.seed)
         self.model, self.average = self._new_model(), self._new_model().eval()
+        if initial:
+            _copy_weights(initial, self.model, self.objectives)
         self.average.load_state_dict(self.model.state_dict())
         self.optimizer = _optimizer(self.model, config)
         self.predictor = Predictor(Checkpoint(self.average, self.tokenizer, self.objectives))
@@ -120,7 +124,7 @@ class _Run:
 
     def _new_model(self) -> RegressionLanguageModel:
         size = self.tokenizer.vocabulary_size
-        model = RegressionLanguageModel(self.config.model, size, len(self.objectives), self.code)
+        model = RegressionLanguageModel(self.sizes, size, len(self.objectives), self.code)
         return model.to(self.config.device)
 
     def _train_step(self) -> float:
@@ -134,16 +138,15 @@ class _Run:
         with torch.autocast(device_type, dtype=torch.bfloat16, enabled=self.config.bf16):
             log_probabilities = self.model(batch.text_ids, batch.objectives, batch.numbers, batch.visible)
         loss = number_loss(log_probabilities, batch.numbers, batch.present, self.kernel)
-        if not torch.isfinite(loss):
-            raise ValueError(
-                f"train: expected a finite loss, got {float(loss)} at step {self.step}. Lower learning_rate."
-            )
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise ValueError(f"train: expected a finite loss, got {value} at step {self.step}. Lower learning_rate.")
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
         self.optimizer.step()
         self._update_average()
-        return float(loss.detach())
+        return value
 
     def _schedule(self) -> float:
         """Linear warm-up, then a cosine down to 2 % of the learning rate."""
@@ -256,6 +259,16 @@ def _learned(config: TrainConfig, labelled: tuple[str, ...]) -> tuple[str, ...]:
         if unknown := [name for name in listed if name not in known]:
             raise ValueError(f"train: {key}: expected names among {', '.join(known)}, got {', '.join(unknown)}.")
     return tuple(sorted(names, key=lambda name: "accuracy" not in Objective.parse(name).metric))
+
+
+def _copy_weights(initial: Checkpoint, model: RegressionLanguageModel, objectives: tuple[str, ...]) -> None:
+    """Start from another model; the prompts of objectives that it does not know stay as they are."""
+    weights = initial.model.state_dict()
+    prompts = model.decoder.objectives.weight.detach().clone()
+    for row, name in enumerate(objectives):
+        if name in initial.objectives:
+            prompts[row] = initial.model.decoder.objectives.weight[initial.objectives.index(name)]
+    model.load_state_dict({**weights, "decoder.objectives.weight": prompts})
 
 
 def _optimizer(model: RegressionLanguageModel, config: TrainConfig) -> torch.optim.AdamW:

@@ -12,6 +12,7 @@ from spaces.space import ArchitectureError
 
 GENOTYPE_KEYS = ("normal", "normal_concat", "reduce", "reduce_concat")
 CELL_KINDS = ("normal", "reduce")
+MAX_RANGE = 100  # more states than any cell has, and few enough to hold
 CONFIG_PREFIX = "NetworkSelectorDatasetInfo:darts:"
 
 
@@ -27,20 +28,20 @@ def read_cell(
     pairs = [_read_edge(space, f"{name}[{i}]", edge, operations, i, remedy) for i, edge in enumerate(edges)]
     concat = check_list(space, f"{name}_concat", concat, range(1, num_nodes + 1), remedy)
     states = range(NUM_INPUTS, NUM_INPUTS + num_nodes)
-    for position, state in enumerate(concat):
-        choice_index(f"{space} notation", f"{name}_concat[{position}]", state, states, remedy)
-        if state in concat[:position]:
-            raise ArchitectureError(
-                f"{space} notation: expected different states in {name}_concat, got {concat}. {remedy}"
-            )
-    return Cell(tuple(zip(pairs[::2], pairs[1::2], strict=True)), tuple(concat))
+    place = f"{name}_concat"
+    parts = [
+        states[choice_index(f"{space} notation", f"{place}[{i}]", s, states, remedy)] for i, s in enumerate(concat)
+    ]
+    if len(set(parts)) < len(parts):
+        raise ArchitectureError(f"{space} notation: expected different states in {place}, got {concat}. {remedy}")
+    return Cell(tuple(zip(pairs[::2], pairs[1::2], strict=True)), tuple(parts))
 
 
 def _read_edge(space: str, name: str, edge: Any, operations: Sequence[str], position: int, remedy: str) -> Edge:
     operation, source = check_list(space, name, edge, [2], remedy)
+    states = range(NUM_INPUTS + position // 2)
     choice_index(f"{space} notation", f"{name}[0]", operation, operations, remedy)
-    choice_index(f"{space} notation", f"{name}[1]", source, range(NUM_INPUTS + position // 2), remedy)
-    return operation, source
+    return operation, choice_index(f"{space} notation", f"{name}[1]", source, states, remedy)
 
 
 def spell_cell(name: str, cell: Cell) -> dict[str, Any]:
@@ -56,9 +57,10 @@ def read_python_genotype(space: str, notation: str, remedy: str) -> dict[str, An
     """
     try:
         call = ast.parse(notation.strip(), mode="eval").body
-        assert isinstance(call, ast.Call) and not call.args, "no call with keywords alone"
+        if not isinstance(call, ast.Call) or call.args:
+            raise ValueError("no call with keywords alone")
         found = {str(keyword.arg): _literal(keyword.value) for keyword in call.keywords}
-    except (SyntaxError, ValueError, AssertionError, RecursionError, MemoryError) as error:
+    except (SyntaxError, TypeError, ValueError, RecursionError, MemoryError) as error:
         raise ArchitectureError(
             f"{space} notation: expected Genotype({'=…, '.join(GENOTYPE_KEYS)}=…), got {shown(notation)}, {error}. "
             f"{remedy}"
@@ -69,7 +71,7 @@ def read_python_genotype(space: str, notation: str, remedy: str) -> dict[str, An
 
 def _literal(node: ast.expr) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "range":
-        return list(range(*map(ast.literal_eval, node.args)))
+        return list(range(*map(ast.literal_eval, node.args))[:MAX_RANGE])
     return _lists(ast.literal_eval(node))
 
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
-from spaces.cell_notation import CELL_KINDS
-from spaces.cells import NUM_INPUTS, Cell, CellNetwork, network_key
+from spaces.cell_notation import CELL_KINDS, read_cell
+from spaces.cells import NUM_INPUTS, Cell, CellNetwork, canonical_cell, network_key
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 
@@ -45,7 +45,7 @@ class CellSpace(SearchSpace[CellNetwork]):
     Where inputs of a node are published to differ, the pairs of equal ones come after the sampled choices.
 
     Attributes:
-        operations: their names; the first ``sampled_operations`` are sampled.
+        operations: what a node can apply to a state; the first ``sampled_operations`` are sampled, or all.
         num_nodes: of a cell.
         equal_inputs: whether the space as published lets a node read one state twice.
         concat_all: whether a cell's output has all nodes, or only those that no other reads.
@@ -53,7 +53,7 @@ class CellSpace(SearchSpace[CellNetwork]):
     """
 
     operations: ClassVar[tuple[str, ...]]
-    sampled_operations: ClassVar[int]
+    sampled_operations: ClassVar[int | None] = None
     num_nodes: ClassVar[int]
     equal_inputs: ClassVar[bool]
     concat_all: ClassVar[bool]
@@ -102,9 +102,33 @@ class CellSpace(SearchSpace[CellNetwork]):
             )
         return gene.choices.index(value)
 
+    def _read_cells(self, genotype: Mapping[str, Any], remedy: str) -> list[Cell]:
+        """Both cells of a DARTS genotype."""
+        return [
+            read_cell(
+                self.name,
+                kind,
+                genotype[kind],
+                genotype[f"{kind}_concat"],
+                operations=self.operations,
+                num_nodes=self.num_nodes,
+                remedy=remedy,
+            )
+            for kind in CELL_KINDS
+        ]
+
     def architecture_key(self, architecture: CellNetwork) -> str:
         """Equal if and only if two networks are isomorphic, dead cells left out and auxiliary heads aside."""
         return network_key(architecture)
+
+    def representative(self, architecture: CellNetwork) -> CellNetwork:
+        """The network with its nodes in canonical order and without auxiliary head.
+
+        NOTE: cells that compute the same in different steps, such as two skips in other places of a sum, share a
+        key and keep representatives of their own.
+        """
+        normal, reduce = canonical_cell(architecture.normal), canonical_cell(architecture.reduce)
+        return replace(architecture, normal=normal, reduce=reduce, aux=False)
 
     def _network_values(self, architecture: CellNetwork) -> list[object]:
         """What the genes after those of the cells hold."""
@@ -113,8 +137,8 @@ class CellSpace(SearchSpace[CellNetwork]):
     def _build(self, genotype: Genotype) -> CellNetwork:
         values = [gene.choices[choice] for gene, choice in zip(self.genes, genotype, strict=True)]
         genes_per_cell = 3 * self.num_nodes
-        cells = [self._cell(values[start : start + genes_per_cell]) for start in (0, genes_per_cell)]
-        return CellNetwork(*cells, *values[2 * genes_per_cell :])
+        normal, reduce = [self._cell(values[start : start + genes_per_cell]) for start in (0, genes_per_cell)]
+        return CellNetwork(normal, reduce, *values[2 * genes_per_cell :])
 
     def _cell(self, values: Sequence[Any]) -> Cell:
         triples = zip(values[::3], values[1::3], values[2::3], strict=True)
@@ -130,7 +154,8 @@ class CellSpace(SearchSpace[CellNetwork]):
             for state in range(NUM_INPUTS, NUM_INPUTS + self.num_nodes):
                 yield self._inputs_gene(f"{kind} node {state} inputs", state)
                 for which in ("first", "second"):
-                    yield Gene(f"{kind} node {state} {which} operation", self.operations, self.sampled_operations)
+                    sampled = self.sampled_operations or len(self.operations)
+                    yield Gene(f"{kind} node {state} {which} operation", self.operations, sampled)
 
     def _inputs_gene(self, name: str, state: int) -> Gene:
         different = list(combinations(range(state), 2))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class Module:
         sizes = [len(self.adjacency), *map(len, self.adjacency)]
         _check(set(sizes) == {num_vertices}, f"{num_vertices} rows and columns", f"sizes {sizes}")
         for source, row in enumerate(self.adjacency):
-            upper = all(edge in ((0, 1) if target > source else (0,)) for target, edge in enumerate(row))
+            upper = all(type(edge) is int and edge in (0, target > source) for target, edge in enumerate(row))
             _check(upper, "an upper triangle of 0 and 1", f"{row}, row {source}")
         _check(len(self.edges) <= MAX_EDGES, f"at most {MAX_EDGES} edges", f"{len(self.edges)} of them")
         used = on_paths(self.adjacency)
@@ -108,12 +109,13 @@ class NASBench101(SearchSpace[Module]):
     def mutate(self, architecture: Module, rng: np.random.Generator) -> Module:
         """Every edge changes with odds of 1/7 and every operation with odds of 1/5, until that gives another module.
 
-        NOTE: as published, but for vertices that were pruned away: they come back without their edges.
+        NOTE: as published, but for edges of vertices that are pruned: there a parent hands them on, here they are
+        drawn anew. Without any, children hardly ever grow (a walk of 2,600 steps never came to 7 vertices).
 
         Source:
             mutate_spec in google-research/nasbench, NASBench.ipynb.
         """
-        genes, choices = np.array(self.encode(architecture)), np.array(self.gene_sizes)
+        genes, choices = np.array(self._unpruned(architecture, rng)), np.array(self.gene_sizes)
         odds = np.where(np.arange(len(genes)) < len(EDGES), EDGE_ODDS, OPERATION_ODDS)
         draws = (
             tuple(((genes + (rng.random(len(genes)) < odds) * rng.integers(1, choices)) % choices).tolist())
@@ -124,7 +126,7 @@ class NASBench101(SearchSpace[Module]):
     def enumerate(self) -> Iterator[Module]:
         """One module of every isomorphism class, that of the first genotype, in lexicographic order.
 
-        Cost: 423,624 modules in about a minute.
+        Cost: 423,624 modules in half a minute.
         """
         for bits, automorphisms in graph_classes():
             interior = len(automorphisms[0])
@@ -138,10 +140,21 @@ class NASBench101(SearchSpace[Module]):
         return (*(int(edge in edges) for edge in EDGES), *labels, *[0] * (MAX_INTERIOR - len(labels)))
 
     def _build(self, genotype: Genotype) -> Module:
-        rows = [[0] * MAX_VERTICES for _ in range(MAX_VERTICES)]
-        for (source, target), bit in zip(EDGES, genotype[: len(EDGES)], strict=True):
-            rows[source][target] = bit
-        return _pruned(rows, [OPERATIONS[label] for label in genotype[len(EDGES) :]])
+        return _pruned(_matrix(genotype), [OPERATIONS[label] for label in genotype[len(EDGES) :]])
+
+    def _unpruned(self, architecture: Module, rng: np.random.Generator) -> Genotype:
+        """A genotype that decodes to ``architecture``, drawn with whatever pruning may have taken away."""
+        interior = len(architecture.operations)
+        while True:
+            genes = rng.integers(self.gene_sizes).tolist()
+            places = sorted(rng.permutation(MAX_INTERIOR)[:interior].tolist())
+            for place, operation in zip(places, architecture.operations, strict=True):
+                genes[len(EDGES) + place] = OPERATIONS.index(operation)
+            used = [0, *(place + 1 for place in places), MAX_VERTICES - 1]
+            for u, v in combinations(range(len(used)), 2):
+                genes[EDGES.index((used[u], used[v]))] = architecture.adjacency[u][v]
+            if on_paths(_matrix(genes)) == used:
+                return tuple(genes)
 
     def parse(self, notation: str) -> Module:
         fields = read_object(self.name, notation, REMEDY, required=("adjacency", "operations"))
@@ -160,7 +173,14 @@ class NASBench101(SearchSpace[Module]):
 
 def _check(fulfilled: bool, expected: str, got: str) -> None:
     if not fulfilled:
-        raise ArchitectureError(f"nasbench101 module: expected {expected}, got {got}. See Module in spaces/nasbench101.py; parse prunes first.")
+        raise ArchitectureError(f"nasbench101 module: expected {expected}, got {got}. parse and decode prune first.")
+
+
+def _matrix(genotype: Sequence[int]) -> list[list[int]]:
+    rows = [[0] * MAX_VERTICES for _ in range(MAX_VERTICES)]
+    for (source, target), bit in zip(EDGES, genotype, strict=False):
+        rows[source][target] = bit
+    return rows
 
 
 def _pruned(rows: Sequence[Sequence[int]], operations: Sequence[str]) -> Module:
@@ -190,13 +210,14 @@ def _parsed_rows(value: Any, num_vertices: int) -> list[list[int]]:
                 f"nasbench101 notation: expected {num_vertices**2} digits of adjacency for {num_vertices} operations, "
                 f"got {len(value)} of them. {REMEDY}"
             )
-        value = [list(value[start : start + num_vertices]) for start in range(0, len(value), num_vertices)]
+        digits = [int(digit) if digit in "01" else digit for digit in value]
+        value = [digits[start : start + num_vertices] for start in range(0, len(value), num_vertices)]
     rows = [
         check_list("nasbench101", f"adjacency row {source}", row, (num_vertices,), REMEDY)
         for source, row in enumerate(check_list("nasbench101", "adjacency", value, (num_vertices,), REMEDY))
     ]
     for source, row in enumerate(rows):
         for target, edge in enumerate(row):
-            choices = (0, 1, "0", "1") if target > source else (0, "0")
+            choices = (0, 1) if target > source else (0,)
             choice_index("nasbench101", f"adjacency {source}, {target}", edge, choices, REMEDY)
     return [[int(edge) for edge in row] for row in rows]

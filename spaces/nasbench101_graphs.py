@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import combinations, permutations, product
+from heapq import merge
+from itertools import chain, combinations, permutations, product
 
 MAX_VERTICES = 7
 MAX_EDGES = 9
@@ -58,35 +59,36 @@ def graph_classes() -> Iterator[tuple[Bits, tuple[Permutation, ...]]]:
     Interior vertices stand at 1, 2, ... without gaps, the output at the last place.
 
     Yields:
-        The bits of EDGES, and the automorphisms as places of the interior vertices: vertex i + 1 goes to
-        permutation[i].
+        The bits of EDGES, and the automorphisms: interior vertex i + 1 goes to permutation[i].
     """
-    for bits in product((0, 1), repeat=len(EDGES)):
-        if sum(bits) <= MAX_EDGES:
-            edges = [edge for edge, bit in zip(EDGES, bits, strict=True) if bit]
-            interior = len({source for source, _ in edges}) - 1
-            if _is_packed(edges, interior):
-                automorphisms = _automorphisms(edges, interior)
-                if automorphisms:
-                    yield bits, automorphisms
+    for bits, interior in merge(*map(_packed_graphs, range(MAX_VERTICES - 1))):
+        automorphisms = _automorphisms([edge for edge, bit in zip(EDGES, bits, strict=True) if bit], interior)
+        if automorphisms:
+            yield bits, automorphisms
 
 
-def labellings(
-    num_vertices: int, num_labels: int, automorphisms: Sequence[Permutation]
-) -> Iterator[tuple[int, ...]]:
+def labellings(num_vertices: int, num_labels: int, automorphisms: Sequence[Permutation]) -> Iterator[tuple[int, ...]]:
     """Labels of the interior vertices, one of every set that the automorphisms turn into each other: the first."""
     for labels in product(range(num_labels), repeat=num_vertices):
         if all(labels <= tuple(labels[place - 1] for place in places) for places in automorphisms):
             yield labels
 
 
-def _is_packed(edges: Sequence[tuple[int, int]], interior: int) -> bool:
-    """Every interior vertex, and no other, has sources and targets."""
-    used = range(1, interior + 1)
-    return {source for source, _ in edges} == {0, *used} and {target for _, target in edges} == {
-        *used,
-        MAX_VERTICES - 1,
-    }
+def _packed_graphs(interior: int) -> Iterator[tuple[Bits, int]]:
+    """Bits in lexicographic order, with the number of interior vertices, all of which have sources and targets."""
+    output = MAX_VERTICES - 1
+    everyone = {*range(1, interior + 1), output}
+    for rows in product(*(_rows(source, interior) for source in range(output))):
+        bits = tuple(chain(*rows))
+        if sum(bits) <= MAX_EDGES and {target for (_, target), bit in zip(EDGES, bits, strict=True) if bit} == everyone:
+            yield bits, interior
+
+
+def _rows(source: int, interior: int) -> list[Bits]:
+    """Ways to choose at least one target; none is chosen by vertices that are not there."""
+    targets = range(source + 1, MAX_VERTICES)
+    choices = [(0, 1) if target in (*range(interior + 1), MAX_VERTICES - 1) else (0,) for target in targets]
+    return [row for row in product(*choices) if any(row)] if source <= interior else [(0,) * len(targets)]
 
 
 def _automorphisms(edges: Sequence[tuple[int, int]], interior: int) -> tuple[Permutation, ...]:

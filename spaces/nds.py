@@ -1,65 +1,117 @@
 """NDS at CIFAR-10: the spaces of NASNet, AmoebaNet, PNAS, ENAS and DARTS, each with a choice of width and depth.
 
 Source:
-    Radosavovic et al. 2019, "On Network Design Spaces for Visual Recognition"; cells as in pycls, models/nas; widths
-    and depths as in microsoft/nni, nas/hub/pytorch/nasnet.py.
+    Radosavovic et al. 2019, "On Network Design Spaces for Visual Recognition"; cells as in pycls, models/nas; what is
+    sampled as in microsoft/nni, nas/hub/pytorch/nasnet.py.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
-from spaces.cell_notation import CELL_KINDS, GENOTYPE_KEYS, read_cell, spell_cell
+from spaces.cell_notation import GENOTYPE_KEYS, spell_cell
 from spaces.cell_space import CellSpace, Gene
 from spaces.cells import MIN_DEPTH, CellNetwork
-from spaces.notation import check_keys, choice_index, read_object
-from spaces.space import ArchitectureError
+from spaces.notation import check_keys, choice_index, read_integer, read_object
 
-SAMPLED_WIDTHS = (16, 24, 32)
-SAMPLED_DEPTHS = (4, 8, 12, 16, 20)
-WIDTHS = (*SAMPLED_WIDTHS, 36)  # of the published cells
-DEPTHS = (*SAMPLED_DEPTHS, 5)
+WIDTHS = (16, 24, 32, 36)  # 36 in the published cells alone
+DEPTHS = (4, 8, 12, 16, 20, 5)
+SAMPLED_WIDTHS, SAMPLED_DEPTHS = 3, 5
+REMEDY = (
+    'Write the net of an NDS record: {"genotype": {"normal": [["skip_connect", 0], ...], "normal_concat": [2, ...], '
+    '"reduce": ..., "reduce_concat": ...}, "width": 16, "depth": 20, "aux": false}.'
+)
 
 
 class NDS(CellSpace):
-    """One space of the family.
+    """One space of the family. Its notation is the ``net`` part of a record, as JSON."""
 
-    The notation is the ``net`` part of a record: ``{"genotype": {"normal": [["skip_connect", 0], …],
-    "normal_concat": [2, …], "reduce": …, "reduce_concat": …}, "width": 16, "depth": 20, "aux": false}``.
-    """
-
-    objectives = ("train_error_percent@cifar10", "test_error_percent@cifar10", "iteration_ms@nds")
+    objectives = ("train_error_percent@cifar10", "test_error_percent@cifar10", "iteration_s@cifar10")
 
     def __init__(self) -> None:
         super().__init__(
-            Gene("width", WIDTHS, len(SAMPLED_WIDTHS)),
-            Gene("depth", DEPTHS, len(SAMPLED_DEPTHS)),
+            Gene("width", WIDTHS, SAMPLED_WIDTHS),
+            Gene("depth", DEPTHS, SAMPLED_DEPTHS),
             Gene("aux", (False, True), 2),
         )
+
+    def parse(self, notation: str) -> CellNetwork:
+        keys = ("genotype", "width", "depth", "aux")
+        net = read_object(self.name, notation, REMEDY, required=keys, optional=("drop_prob",))
+        check_keys(self.name, net["genotype"], REMEDY, required=GENOTYPE_KEYS)
+        normal, reduce = self._read_cells(net["genotype"], REMEDY)
+        width = read_integer(self.name, "width", net["width"], 1, REMEDY)
+        depth = read_integer(self.name, "depth", net["depth"], MIN_DEPTH, REMEDY)
+        if type(net["aux"]) is not bool:
+            choice_index(f"{self.name} notation", "aux", str(net["aux"]), ("true", "false"), REMEDY)
+        return CellNetwork(normal, reduce, width, depth, net["aux"])
+
+    def format(self, architecture: CellNetwork) -> str:
+        genotype = spell_cell("normal", architecture.normal) | spell_cell("reduce", architecture.reduce)
+        width, depth, aux = architecture.width, architecture.depth, architecture.aux
+        return json.dumps({"genotype": genotype, "width": width, "depth": depth, "aux": aux})
 
     def _network_values(self, architecture: CellNetwork) -> list[object]:
         return [architecture.width, architecture.depth, architecture.aux]
 
-    def parse(self, notation: str) -> CellNetwork:
-        remedy = f"Write it like {self._example()}."
-        net = read_object(
-            self.name, notation, remedy, required=("genotype", "width", "depth", "aux"), optional=("drop_prob",)
-        )
-        genotype = net["genotype"]
-        check_keys(self.name, genotype, remedy, required=GENOTYPE_KEYS)
-        normal, reduce = [
-            read_cell(
-                self.name,
-                kind,
-                genotype[kind],
-                genotype[f"{kind}_concat"],
-                operations=self.operations,
-                num_nodes=self.num_nodes,
-                remedy=remedy,
-            )
-            for kind in CELL_KINDS
-        ]
-        if not isinstance(net["aux"], bool):
-            raise ArchitectureError
-        return CellNetwork(normal, reduce, width, depth, aux)
+
+class NDSNASNet(NDS):
+    """NASNet's cells (Zoph et al., CVPR 2018)."""
+
+    name = "nds_nasnet"
+    operations = (
+        *("skip_connect", "conv_3x1_1x3", "conv_7x1_1x7", "dil_conv_3x3", "avg_pool_3x3", "max_pool_3x3"),
+        *("max_pool_5x5", "max_pool_7x7", "conv_1x1", "conv_3x3", "sep_conv_3x3", "sep_conv_5x5", "sep_conv_7x7"),
+    )
+    num_nodes = 5
+    equal_inputs = True
+    concat_all = False
+
+
+class NDSAmoebaNet(NDS):
+    """AmoebaNet's cells (Real et al., AAAI 2019)."""
+
+    name = "nds_amoebanet"
+    operations = (
+        *("skip_connect", "sep_conv_3x3", "sep_conv_5x5", "sep_conv_7x7", "avg_pool_3x3", "max_pool_3x3"),
+        *("dil_sep_conv_3x3", "conv_7x1_1x7"),
+    )
+    num_nodes = 5
+    equal_inputs = True
+    concat_all = False
+
+
+class NDSPNAS(NDS):
+    """PNAS's cells (Liu et al., ECCV 2018)."""
+
+    name = "nds_pnas"
+    operations = (
+        *("sep_conv_3x3", "sep_conv_5x5", "sep_conv_7x7", "conv_7x1_1x7", "skip_connect", "avg_pool_3x3"),
+        *("max_pool_3x3", "dil_conv_3x3"),
+    )
+    num_nodes = 5
+    equal_inputs = True
+    concat_all = True
+
+
+class NDSENAS(NDS):
+    """ENAS's cells (Pham et al., ICML 2018)."""
+
+    name = "nds_enas"
+    operations = ("skip_connect", "sep_conv_3x3", "sep_conv_5x5", "avg_pool_3x3", "max_pool_3x3")
+    num_nodes = 5
+    equal_inputs = True
+    concat_all = False
+
+
+class NDSDARTS(NDS):
+    """DARTS's cells (Liu et al., ICLR 2019), ``none`` among the operations."""
+
+    name = "nds_darts"
+    operations = (
+        *("none", "max_pool_3x3", "avg_pool_3x3", "skip_connect"),
+        *("sep_conv_3x3", "sep_conv_5x5", "dil_conv_3x3", "dil_conv_5x5"),
+    )
+    num_nodes = 4
+    equal_inputs = False
+    concat_all = True

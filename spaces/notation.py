@@ -71,6 +71,15 @@ def choice_index(space: str, name: str, value: object, choices: Sequence[object]
     return choices.index(value)
 
 
+def read_integer(space: str, name: str, value: Any, minimum: int, remedy: str) -> int:
+    """An integer of at least ``minimum``; ``true`` is none."""
+    if type(value) is not int or value < minimum:
+        raise ArchitectureError(
+            f"{space} notation: expected {name} to be an integer of {minimum} or more, got {shown(value)}. {remedy}"
+        )
+    return int(value)
+
+
 def shown(value: object) -> str:
     """``value`` as a message shows it, cut in the middle where it is long."""
     text = repr(value)

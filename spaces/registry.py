@@ -8,16 +8,34 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spaces.space import SearchSpace
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
 REGISTRY = {
+    "darts": "spaces.darts:DARTS",
     "fbnet": "spaces.fbnet:FBNet",
+    "hiaml": "spaces.hiaml:HiAML",
+    "inception": "spaces.inception:Inception",
+    "mnasnet": "spaces.mnasnet:MnasNet",
     "nasbench101": "spaces.nasbench101:NASBench101",
     "nasbench201": "spaces.nasbench201:NASBench201",
+    "nasbench_macro": "spaces.nasbench_macro:NASBenchMacro",
+    "nds_amoebanet": "spaces.nds:NDSAmoebaNet",
+    "nds_darts": "spaces.nds:NDSDARTS",
+    "nds_enas": "spaces.nds:NDSENAS",
+    "nds_nasnet": "spaces.nds:NDSNASNet",
+    "nds_pnas": "spaces.nds:NDSPNAS",
+    "ofa_mobilenetv3": "spaces.ofa_mobilenetv3:OFAMobileNetV3",
+    "ofa_proxylessnas": "spaces.ofa_proxylessnas:OFAProxylessNAS",
+    "ofa_resnet50": "spaces.ofa_resnet50:OFAResNet50",
+    "two_path": "spaces.two_path:TwoPath",
 }
 
+ENTRY_POINTS = "nasrlm.spaces"  # the group in which an installed package registers spaces of its own
 REQUIRED_ATTRIBUTES = ("name", "objectives", "gene_sizes")
 
 
@@ -26,20 +44,21 @@ class UnknownSpaceError(ValueError):
 
 
 def space_names() -> tuple[str, ...]:
-    """The registered names, sorted."""
-    return tuple(sorted(REGISTRY))
+    """The names of this package's spaces and of those that installed packages register, sorted. Imports none."""
+    return tuple(sorted({*REGISTRY, *_entry_points().names}))
 
 
 def get_space(name: str, **options: object) -> SearchSpace[Any]:
     """A search space by name, or a user's own.
 
     Args:
-        name: one of ``space_names()``, or ``path/to/file.py:ClassName``. The file is run.
+        name: one of ``space_names()``, or ``path/to/file.py:ClassName``. The file is run. A name of this package
+            comes before the same name of another.
         options: keyword arguments of the space, such as ``dataset``.
 
     Raises:
-        UnknownSpaceError: no such name, file or class, or the class is no complete SearchSpace or does not
-            take these options.
+        UnknownSpaceError: no such name, file or class, a package that fails to load, or the class is no complete
+            SearchSpace or does not take these options.
 
     Example:
         >>> get_space("nasbench201", dataset="cifar100").num_classes
@@ -51,9 +70,7 @@ def get_space(name: str, **options: object) -> SearchSpace[Any]:
     elif name.rpartition(":")[0].endswith(".py"):
         space_class = _user_class(name)
     else:
-        raise UnknownSpaceError(
-            f"space: expected one of {', '.join(space_names())} or path/to/file.py:ClassName, got {name!r}."
-        )
+        space_class = _installed_class(name)
     return _constructed(space_class, name, options)
 
 
@@ -84,6 +101,38 @@ def _user_class(name: str) -> type[SearchSpace[Any]]:
         raise UnknownSpaceError(
             f"space {name}: expected a class {class_name!r} in {path}, got none. Check the spelling."
         )
+    return _checked_class(found, name)
+
+
+def _installed_class(name: str) -> type[SearchSpace[Any]]:
+    """The class that an installed package registers under this name."""
+    found = {entry.value: entry for entry in _entry_points().select(name=name)}
+    if not found:
+        raise UnknownSpaceError(
+            f"space: expected one of {', '.join(space_names())} or path/to/file.py:ClassName, got {name!r}."
+        )
+    if len(found) > 1:
+        raise UnknownSpaceError(
+            f"space {name}: expected one package that registers it, got {', '.join(sorted(found))}. Uninstall the others."
+        )
+    (entry,) = found.values()
+    try:
+        loaded = entry.load()
+    except Exception as error:
+        raise UnknownSpaceError(
+            f"space {name}: expected to load {entry.value}, as an installed package registers it, "
+            f"got {type(error).__name__}: {error}. Mend or uninstall that package."
+        ) from error
+    return _checked_class(loaded, name)
+
+
+def _entry_points() -> EntryPoints:
+    from importlib.metadata import entry_points  # here: it would double the time to import spaces
+
+    return entry_points(group=ENTRY_POINTS)
+
+
+def _checked_class(found: object, name: str) -> type[SearchSpace[Any]]:
     if not (isinstance(found, type) and issubclass(found, SearchSpace)):
         raise UnknownSpaceError(
             f"space {name}: expected a subclass of spaces.SearchSpace, got {found!r}. Derive it from that."

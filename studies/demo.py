@@ -15,7 +15,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from converters import to_onnx_text
+from converters import to_measured_text
 from converters.runtime import Latency, machine_description, measure_latencies
 from nasrlm.files import write_table
 from nasrlm.objective import Goal, Objective
@@ -46,7 +46,7 @@ def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool 
         shutil.rmtree(out)
     space = get_space(SPACE)
     config = SearchConfig(space=SPACE, goals=tuple(map(Goal.parse, GOALS)), trials=trials)
-    to_text = partial(to_onnx_text, space)
+    to_text = partial(to_measured_text, space)
     surrogate = Surrogate(space, Predictor.from_pretrained(), objectives=config.objectives, to_text=to_text)
     result = search(config, space, surrogate, out, progress=progress)
     architectures = [row["architecture"] for row in result.front]

@@ -31,7 +31,7 @@ class TextPredictor(Protocol):
 
 
 class Surrogate(Generic[A]):
-    """A predictor in the terms of a search space; isomorphic twins are predicted once.
+    """A predictor in the terms of a search space; architectures of one text are predicted once.
 
     Args:
         space: the search space.
@@ -55,28 +55,28 @@ class Surrogate(Generic[A]):
         self.objectives = tuple(objectives)
         self.to_text = to_text
         self.quantiles = tuple(quantiles)
-        self._values: dict[str, FloatArray] = {}  # architecture_key to (M, Q)
+        self._texts: dict[A, str] = {}
+        self._values: dict[str, FloatArray] = {}  # text to (M, Q)
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
-        """Predict; one call of the predictor for all keys not met before.
+        """Predict; one call of the predictor for all texts not met before.
 
         Args:
-            architectures: N architectures, twins allowed.
+            architectures: N architectures, repetitions allowed.
 
         Returns:
             (N, M, Q) in own units.
         """
-        keys = [self.space.architecture_key(architecture) for architecture in architectures]
-        new: dict[str, A] = {}
-        for key, architecture in zip(keys, architectures, strict=True):
-            if key not in self._values:
-                new.setdefault(key, architecture)
+        for architecture in architectures:
+            if architecture not in self._texts:
+                self._texts[architecture] = self.to_text(architecture)
+        texts = [self._texts[architecture] for architecture in architectures]
+        new = [text for text in dict.fromkeys(texts) if text not in self._values]
         if new:
-            texts = [self.to_text(architecture) for architecture in new.values()]
-            predicted = self.predictor.predict(texts, self.objectives, self.quantiles)
+            predicted = self.predictor.predict(new, self.objectives, self.quantiles)
             self._values.update(zip(new, predicted.values, strict=True))
-        shape = (len(keys), len(self.objectives), len(self.quantiles))
-        values = np.array([self._values[key] for key in keys], dtype=np.float64).reshape(shape)
+        shape = (len(texts), len(self.objectives), len(self.quantiles))
+        values = np.array([self._values[text] for text in texts], dtype=np.float64).reshape(shape)
         return Prediction(self.objectives, self.quantiles, values)
 
     def predict(self, genotypes: Sequence[Sequence[int]]) -> Prediction:

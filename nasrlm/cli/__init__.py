@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import typer
 
-from nasrlm.cli import architectures, models, searches
+from nasrlm.cli import architectures, models, searches, tables
 
 app = typer.Typer(
     name="nasrlm",
@@ -16,7 +16,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (architectures, models, searches):
+for module in (architectures, models, searches, tables):
     module.register(app)
 
 
@@ -25,7 +25,7 @@ def main() -> NoReturn:
     try:
         status = app(standalone_mode=False)
     except typer.TyperException as e:
-        _fail(e.format_message())
+        _fail(e.format_message() or "expected a verb, got none.")  # the help has been printed
     except OSError as e:
         _fail(f"{e.filename}: expected to read or write it, got {e.strerror}." if e.filename else str(e))
     except ValueError as e:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import onnx
@@ -14,6 +15,7 @@ import typer
 from converters import to_graph, to_model, to_onnx_text
 from converters.runtime import machine_description, measure_latencies
 from converters.statistics import statistics
+from converters.stream import StreamConfig
 from converters.text import prelude
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli.inputs import (
@@ -25,8 +27,9 @@ from nasrlm.cli.inputs import (
     require_space,
 )
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
+from nasrlm.cli.whole_tables import convert_whole_table
 from nasrlm.files import write_atomically, write_table
-from spaces import get_space, space_names
+from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 def list_spaces(json: JsonOption = False) -> None:
     """List the search spaces, their sizes and published objectives."""
-    spaces = [get_space(name) for name in space_names()]
+    spaces = _open_spaces()
     if json:
         print_json([{"name": s.name, "size": s.size, "objectives": list(s.objectives)} for s in spaces])
     else:
@@ -62,15 +65,30 @@ def sample(
 
 
 def convert(
-    architecture: Annotated[str, typer.Argument(help="An architecture in the space's published notation.")],
-    space: SpaceOption = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Write a runnable .onnx model, or an .onnxtxt text with its prelude.")
+    architecture: Annotated[
+        str | None, typer.Argument(help="An architecture in the space's published notation.")
     ] = None,
+    space: SpaceOption = None,
+    table: TableOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Write a runnable .onnx model, or an .onnxtxt text with its prelude; of a table, .parquet."
+        ),
+    ] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Of a table: processes; one a core if left out.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Of a table: go on with a run that was killed.")] = False,
+    engine: Annotated[str, typer.Option(help="Of a table: process, or ray.")] = "process",
     checkpoint: CheckpointOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the canonical ONNX text of an architecture, or write it as a file."""
+    """Print the canonical ONNX text of an architecture, or write it as a file; or convert a whole table."""
+    if table is not None:
+        if architecture is not None or out is None:
+            raise ValueError("convert --table: expected --out and no architecture. See --help.")
+        return convert_whole_table(StreamConfig(table, out, space, workers, engine, resume), json=json)
+    if architecture is None or workers is not None or resume:
+        raise ValueError("convert: expected an architecture, or --table with --workers or --resume. See --help.")
     chosen = require_space(space, "convert")
     text = to_onnx_text(chosen, chosen.parse(architecture))
     if out is not None:
@@ -135,6 +153,17 @@ def measure(
         columns = ["architecture", "latency_ms@here", "latency_q25_ms", "latency_q75_ms"]
         title = ", ".join(f"{key} {value}" for key, value in machine.items())
         print_table(columns, [[row[column] for column in columns] for row in rows], title)
+
+
+def _open_spaces() -> list[SearchSpace[Any]]:
+    """All spaces by name; one that an installed package registers and that fails to load is only reported."""
+    spaces = []
+    for name in space_names():
+        try:
+            spaces.append(get_space(name))
+        except UnknownSpaceError as e:
+            print(f"nasrlm: {e}", file=sys.stderr)
+    return spaces
 
 
 def _write_network(text: str, out: Path) -> None:

@@ -66,7 +66,7 @@ def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | No
         return Inputs(names, [_read_text(Path(name)) for name in names])
     chosen = require_space(space, "architecture")
     parsed = [chosen.parse(name) for name in names]
-    return Inputs(names, to_onnx_texts(chosen, parsed, progress=show_progress()))
+    return Inputs(names, to_onnx_texts(chosen, parsed, measured=True, progress=show_progress()))
 
 
 def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> pd.DataFrame:
@@ -86,8 +86,8 @@ def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> 
     return rows
 
 
-def table_texts(frame: pd.DataFrame, path: Path) -> list[str]:
-    """The column ``text``, or the canonical texts of the columns ``space`` and ``architecture``.
+def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True) -> list[str]:
+    """The column ``text``, or the texts of the columns ``space`` and ``architecture``, as measured or canonical.
 
     Raises:
         ValueError: no space is named, or a row's notation is malformed; the message names file and row.
@@ -100,7 +100,8 @@ def table_texts(frame: pd.DataFrame, path: Path) -> list[str]:
     for name, rows in frame.groupby("space", dropna=False):
         space = get_space(str(name))
         architectures = [_parse_row(space, notation, path, row) for row, notation in rows["architecture"].items()]
-        texts |= zip(rows.index, to_onnx_texts(space, architectures, progress=show_progress()), strict=True)
+        converted = to_onnx_texts(space, architectures, measured=measured, progress=show_progress())
+        texts |= zip(rows.index, converted, strict=True)
     return [texts[row] for row in frame.index]
 
 

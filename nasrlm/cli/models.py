@@ -169,7 +169,7 @@ def _examples(config: TrainConfig) -> Examples:
     objectives = config.objectives or objective_columns(frame)
     if not objectives:
         raise ValueError(f"{config.table}: expected label columns named metric_unit@context, got none.")
-    return make_examples(frame, table_texts(frame, config.table), objectives)
+    return make_examples(frame, table_texts(frame, config.table, measured=config.text == "measured"), objectives)
 
 
 def _rows_of_split(frame: pd.DataFrame, split: str | None, path: Path) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from converters import to_onnx_text
+from converters import to_measured_text
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
 from nasrlm.objective import Goal
@@ -101,7 +101,7 @@ def _evaluator(
 ) -> Evaluator[Any]:
     if name == "surrogate":
         predictor = Predictor.from_pretrained(checkpoint)
-        return Surrogate(space, predictor, objectives=objectives, to_text=partial(to_onnx_text, space))
+        return Surrogate(space, predictor, objectives=objectives, to_text=partial(to_measured_text, space))
     kind, _, path = name.partition(":")
     if kind == "table" and path:
         return TableEvaluator(space, read_table(path, require=objectives), objectives=objectives)

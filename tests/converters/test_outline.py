@@ -50,7 +50,7 @@ def repeated(num_blocks: int, *, widths: tuple[int, ...] = (4,), after: int = 0)
     return canonicalise(g.build(x))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(random_graphs(max_nodes=30))
 def test_inlining_gives_back_the_flat_graph(faithful):
     flat = to_canonical_graph(faithful)
@@ -62,16 +62,14 @@ def test_inlining_gives_back_the_flat_graph(faithful):
 def test_inlining_gives_back_nasbench201_networks(index):
     space = NASBench201()
     flat = to_canonical_graph(to_graph(space, space.from_official_index(index)))
-    outlined = outline(flat)
-    assert len(outlined.functions) >= 1
-    assert spelled(inlined(write(outlined))) == spelled(parse(write(flat)))
+    assert spelled(inlined(write(outline(flat)))) == spelled(parse(write(flat)))
 
 
 def test_a_block_is_written_once():
     outlined = outline(repeated(6))
     (block,) = outlined.functions
     assert [node.op_type for node in outlined.nodes] == [f"block.{block.name}"] * 6
-    assert block.parameters == ()
+    assert (len(block.inputs), len(block.outputs), block.parameters) == (1, 1, ())
 
 
 def test_what_differs_becomes_an_attribute():

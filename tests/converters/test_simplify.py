@@ -207,6 +207,7 @@ def test_every_pass_keeps_the_function(faithful, seed):
 @given(random_graphs(max_nodes=20))
 def test_nothing_is_left_to_simplify(faithful):
     simplified = simplify(faithful)
+    assert remove_dead_nodes(simplified) == simplified
     again = simplify(simplified)
     assert sorted(spelled(again)) == sorted(spelled(simplified))
 

@@ -107,8 +107,8 @@ def test_models_do_not_share_functions():
 
 MALFORMED = {
     "nothing": ("", r"line: 1 column: 1"),
-    "prose": ("a network with two blocks", r"line: 1 .*expected"),
-    "something after the end": (f"{TEXT}\nv3 = Relu (v2)", r"line: 19"),
+    "prose": ("a network with two blocks", r"line: 1 .*Expected"),
+    "something after the end": (f"{TEXT}\nv3 = Relu (v2)", r"line: 18"),
     "a value that nothing makes": (TEXT.replace("(v1)\n}", "(v7)\n}"), r"'v7'"),
     "a value made twice": (TEXT.replace("v2 = block", "v1 = block"), r"'v1'"),
     "an unknown operator": (TEXT.replace("Relu", "Rely"), r"Rely"),

@@ -98,6 +98,51 @@ def test_own_file_that_fails_can_be_mended(own_file):
     assert get_space(f"{own_file}:Digits").name == "digits"
 
 
+@pytest.fixture
+def installed(own_file, monkeypatch):
+    """Packages that register spaces: one as it should be, others broken."""
+    (own_file.parent / "broken_package.py").write_text("import no_such_module")
+    for package, lines in {
+        "good": "digits = own:Digits\nnasbench201 = own:Digits\ntwice = own:Digits",
+        "bad": "broken = broken_package:Space\nmissing = own:Digitz\nnumber = own:NOT_A_SPACE\ntwice = own:Unlabelled",
+    }.items():
+        folder = own_file.parent / f"{package}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_text(f"[nasrlm.spaces]\n{lines}\n")
+    monkeypatch.syspath_prepend(own_file.parent)
+    yield
+    sys.modules.pop("own", None)
+
+
+@pytest.mark.usefixtures("installed")
+def test_installed_packages_register_spaces():
+    assert {"broken", "digits", "nasbench201"} <= set(space_names())
+    assert get_space("digits").decode([7]).value == 7
+    assert get_space("nasbench201").size == 15_625  # a name of ours stays ours
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("broken", "expected to load broken_package:Space, .* got ModuleNotFoundError: No module named 'no_such_module'"),
+        ("missing", "expected to load own:Digitz, .* got AttributeError"),
+        ("number", "expected a subclass of spaces.SearchSpace, got 3"),
+        ("twice", "expected one package that registers it, got own:Digits, own:Unlabelled"),
+    ],
+)
+def test_a_broken_registration_is_told_when_asked_for(name, message):
+    with pytest.raises(UnknownSpaceError, match=f"^space {name}: {message}"):
+        get_space(name)
+
+
+@pytest.mark.usefixtures("installed")
+def test_unknown_names_list_the_installed():
+    with pytest.raises(UnknownSpaceError, match=r"expected one of broken, .*digits"):
+        get_space("nonsense")
+
+
 def test_spaces_are_imported_when_asked_for():
     code = "import sys, spaces; assert 'spaces.nasbench201' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

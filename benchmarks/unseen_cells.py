@@ -1,0 +1,46 @@
+"""Does the checkpoint rank cells that it has not seen in another spelling?
+
+The published split of NAS-Bench-201 goes by strings; some test cells compute the same function as a train cell.
+This leaves those out.
+
+    python benchmarks/unseen_cells.py ../shared/data/nasbench201.parquet
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from converters.bulk import to_onnx_texts
+from nasrlm.evaluation import evaluate
+from nasrlm.examples import make_examples
+from nasrlm.predictor import Predictor
+from nasrlm.table import read_table
+from spaces import get_space
+
+OBJECTIVES = ("accuracy@cifar10", "accuracy@cifar100", "accuracy@imagenet16-120")
+
+
+def main() -> None:
+    """Print Kendall τ on all test rows, and on those whose key is not among the train rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--checkpoint", type=Path, default=None)
+    arguments = parser.parse_args()
+    space = get_space("nasbench201")
+    frame = read_table(arguments.table, require=OBJECTIVES)
+    frame["key"] = [space.architecture_key(space.parse(text)) for text in frame["architecture"]]
+    test = frame[frame["split"] == "test"]
+    unseen = test[~test["key"].isin(frame.loc[frame["split"] == "train", "key"])]
+    predictor = Predictor.from_pretrained(arguments.checkpoint)
+    result = {}
+    for name, rows in (("test", test), ("test, cell not in train", unseen)):
+        texts = to_onnx_texts(space, [space.parse(text) for text in rows["architecture"]])
+        quality = evaluate(predictor, make_examples(rows, texts, OBJECTIVES)).quality["nasbench201"]
+        result[name] = {objective: round(q["kendall_tau"], 4) for objective, q in quality.items()} | {"rows": len(rows)}
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

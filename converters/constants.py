@@ -1,0 +1,78 @@
+"""Arrays that say what a network computes, as nodes: short lists in full, fills by their number, the rest by shape."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import TensorProto
+from onnx.helper import np_dtype_to_tensor_dtype
+
+from converters.graph import Attributes, AttributeValue, Node, Shape
+
+Array = NDArray[np.generic]
+
+MAX_SPELLED = 64  # numbers written in full
+FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+# What `Constant` makes of the attribute for numbers of this kind.
+MADE_FROM = {"float": TensorProto.FLOAT, "int": TensorProto.INT64, "string": TensorProto.STRING}
+
+
+def attributes(**values: AttributeValue | None) -> Attributes:
+    """Attributes of a node, sorted; those that are None are left out."""
+    return tuple([(name, value) for name, value in sorted(values.items()) if value is not None])
+
+
+def constant_nodes(name: str, array: Array, *, in_full: bool = False) -> list[Node]:
+    """Nodes that make ``array`` as the value ``name``.
+
+    Several floats that are not all equal count as weights, and so do long lists, unless they are wanted
+    ``in_full``: the last node is then ``nn.Weight``.
+    """
+    dtype = np_dtype_to_tensor_dtype(array.dtype)
+    short = 0 < array.size <= MAX_SPELLED and dtype not in FLOATS
+    if array.size == 1 or in_full or (short and array.ndim < 2):
+        return _in_full(name, array, dtype)
+    if bool(np.all(array == array.flat[:1])):  # an empty array has no number that differs
+        return fill_nodes(name, array.shape, array.flat[0] if array.size else array.dtype.type(0), dtype)
+    return _in_full(name, array, dtype) if short else [weight_node(name, array.shape, dtype, name)]
+
+
+def fill_nodes(name: str, shape: Shape, number: np.generic, dtype: int) -> list[Node]:
+    """Nodes that make an array of one number."""
+    if dtype == TensorProto.FLOAT and number == 0:
+        return [Node("nn.Zeros", (), (name,), attributes(shape=shape))]
+    sizes, filler = f"{name}.sizes", f"{name}.number"
+    return [
+        *_in_full(filler, np.asarray(number), dtype),
+        *_in_full(sizes, np.array(shape, dtype=np.int64), TensorProto.INT64),
+        Node("Expand", (filler, sizes), (name,)),
+    ]
+
+
+def weight_node(name: str, shape: Shape, dtype: int, identity: str) -> Node:
+    """``nn.Weight``: an array of which only shape and type are known."""
+    other_type = dtype if dtype != TensorProto.FLOAT else None
+    return Node("nn.Weight", (), (name,), attributes(dtype=other_type, weight_shape=shape), (identity,))
+
+
+def _in_full(name: str, array: Array, dtype: int) -> list[Node]:
+    """``Constant`` of all numbers, then their shape and type where a list does not have those."""
+    kind = "string" if dtype == TensorProto.STRING else "float" if dtype in FLOATS else "int"
+    numbers = [_python_value(number, kind) for number in array.ravel().tolist()]
+    value = {f"value_{kind}": numbers[0]} if array.ndim == 0 else {f"value_{kind}s": tuple(numbers)}
+    steps = [("Constant", attributes(**value))]
+    if array.ndim > 1:
+        steps.append(("nn.Reshape", attributes(shape=array.shape)))
+    if dtype != MADE_FROM[kind]:
+        steps.append(("Cast", attributes(to=dtype)))
+    nodes: list[Node] = []
+    for index, (op_type, values) in enumerate(steps, start=1):
+        output = name if index == len(steps) else f"{name}.{index}"
+        nodes.append(Node(op_type, nodes[-1].outputs if nodes else (), (output,), values))
+    return nodes
+
+
+def _python_value(number: object, kind: str) -> float | int | str:
+    if kind == "string":
+        return number.decode() if isinstance(number, bytes) else str(number)
+    return float(number) if kind == "float" else int(number)  # type: ignore[call-overload,no-any-return]

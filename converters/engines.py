@@ -1,0 +1,125 @@
+"""Run a function over many tasks, results in order: in this process, in worker processes, or on a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from multiprocessing import parent_process
+from multiprocessing.connection import wait
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+H = TypeVar("H")
+
+ENGINES = ("process", "ray")
+AHEAD = 4  # tasks handed out per worker: enough to keep it busy, few enough to bound memory
+WORTH_A_PROCESS = 512  # starting a worker costs about as much as so many texts
+
+
+def num_workers(asked: int | None, num_texts: int) -> int:
+    """``asked``, or as many as there are cores, if there is work for them."""
+    return asked if asked is not None else max(1, min(os.cpu_count() or 1, num_texts // WORTH_A_PROCESS))
+
+
+def check_engine(engine: str, workers: int | None) -> None:
+    """Refuse, before any work is done, what ``map_in_order`` could not do.
+
+    Raises:
+        ValueError: no such engine, or no worker.
+        ImportError: ray is not installed.
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"engine: expected one of {', '.join(ENGINES)}, got {engine!r}.")
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers: expected 1 or more, got {workers}.")
+    if engine == "ray":
+        _import_ray()
+
+
+def map_in_order(
+    function: Callable[[T], R], tasks: Iterable[T], *, workers: int, engine: str = "process"
+) -> Iterator[R]:
+    """``function`` of every task, in the order of the tasks, which are taken only as workers become free.
+
+    Args:
+        function: of the top level of a module, so that workers can import it.
+        tasks: any number of them.
+        workers: processes; with one, everything happens in this process.
+        engine: "process"; or "ray", on the running cluster if there is one, else on one of this machine.
+
+    Raises:
+        ValueError: no such engine, or no worker.
+        ImportError: ray is not installed.
+        RuntimeError: a worker was killed.
+    """
+    check_engine(engine, workers)
+    if engine == "ray":
+        return _on_ray(function, tasks, workers)
+    return map(function, tasks) if workers == 1 else _in_processes(function, tasks, workers)
+
+
+def _in_processes(function: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iterator[R]:
+    pool = ProcessPoolExecutor(workers, initializer=_end_with_parent)
+    try:
+        yield from _windowed(partial(pool.submit, function), Future.result, tasks, AHEAD * workers)
+    except BrokenProcessPool as e:
+        raise RuntimeError("workers: expected them to live, got one killed. Was there too little memory?") from e
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _on_ray(function: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iterator[R]:
+    ray = _import_ray()
+    started = not ray.is_initialized()
+    if started:
+        _connect(ray, workers)
+    try:
+        yield from _windowed(ray.remote(function).remote, ray.get, tasks, AHEAD * workers)
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as e:
+        raise ImportError('engine ray: expected ray to be installed. Try pip install "nasrlm[ray]".') from e
+    return ray
+
+
+def _connect(ray: Any, workers: int) -> None:
+    """Join the cluster that RAY_ADDRESS or this machine knows, or start one here."""
+    try:
+        ray.init(address="auto", log_to_driver=False)
+    except ConnectionError:
+        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False)
+
+
+def _windowed(submit: Callable[[T], H], result: Callable[[H], R], tasks: Iterable[T], window: int) -> Iterator[R]:
+    """Results in order, with at most ``window`` tasks handed out and not yet answered."""
+    pending: deque[H] = deque()
+    for task in tasks:
+        pending.append(submit(task))
+        if len(pending) >= window:
+            yield result(pending.popleft())
+    while pending:
+        yield result(pending.popleft())
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for tasks for ever."""
+    parent = parent_process()
+    assert parent is not None, "a worker has a parent"
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,120 @@
+"""HW-NAS-Bench's pickle, the part on FBNet: look-up tables of blocks, whose sum is the cost of a network.
+
+Source:
+    GATECH-EIC/HW-NAS-Bench, hw_nas_bench_api/hw_nas_bench_api.py: ``contents["fbnet"][metric]`` is a dictionary from
+    the spelling of a block at its place to its cost; the spellings and strides are those of fbnet_get_metrics there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from converters.importers.hwnasbench import METRICS
+from converters.importers.pickles import read_pickle
+from converters.importers.reading import BenchmarkFileError, field, reading, to_table
+from spaces.fbnet import FBNet, Layers
+
+STEM_CHANNELS = 16
+CHANNELS = (16, 24, 32, 64, 112, 184, 352)
+NUM_SAMPLES = 5000  # of 9^22 networks a data set: the tables hold blocks, not networks
+
+
+@dataclass(frozen=True)
+class Network:
+    """What a data set decides."""
+
+    resolution: int
+    stem_stride: int
+    strides: tuple[int, ...]
+    header_channels: int
+    num_classes: int
+
+
+NETWORKS = {
+    "cifar100": Network(32, 1, (1, 1, 2, 2, 1, 2, 1), 1504, 100),
+    "ImageNet": Network(224, 2, (1, 2, 2, 2, 1, 2, 1), 1984, 1000),
+}
+
+
+def read(path: Path, *, progress: bool = False, num_samples: int = NUM_SAMPLES, seed: int = 0) -> pd.DataFrame:
+    """The costs of networks drawn from the space, both data sets alike; ``cost`` gives that of any other.
+
+    Args:
+        path: HW-NAS-Bench-v1_0.pickle.
+        progress: show a bar on stderr.
+        num_samples: how many different networks.
+        seed: of the drawing.
+
+    Raises:
+        BenchmarkFileError: damaged, of another kind, or a pickle that asks for more than data.
+    """
+    tables = read_lookup(path)
+    space, rng = FBNet(), np.random.default_rng(seed)
+    drawn: dict[Layers, None] = {}
+    while len(drawn) < num_samples:
+        drawn[space.sample(rng)] = None
+    rows = []
+    for layers in tqdm(drawn, desc="hwnasbench-fbnet", unit="network", disable=not progress):
+        with reading(f"{path}, network {space.format(layers)}", "the cost of each block"):
+            costs = {label: cost(table, layers) for label, table in tables.items()}
+            rows.append({"architecture": space.format(layers), **costs})
+    return to_table(FBNet.name, rows, path)
+
+
+def read_lookup(path: Path) -> dict[str, dict[str, float]]:
+    """By label, the cost of every block at every place.
+
+    Raises:
+        BenchmarkFileError: as ``read``.
+    """
+    contents = field(read_pickle(path), FBNet.name, dict, path)
+    tables = {label: contents[metric] for metric, label in METRICS.items() if metric in contents}
+    if not tables or not all(isinstance(table, dict) for table in tables.values()):
+        raise BenchmarkFileError(f"{path}: expected a dictionary for every metric, got {sorted(contents)[:8]}.")
+    return tables
+
+
+def cost(table: Mapping[str, Any], layers: Layers) -> float:
+    """The cost of a network: the sum over stem, blocks, header, pooling and classifier.
+
+    Raises:
+        KeyError: the table lacks a block.
+    """
+    return sum(float(table[block]) for block in blocks(layers))
+
+
+def blocks(layers: Layers) -> Iterator[str]:
+    """The spelling of every part of a network, from input to output."""
+    network = NETWORKS[layers.dataset]
+    size, channels = network.resolution, STEM_CHANNELS
+    yield _spell("ConvNorm", size, 3, channels, kernel=3, stride=network.stem_stride, group=1)
+    size //= network.stem_stride
+    for stage, out_channels, first_stride in zip(layers.stages(), CHANNELS, network.strides, strict=True):
+        for position, operation in enumerate(stage):
+            stride = first_stride if position == 0 else 1
+            yield _block(operation, size, channels, out_channels, stride)
+            size, channels = size // stride, out_channels
+    yield _spell("ConvNorm", size, channels, network.header_channels, kernel=1, stride=1, group=1)
+    yield _spell("AvgP", size, network.header_channels, network.header_channels, kernel=size, stride=1)
+    yield f"FC_Cin{network.header_channels}_Cout{network.num_classes}"
+
+
+def _block(operation: str, size: int, channels: int, out_channels: int, stride: int) -> str:
+    match = re.fullmatch(r"k(\d)_e(\d)(?:_g(\d))?", operation)
+    if match is None:
+        return _spell("Skip", size, channels, out_channels, stride=stride)
+    kernel, expansion, group = match.groups(default="1")
+    return _spell("ConvBlock", size, channels, out_channels, exp=expansion, kernel=kernel, stride=stride, group=group)
+
+
+def _spell(kind: str, size: int, channels: int, out_channels: int, **settings: int | str) -> str:
+    ending = "".join(f"_{name}{value}" for name, value in settings.items())
+    return f"{kind}_H{size}_W{size}_Cin{channels}_Cout{out_channels}{ending}"

@@ -1,0 +1,79 @@
+"""The json files of NDS at CIFAR-10: NASNet, AmoebaNet, PNAS, ENAS and DARTS cells at many widths and depths.
+
+Source:
+    facebookresearch/nds, notebooks/nas.ipynb (names of the files, ``params``, ``flops``, ``min_test_top1``);
+    microsoft/nni, its import of NDS (``net``, ``train_ep_top1``, ``test_ep_top1``, errors in percent, ``iter_time``).
+    Radosavovic et al. 2019, "On Network Design Spaces for Visual Recognition".
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from tqdm import tqdm
+
+from converters.importers.reading import BenchmarkFileError, field, reading, to_table
+from spaces import get_space
+
+SPACES = {
+    "Amoeba": "nds_amoebanet",
+    "DARTS": "nds_darts",
+    "ENAS": "nds_enas",
+    "NASNet": "nds_nasnet",
+    "PNAS": "nds_pnas",
+}
+FIXED = "_fix-w-d"  # sweeps of cells alone, at one width and depth
+
+
+def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
+    """The table of one file; its name says which space, as it was published: DARTS.json, DARTS_fix-w-d.json, ….
+
+    ``accuracy@cifar10`` is 100 less the test error of the last epoch, ``best_accuracy@cifar10`` 100 less the lowest
+    of all epochs, which is chosen on the test set. ``params`` and ``macs`` (``flops`` there) are as the file has them.
+
+    NOTE: files on ImageNet (_in) hold networks of another skeleton, those with _lr-wd differ in training, and
+    ResNet, ResNeXt and Vanilla are no cells: all are refused.
+
+    Raises:
+        BenchmarkFileError: damaged, of another kind, or named otherwise; names the record, counted from 0.
+    """
+    space = get_space(SPACES[_family(path)])
+    with reading(path, "a JSON list of trained networks"):
+        records = json.loads(path.read_text())
+    if not isinstance(records, list):
+        raise BenchmarkFileError(f"{path}: expected a JSON list of trained networks, got {type(records).__name__}.")
+    rows = []
+    for index, record in enumerate(tqdm(records, desc=path.stem, unit="network", disable=not progress)):
+        place = f"{path}, record {index}"
+        with reading(place, "a trained network"):
+            net = field(record, "net", dict, place)
+            notation = space.format(space.parse(json.dumps(net)))
+            rows.append({"architecture": notation, **_labels(record, place)})
+    return to_table(space.name, rows, path)
+
+
+def _family(path: Path) -> str:
+    family = path.stem.removesuffix(FIXED)
+    if family not in SPACES:
+        names = ", ".join(f"{name}.json" for name in SPACES)
+        raise BenchmarkFileError(
+            f"{path}: expected {names} or one of them with {FIXED}, got {path.name}. Keep the published name; "
+            "files on ImageNet, of training settings or of other families have no space here."
+        )
+    return family
+
+
+def _labels(record: dict[str, Any], place: str) -> dict[str, float]:
+    test, train = (field(record, f"{split}_ep_top1", list, place) for split in ("test", "train"))
+    return {
+        "accuracy@cifar10": 100 - test[-1],
+        "best_accuracy@cifar10": 100 - min(test),
+        "test_error_percent@cifar10": test[-1],
+        "train_error_percent@cifar10": train[-1],
+        "iteration_s@cifar10": field(record, "iter_time", (float, int), place),
+        "params": field(record, "params", (int, float), place),
+        "macs": field(record, "flops", (int, float), place),
+    }

@@ -1,0 +1,140 @@
+"""Pickles as data. What is not a container, a string, a number or an array of numbers is refused, never run.
+
+A pickle is a program that may call anything it can name. Here it can name the few things below, all of them harmless.
+Weights of networks, which benchmark files may hold beside the results, are dropped unread.
+
+Source:
+    Python documentation, pickle, "Restricting Globals"; for .pth the two layouts of torch.save,
+    pytorch/pytorch, torch/serialization.py.
+"""
+
+from __future__ import annotations
+
+import bz2
+import pickle
+import zipfile
+from collections import OrderedDict
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from converters.importers.reading import BenchmarkFileError, reading
+
+TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # opens the older layout of torch.save
+NUMBER_KINDS = "biuf"
+
+
+def read_pickle(path: Path) -> Any:
+    """The plain values of a pickle; of a compressed one where the name ends in .pbz2.
+
+    Raises:
+        BenchmarkFileError: truncated, no pickle, or one that names anything else than containers and numbers.
+    """
+    with reading(path, "a pickle"), bz2.open(path) if path.suffix == ".pbz2" else path.open("rb") as stream:
+        return _load(stream, path)
+
+
+def read_torch(path: Path) -> Any:
+    """The plain values that torch.save wrote, in either layout; tensors are None.
+
+    Raises:
+        BenchmarkFileError: as ``read_pickle``.
+    """
+    with reading(path, "a file of torch.save"):
+        return _read_zip(path) if zipfile.is_zipfile(path) else _read_legacy(path)
+
+
+def _read_zip(path: Path) -> Any:
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if name.rpartition("/")[2] == "data.pkl"]
+        if len(names) != 1:
+            raise BenchmarkFileError(f"{path}: expected one data.pkl inside, got {len(names)}. Is it of torch.save?")
+        with archive.open(names[0]) as stream:
+            return _load(stream, path)
+
+
+def _read_legacy(path: Path) -> Any:
+    with path.open("rb") as stream:
+        if _load(stream, path) != TORCH_MAGIC:
+            raise BenchmarkFileError(f"{path}: expected a file of torch.save, got a pickle of something else.")
+        _load(stream, path)  # version of the layout
+        _load(stream, path)  # byte order and sizes of the machine that wrote it
+        return _load(stream, path)
+
+
+def _load(stream: IO[bytes], path: Path) -> Any:
+    try:
+        return PlainUnpickler(stream).load()
+    except ForbiddenNameError as e:
+        raise BenchmarkFileError(
+            f"{path}: expected a pickle of containers and numbers, got one that asks for {e}. "
+            "Such a file can run code: nothing of it was run. Get it from the benchmark's own page."
+        ) from e
+
+
+class ForbiddenNameError(pickle.UnpicklingError):
+    """The name that a pickle asked for."""
+
+
+class PlainUnpickler(pickle.Unpickler):
+    """Finds the names of ``ADMITTED``, and no others."""
+
+    def find_class(self, module_name: str, global_name: str, /) -> Any:
+        if (module_name, global_name) in ADMITTED:
+            return ADMITTED[module_name, global_name]
+        if module_name == "torch._utils" and global_name.startswith("_rebuild_"):
+            return _drop
+        if module_name in ("torch", "torch.storage") and global_name.endswith("Storage"):
+            return None  # only ever handed on to _drop
+        raise ForbiddenNameError(f"{module_name}.{global_name}")
+
+    def persistent_load(self, pid: Any, /) -> Any:
+        """Storages of tensors lie outside the pickle, and stay there."""
+        return None
+
+
+def _drop(*_: Any) -> None:
+    """In place of a tensor."""
+
+
+def _dtype(spec: str, *_: Any) -> np.dtype[Any]:
+    found = np.dtype(spec, copy=True)
+    if found.kind not in NUMBER_KINDS:
+        raise ValueError(f"an array of {found}, which are no numbers")
+    return found
+
+
+def _scalar(dtype: np.dtype[Any], raw: bytes) -> float | int | bool:
+    (value,) = np.frombuffer(raw, dtype).tolist()
+    return value  # type: ignore[no-any-return]
+
+
+def _empty_array(*_: Any) -> NDArray[np.uint8]:
+    """What the pickle fills next; the sizes in the file are the array's own business."""
+    return np.empty(0, np.uint8)
+
+
+def _from_buffer(raw: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], order: Literal["C", "F"]) -> NDArray[Any]:
+    return np.frombuffer(raw, dtype).reshape(shape, order=order)
+
+
+def _encode(text: str, encoding: str) -> bytes:
+    """How pickles of Python 2 age spell bytes."""
+    if encoding != "latin1":
+        raise ValueError(f"bytes in the encoding {encoding!r}")
+    return text.encode("latin1")
+
+
+_NUMPY = ("numpy.core.multiarray", "numpy._core.multiarray")
+ADMITTED: dict[tuple[str, str], Any] = {
+    ("collections", "OrderedDict"): OrderedDict,
+    ("_codecs", "encode"): _encode,
+    ("numpy", "dtype"): _dtype,
+    ("numpy", "ndarray"): None,  # only ever handed on to _empty_array
+    **{(module, "scalar"): _scalar for module in _NUMPY},
+    **{(module, "_reconstruct"): _empty_array for module in _NUMPY},
+    **{(module, "_frombuffer"): _from_buffer for module in ("numpy.core.numeric", "numpy._core.numeric")},
+    **{(module, kind.__name__): kind for module in ("builtins", "__builtin__") for kind in (set, frozenset)},
+}

@@ -1,0 +1,70 @@
+"""What all importers share: the error, the context that says where it happened, the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pandas as pd
+
+
+class BenchmarkFileError(ValueError):
+    """A file that is damaged, or not of the benchmark that was named."""
+
+
+@contextmanager
+def reading(place: object, expected: str) -> Iterator[None]:
+    """Turn whatever goes wrong inside into one line about the file: its contents are not ours, nor are its mistakes.
+
+    Args:
+        place: the file, with the record or architecture where there is one.
+        expected: what should be there.
+
+    Raises:
+        BenchmarkFileError: names place, expectation and cause.
+    """
+    try:
+        yield
+    except BenchmarkFileError:
+        raise
+    except Exception as e:  # a broken file breaks in any way
+        reason = " ".join(f"{type(e).__name__} {e}".split())[:200]
+        raise BenchmarkFileError(
+            f"{place}: expected {expected}, got {reason}. Is it the right file, and was it downloaded whole?"
+        ) from e
+
+
+def mean(values: Iterable[Any]) -> float:
+    """Of the values that are there; NaN where there are none."""
+    known = [float(value) for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else math.nan
+
+
+def field(record: Any, key: str, kind: type | tuple[type, ...], place: object) -> Any:
+    """``record[key]``, which must be of this kind.
+
+    Raises:
+        BenchmarkFileError: it is not.
+    """
+    value = record.get(key) if isinstance(record, Mapping) else None
+    if not isinstance(value, kind) or isinstance(value, bool):
+        names = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
+        found = sorted(map(str, record))[:8] if isinstance(record, Mapping) else type(record).__name__
+        got = f"only {found}" if value is None else type(value).__name__
+        raise BenchmarkFileError(f"{place}: expected {key!r} to be {names}, got {got}. Is it the right file?")
+    return value
+
+
+def to_table(space: str, rows: Sequence[Mapping[str, Any]], place: object) -> pd.DataFrame:
+    """Rows as a table; a column without any value is left out.
+
+    Raises:
+        BenchmarkFileError: there are no rows.
+    """
+    if not rows:
+        raise BenchmarkFileError(f"{place}: expected at least one architecture, got none. Is it the right file?")
+    frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
+    frame.insert(0, "space", space)
+    return frame

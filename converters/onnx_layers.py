@@ -1,0 +1,80 @@
+"""Which nodes are layers: those that own weights and for which there is an ``nn`` function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import NamedTuple
+
+from onnx import NodeProto, TensorProto
+
+from converters.constants import attributes
+from converters.graph import Attributes, AttributeValue, Shape
+
+# Inputs that are weights even where they are a single number.
+WEIGHT_INPUTS: Mapping[str, range] = {
+    "BatchNormalization": range(1, 5),
+    "Conv": range(1, 3),
+    "ConvTranspose": range(1, 3),
+    "GRU": range(1, 4),
+    "Gemm": range(1, 3),
+    "GroupNormalization": range(1, 3),
+    "InstanceNormalization": range(1, 3),
+    "LSTM": range(1, 4),
+    "LayerNormalization": range(1, 3),
+    "PRelu": range(1, 2),
+    "RMSNormalization": range(1, 2),
+    "RNN": range(1, 4),
+}
+
+
+class Weight(NamedTuple):
+    """An array of which shape and type are known. Two weights of one identity are one weight."""
+
+    identity: str
+    shape: Shape
+    dtype: int
+
+
+def layer_call(
+    node: NodeProto, given: Mapping[str, AttributeValue], own: Sequence[Weight]
+) -> tuple[str, Attributes] | None:
+    """The ``nn`` function that a node is, and its attributes; ``own`` are all its inputs after the first."""
+    if not own or any(weight.dtype != TensorProto.FLOAT for weight in own):
+        return None
+    shape = own[0].shape
+    match node.op_type, len(own):
+        case "Conv", 1 | 2:
+            return _biased("nn.Conv", own), attributes(**{**given, **_window(given, shape), "weight_shape": shape})
+        case "BatchNormalization", 4 if not given.get("training_mode"):
+            return "nn.BatchNormalization", attributes(weight_shape=shape)
+        case "LayerNormalization", 2 if len(shape) == 1 and len(node.output) == 1:
+            return "nn.LayerNormalization", attributes(epsilon=given.get("epsilon"), weight_shape=shape)
+        case "Gemm", 1 | 2 if _is_linear(given, own):
+            rows = shape if given.get("transB") else shape[::-1]
+            return _biased("nn.Linear", own), attributes(weight_shape=rows)
+        case "MatMul", 1 if len(shape) == 2:
+            return "nn.Linear", attributes(weight_shape=shape[::-1])
+    return None
+
+
+def _biased(op_type: str, own: Sequence[Weight]) -> str:
+    return f"{op_type}Bias" if len(own) == 2 else op_type
+
+
+def _window(given: Mapping[str, AttributeValue], weight_shape: Shape) -> dict[str, AttributeValue | None]:
+    """What the function's defaults, made for two axes, do not say of windows on more or fewer axes."""
+    axes = len(weight_shape) - 2
+    if axes == 2:
+        return {"kernel_shape": None}
+    ones = (1,) * axes
+    defaults = {"dilations": ones, "pads": (0,) * 2 * axes, "strides": ones}
+    return {"kernel_shape": None, **{name: given.get(name, value) for name, value in defaults.items()}}
+
+
+def _is_linear(given: Mapping[str, AttributeValue], own: Sequence[Weight]) -> bool:
+    """Does Gemm apply a matrix to every row, and add one number to each column? Its factors belong to the weights."""
+    if given.get("transA") or given.get("alpha") == 0 or given.get("beta") == 0:
+        return False
+    columns = own[0].shape[0 if given.get("transB") else 1]
+    return len(own) == 1 or (prod(own[1].shape) in (1, columns) and own[1].shape[-1:] in ((columns,), (1,), ()))

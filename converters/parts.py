@@ -1,0 +1,144 @@
+"""A long table in the making: finished parts beside the output, assembled at the end by one rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+MANIFEST = "run.json"
+COMPRESSION = "zstd"
+
+Settings = Mapping[str, str | int | None]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of one output: Parquet files, and lines about the rows that failed.
+
+    Attributes:
+        out: the Parquet file that they will become.
+        schema: Arrow's schema of every part.
+        settings: all that decides what the parts hold; another run's parts must have been made with the same.
+    """
+
+    out: Path
+    schema: Any
+    settings: Settings
+
+    @property
+    def folder(self) -> Path:
+        """Where the parts lie."""
+        return self.out.with_name(f".{self.out.name}.parts")
+
+    @property
+    def errors(self) -> Path:
+        """The file of rows that failed; absent if none did."""
+        return self.out.with_name(f"{self.out.name}.errors.jsonl")
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the output is there and its parts were done with."""
+        return self.out.exists() and not (self.folder / MANIFEST).exists()
+
+    def begin(self, *, resume: bool) -> int:
+        """Make the folder, or find that of a killed run.
+
+        Returns:
+            The number of finished parts.
+
+        Raises:
+            ValueError: there is an output or a folder and ``resume`` is not set, or the folder is of another run.
+        """
+        if self.folder.exists() and not resume:
+            raise ValueError(
+                f"{self.folder}: expected no such folder, got the parts of an unfinished run. "
+                "Go on with --resume, or delete it."
+            )
+        if self.out.exists() and not resume:
+            raise ValueError(f"{self.out}: expected no such file, got one. Delete it, or name another.")
+        manifest = self.folder / MANIFEST
+        if not manifest.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _write(manifest, json.dumps(self.settings))
+        self._check(json.loads(manifest.read_text()))
+        finished = 0
+        while self._part(finished).exists():
+            finished += 1
+        return finished
+
+    def write(self, index: int, table: Any, errors: Sequence[Mapping[str, Any]]) -> None:
+        """Write one part; it counts as finished when its Parquet file is there, which comes last."""
+        _write(self._part_errors(index), "".join(f"{json.dumps(error)}\n" for error in errors))
+        temporary = _temporary(self._part(index))
+        pq.write_table(table.cast(self.schema), temporary, compression=COMPRESSION)
+        temporary.replace(self._part(index))
+
+    def assemble(self, count: int) -> None:
+        """Join ``count`` parts to the output and the file of errors, and remove them. Memory: one part."""
+        self._assemble_errors(count)
+        temporary = self.folder / "whole"
+        with pq.ParquetWriter(temporary, self.schema, compression=COMPRESSION) as writer:
+            for index in range(count):
+                writer.write_table(pq.read_table(self._part(index), schema=self.schema))
+        temporary.replace(self.out)
+        (self.folder / MANIFEST).unlink()  # first: without it the output counts as finished
+        shutil.rmtree(self.folder)
+
+    def count(self) -> tuple[int, int]:
+        """Rows of the finished output, and rows that failed.
+
+        Raises:
+            ValueError: the output has other columns, so it was made of another table.
+        """
+        found = pq.read_schema(self.out).names
+        if found != self.schema.names:
+            wanted = ", ".join(self.schema.names)
+            raise ValueError(f"{self.out}: expected columns {wanted}, got {', '.join(found)}. Name another file.")
+        failed = 0
+        if self.errors.exists():
+            with self.errors.open(encoding="utf-8") as stream:
+                failed = sum(1 for _ in stream)
+        return pq.read_metadata(self.out).num_rows, failed
+
+    def _assemble_errors(self, count: int) -> None:
+        temporary, failed = self.folder / "errors", False
+        with temporary.open("w", encoding="utf-8") as stream:
+            for index in range(count):
+                lines = self._part_errors(index).read_text(encoding="utf-8")
+                stream.write(lines)
+                failed = failed or bool(lines)
+        if failed:
+            temporary.replace(self.errors)
+        else:
+            self.errors.unlink(missing_ok=True)
+
+    def _check(self, found: Settings) -> None:
+        for name, value in self.settings.items():
+            if found.get(name) != value:
+                raise ValueError(
+                    f"{self.folder}: expected parts made with {name} {value}, got {found.get(name)}. "
+                    "Delete the folder to start anew."
+                )
+
+    def _part(self, index: int) -> Path:
+        return self.folder / f"part-{index:06}.parquet"
+
+    def _part_errors(self, index: int) -> Path:
+        return self.folder / f"part-{index:06}.errors.jsonl"
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{os.getpid()}.tmp")
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = _temporary(path)
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)

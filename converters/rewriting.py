@@ -1,0 +1,103 @@
+"""Rewriting node by node: a spelling says what one node is, given what made its operands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from converters.graph import AttributeValue, Graph, Node, Shape
+
+
+class Surroundings:
+    """What a spelling sees of the graph around a node: everything before it is rewritten already."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.made: dict[str, Node] = {}
+        self.shapes = dict(graph.shapes)
+        self.types = dict(graph.types)
+        self._uses = Counter(chain(graph.outputs, *[node.inputs for node in graph.nodes]))
+
+    def producer(self, x: str, *op_types: str) -> Node | None:
+        """The node that makes ``x``, if it is one of these operators."""
+        node = self.made.get(x)
+        return node if node and node.op_type in op_types else None
+
+    def is_read(self, x: str) -> bool:
+        """Does anything read ``x``, or is it an output?"""
+        return self._uses[x] > 0
+
+    def read_once(self, x: str) -> bool:
+        """Is there one reader of ``x`` alone?"""
+        return self._uses[x] == 1
+
+    def is_float(self, x: str) -> bool:
+        """Is ``x`` known to be a float tensor of fixed shape?"""
+        return x in self.shapes and x not in self.types
+
+    def constant(self, x: str) -> AttributeValue | None:
+        """What a ``Constant`` holds: a number or a tuple of numbers."""
+        node = self.producer(x, "Constant")
+        return node.attributes[0][1] if node else None
+
+    def number(self, x: str) -> float | None:
+        """A constant float, however many axes of size 1 it has."""
+        value = self.constant(x)
+        if isinstance(value, tuple):
+            value = value[0] if len(value) == 1 else None
+        return value if isinstance(value, float) else None
+
+    def integers(self, x: str) -> tuple[int, ...] | None:
+        """A constant integer or list of integers."""
+        value = self.constant(x)
+        values = value if isinstance(value, tuple) else (value,)
+        integers = tuple([number for number in values if isinstance(number, int)])
+        return integers if len(integers) == len(values) else None
+
+    def define(self, name: str, shape: Shape, like: str) -> str:
+        """Say of a new value that it has this shape and the element type of another."""
+        self.shapes[name] = shape
+        if like in self.types:
+            element = self.types[like].partition("[")[0]
+            self.types[name] = f"{element}[{','.join(map(str, shape))}]" if shape else element
+        return name
+
+
+Spelling = Callable[[Node, Surroundings], Sequence[Node] | None]
+
+
+def rewrite(graph: Graph, spelling: Spelling) -> Graph:
+    """The graph with every node as ``spelling`` has it; None leaves a node as it is.
+
+    ``Identity`` hands its input on, and what only replaced nodes read is gone.
+    """
+    at = Surroundings(graph)
+    source: dict[str, str] = {}
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        if not source.keys().isdisjoint(node.inputs):
+            node = node._replace(inputs=tuple([source.get(x, x) for x in node.inputs]))
+        for new in spelling(node, at) or (node,):
+            if new.op_type == "Identity":
+                source[new.outputs[0]] = new.inputs[0]
+            else:
+                nodes.append(new)
+                at.made.update(dict.fromkeys(new.outputs, new))
+    outputs = tuple([source.get(x, x) for x in graph.outputs])
+    rewritten = replace(graph, outputs=outputs, nodes=tuple(nodes), shapes=at.shapes, types=at.types)
+    return _without_orphans(rewritten, graph)
+
+
+def _without_orphans(graph: Graph, before: Graph) -> Graph:
+    """Without nodes that were read before and are not now; branches that were dead before stay."""
+    was_read = {x for node in before.nodes for x in node.inputs}.union(before.outputs)
+    was_made = {x for node in before.nodes for x in node.outputs}
+    needed = set(graph.outputs)
+    nodes: list[Node] = []
+    for node in reversed(graph.nodes):
+        was_dead = was_read.isdisjoint(node.outputs) and not was_made.isdisjoint(node.outputs)
+        if was_dead or not needed.isdisjoint(node.outputs):
+            needed.update(node.inputs)
+            nodes.append(node)
+    return replace(graph, nodes=tuple(nodes[::-1]))

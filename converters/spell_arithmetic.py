@@ -1,0 +1,97 @@
+"""One spelling of sums, and of sums and products with a number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from converters.constants import attributes
+from converters.graph import Node
+from converters.rewriting import Surroundings
+
+ELEMENTWISE = frozenset({"Add", "Div", "Max", "Min", "Mul", "Pow", "Sub"})
+
+
+def spell_number(node: Node, at: Surroundings) -> list[Node] | None:
+    """Products with a number are ``nn.Scale``; a number that changes nothing is gone, others have no axes."""
+    if node.op_type not in ELEMENTWISE or len(node.inputs) != 2 or not at.is_float(node.outputs[0]):
+        return None
+    shape = at.shapes[node.outputs[0]]
+    for x, other in (node.inputs, node.inputs[::-1]):
+        number = at.number(other)
+        if number is not None and at.shapes.get(x) == shape and at.is_float(x):
+            return _with_number(node, x, number, is_first=other == node.inputs[0])
+    return None
+
+
+def spell_product(node: Node, at: Surroundings) -> list[Node] | None:
+    """A scale inside a product stands after it, and two scales are one."""
+    if node.op_type == "nn.Scale" and (inner := at.producer(node.inputs[0], "nn.Scale")):
+        return [scale(inner.inputs[0], _factor(inner) * _factor(node), node.outputs[0])]
+    if node.op_type not in ("Mul", "MatMul") or not at.is_float(node.outputs[0]):
+        return None
+    factor, operands = 1.0, list(node.inputs)
+    for index, x in enumerate(node.inputs):
+        if at.read_once(x) and (inner := at.producer(x, "nn.Scale")):
+            operands[index] = inner.inputs[0]
+            factor *= _factor(inner)
+    if factor == 1.0:
+        return None
+    product = at.define(f"{node.outputs[0]}.product", at.shapes[node.outputs[0]], like=node.outputs[0])
+    return [node._replace(inputs=tuple(operands), outputs=(product,)), scale(product, factor, node.outputs[0])]
+
+
+def spell_sum(node: Node, at: Surroundings) -> list[Node] | None:
+    """``Sum`` has float operands of one shape, and only that is a ``Sum``; otherwise ``Add`` of two at a time."""
+    if node.op_type not in ("Add", "Sum"):
+        return None
+    values = (*node.inputs, *node.outputs)
+    if all(at.is_float(x) for x in values) and len({at.shapes[x] for x in values}) == 1:
+        return [node._replace(op_type="Sum")]
+    total, *others = node.inputs
+    partial = [f"{node.outputs[0]}.sum{index}" for index in range(len(others) - 1)]
+    outputs = [*partial, node.outputs[0]]
+    return [
+        Node("Add", (left, right), (output,))
+        for left, right, output in zip([total, *partial], others, outputs, strict=True)
+    ] or [Node("Identity", node.inputs, node.outputs)]
+
+
+def scale(x: str, factor: float, output: str) -> Node:
+    """``x`` times a number.
+
+    Six digits: the same factor comes as x / 8 ** 0.5, as x * 8 ** -0.5, and half of it on each side of a product.
+    """
+    return Node("nn.Scale", (x,), (output,), attributes(factor=float(f"{factor:.6g}")))
+
+
+def _with_number(node: Node, x: str, number: float, *, is_first: bool) -> list[Node]:
+    """``x`` and a number; ``is_first`` where the number is the first operand."""
+    output = node.outputs[0]
+    if node.op_type == "Mul" and number == 0:
+        return _with_constant(node, [x], 0.0)
+    if node.op_type == "Mul" or (node.op_type == "Div" and number != 0 and not is_first):
+        factor = number if node.op_type == "Mul" else 1 / number
+        return [Node("Identity", (x,), node.outputs) if factor == 1 else scale(x, factor, output)]
+    if node.op_type == "Max" and number == 0:
+        return [Node("Relu", (x,), node.outputs)]
+    if node.op_type == "Add" or (node.op_type == "Sub" and not is_first):
+        added = number if node.op_type == "Add" else -number
+        return [Node("Identity", (x,), node.outputs)] if added == 0 else _with_constant(node, [x], added, "Add")
+    return _with_constant(node, [x], number, is_first=is_first)
+
+
+def _with_constant(
+    node: Node, operands: Sequence[str], number: float, op_type: str | None = None, *, is_first: bool = False
+) -> list[Node]:
+    constant = f"{node.outputs[0]}.number"
+    inputs = (constant, *operands) if is_first else (*operands, constant)
+    return [
+        Node("Constant", (), (constant,), attributes(value_float=number)),
+        Node(op_type or node.op_type, inputs, node.outputs),
+    ]
+
+
+def _factor(node: Node) -> float:
+    factor = node.attribute("factor")
+    assert isinstance(factor, float), f"{node} has no factor"
+    return factor

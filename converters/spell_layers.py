@@ -1,0 +1,205 @@
+"""One spelling of layers: biases inside, padding said by the layer, layer norms and global pools whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import NamedTuple
+
+from converters.constants import attributes
+from converters.graph import AttributeValue, Node, Shape
+from converters.rewriting import Surroundings
+
+BIASABLE = ("nn.Conv", "nn.Linear")
+WINDOWS = frozenset({"AveragePool", "MaxPool", "nn.Conv", "nn.ConvBias"})
+
+
+def absorb_bias(node: Node, at: Surroundings) -> list[Node] | None:
+    """A weight added to a convolution or linear layer that nothing else reads is its bias."""
+    if node.op_type != "Add":
+        return None
+    for x, other in (node.inputs, node.inputs[::-1]):
+        layer = at.producer(x, *BIASABLE)
+        if layer and at.read_once(x) and _is_bias(other, layer, at) and at.shapes.get(x) == at.shapes[node.outputs[0]]:
+            made = at.made[other]
+            identity = ",".join([*layer.weights, *(made.weights or (other,))])
+            return [layer._replace(op_type=f"{layer.op_type}Bias", outputs=node.outputs, weights=(identity,))]
+    return None
+
+
+def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
+    """``(x - mean) / (variance + epsilon) ** 0.5 * weight + weight`` over the last axis."""
+    if node.op_type != "Add":
+        return None
+    for product, shift in (node.inputs, node.inputs[::-1]):
+        made, shift_weight = at.producer(product, "Mul"), at.producer(shift, "nn.Weight")
+        for quotient, scale in (made.inputs, made.inputs[::-1]) if made and shift_weight else ():
+            scale_weight = at.producer(scale, "nn.Weight")
+            normed = _normed(quotient, at)
+            if scale_weight and shift_weight and normed and at.shapes[scale] == at.shapes[shift]:
+                x, epsilon = normed
+                shape = at.shapes[scale]
+                if shape == at.shapes[x][-1:]:
+                    identity = ",".join([*scale_weight.weights, *shift_weight.weights])
+                    values = attributes(epsilon=epsilon, weight_shape=shape)
+                    return [Node("nn.LayerNormalization", (x,), node.outputs, values, (identity,))]
+    return None
+
+
+def spell_global_pool(node: Node, at: Surroundings) -> list[Node] | None:
+    """The mean over height and width is ``GlobalAveragePool``, then ``Flatten`` where the axes are dropped."""
+    if node.op_type != "ReduceMean" or len(node.inputs) != 2 or len(at.shapes.get(node.inputs[0], ())) != 4:
+        return None
+    if sorted(axis % 4 for axis in at.integers(node.inputs[1]) or ()) != [2, 3]:
+        return None
+    x, output = node.inputs[0], node.outputs[0]
+    if node.attribute("keepdims", 1):
+        return [Node("GlobalAveragePool", (x,), (output,))]
+    pooled = at.define(f"{output}.pooled", (*at.shapes[x][:2], 1, 1), like=x)
+    return [Node("GlobalAveragePool", (x,), (pooled,)), Node("Flatten", (pooled,), (output,))]
+
+
+def spell_padding(node: Node, at: Surroundings) -> list[Node] | None:
+    """Padding in numbers, and no ``ceil_mode`` where the windows come out even."""
+    window = _window(node, at)
+    if window is None:
+        return None
+    given: dict[str, AttributeValue | None] = {**dict(node.attributes), "auto_pad": None, "pads": window.pads}
+    spans = [n + low + high - reach for n, low, high, reach in window.axes()]
+    if window.after == tuple([span // stride + 1 for span, stride in zip(spans, window.strides, strict=True)]):
+        given["ceil_mode"] = None
+    return [node._replace(attributes=attributes(**given))]
+
+
+def absorb_padding(node: Node, at: Surroundings) -> list[Node] | None:
+    """Zeros put around what a convolution or mean reads are its own padding."""
+    window = _window(node, at)
+    around = _zeros_around(node.inputs[0], at) if window else None
+    if window is None or around is None:
+        return None
+    x, pads = around
+    total = tuple([own + more for own, more in zip(window.pads, pads, strict=True)])
+    if node.op_type.startswith("nn.Conv"):
+        return [node._replace(inputs=(x,), attributes=attributes(**{**dict(node.attributes), "pads": total}))]
+    if node.op_type == "AveragePool" and not any(window.pads) and not node.attribute("ceil_mode"):
+        given = {**dict(node.attributes), "pads": total, "count_include_pad": 1}
+        return [node._replace(inputs=(x,), attributes=attributes(**given))]
+    return None
+
+
+def spell_pool(node: Node, at: Surroundings) -> list[Node] | None:
+    """A pool over windows of one number is none; a mean over everything is ``GlobalAveragePool``."""
+    window = _window(node, at) if node.op_type in ("AveragePool", "MaxPool") else None
+    if window is None or any(window.pads) or len(node.outputs) != 1:
+        return None
+    if set(window.kernel) == {1} and window.before == window.after:
+        return [Node("Identity", node.inputs, node.outputs)]
+    if node.op_type == "AveragePool" and window.kernel == window.before and set(window.dilations) == {1}:
+        return [Node("GlobalAveragePool", node.inputs, node.outputs)]
+    return None
+
+
+class _Window(NamedTuple):
+    """A window operator on its axes; sizes before and after it."""
+
+    kernel: Shape
+    strides: Shape
+    dilations: Shape
+    pads: Shape  # at the start of every axis, then at the end
+    before: Shape
+    after: Shape
+
+    def axes(self) -> Iterator[tuple[int, int, int, int]]:
+        """Size, padding at start and end, and reach of the kernel along every axis."""
+        count = len(self.kernel)
+        reach = [dilation * (k - 1) + 1 for dilation, k in zip(self.dilations, self.kernel, strict=True)]
+        return zip(self.before, self.pads[:count], self.pads[count:], reach, strict=True)
+
+
+def _window(node: Node, at: Surroundings) -> _Window | None:
+    if node.op_type not in WINDOWS or node.inputs[0] not in at.shapes or node.outputs[0] not in at.shapes:
+        return None
+    before, after = at.shapes[node.inputs[0]][2:], at.shapes[node.outputs[0]][2:]
+    ones = (1,) * len(before)
+    weight_shape = _integers(node, "weight_shape", ())
+    kernel = weight_shape[2:] or _integers(node, "kernel_shape", ones)
+    strides, dilations = _integers(node, "strides", ones), _integers(node, "dilations", ones)
+    window = _Window(kernel, strides, dilations, _integers(node, "pads", (0, 0) * len(before)), before, after)
+    if node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
+        missing = [
+            max((windows - 1) * stride + reach - n, 0)
+            for windows, stride, (n, _, _, reach) in zip(after, strides, window.axes(), strict=True)
+        ]
+        half = [total // 2 for total in missing]
+        rest = [total - total // 2 for total in missing]
+        return window._replace(pads=(*half, *rest) if node.attribute("auto_pad") == "SAME_UPPER" else (*rest, *half))
+    return window
+
+
+def _integers(node: Node, name: str, default: Shape) -> Shape:
+    values = node.attribute(name)
+    return tuple([int(value) for value in values]) if isinstance(values, tuple) else default
+
+
+def _zeros_around(x: str, at: Surroundings) -> tuple[str, Shape] | None:
+    """What ``x`` is with zeros around it on the axes of windows, and how many, as ``pads`` says it."""
+    pad = at.producer(x, "Pad")
+    if pad is None or pad.attribute("mode", "constant") != "constant" or pad.inputs[0] not in at.shapes:
+        return None
+    counts = at.integers(pad.inputs[1])
+    if counts is None or (len(pad.inputs) > 2 and pad.inputs[2] and at.number(pad.inputs[2]) != 0):
+        return None
+    rank = len(at.shapes[pad.inputs[0]])
+    axes = at.integers(pad.inputs[3]) if len(pad.inputs) > 3 else tuple(range(rank))
+    if axes is None or len(counts) != 2 * len(axes):
+        return None
+    low = dict(zip([axis % rank for axis in axes], counts, strict=False))
+    high = dict(zip([axis % rank for axis in axes], counts[len(axes) :], strict=True))
+    if min(counts) < 0 or any(side.get(axis) for side in (low, high) for axis in (0, 1)):
+        return None
+    spatial = range(2, rank)
+    return pad.inputs[0], tuple([side.get(axis, 0) for side in (low, high) for axis in spatial])
+
+
+def _is_bias(x: str, layer: Node, at: Surroundings) -> bool:
+    """Is ``x`` one number an output channel?"""
+    rows = _integers(layer, "weight_shape", ())[0]
+    if at.number(x) is not None:
+        return rows == 1
+    trailing = (1,) * (len(_integers(layer, "weight_shape", ())) - 2)
+    shape = at.shapes.get(x, ()) if at.producer(x, "nn.Weight") and at.is_float(x) else ()
+    return prod(shape) == rows and shape[len(shape) - 1 - len(trailing) :] == (rows, *trailing)
+
+
+def _normed(x: str, at: Surroundings) -> tuple[str, float] | None:
+    """What ``x`` is without its mean and divided by its deviation along the last axis; the epsilon of that."""
+    quotient = at.producer(x, "Div")
+    root = at.producer(quotient.inputs[1], "Sqrt") if quotient else None
+    total = at.producer(root.inputs[0], "Add") if root else None
+    centred = at.producer(quotient.inputs[0], "Sub") if quotient else None
+    if quotient is None or total is None or centred is None:
+        return None
+    for variance, epsilon in (total.inputs, total.inputs[::-1]):
+        number = at.number(epsilon)
+        if number is None or not _is_mean_square(variance, quotient.inputs[0], at):
+            continue
+        if _is_mean(centred.inputs[1], centred.inputs[0], at):
+            return centred.inputs[0], number
+    return None
+
+
+def _is_mean(y: str, x: str, at: Surroundings) -> bool:
+    """Is ``y`` the mean of ``x`` along its last axis, the axis kept?"""
+    mean = at.producer(y, "ReduceMean")
+    if mean is None or mean.inputs[0] != x or len(mean.inputs) != 2 or not mean.attribute("keepdims", 1):
+        return False
+    return at.integers(mean.inputs[1]) in ((-1,), (len(at.shapes[x]) - 1,))
+
+
+def _is_mean_square(y: str, x: str, at: Surroundings) -> bool:
+    mean = at.producer(y, "ReduceMean")
+    square = at.producer(mean.inputs[0], "Pow", "Mul") if mean else None
+    if mean is None or square is None or square.inputs[0] != x:
+        return False
+    squares = square.inputs[1] == x if square.op_type == "Mul" else at.number(square.inputs[1]) == 2.0
+    return squares and _is_mean(y, mean.inputs[0], at)

@@ -1,0 +1,137 @@
+"""One spelling of what moves numbers without changing them: reshapes, transposes, slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from math import prod
+
+from converters.constants import attributes
+from converters.graph import Node, Shape
+from converters.rewriting import Surroundings
+
+RESHAPES = ("Flatten", "nn.Reshape")
+KEEP_ORDER = frozenset({"Expand", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze", "nn.Reshape"})
+
+Cut = tuple[int, int, int]  # axis, start, end
+
+
+def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
+    """Reshapes of every kind are ``nn.Reshape``, to (N, all the rest) ``Flatten``; in a row they are one."""
+    if node.op_type == "Transpose" and (inner := at.producer(node.inputs[0], "Transpose")):
+        node = node._replace(inputs=inner.inputs, attributes=attributes(perm=_composed(inner, node, at)))
+    if node.op_type not in KEEP_ORDER or node.inputs[0] not in at.shapes or node.outputs[0] not in at.shapes:
+        return None
+    before, after = at.shapes[node.inputs[0]], at.shapes[node.outputs[0]]
+    if prod(before) != prod(after) or (node.op_type == "Transpose" and not _keeps_order(node, before)):
+        return [node]
+    x = node.inputs[0]
+    while inner := at.producer(x, *RESHAPES):
+        x = inner.inputs[0]
+    before = at.shapes[x]
+    if before == after:
+        return [Node("Identity", (x,), node.outputs)]
+    if len(before) > 2 and after == (before[0], prod(before[1:])):
+        return [Node("Flatten", (x,), node.outputs)]
+    return [Node("nn.Reshape", (x,), node.outputs, attributes(shape=after))]
+
+
+def spell_slice(node: Node, at: Surroundings) -> list[Node] | None:
+    """Parts of a value are ``nn.Slice`` whatever operator takes them; a slice of a slice is one."""
+    if node.op_type not in ("Gather", "Slice", "Split") or node.inputs[0] not in at.shapes:
+        return None
+    x, shape = node.inputs[0], at.shapes[node.inputs[0]]
+    if node.op_type == "Slice":
+        cuts = _slice_cuts(node, shape, at)
+        return [_cut(x, cuts, node.outputs[0], at)] if cuts is not None else None
+    axis = node.attribute("axis", 0)
+    assert isinstance(axis, int), f"{node} has no axis"
+    if node.op_type == "Split":
+        return _split(node, axis % len(shape), at)
+    return _gather(node, axis % len(shape), shape, at)
+
+
+def _split(node: Node, axis: int, at: Surroundings) -> list[Node] | None:
+    if any(output not in at.shapes for output in node.outputs):
+        return None
+    borders = [0, *accumulate(at.shapes[output][axis] for output in node.outputs)]
+    return [
+        _cut(node.inputs[0], [(axis, *border)], output, at)
+        for output, border in zip(node.outputs, pairwise(borders), strict=True)
+    ]
+
+
+def _gather(node: Node, axis: int, shape: Shape, at: Surroundings) -> list[Node] | None:
+    """Neighbouring indices are a slice; a single index without an axis of its own drops the axis."""
+    indices = at.integers(node.inputs[1])
+    if not indices:
+        return None
+    first = indices[0] % shape[axis]
+    if any((index - first - offset) % shape[axis] for offset, index in enumerate(indices)):
+        return None
+    cut = (axis, first, first + len(indices))
+    if cut[2] > shape[axis]:
+        return None
+    if isinstance(at.constant(node.inputs[1]), tuple):
+        return [_cut(node.inputs[0], [cut], node.outputs[0], at)]
+    kept = at.define(f"{node.outputs[0]}.kept", (*shape[:axis], 1, *shape[axis + 1 :]), like=node.inputs[0])
+    after = (*shape[:axis], *shape[axis + 1 :])
+    return [
+        _cut(node.inputs[0], [cut], kept, at),
+        Node("nn.Reshape", (kept,), node.outputs, attributes(shape=after)),
+    ]
+
+
+def _slice_cuts(node: Node, shape: Shape, at: Surroundings) -> list[Cut] | None:
+    """The cuts of a slice by constants in steps of one."""
+    given = [at.integers(x) for x in node.inputs[1:]]
+    values = [value for value in given if value is not None]
+    if len(values) < max(len(given), 2) or (len(values) == 4 and set(values[3]) != {1}):
+        return None
+    starts, ends = values[:2]
+    axes = values[2] if len(values) > 2 else tuple(range(len(starts)))
+    bounds = [slice(s, e).indices(shape[axis])[:2] for s, e, axis in zip(starts, ends, axes, strict=True)]
+    return [(axis % len(shape), *bound) for axis, bound in zip(axes, bounds, strict=True)]
+
+
+def _cut(x: str, cuts: Sequence[Cut], output: str, at: Surroundings) -> Node:
+    """The slice of ``x``, or of what ``x`` is a slice of; Identity if nothing is cut away."""
+    ranges = {axis: (start, end) for axis, start, end in cuts}
+    if inner := at.producer(x, "nn.Slice"):
+        x = inner.inputs[0]
+        for axis, start, end in _cuts_of(inner):
+            offset = ranges.get(axis, (0, end - start))
+            ranges[axis] = (start + offset[0], start + offset[1])
+    shape = at.shapes[x]
+    kept = sorted((axis, *border) for axis, border in ranges.items() if border != (0, shape[axis]))
+    if not kept:
+        return Node("Identity", (x,), (output,))
+    axes, starts, ends = zip(*kept, strict=True)
+    return Node("nn.Slice", (x,), (output,), attributes(axes=axes, ends=ends, starts=starts))
+
+
+def _cuts_of(node: Node) -> list[Cut]:
+    given = dict(node.attributes)
+    axes, starts, ends = (given[name] for name in ("axes", "starts", "ends"))
+    assert isinstance(axes, tuple), f"{node} has no axes"
+    assert isinstance(starts, tuple), f"{node} has no starts"
+    assert isinstance(ends, tuple), f"{node} has no ends"
+    return [(int(axis), int(start), int(end)) for axis, start, end in zip(axes, starts, ends, strict=True)]
+
+
+def _keeps_order(node: Node, shape: Shape) -> bool:
+    """Does a transpose move axes of size 1 alone?"""
+    moved = [axis for axis in _axes(node, len(shape)) if shape[axis] != 1]
+    return moved == sorted(moved)
+
+
+def _composed(first: Node, second: Node, at: Surroundings) -> tuple[int, ...]:
+    rank = len(at.shapes.get(first.inputs[0], _axes(first, 0)))
+    inner = _axes(first, rank)
+    return tuple([inner[axis] for axis in _axes(second, rank)])
+
+
+def _axes(node: Node, rank: int) -> tuple[int, ...]:
+    """The order of a transpose's axes; reversed if it names none."""
+    axes = node.attribute("perm")
+    return tuple([int(axis) for axis in axes]) if isinstance(axes, tuple) else tuple(range(rank))[::-1]

@@ -1,0 +1,272 @@
+"""Texts of a table of any size: read, converted and written in pieces, in constant memory; killed runs go on."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from converters.batches import BatchedTable, open_table
+from converters.convert import to_onnx_text
+from converters.engines import check_engine, map_in_order, num_workers
+from converters.parts import Parts, Settings
+from spaces import SearchSpace, get_space
+
+CACHED_TEXTS = 8192  # per worker, about 20 MB; NAS-Bench-201 has 5,875 distinct ones
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """What to convert, where to, and how.
+
+    Attributes:
+        table: Parquet, CSV or JSONL with a column ``architecture`` and, without ``space``, a column ``space``.
+        out: the Parquet file to write.
+        space: a name for ``get_space``; of a table that names spaces, only the rows of this one are converted.
+        workers: processes; as many as there are cores, if there is work for them, when None.
+        engine: "process" or "ray".
+        resume: go on with a killed run, or accept a finished one.
+        chunk_rows: rows that a worker converts at a time.
+        part_chunks: chunks of a part: what a killed run may lose.
+    """
+
+    table: Path
+    out: Path
+    space: str | None = None
+    workers: int | None = None
+    engine: str = "process"
+    resume: bool = False
+    chunk_rows: int = 128
+    part_chunks: int = 32
+
+
+@dataclass(frozen=True)
+class StreamResult:
+    """Counts of rows: converted, failed, and left out because they are of another space."""
+
+    rows: int
+    failed: int
+    left_out: int
+    errors: Path
+    seconds: float
+
+
+class Request(NamedTuple):
+    """One row for a worker."""
+
+    space: str | None
+    architecture: str | None
+
+
+class Answer(NamedTuple):
+    """A text, or the reason why there is none."""
+
+    text: str | None
+    reason: str | None
+
+
+def convert_table(
+    config: StreamConfig, *, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> StreamResult:
+    """Write the table with a column ``text`` more; rows that fail go to ``<out>.errors.jsonl`` with the reason.
+
+    Args:
+        config: see there.
+        on_progress: called with the rows done, those of an earlier run included, and the rows of the table.
+
+    Raises:
+        ValueError: the table cannot be read or lacks a column, the output is there already, or no row succeeds.
+        ImportError: the engine is not installed.
+        OSError: the output cannot be written.
+    """
+    started = time.perf_counter()
+    table = open_table(config.table)
+    _check(config, table)
+    parts = Parts(config.out, table.schema.append(pa.field("text", pa.string())), _settings(config))
+    if not (config.resume and parts.is_finished):
+        _convert_parts(config, table, parts, on_progress)
+    rows, failed = parts.count()
+    left_out = table.num_rows - rows - failed
+    if table.num_rows and not rows:
+        parts.out.unlink()
+        where = f" (see {parts.errors})" if failed else ""
+        raise ValueError(
+            f"{config.table}: expected rows that can be converted, got {failed} that fail{where} "
+            f"and {left_out} of other spaces than {config.space}."
+        )
+    return StreamResult(rows, failed, left_out, parts.errors, time.perf_counter() - started)
+
+
+def convert_rows(requests: Sequence[Request]) -> list[Answer]:
+    """What a worker does."""
+    return [_convert(request) for request in requests]
+
+
+@dataclass
+class _Chunk:
+    """Rows to convert, and their numbers in the table."""
+
+    table: Any
+    numbers: Sequence[int]
+    num_read: int  # rows of other spaces included
+    answers: Sequence[Answer] = field(default_factory=list)
+
+
+def _convert_parts(
+    config: StreamConfig, table: BatchedTable, parts: Parts, on_progress: Callable[[int, int], None]
+) -> None:
+    index = parts.begin(resume=config.resume)
+    done = min(index * config.part_chunks * config.chunk_rows, table.num_rows)
+    on_progress(done, table.num_rows)
+    chunks = _converted(config, table, start=done)
+    while part := list(_reported(islice(chunks, config.part_chunks), done, table.num_rows, on_progress)):
+        done += sum(chunk.num_read for chunk in part)
+        _write_part(parts, index, part)
+        index += 1
+    parts.assemble(index)
+
+
+def _reported(
+    chunks: Iterable[_Chunk], done: int, total: int, on_progress: Callable[[int, int], None]
+) -> Iterator[_Chunk]:
+    for chunk in chunks:
+        done += chunk.num_read
+        on_progress(done, total)
+        yield chunk
+
+
+def _converted(config: StreamConfig, table: BatchedTable, *, start: int) -> Iterator[_Chunk]:
+    waiting: deque[_Chunk] = deque()
+
+    def requests() -> Iterator[list[Request]]:
+        for chunk in _chunks(config, table, start):
+            waiting.append(chunk)
+            yield _requests(config, chunk)
+
+    workers = num_workers(config.workers, table.num_rows - start)
+    for answers in map_in_order(convert_rows, requests(), workers=workers, engine=config.engine):
+        chunk = waiting.popleft()
+        chunk.answers = answers
+        yield chunk
+
+
+def _chunks(config: StreamConfig, table: BatchedTable, start: int) -> Iterator[_Chunk]:
+    for batch in table.batches(config.chunk_rows, start=start):
+        numbers = range(start, start + batch.num_rows)
+        start += batch.num_rows
+        if config.space is None or "space" not in batch.column_names:
+            yield _Chunk(batch, numbers, batch.num_rows)
+            continue
+        mine = pc.equal(batch["space"].cast(pa.string()), config.space).fill_null(False)
+        kept = [number for number, keep in zip(numbers, mine.to_pylist(), strict=True) if keep]
+        yield _Chunk(batch.filter(mine), kept, batch.num_rows)
+
+
+def _requests(config: StreamConfig, chunk: _Chunk) -> list[Request]:
+    notations = chunk.table["architecture"].to_pylist()
+    names = [config.space] * len(notations) if config.space else chunk.table["space"].to_pylist()
+    pairs = zip(names, notations, strict=True)
+    return [Request(name and _absolute(str(name)), None if a is None else str(a)) for name, a in pairs]
+
+
+def _write_part(parts: Parts, index: int, chunks: Sequence[_Chunk]) -> None:
+    answers = [answer for chunk in chunks for answer in chunk.answers]
+    numbers = [number for chunk in chunks for number in chunk.numbers]
+    table = pa.concat_tables([chunk.table for chunk in chunks])
+    texts = pa.array([answer.text for answer in answers], pa.string())
+    notations = table["architecture"].to_pylist()
+    errors = [
+        {"row": number, "architecture": notation, "reason": answer.reason}
+        for number, notation, answer in zip(numbers, notations, answers, strict=True)
+        if answer.text is None
+    ]
+    parts.write(index, table.append_column("text", texts).filter(texts.is_valid()), errors)
+
+
+def _convert(request: Request) -> Answer:
+    try:
+        if request.space is None or request.architecture is None:
+            raise ValueError(f"row: expected a space and an architecture, got {request.space}, {request.architecture}.")
+        space = _open(request.space)
+        architecture = space.parse(request.architecture)
+        return Answer(_text(_Network(request.space, space.architecture_key(architecture), architecture)), None)
+    except ValueError as e:
+        return Answer(None, str(e))
+    except Exception as e:  # a mistake in a space of the user's own costs its rows, not the run
+        return Answer(None, f"{type(e).__name__}: {e}")
+
+
+@dataclass(frozen=True)
+class _Network:
+    """Equal for isomorphic architectures, whose texts are the same."""
+
+    space: str
+    key: str
+    architecture: Any = field(compare=False)
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _text(network: _Network) -> str:
+    return to_onnx_text(_open(network.space), network.architecture)
+
+
+def _open(name: str) -> SearchSpace[Any]:
+    space = _opened(name)
+    if isinstance(space, str):
+        raise ValueError(space)
+    return space
+
+
+@lru_cache(maxsize=64)
+def _opened(name: str) -> SearchSpace[Any] | str:
+    """The space, or why there is none: asking again for every row would be slow."""
+    try:
+        return get_space(name)
+    except ValueError as e:
+        return str(e)
+
+
+def _check(config: StreamConfig, table: BatchedTable) -> None:
+    names = table.schema.names
+    check_engine(config.engine, config.workers)
+    if config.out.suffix != ".parquet":
+        raise ValueError(f"{config.out}: expected a file ending in .parquet, got {config.out.suffix or 'no ending'}.")
+    if "architecture" not in names:
+        raise ValueError(f"{table.path}: expected a column architecture, got {', '.join(names) or 'none'}.")
+    if "text" in names:
+        raise ValueError(f"{table.path}: expected no column text yet, got one. Rename or drop it.")
+    if config.space is not None:
+        get_space(config.space)
+    elif "space" not in names:
+        raise ValueError(f"{table.path}: expected a column space, got none. Name it with --space.")
+
+
+def _settings(config: StreamConfig) -> Settings:
+    """What decides the contents of parts; files by their length and time."""
+    file, is_file, _ = (config.space or "").rpartition(":")
+    return {
+        "table": _fingerprint(config.table),
+        "space": config.space,
+        "the space's file": _fingerprint(Path(file)) if is_file else None,
+        "chunk_rows": config.chunk_rows,
+        "part_chunks": config.part_chunks,
+    }
+
+
+def _fingerprint(path: Path) -> str:
+    stat = path.expanduser().stat()
+    return f"{path.expanduser().resolve()}, {stat.st_size} bytes of {stat.st_mtime_ns}"
+
+
+def _absolute(name: str) -> str:
+    """A user's own space by its full path: the folder of a worker may be another."""
+    path, colon, class_name = name.rpartition(":")
+    return f"{Path(path).expanduser().resolve()}:{class_name}" if colon and path.endswith(".py") else name

@@ -1,0 +1,36 @@
+"""Verbs about tables: import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from converters.importers import importer_names, read_benchmark
+from nasrlm.cli.output import JsonOption, print_json, print_table, show_progress
+from nasrlm.files import write_table
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs of this file."""
+    app.command("import")(import_benchmark)
+
+
+def import_benchmark(
+    benchmark: Annotated[str, typer.Argument(help=f"One of {', '.join(importer_names())}.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="The official file, or folder where it is one.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A table: .parquet, .csv or .jsonl; BENCHMARK.parquet if left out.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Turn an official benchmark file into a table of architectures and labels."""
+    frame = read_benchmark(benchmark, path, progress=show_progress())
+    out = out or Path(f"{benchmark}.parquet")
+    write_table(frame, out)
+    if json:
+        print_json({"rows": len(frame), "columns": list(frame.columns)})
+    else:
+        present = frame.notna().sum()
+        print_table(["column", "values"], [[name, int(present[name])] for name in frame.columns], f"{out}")

@@ -1,0 +1,43 @@
+"""``nasrlm convert --table``: a table of any size, with a bar and a report of what failed."""
+
+from __future__ import annotations
+
+import sys
+
+from tqdm import tqdm
+
+from converters.stream import StreamConfig, StreamResult, convert_table
+from nasrlm.cli.output import print_json, show_progress
+
+
+def convert_whole_table(config: StreamConfig, *, json: bool) -> None:
+    """Convert a table and say how it went.
+
+    Raises:
+        ValueError: bad input, or the engine is not installed.
+    """
+    with tqdm(desc="convert", unit="row", disable=not show_progress()) as bar:
+
+        def report(done: int, total: int) -> None:
+            if bar.total is None:
+                bar.total = total
+                bar.initial = bar.n = done  # rows of an earlier run say nothing of this one's speed
+            bar.update(done - bar.n)
+
+        try:
+            result = convert_table(config, on_progress=report)
+        except ImportError as e:
+            raise ValueError(str(e)) from e
+    _report_failures(result)
+    if json:
+        print_json({"rows": result.rows, "seconds": result.seconds, "failed": result.failed})
+    else:
+        print(f"{result.rows:,} texts in {result.seconds:.0f} s: {config.out}")
+
+
+def _report_failures(result: StreamResult) -> None:
+    total = result.rows + result.failed
+    if result.failed:
+        print(f"nasrlm: {result.failed:,} of {total:,} rows failed, with reasons in {result.errors}", file=sys.stderr)
+    if result.left_out:
+        print(f"nasrlm: {result.left_out:,} rows of other spaces were left out", file=sys.stderr)

@@ -1,0 +1,89 @@
+"""DARTS at CIFAR-10 as in NAS-Bench-301: about 1e18 pairs of cells, seven operations.
+
+Source:
+    Liu et al. 2019, "DARTS: Differentiable Architecture Search", quark0/darts; Zela et al. 2022, "Surrogate NAS
+    Benchmarks: Going Beyond the Limited Search Spaces of Tabular NAS Benchmarks", automl/nasbench301.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from spaces.cell_notation import (
+    CELL_KINDS,
+    GENOTYPE_KEYS,
+    config_to_genotype,
+    is_config,
+    read_python_genotype,
+    spell_cell,
+)
+from spaces.cell_space import CellSpace, Gene
+from spaces.cells import MIN_DEPTH, CellNetwork
+from spaces.notation import check_keys, read_integer, read_json
+
+INIT_CHANNELS = (32, 16, 36, 50)  # NAS-Bench-301; search, evaluation in the DARTS paper; a long run of NAS-Bench-301
+LAYERS = (8, 20)
+REMEDY = (
+    'Write a DARTS genotype, {"normal": [["sep_conv_3x3", 0], ...], "normal_concat": [2, 3, 4, 5], "reduce": ..., '
+    '"reduce_concat": ...}, or a configuration of NAS-Bench-301.'
+)
+
+
+class DARTS(CellSpace):
+    """Cells of four nodes, each reading two different states; the network around them is the same for all.
+
+    Notations: a DARTS genotype as JSON, with ``init_channels`` and ``layers`` or without, with one ``concat`` for
+    both cells or one each; ``Genotype(...)`` as Python prints it; a configuration of NAS-Bench-301 as JSON.
+
+    NOTE: published tables hold cells with the operation ``none`` and with nodes that read one state twice. They
+    parse, and they have genotypes, but neither is sampled, and ``size`` leaves them out.
+
+    Args:
+        init_channels: channels of an operation in the first cell, where a notation does not say.
+        layers: number of cells, where a notation does not say.
+    """
+
+    name = "darts"
+    objectives = ("short_accuracy@cifar10", "accuracy_50ep@cifar10", "accuracy_10ep@cifar10")
+    operations = (
+        *("max_pool_3x3", "avg_pool_3x3", "skip_connect", "sep_conv_3x3", "sep_conv_5x5"),
+        *("dil_conv_3x3", "dil_conv_5x5", "none"),
+    )
+    sampled_operations = 7
+    num_nodes = 4
+    equal_inputs = False
+    concat_all = True
+
+    def __init__(self, init_channels: int = INIT_CHANNELS[0], layers: int = LAYERS[0]) -> None:
+        self.init_channels = read_integer(self.name, "init_channels", init_channels, 1, "It counts channels.")
+        self.layers = read_integer(self.name, "layers", layers, MIN_DEPTH, "It counts cells.")
+        super().__init__(
+            Gene("init_channels", tuple(dict.fromkeys((init_channels, *INIT_CHANNELS))), 1),
+            Gene("layers", tuple(dict.fromkeys((layers, *LAYERS))), 1),
+        )
+
+    def parse(self, notation: str) -> CellNetwork:
+        genotype = self._read_genotype(notation)
+        normal, reduce = self._read_cells(genotype, REMEDY)
+        channels = read_integer(
+            self.name, "init_channels", genotype.get("init_channels", self.init_channels), 1, REMEDY
+        )
+        layers = read_integer(self.name, "layers", genotype.get("layers", self.layers), MIN_DEPTH, REMEDY)
+        return CellNetwork(normal, reduce, channels, layers)
+
+    def _read_genotype(self, notation: str) -> dict[str, Any]:
+        if notation.lstrip().startswith("Genotype"):
+            return read_python_genotype(self.name, notation, REMEDY)
+        value = read_json(self.name, notation, REMEDY)
+        if is_config(value):
+            return config_to_genotype(self.name, value, self.num_nodes, REMEDY)
+        one_concat = isinstance(value, dict) and "concat" in value
+        keys = (*CELL_KINDS, "concat") if one_concat else GENOTYPE_KEYS
+        check_keys(self.name, value, REMEDY, required=keys, optional=("init_channels", "layers"))
+        concats = {f"{kind}_concat": value["concat"] for kind in CELL_KINDS} if one_concat else {}
+        return {**value, **concats}
+
+    def format(self, architecture: CellNetwork) -> str:
+        cells = spell_cell("normal", architecture.normal) | spell_cell("reduce", architecture.reduce)
+        return json.dumps({**cells, "init_channels": architecture.width, "layers": architecture.depth})

@@ -1,0 +1,116 @@
+"""The short way to a space of one's own: named genes, each with its choices."""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from spaces.notation import check_list, choice_index, read_json
+from spaces.space import Genotype, SearchSpace
+
+Choice = str | int | float
+
+
+@dataclass(frozen=True)
+class Choices:
+    """An architecture: one choice of every gene, by name or one after another.
+
+    Attributes:
+        names: (G,) of the genes.
+        values: (G,) what each of them chose.
+
+    Example:
+        >>> architecture = Choices(("depth", "activation"), (3, "relu"))
+        >>> architecture["depth"]
+        3
+        >>> depth, activation = architecture
+    """
+
+    names: tuple[str, ...] = field(repr=False)
+    values: tuple[Any, ...]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.names:
+            raise KeyError(f"architecture: expected one of the genes {', '.join(self.names)}, got {name!r}.")
+        return self.values[self.names.index(name)]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class GenotypeSpace(SearchSpace[Choices]):
+    """A space whose architectures are rows of independent choices.
+
+    A subclass sets ``name`` and ``choices`` and writes ``build``; all else is given. The notation is the JSON list
+    of the choices, in order. Where some rows spell the same network, override ``architecture_key``; where some spell
+    none, let ``_build`` raise ArchitectureError and override ``size``.
+
+    Attributes:
+        choices: for every gene, by name, its different choices: strings and numbers.
+
+    Example:
+        >>> class Toy(GenotypeSpace):
+        ...     name = "toy"
+        ...     choices = {"depth": (1, 2), "activation": ("relu", "silu")}
+        ...
+        ...     def build(self, architecture): ...
+        >>> space = Toy()
+        >>> space.format(space.decode((1, 0)))
+        '[2, "relu"]'
+    """
+
+    choices: ClassVar[Mapping[str, Sequence[Choice]]]
+    objectives = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "choices" in vars(cls):
+            for gene, choices in cls.choices.items():
+                _check_choices(cls.__name__, gene, choices)
+            cls.gene_sizes = tuple(len(choices) for choices in cls.choices.values())
+            cls.gene_help = f"See {cls.__name__}.choices."
+
+    def __init__(self) -> None:
+        if not getattr(self, "choices", None):
+            raise TypeError("no attribute choices, such as choices = {'depth': (1, 2)}")
+
+    @abstractmethod
+    def build(self, architecture: Choices) -> Any:
+        """The network, as the graph of a ``converters.builder.GraphBuilder``."""
+
+    def encode(self, architecture: Choices) -> Genotype:
+        pairs = zip(architecture.values, self.choices.values(), strict=True)
+        return tuple(choices.index(value) for value, choices in pairs)
+
+    def _build(self, genotype: Genotype) -> Choices:
+        pairs = zip(genotype, self.choices.values(), strict=True)
+        return Choices(tuple(self.choices), tuple(choices[gene] for gene, choices in pairs))
+
+    def parse(self, notation: str) -> Choices:
+        value = read_json(self.name, notation, self.gene_help)
+        listed = check_list(self.name, "the notation", value, [len(self.choices)], self.gene_help)
+        genes = zip(listed, self.choices.items(), strict=True)
+        return self.decode([choice_index(self.name, name, x, choices, self.gene_help) for x, (name, choices) in genes])
+
+    def format(self, architecture: Choices) -> str:
+        return json.dumps(architecture.values, ensure_ascii=False)
+
+    def architecture_key(self, architecture: Choices) -> str:
+        """Its notation: every row of choices counts as a network of its own."""
+        return self.format(architecture)
+
+
+def _check_choices(space: str, gene: str, choices: Sequence[Choice]) -> None:
+    if isinstance(choices, str) or not choices or len(set(choices)) != len(choices):
+        raise ValueError(f"{space}.choices: expected different choices for {gene}, got {choices!r}.")
+    for choice in choices:
+        is_plain = isinstance(choice, str | int | float) and not isinstance(choice, bool)
+        if not is_plain or (isinstance(choice, float) and not math.isfinite(choice)):
+            raise ValueError(f"{space}.choices: expected strings and finite numbers for {gene}, got {choice!r}.")

@@ -1,0 +1,166 @@
+"""Inception networks of GENNAPE: four stages of blocks with up to four parallel paths, for CIFAR-10.
+
+Source:
+    Mills et al. 2023, "GENNAPE: Towards Generalized Neural Architecture Performance Estimators";
+    Ascend-Research/GENNAPE ac30e05, model_src/search_space/inception.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from spaces.inception_blocks import (
+    MAX_BLOCKS,
+    MAX_PATHS,
+    MIN_BLOCKS,
+    SEQUENCES,
+    STAGE_CHANNELS,
+    Path,
+    Stage,
+    stage_stride,
+)
+from spaces.inception_genes import STAGE_GENE_SIZES, all_stages, count_stages, decode_stage, encode_stage, sample_stage
+from spaces.notation import check_keys, check_list, choice_index, read_integer, read_object
+from spaces.sequences import lazy_product
+from spaces.space import ArchitectureError, Genotype, SearchSpace
+
+REMEDY = (
+    'Write it like {"stages": [{"block": {"paths": [{"ops": ["conv3x3"], "op_types": ["conv"], "C_internal": 32, '
+    '"C_out": 32}]}, "n_blocks": 2, "C_in": 32, "C_out": 32, "stride": 1}, ...]}.'
+)
+
+
+@dataclass(frozen=True)
+class InceptionNetwork:
+    """Four stages.
+
+    Attributes:
+        stages: (4,) in order.
+    """
+
+    stages: tuple[Stage, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.stages) != len(STAGE_CHANNELS):
+            raise ArchitectureError(
+                f"inception network: expected {len(STAGE_CHANNELS)} stages, got {len(self.stages)} of them. {REMEDY}"
+            )
+        for number, stage in enumerate(self.stages):
+            stage.check(number)
+
+
+class Inception(SearchSpace[InceptionNetwork]):
+    """Genes of a stage: number of blocks, lengths of the paths, which of three is widest, then path by path its
+    operations and its channels inside.
+    """
+
+    name = "inception"
+    objectives = ("accuracy@cifar10",)
+    gene_sizes = STAGE_GENE_SIZES * len(STAGE_CHANNELS)
+    gene_help = "See LAYOUTS and SEQUENCES in spaces/inception_blocks.py."
+    input_shape = (1, 3, 32, 32)
+    num_classes = 10
+
+    @property
+    def size(self) -> int:
+        """Number of architectures, isomorphic ones counted apart."""
+        return prod(count_stages(channels) for channels in STAGE_CHANNELS)
+
+    def sample(self, rng: np.random.Generator) -> InceptionNetwork:
+        """Drawn as in sample_net_config of GENNAPE, model_src/search_space/inception/arch_sampler.py."""
+        return InceptionNetwork(tuple(sample_stage(channels, rng) for channels in STAGE_CHANNELS))
+
+    def crossover(
+        self, first: InceptionNetwork, second: InceptionNetwork, rng: np.random.Generator
+    ) -> InceptionNetwork:
+        """The block of every stage from either parent, and so its number of blocks."""
+        stages = [
+            Stage(pair[rng.integers(2)].paths, pair[rng.integers(2)].num_blocks)
+            for pair in zip(first.stages, second.stages, strict=True)
+        ]
+        return InceptionNetwork(tuple(stages))
+
+    def enumerate(self) -> Iterator[InceptionNetwork]:
+        """Every architecture once, in lexicographic order of its genotype."""
+        return map(InceptionNetwork, lazy_product(*[partial(all_stages, channels) for channels in STAGE_CHANNELS]))
+
+    def encode(self, architecture: InceptionNetwork) -> Genotype:
+        return tuple(gene for stage in architecture.stages for gene in encode_stage(stage))
+
+    def _build(self, genotype: Genotype) -> InceptionNetwork:
+        starts = range(0, len(genotype), len(STAGE_GENE_SIZES))
+        genes = [genotype[start : start + len(STAGE_GENE_SIZES)] for start in starts]
+        return InceptionNetwork(tuple(map(decode_stage, genes, STAGE_CHANNELS)))
+
+    def parse(self, notation: str) -> InceptionNetwork:
+        value = read_object(self.name, notation, REMEDY, required=("stages",))
+        stages = check_list(self.name, "stages", value["stages"], [len(STAGE_CHANNELS)], REMEDY)
+        return InceptionNetwork(tuple(_read_stage(number, stage) for number, stage in enumerate(stages)))
+
+    def format(self, architecture: InceptionNetwork) -> str:
+        return json.dumps({"stages": [_spell_stage(number, stage) for number, stage in enumerate(architecture.stages)]})
+
+    def representative(self, architecture: InceptionNetwork) -> InceptionNetwork:
+        """The network with the paths of every stage in the order of the key."""
+        stages = [Stage(tuple(sorted(s.paths, key=_spell_path)), s.num_blocks) for s in architecture.stages]
+        return InceptionNetwork(tuple(stages))
+
+    def architecture_key(self, architecture: InceptionNetwork) -> str:
+        """Equal if and only if two networks are isomorphic: paths may be swapped."""
+        stages: list[str] = []
+        for stage in architecture.stages:
+            stages.append(f"{stage.num_blocks}*({', '.join(sorted(map(_spell_path, stage.paths)))})")
+        return " ".join(stages)
+
+
+def _spell_path(path: Path) -> str:
+    return f"{'+'.join(path.operations)}:{path.internal}>{path.out}"
+
+
+def _read_stage(number: int, value: Any) -> Stage:
+    space, name = f"{Inception.name} notation", f"stage {number}"
+    fixed = _fixed_values(number)
+    check_keys(Inception.name, value, REMEDY, required=("block", "n_blocks", *fixed))
+    for key, expected in fixed.items():
+        choice_index(space, f"{key} of {name}", value[key], [expected], REMEDY)
+    counts = range(MIN_BLOCKS, MAX_BLOCKS + 1)
+    num_blocks = counts[choice_index(space, f"n_blocks of {name}", value["n_blocks"], counts, REMEDY)]
+    check_keys(Inception.name, value["block"], REMEDY, required=("paths",))
+    paths = check_list(Inception.name, f"paths of {name}", value["block"]["paths"], range(1, MAX_PATHS + 1), REMEDY)
+    read = [_read_path(f"{name} path {position}", path) for position, path in enumerate(paths)]
+    return Stage(tuple(read), num_blocks)
+
+
+def _read_path(name: str, value: Any) -> Path:
+    check_keys(Inception.name, value, REMEDY, required=("ops", "op_types", "C_internal", "C_out"))
+    operations = SEQUENCES.read(value["ops"], value["op_types"], name)
+    internal, out = [
+        read_integer(Inception.name, f"{key} of {name}", value[key], 1, REMEDY) for key in ("C_internal", "C_out")
+    ]
+    return Path(operations, internal, out)
+
+
+def _spell_stage(number: int, stage: Stage) -> dict[str, Any]:
+    paths = [
+        {
+            "ops": path.operations,
+            "op_types": [SEQUENCES.kind(operation) for operation in path.operations],
+            "C_internal": path.internal,
+            "C_out": path.out,
+        }
+        for path in stage.paths
+    ]
+    return {"block": {"paths": paths}, "n_blocks": stage.num_blocks, **_fixed_values(number)}
+
+
+def _fixed_values(number: int) -> dict[str, int]:
+    """What the notation says of a stage though it is the same in all networks."""
+    channels = (STAGE_CHANNELS[0], *STAGE_CHANNELS)
+    return {"C_in": channels[number], "C_out": channels[number + 1], "stride": stage_stride(number)}

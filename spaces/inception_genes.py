@@ -1,0 +1,111 @@
+"""The genes of a stage of Inception networks.
+
+They are its number of blocks, the lengths of its paths, which of three is widest, then path by path the operations
+and the channels inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, partial
+from math import prod
+
+import numpy as np
+
+from spaces.inception_blocks import (
+    CONVOLUTIONS,
+    LAYOUTS,
+    MAX_BLOCKS,
+    MAX_OPERATIONS,
+    MAX_PATHS,
+    MIN_BLOCKS,
+    MIN_LENGTHS,
+    SEQUENCES,
+    Path,
+    Stage,
+    internal_choices,
+    path_widths,
+)
+from spaces.sequences import lazy_product
+from spaces.space import Genotype
+
+PATH_GENE_SIZES = (*SEQUENCES.gene_sizes, 3)
+STAGE_GENE_SIZES = (MAX_BLOCKS - MIN_BLOCKS + 1, len(LAYOUTS), 3, *PATH_GENE_SIZES * MAX_PATHS)
+INTERNAL_ODDS = (0.6, 0.3, 0.1)  # of the choices of internal_choices
+
+
+def sample_stage(channels: int, rng: np.random.Generator) -> Stage:
+    """A stage drawn as in sample_net_config of GENNAPE, model_src/search_space/inception/arch_sampler.py."""
+    num_blocks = int(rng.integers(MIN_BLOCKS, MAX_BLOCKS + 1))
+    num_paths = int(rng.integers(1, MAX_PATHS + 1))
+    widths = path_widths(channels, num_paths, widest=int(rng.integers(num_paths)))
+    paths: list[Path] = []
+    left = MAX_OPERATIONS[num_paths]
+    for number, out in enumerate(widths, start=1):
+        maximum = left - MIN_LENGTHS[num_paths] * (num_paths - number)
+        operations = SEQUENCES.sample(int(rng.integers(MIN_LENGTHS[num_paths], maximum + 1)), rng)
+        left -= len(operations)
+        internal = internal_choices(operations, out)[rng.choice(3, p=INTERNAL_ODDS)]
+        paths.append(Path(operations, internal, out))
+    return Stage(tuple(paths), num_blocks)
+
+
+def all_stages(channels: int) -> Iterator[Stage]:
+    """Every stage of ``channels``, in lexicographic order of its genes."""
+    for num_blocks in range(MIN_BLOCKS, MAX_BLOCKS + 1):
+        for lengths in LAYOUTS:
+            for widths in _arrangements(channels, len(lengths)):
+                paths = [partial(_all_paths, length, out) for length, out in zip(lengths, widths, strict=True)]
+                yield from (Stage(chosen, num_blocks) for chosen in lazy_product(*paths))
+
+
+def _all_paths(length: int, out: int) -> Iterator[Path]:
+    for operations in SEQUENCES.enumerate(length):
+        for internal in dict.fromkeys(internal_choices(operations, out)):
+            yield Path(operations, internal, out)
+
+
+def _arrangements(channels: int, num_paths: int) -> list[tuple[int, ...]]:
+    """Different widths of the paths, by the position of the widest."""
+    return list(dict.fromkeys(path_widths(channels, num_paths, widest) for widest in range(3)))
+
+
+def count_stages(channels: int) -> int:
+    """How many there are."""
+    blocks = sum(
+        prod(_count_paths(length, out) for length, out in zip(lengths, widths, strict=True))
+        for lengths in LAYOUTS
+        for widths in _arrangements(channels, len(lengths))
+    )
+    return (MAX_BLOCKS - MIN_BLOCKS + 1) * blocks
+
+
+@cache
+def _count_paths(length: int, out: int) -> int:
+    if length <= 2:
+        return sum(1 for _ in _all_paths(length, out))
+    choices = internal_choices(CONVOLUTIONS[:2], out)  # longer ones have two convolutions
+    return SEQUENCES.count(length) * len(set(choices))
+
+
+def encode_stage(stage: Stage) -> Genotype:
+    """The genes of a stage."""
+    lengths = tuple(len(path.operations) for path in stage.paths)
+    widths = [path.out for path in stage.paths]
+    genes = [stage.num_blocks - MIN_BLOCKS, LAYOUTS.index(lengths), widths.index(max(widths))]
+    for path in stage.paths:
+        change = internal_choices(path.operations, path.out).index(path.internal)
+        genes += [*SEQUENCES.encode(path.operations), change]
+    return (*genes, *[0] * (len(STAGE_GENE_SIZES) - len(genes)))
+
+
+def decode_stage(genes: Genotype, channels: int) -> Stage:
+    """The stage of ``channels`` that genes spell; any do. What a layout has no use for is 0 in ``encode_stage``."""
+    num_blocks, layout, widest, *path_genes = genes
+    lengths = LAYOUTS[layout]
+    paths: list[Path] = []
+    for number, (length, out) in enumerate(zip(lengths, path_widths(channels, len(lengths), widest), strict=True)):
+        *operation_genes, change = path_genes[number * len(PATH_GENE_SIZES) : (number + 1) * len(PATH_GENE_SIZES)]
+        operations = SEQUENCES.decode(operation_genes, length)
+        paths.append(Path(operations, internal_choices(operations, out)[change], out))
+    return Stage(tuple(paths), MIN_BLOCKS + num_blocks)

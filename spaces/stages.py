@@ -1,0 +1,154 @@
+"""Genes of networks whose stages use their first blocks: how values, stages and genotypes correspond."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain, islice, product
+from math import prod
+from typing import Any, TypeVar
+
+from spaces.notation import check_list, choice_index
+from spaces.space import ArchitectureError, Genotype
+
+Number = TypeVar("Number", bound=float)
+Block = tuple[float, ...]
+Stages = tuple[tuple[Any, ...], ...]  # of blocks, each a Block
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices of a supernet, and the genes they make.
+
+    Genes stand in this order: one for every setting; then stage by stage the number of blocks and, for as many
+    blocks as there can be, one for every part of a block. Those of blocks that are left out are not in use.
+
+    Attributes:
+        space: the name that opens the message of an error.
+        settings: choices for the network as a whole, by their names in the notation.
+        depths: the numbers of blocks that each stage can have, ascending.
+        parts: choices for every block, by their names in the notation.
+        make_block: a block of one value for every part.
+    """
+
+    space: str
+    settings: Mapping[str, Sequence[float]]
+    depths: tuple[tuple[int, ...], ...]
+    parts: Mapping[str, Sequence[float]]
+    make_block: Callable[..., Block]
+
+    @property
+    def remedy(self) -> str:
+        """Where a refused notation is told to look."""
+        return f"See Choices in spaces/{self.space}.py."
+
+    @cached_property
+    def gene_sizes(self) -> tuple[int, ...]:
+        """(G,) number of choices of every gene."""
+        block = [len(choices) for choices in self.parts.values()]
+        stages = [[len(depths), *block * depths[-1]] for depths in self.depths]
+        return (*map(len, self.settings.values()), *chain(*stages))
+
+    @property
+    def num_networks(self) -> int:
+        """All settings times all stages of all depths."""
+        block = prod(map(len, self.parts.values()))
+        stages: int = prod(sum(block**depth for depth in depths) for depths in self.depths)
+        return stages * prod(map(len, self.settings.values()))
+
+    def fixed(self, **settings: float | None) -> Choices:
+        """The same with one choice for every setting that is given a value here; None leaves it free."""
+        chosen = {
+            name: (self.pick(name, value, self.settings[name]),)
+            for name, value in settings.items()
+            if value is not None
+        }
+        return replace(self, settings={**self.settings, **chosen})
+
+    def pick(self, name: str, value: object, choices: Sequence[Number]) -> Number:
+        """The choice that equals ``value``; ``name`` tells a refused one's position."""
+        return choices[self._index(name, value, choices)]
+
+    def encode(self, settings: Sequence[float], stages: Stages) -> Genotype:
+        """The genotype; genes not in use are 0.
+
+        Raises:
+            ArchitectureError: names the position of what is no choice.
+        """
+        if len(stages) != len(self.depths):
+            raise ArchitectureError(
+                f"{self.space}: expected {len(self.depths)} stages, got {len(stages)} of them. {self.remedy}"
+            )
+        pairs = zip(self.settings.items(), settings, strict=True)
+        genes = [self._index(name, value, choices) for (name, choices), value in pairs]
+        for stage, (blocks, depths) in enumerate(zip(stages, self.depths, strict=True)):
+            genes.append(self._index(f"the number of blocks in stage {stage}", len(blocks), depths))
+            genes += [gene for position, block in enumerate(blocks) for gene in self._genes(block, stage, position)]
+            genes += [0] * ((depths[-1] - len(blocks)) * len(self.parts))
+        return tuple(genes)
+
+    def decode(self, genotype: Genotype) -> tuple[tuple[float, ...], Stages]:
+        """Settings and stages."""
+        genes = iter(genotype)
+        settings = tuple(choices[gene] for choices, gene in zip(self.settings.values(), genes, strict=False))
+        stages: list[tuple[Block, ...]] = []
+        for depths in self.depths:
+            depth = depths[next(genes)]
+            blocks = [self._block(list(islice(genes, len(self.parts)))) for _ in range(depths[-1])]
+            stages.append(tuple(blocks[:depth]))
+        return settings, tuple(stages)
+
+    def in_use(self, genotype: Genotype) -> list[bool]:
+        """(G,) whether a gene matters."""
+        flags = [True] * len(self.settings)
+        for depths in self.depths:
+            depth = depths[genotype[len(flags)]]
+            flags += [True] * (1 + depth * len(self.parts)) + [False] * ((depths[-1] - depth) * len(self.parts))
+        return flags
+
+    def genotypes(self) -> Iterator[Genotype]:
+        """All, in lexicographic order, genes not in use 0."""
+        block = [range(len(choices)) for choices in self.parts.values()]
+        stages = [
+            [
+                (gene, *used, *[0] * ((depths[-1] - depth) * len(block)))
+                for gene, depth in enumerate(depths)
+                for used in product(*block * depth)
+            ]
+            for depths in self.depths
+        ]
+        settings = [[(gene,) for gene in range(len(choices))] for choices in self.settings.values()]
+        return (tuple(chain(*genes)) for genes in product(*settings, *stages))
+
+    def read_stages(self, num_blocks: Sequence[int], lists: Mapping[str, Any]) -> Stages:
+        """Stages from the lists of a notation, one list for every part of a block.
+
+        Args:
+            num_blocks: of every stage, valid.
+            lists: values of the blocks in use, or of all that there can be, of which those in use are read.
+        """
+        most = [depths[-1] for depths in self.depths]
+        lengths = [sum(num_blocks), sum(most)]
+        columns = [check_list(self.space, name, lists[name], lengths, self.remedy) for name in self.parts]
+        listed = {len(column) for column in columns}
+        if len(listed) > 1:
+            counts = ", ".join(f"{len(column)} in {name}" for name, column in zip(self.parts, columns, strict=True))
+            raise ArchitectureError(f"{self.space} notation: expected lists of one length, got {counts}. {self.remedy}")
+        rows = zip(*columns, strict=True)
+        stages: list[tuple[Block, ...]] = []
+        sizes = num_blocks if lengths[0] in listed else most
+        for stage, (depth, size) in enumerate(zip(num_blocks, sizes, strict=True)):
+            blocks = list(islice(rows, size))[:depth]
+            stages.append(tuple(self._block(self._genes(block, stage, at)) for at, block in enumerate(blocks)))
+        return tuple(stages)
+
+    def _index(self, name: str, value: object, choices: Sequence[float]) -> int:
+        return choice_index(self.space, name, value, choices, self.remedy)
+
+    def _genes(self, block: Block, stage: int, position: int) -> list[int]:
+        pairs = zip(self.parts.items(), block, strict=True)
+        return [self._index(f"{name} of stage {stage}, block {position}", x, choices) for (name, choices), x in pairs]
+
+    def _block(self, genes: Sequence[int]) -> Block:
+        return self.make_block(*[choices[gene] for choices, gene in zip(self.parts.values(), genes, strict=True)])

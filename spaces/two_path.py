@@ -1,0 +1,164 @@
+"""Two-Path: two rows of blocks side by side, concatenated; about 1.7e27 networks for CIFAR-10.
+
+Source:
+    Mills et al. 2023, "GENNAPE: Towards Generalized Neural Architecture Performance Estimators";
+    Ascend-Research/GENNAPE ac30e05, model_src/search_space/hiaml_two_path.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spaces.notation import check_keys, check_list, choice_index, read_object
+from spaces.sequences import Operations, lazy_product
+from spaces.space import Genotype, SearchSpace
+from spaces.two_path_blocks import BLOCKS, LAYOUTS, MAX_BLOCKS, NUM_REDUCTIONS, Path, spell_path
+
+NUM_PATHS = 2
+REMEDY = (
+    'Write it like {"path1": [{"op_names": ["conv3x3"], "op_types": ["conv"]}, ...], "path2": [...], '
+    '"path1_reduce_inds": [0, 1], "path2_reduce_inds": [0, 1]}.'
+)
+
+_GENES_PER_BLOCK = 1 + len(BLOCKS.gene_sizes)
+_GENES_PER_PATH = 1 + MAX_BLOCKS * _GENES_PER_BLOCK
+
+
+@dataclass(frozen=True)
+class TwoPathNetwork:
+    """Two paths from the stem; their order is that of the notation and changes nothing.
+
+    Attributes:
+        paths: (2,) rows of blocks.
+    """
+
+    paths: tuple[Path, Path]
+
+
+class TwoPath(SearchSpace[TwoPathNetwork]):
+    """Genes of a path are its layout and, for each of four blocks, its length and its operations."""
+
+    name = "two_path"
+    objectives = ("accuracy@cifar10",)
+    gene_sizes = (len(LAYOUTS), *(BLOCKS.max_length, *BLOCKS.gene_sizes) * MAX_BLOCKS) * NUM_PATHS
+    gene_help = "See LAYOUTS and BLOCKS in spaces/two_path_blocks.py."
+    input_shape = (1, 3, 32, 32)
+    num_classes = 10
+
+    @property
+    def size(self) -> int:
+        """Number of architectures, isomorphic ones counted apart."""
+        blocks = sum(BLOCKS.count(length) for length in range(1, BLOCKS.max_length + 1))
+        return int(sum(blocks**length for length, _ in LAYOUTS) ** NUM_PATHS)
+
+    def sample(self, rng: np.random.Generator) -> TwoPathNetwork:
+        """Number of blocks, reductions, lengths and operations drawn as in sample_two_path_net_config of GENNAPE."""
+        first, second = [_sample_path(rng) for _ in range(NUM_PATHS)]
+        return TwoPathNetwork((first, second))
+
+    def crossover(self, first: TwoPathNetwork, second: TwoPathNetwork, rng: np.random.Generator) -> TwoPathNetwork:
+        """The layout of each path from either parent, and each of its blocks from either that has it."""
+        one, two = [_cross(*paths, rng) for paths in zip(first.paths, second.paths, strict=True)]
+        return TwoPathNetwork((one, two))
+
+    def enumerate(self) -> Iterator[TwoPathNetwork]:
+        """Every architecture once, in lexicographic order of its genotype."""
+        return (TwoPathNetwork((first, second)) for first, second in lazy_product(_all_paths, _all_paths))
+
+    def encode(self, architecture: TwoPathNetwork) -> Genotype:
+        return tuple(gene for path in architecture.paths for gene in _encode_path(path))
+
+    def _build(self, genotype: Genotype) -> TwoPathNetwork:
+        return TwoPathNetwork((_decode_path(genotype[:_GENES_PER_PATH]), _decode_path(genotype[_GENES_PER_PATH:])))
+
+    def parse(self, notation: str) -> TwoPathNetwork:
+        names = ("path1", "path2")
+        keys = (*names, *(f"{name}_reduce_inds" for name in names))
+        value = read_object(self.name, notation, REMEDY, required=keys)
+        first, second = [_read_path(name, value[name], value[f"{name}_reduce_inds"]) for name in names]
+        return TwoPathNetwork((first, second))
+
+    def format(self, architecture: TwoPathNetwork) -> str:
+        value: dict[str, Any] = {}
+        for number, path in enumerate(architecture.paths, start=1):
+            value[f"path{number}"] = [
+                {"op_names": operations, "op_types": [BLOCKS.kind(name) for name in operations]}
+                for operations in path.blocks
+            ]
+        for number, path in enumerate(architecture.paths, start=1):
+            value[f"path{number}_reduce_inds"] = path.reductions
+        return json.dumps(value)
+
+    def architecture_key(self, architecture: TwoPathNetwork) -> str:
+        """Equal if and only if two networks are isomorphic.
+
+        Paths are compared layer by layer: ``double3x3`` in a block that keeps its channels is ``conv3x3`` twice,
+        and an operation before the convolution of a reduction may as well end the reduction before it.
+        """
+        return " | ".join(sorted(spell_path(path) for path in architecture.paths))
+
+    def representative(self, architecture: TwoPathNetwork) -> TwoPathNetwork:
+        """The network with its paths in the order of the key; paths of the same layers are one network already."""
+        first, second = sorted(architecture.paths, key=lambda path: (spell_path(path), path.blocks, path.reductions))
+        return TwoPathNetwork((first, second))
+
+
+def _sample_path(rng: np.random.Generator) -> Path:
+    length = int(rng.integers(NUM_REDUCTIONS, MAX_BLOCKS + 1))
+    blocks = [BLOCKS.sample(int(rng.integers(1, BLOCKS.max_length + 1)), rng) for _ in range(length)]
+    return Path(tuple(blocks), tuple(sorted(rng.permutation(length)[:NUM_REDUCTIONS].tolist())))
+
+
+def _cross(first: Path, second: Path, rng: np.random.Generator) -> Path:
+    parents = (first, second)
+    layout = parents[rng.integers(2)]
+    blocks: list[Operations] = []
+    for position in range(len(layout.blocks)):
+        choices = [parent.blocks[position] for parent in parents if position < len(parent.blocks)]
+        blocks.append(choices[rng.integers(len(choices))])
+    return Path(tuple(blocks), layout.reductions)
+
+
+def _all_paths() -> Iterator[Path]:
+    for length, reductions in LAYOUTS:
+        for blocks in lazy_product(*[_all_blocks] * length):
+            yield Path(blocks, reductions)
+
+
+def _all_blocks() -> Iterator[Operations]:
+    for length in range(1, BLOCKS.max_length + 1):
+        yield from BLOCKS.enumerate(length)
+
+
+def _encode_path(path: Path) -> Genotype:
+    genes = [LAYOUTS.index((len(path.blocks), path.reductions))]
+    for operations in path.blocks:
+        genes += [len(operations) - 1, *BLOCKS.encode(operations)]
+    return (*genes, *[0] * (_GENES_PER_PATH - len(genes)))
+
+
+def _decode_path(genes: Genotype) -> Path:
+    length, reductions = LAYOUTS[genes[0]]
+    starts = range(1, 1 + length * _GENES_PER_BLOCK, _GENES_PER_BLOCK)
+    blocks = [BLOCKS.decode(genes[start + 1 : start + _GENES_PER_BLOCK], 1 + genes[start]) for start in starts]
+    return Path(tuple(blocks), reductions)
+
+
+def _read_path(name: str, blocks: Any, reductions: Any) -> Path:
+    space = TwoPath.name
+    blocks = check_list(space, name, blocks, range(NUM_REDUCTIONS, MAX_BLOCKS + 1), REMEDY)
+    for block in blocks:
+        check_keys(space, block, REMEDY, required=("op_names", "op_types"))
+    reductions = check_list(space, f"{name}_reduce_inds", reductions, [NUM_REDUCTIONS], REMEDY)
+    indices = range(len(blocks))
+    reductions = [choice_index(f"{space} notation", f"{name}_reduce_inds", r, indices, REMEDY) for r in reductions]
+    sequences = [
+        BLOCKS.read(block["op_names"], block["op_types"], f"{name}[{position}]")
+        for position, block in enumerate(blocks)
+    ]
+    return Path(tuple(sequences), tuple(sorted(reductions)))

@@ -1,0 +1,104 @@
+"""Reading tables in batches: the same columns and rows in all three formats, whatever the size of a batch."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from converters import batches
+from converters.batches import open_table
+
+FRAME = pd.DataFrame(
+    {
+        "architecture": [f"0{row}" for row in range(10)],
+        "note": ["two\nlines", 'a "quote"', *"cdefghij"],
+        "count": range(10),
+        "late_float": [1.0] * 9 + [0.5],
+        "gap": [None, *range(9)],
+        "nothing": [None] * 10,
+    }
+)
+SUFFIXES = (".parquet", ".csv", ".jsonl")
+
+
+@pytest.fixture(params=SUFFIXES)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / f"table{request.param}"
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pandas(FRAME), path, row_group_size=4)
+    elif path.suffix == ".csv":
+        FRAME.to_csv(path, index=False)
+    else:
+        rows = [{k: v for k, v in row.items() if v == v and v is not None} for row in FRAME.to_dict("records")]
+        path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 10, 99])
+@pytest.mark.parametrize("start", [0, 5, 9, 10])
+def test_every_row_once_in_order(path, size, start, monkeypatch):
+    monkeypatch.setattr(batches, "JSON_ROWS", 4)
+    monkeypatch.setattr(batches, "CSV_BLOCK", 64)
+    table = open_table(path)
+    found = list(table.batches(size, start=start))
+    assert table.num_rows == 10
+    assert [batch.num_rows for batch in found] == [min(size, 10 - row) for row in range(start, 10, size)]
+    assert all(batch.schema == table.schema for batch in found)
+    if found:
+        frame = pa.concat_tables(found).to_pandas()
+        for name in ("architecture", "note", "count", "late_float"):
+            assert frame[name].tolist() == FRAME[name].tolist()[start:]
+        assert frame["gap"].isna().tolist() == FRAME["gap"].isna().tolist()[start:]
+
+
+def test_types_hold_for_the_whole_table(path):
+    kinds = dict(zip(open_table(path).schema.names, map(str, open_table(path).schema.types), strict=True))
+    assert kinds["architecture"] in ("string", "large_string")
+    assert (kinds["count"], kinds["late_float"]) == ("int64", "double")
+
+
+def test_numbers_and_words_in_one_column_are_words_in_csv(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("architecture,a,b\n1,1,0.5\n2,x,y\n3,3,\n")
+    assert next(open_table(path).batches(9)).to_pylist()[2] == {"architecture": "3", "a": "3", "b": None}
+
+
+def test_a_notation_that_is_json_may_stand_in_a_line_as_such(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"architecture": [1, "relu"]}\n\n{"architecture": 12, "late": 1}\n')
+    rows = next(open_table(path).batches(9)).to_pylist()
+    assert rows == [{"architecture": '[1, "relu"]', "late": None}, {"architecture": "12", "late": 1}]
+
+
+@pytest.mark.parametrize(
+    ("name", "contents", "message"),
+    [
+        ("t.txt", "", "expected a table ending in .parquet, .csv, .jsonl, got .txt"),
+        ("t.parquet", "PAR1", "expected a readable parquet table, got .* Is it truncated"),
+        ("t.csv", "", "expected a readable csv table, got Empty CSV file"),
+        ("t.csv", "a,b\n1\n", "expected a readable csv table, got"),
+        ("t.csv", "a,a\n1,2\n", "expected different columns, got a, a"),
+        ("t.jsonl", '{"a": 1}\n{"a', "expected a readable jsonl table, got .* in line 2"),
+        ("t.jsonl", "[1]", "got no object in line 1"),
+        ("t.jsonl", '{"a": 1}\n{"a": "x"}', "got values of several kinds in column a"),
+    ],
+)
+def test_damage_is_told(tmp_path, name, contents, message):
+    (tmp_path / name).write_text(contents)
+    with pytest.raises(ValueError, match=f"{name}: {message}"):
+        open_table(tmp_path / name)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(ValueError, match=r"none\.csv: expected a table, got no such file"):
+        open_table(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize(("suffix", "contents"), [(".csv", "architecture,a\n"), (".jsonl", "")])
+def test_a_table_may_be_empty(tmp_path, suffix, contents):
+    (tmp_path / f"t{suffix}").write_text(contents)
+    table = open_table(tmp_path / f"t{suffix}")
+    assert (table.num_rows, list(table.batches(4))) == (0, [])

@@ -1,0 +1,237 @@
+"""Whole tables: nothing lost, failures told, killed runs that go on to the same file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from converters import stream, to_onnx_text
+from converters.stream import StreamConfig, convert_table
+from spaces import get_space
+
+ROWS = 50
+SPACE = get_space("nasbench201")
+ARCHITECTURES = [SPACE.sample(np.random.default_rng(seed)) for seed in range(ROWS)]
+NOTATIONS = [SPACE.format(architecture) for architecture in ARCHITECTURES]
+ROOT = Path(__file__).parents[2]
+
+
+def _write(path: Path, frame: pd.DataFrame) -> Path:
+    pq.write_table(pa.Table.from_pandas(frame), path, row_group_size=7)
+    return path
+
+
+@pytest.fixture
+def frame() -> pd.DataFrame:
+    return pd.DataFrame({"space": "nasbench201", "architecture": NOTATIONS, "accuracy@here": np.arange(ROWS) / 7})
+
+
+@pytest.fixture
+def config(tmp_path: Path, frame: pd.DataFrame) -> StreamConfig:
+    """Seven parts of eight rows, the last of two."""
+    table = _write(tmp_path / "table.parquet", frame)
+    return StreamConfig(table, tmp_path / "texts.parquet", workers=1, chunk_rows=4, part_chunks=2)
+
+
+def _left(config: StreamConfig) -> set[str]:
+    return {path.name for path in config.out.parent.iterdir()} - {config.table.name}
+
+
+def _stop_after(rows: int):
+    """A progress report that fails there, as if the run had been interrupted."""
+
+    def report(done: int, total: int) -> None:
+        if done >= rows:
+            raise KeyboardInterrupt
+
+    return report
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_text_is_added_to_every_row(config, frame, workers):
+    reports = []
+    result = convert_table(replace(config, workers=workers), on_progress=lambda *counts: reports.append(counts))
+    expected = frame.assign(text=[to_onnx_text(SPACE, architecture) for architecture in ARCHITECTURES])
+    pd.testing.assert_frame_equal(pd.read_parquet(config.out), expected, check_dtype=False)
+    assert (result.rows, result.failed, result.left_out) == (ROWS, 0, 0)
+    assert (reports[0], reports[-1]) == ((0, ROWS), (ROWS, ROWS))
+    assert _left(config) == {"texts.parquet"}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_other_formats_give_the_same(config, frame, suffix, tmp_path):
+    convert_table(config)
+    table = tmp_path / f"table{suffix}"
+    frame.to_csv(table, index=False) if suffix == ".csv" else frame.to_json(table, orient="records", lines=True)
+    convert_table(replace(config, table=table, out=tmp_path / "other.parquet"))
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(tmp_path / "other.parquet"), pd.read_parquet(config.out), check_dtype=False
+    )
+
+
+def test_rows_that_fail_are_told_and_the_others_kept(config, frame, tmp_path):
+    frame.loc[3, "architecture"] = "nonsense"
+    frame.loc[9, "space"] = "nowhere"
+    frame.loc[49, "architecture"] = None
+    result = convert_table(replace(config, table=_write(tmp_path / "wrong.parquet", frame)))
+    assert (result.rows, result.failed) == (ROWS - 3, 3)
+    assert pd.read_parquet(config.out)["architecture"].tolist() == frame["architecture"].drop([3, 9, 49]).tolist()
+    errors = [json.loads(line) for line in result.errors.read_text().splitlines()]
+    assert [(e["row"], e["architecture"]) for e in errors] == [(3, "nonsense"), (9, NOTATIONS[9]), (49, None)]
+    reasons = ("nasbench201 notation: expected 3 nodes", "space: expected one of", "row: expected a space and")
+    assert all(e["reason"].startswith(reason) for e, reason in zip(errors, reasons, strict=True))
+
+
+def test_rows_of_other_spaces_are_counted(config, frame, tmp_path):
+    frame.loc[10:, "space"] = "fbnet"
+    frame.loc[3, "architecture"] = "nonsense"
+    table = _write(tmp_path / "two.parquet", frame)
+    result = convert_table(replace(config, table=table, space="nasbench201"))
+    assert (result.rows, result.failed, result.left_out) == (9, 1, 40)
+    with pytest.raises(ValueError, match=r"got 0 that fail and 50 of other spaces than hiaml\."):
+        convert_table(replace(config, table=table, space="hiaml", out=tmp_path / "none.parquet"))
+    assert not (tmp_path / "none.parquet").exists()
+
+
+def test_when_all_rows_fail_there_is_no_output(config, frame, tmp_path):
+    table = _write(tmp_path / "wrong.parquet", frame.assign(architecture="nonsense"))
+    with pytest.raises(ValueError, match=r"expected rows that can be converted, got 50 that fail \(see .*errors\.jsonl"):
+        convert_table(replace(config, table=table))
+    assert _left(config) == {"wrong.parquet", "texts.parquet.errors.jsonl"}
+    convert_table(config)  # what failed is no obstacle
+    assert _left(config) == {"wrong.parquet", "texts.parquet"}
+
+
+def test_an_empty_table_gives_an_empty_table(config, frame, tmp_path):
+    result = convert_table(replace(config, table=_write(tmp_path / "empty.parquet", frame[:0])))
+    assert (result.rows, pd.read_parquet(config.out).columns.tolist()[-1]) == (0, "text")
+
+
+@pytest.mark.parametrize("rows", [1, 8, 9, 33, ROWS])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupted_run_goes_on_to_the_same_file(config, frame, tmp_path, rows, workers, monkeypatch):
+    frame.loc[[3, 12, 40], "architecture"] = "nonsense"
+    config = replace(config, table=_write(tmp_path / "table.parquet", frame), workers=workers)
+    whole = replace(config, out=tmp_path / "whole" / "texts.parquet")
+    convert_table(whole)
+
+    with pytest.raises(KeyboardInterrupt):
+        convert_table(config, on_progress=_stop_after(rows))
+    assert not config.out.exists()
+    with pytest.raises(ValueError, match=r"texts\.parquet\.parts: .* unfinished run\. Go on with --resume, or delete"):
+        convert_table(config)
+    reports = []
+    result = convert_table(replace(config, resume=True), on_progress=lambda done, total: reports.append(done))
+
+    assert reports[0] == (rows - 1) // 4 * 4 // 8 * 8  # whole parts
+    assert (result.rows, result.failed) == (ROWS - 3, 3)
+    assert config.out.read_bytes() == whole.out.read_bytes()
+    assert result.errors.read_text() == whole.out.with_name("texts.parquet.errors.jsonl").read_text()
+
+
+def test_a_finished_run_is_not_repeated(config, monkeypatch):
+    first = convert_table(config)
+    with pytest.raises(ValueError, match=r"texts\.parquet: expected no such file, got one"):
+        convert_table(config)
+    monkeypatch.setattr(stream, "map_in_order", None)
+    again = convert_table(replace(config, resume=True))
+    assert (again.rows, again.failed) == (first.rows, first.failed)
+
+
+def test_parts_of_another_run_are_refused(config, frame, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        convert_table(config, on_progress=_stop_after(20))
+    for other in (
+        replace(config, table=_write(tmp_path / "other.parquet", frame)),
+        replace(config, space="nasbench201"),
+        replace(config, part_chunks=3),
+    ):
+        with pytest.raises(ValueError, match=r"expected parts made with .*, got .*\. Delete the folder to start anew"):
+            convert_table(replace(other, resume=True))
+
+
+@pytest.mark.parametrize(
+    ("changes", "columns", "message"),
+    [
+        ({"out": Path("texts.csv")}, {}, r"texts\.csv: expected a file ending in \.parquet"),
+        ({}, {"architecture": "name"}, "expected a column architecture, got space, name"),
+        ({}, {"accuracy@here": "text"}, "expected no column text yet"),
+        ({}, {"space": "place"}, "expected a column space, got none. Name it with --space"),
+        ({"space": "nowhere"}, {}, "space: expected one of"),
+        ({"engine": "dask"}, {}, "engine: expected one of process, ray"),
+        ({"workers": 0}, {}, "workers: expected 1 or more, got 0"),
+    ],
+)
+def test_bad_input_leaves_nothing_behind(config, frame, tmp_path, changes, columns, message):
+    table = _write(tmp_path / "table.parquet", frame.rename(columns=columns))
+    with pytest.raises(ValueError, match=message):
+        convert_table(replace(config, table=table, **changes))
+    assert _left(config) == set()
+
+
+def test_a_killed_run_leaves_no_worker_and_goes_on(config, tmp_path, frame):
+    """SIGKILL in earnest, after the first part; converting is slowed down to be caught in the middle."""
+    script = f"""
+import time
+from pathlib import Path
+from converters import stream
+def slowly(space, architecture, convert=stream.to_onnx_text):
+    time.sleep(0.05)
+    return convert(space, architecture)
+stream.to_onnx_text = slowly
+paths = {str(config.table)!r}, {str(config.out)!r}
+stream.convert_table(stream.StreamConfig(*map(Path, paths), workers=2, chunk_rows=4, part_chunks=2))
+"""
+    run = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, start_new_session=True)
+    first_part = tmp_path / ".texts.parquet.parts" / "part-000000.parquet"
+    _wait_until(first_part.exists)
+    run.kill()
+    run.wait()
+    _wait_until(lambda: not _group_lives(run.pid))
+    assert not config.out.exists()
+    result = convert_table(replace(config, resume=True))
+    assert result.rows == ROWS
+    convert_table(replace(config, out=tmp_path / "whole.parquet"))
+    assert config.out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
+def _group_lives(group: int) -> bool:
+    try:
+        os.killpg(group, signal.SIG_DFL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _wait_until(condition, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "expected it within a minute"
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_of_two_workers_gives_the_same(config, tmp_path):
+    ray = pytest.importorskip("ray", reason="needs the extra `ray`")
+    cluster_utils = pytest.importorskip("ray.cluster_utils")
+    convert_table(config)
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        cluster.add_node(num_cpus=1)
+        ray.init(address=cluster.address, log_to_driver=False)
+        result = convert_table(replace(config, out=tmp_path / "ray.parquet", engine="ray", workers=2))
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert result.rows == ROWS
+    assert (tmp_path / "ray.parquet").read_bytes() == config.out.read_bytes()

@@ -1,0 +1,57 @@
+"""Fixtures of all tests of nasrlm: one thread, one small checkpoint, and the command line as a function."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from hypothesis import settings
+
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.cli import main
+from tests.nasrlm.scenes import network_checkpoint
+
+settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
+settings.load_profile("no deadline")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def checkpoint() -> Checkpoint:
+    return network_checkpoint()
+
+
+@pytest.fixture(scope="session")
+def checkpoint_folder(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoints") / "tiny"
+    checkpoint.save_pretrained(folder)
+    return folder
+
+
+class Finished(NamedTuple):
+    status: int
+    stdout: str
+    stderr: str
+
+
+CommandLine = Callable[..., Finished]
+
+
+@pytest.fixture
+def nasrlm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
+    """``nasrlm("sample", "--space", …)``: the command with these words, in this process."""
+
+    def run(*words: object) -> Finished:
+        monkeypatch.setattr(sys, "argv", ["nasrlm", *map(str, words)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        return Finished(int(exit_.value.code or 0), *capsys.readouterr())
+
+    return run

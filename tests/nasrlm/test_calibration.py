@@ -1,0 +1,54 @@
+"""Calibrated levels cover what they say."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from nasrlm.calibration import GRID, MIN_ROWS, calibrated_levels, fit_calibration
+from nasrlm.objective import FloatArray
+
+
+def overconfident(rows: int, seed: int) -> FloatArray:
+    """(rows, 1) scores that gather at the ends: half of the labels lie outside of the model's own 80 %."""
+    return np.random.default_rng(seed).beta(0.4, 0.6, size=(rows, 1))
+
+
+@pytest.mark.parametrize("interval", [(0.1, 0.9), (0.25, 0.75), (0.02, 0.98)])
+def test_intervals_of_a_miscalibrated_model_cover_new_labels(interval: tuple[float, float]) -> None:
+    calibration = fit_calibration(["a@x"], overconfident(2000, seed=0))
+    ((low, high),) = calibrated_levels(calibration, ["a@x"], interval)
+    scores = overconfident(20_000, seed=1)
+    assert np.mean((scores >= low) & (scores <= high)) == pytest.approx(interval[1] - interval[0], abs=0.03)
+    assert np.mean((scores >= interval[0]) & (scores <= interval[1])) < 0.9 * (interval[1] - interval[0])
+
+
+def test_a_calibrated_model_keeps_its_levels() -> None:
+    uniform = (np.arange(999)[:, None] + 0.5) / 999
+    np.testing.assert_allclose(fit_calibration(["a@x"], uniform)["a@x"], GRID, atol=2e-3)
+
+
+@pytest.mark.parametrize("rows", [MIN_ROWS, 30, 98])
+def test_levels_that_few_rows_cannot_bound_stay_inside(rows: int) -> None:
+    with warnings.catch_warnings(action="error"):
+        levels = fit_calibration(["a@x"], overconfident(rows, seed=0))["a@x"]
+    assert (np.diff(levels) >= 0).all()
+    assert levels[0] <= 0.01
+    assert levels[-1] >= 0.99
+    assert 0 < levels[0] < levels[-1] < 1
+
+
+def test_an_objective_with_few_labels_is_not_calibrated() -> None:
+    scores = np.full((50, 2), np.nan)
+    scores[: MIN_ROWS - 1, 0] = 0.9
+    scores[:, 1] = np.linspace(0.3, 0.6, 50)
+    calibration = fit_calibration(["few@x", "many@x"], scores)
+    assert list(calibration) == ["many@x"]
+    levels = calibrated_levels(calibration, ["few@x", "many@x"], (0.1, 0.5, 0.9))
+    np.testing.assert_allclose(levels, [[0.1, 0.5, 0.9], [0.33, 0.45, 0.57]], atol=0.02)
+
+
+def test_levels_between_those_of_the_grid_are_interpolated() -> None:
+    calibration = {"a@x": (GRID**2).tolist()}
+    levels = calibrated_levels(calibration, ["a@x"], (0.005, 0.505, 0.999))
+    np.testing.assert_allclose(levels, [[0.00005, (0.25 + 0.2601) / 2, 0.9801 + 0.9 * 0.0199]])

@@ -1,0 +1,137 @@
+"""A checkpoint comes back as it was; a broken one is refused in one line that says what is broken."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from nasrlm.checkpoint import Checkpoint, CheckpointError
+from nasrlm.predictor import Predictor
+
+EMBEDDING = "encoder.embedding.weight"
+
+
+def edit_config(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
+    def edit(folder: Path) -> None:
+        config = json.loads((folder / "config.json").read_text())
+        change(config)
+        (folder / "config.json").write_text(json.dumps(config))
+
+    return edit
+
+
+def edit_weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], object]:
+    def edit(folder: Path) -> None:
+        weights = load_file(folder / "model.safetensors")
+        change(weights)
+        save_file(weights, folder / "model.safetensors")
+
+    return edit
+
+
+def truncate(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:100])
+
+
+def remove(name: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).unlink()
+
+
+BREAKAGES = {
+    "no config": (remove("config.json"), "got no config.json"),
+    "no tokenizer": (remove("tokenizer.json"), "got no tokenizer.json"),
+    "no weights": (remove("model.safetensors"), "got no model.safetensors"),
+    "half a config": (truncate("config.json"), "config.json: expected JSON, got"),
+    "a list for a config": (lambda folder: (folder / "config.json").write_text("[]"), "expected format_version 1"),
+    "newer": (edit_config(lambda c: c.update(format_version=2)), "expected format_version 1, got 2. A newer"),
+    "no version": (edit_config(lambda c: c.pop("format_version")), "expected format_version 1, got None"),
+    "no objectives": (edit_config(lambda c: c.pop("objectives")), "got KeyError('objectives')"),
+    "no card": (edit_config(lambda c: c.pop("card")), "got KeyError('card')"),
+    "unknown size": (edit_config(lambda c: c["model"].update(girth=3)), "unexpected keyword argument 'girth'"),
+    "impossible size": (edit_config(lambda c: c["model"].update(num_heads=0)), "expected sizes of 1 or more"),
+    "impossible code": (edit_config(lambda c: c["number_code"].update(num_digits=0)), "expected 1 to 15 digits"),
+    "other size": (edit_config(lambda c: c["model"].update(hidden=48)), "down.weight of shape (16, 48), got (16, 32)"),
+    "more objectives": (edit_config(lambda c: c["objectives"].append("a@b")), "of shape (3, 16), got (2, 16)"),
+    "half a tokenizer": (truncate("tokenizer.json"), "expected a tokenizer.json of HF tokenizers"),
+    "half the weights": (truncate("model.safetensors"), "expected a safetensors file, got"),
+    "reshaped tensor": (edit_weights(lambda w: w.update({EMBEDDING: w[EMBEDDING].T.contiguous()})), EMBEDDING),
+    "missing tensor": (edit_weights(lambda w: w.pop(EMBEDDING)), f"expected tensor {EMBEDDING} of shape ("),
+    "extra tensor": (edit_weights(lambda w: w.update(extra=torch.zeros(2))), "tensor extra of shape none, got (2,)"),
+}
+
+
+@pytest.mark.parametrize("breakage", BREAKAGES)
+def test_a_broken_checkpoint_is_refused_in_one_line(checkpoint_folder: Path, tmp_path: Path, breakage: str) -> None:
+    damage, message = BREAKAGES[breakage]
+    folder = tmp_path / "broken"
+    shutil.copytree(checkpoint_folder, folder)
+    damage(folder)
+    with pytest.raises(CheckpointError) as raised:
+        Checkpoint.from_pretrained(folder)
+    assert message in str(raised.value)
+    assert str(folder) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"got no config\.json\. Name a folder that `nasrlm train` has finished"):
+        Checkpoint.from_pretrained(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("device", ["abacus", "cuda:99"])
+def test_a_device_torch_does_not_have_is_refused(checkpoint_folder: Path, device: str) -> None:
+    with pytest.raises(ValueError, match=f"device: expected one that torch can use here, got '{device}' "):
+        Checkpoint.from_pretrained(checkpoint_folder, device)
+
+
+def test_a_checkpoint_comes_back_as_it_was(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
+    loaded = Checkpoint.from_pretrained(checkpoint_folder)
+    assert loaded.model.config == checkpoint.model.config
+    assert loaded.model.code == checkpoint.model.code
+    assert loaded.objectives == checkpoint.objectives
+    assert loaded.calibration == checkpoint.calibration
+    assert loaded.card == checkpoint.card
+    assert not loaded.model.training
+    for name, tensor in checkpoint.model.state_dict().items():
+        torch.testing.assert_close(loaded.model.state_dict()[name], tensor, rtol=0, atol=0)
+    texts = ["Conv3\nPool\n", "Skip\n"]
+    assert Predictor(loaded).predict(texts).values.tolist() == Predictor(checkpoint).predict(texts).values.tolist()
+
+
+def test_its_files_are_those_of_hugging_face(checkpoint_folder: Path) -> None:
+    names = {"config.json", "model.safetensors", "tokenizer.json"}
+    assert {path.name for path in checkpoint_folder.iterdir()} == names
+    assert {path.name for path in checkpoint_folder.parent.iterdir()} == {checkpoint_folder.name}
+
+
+def test_saving_again_replaces_the_checkpoint_and_nothing_else(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = tmp_path / "run" / "checkpoint"
+    checkpoint.save_pretrained(folder)
+    (folder / "README.md").write_text("mine")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "today").write_text("mine too")
+    replace(checkpoint, card={"valid_tau": float("nan")}).save_pretrained(folder)
+    assert Checkpoint.from_pretrained(folder).card == {"valid_tau": None}
+    assert (folder / "README.md").read_text() == "mine"
+    assert (folder / "notes" / "today").read_text() == "mine too"
+    assert [path.name for path in folder.parent.iterdir()] == ["checkpoint"]
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint.save_pretrained(tmp_path / "checkpoint")
+
+    def full_disk(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("nasrlm.checkpoint.save_file", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        replace(checkpoint, card={"steps": 9}).save_pretrained(tmp_path / "checkpoint")
+    assert Checkpoint.from_pretrained(tmp_path / "checkpoint").card == checkpoint.card

@@ -1,0 +1,218 @@
+"""Every verb does what it says, and prints one JSON document with --json."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx.parser
+import onnxruntime
+import pandas as pd
+import pytest
+import yaml
+
+from converters import to_model, to_onnx_text
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.files import write_table
+from spaces import get_space, space_names
+from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
+
+SPACE = ("--space", "nasbench201")
+ARCHITECTURE = "|nor_conv_3x3~0|+|none~0|nor_conv_1x1~1|+|skip_connect~0|avg_pool_3x3~1|nor_conv_3x3~2|"
+GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
+
+
+@pytest.fixture
+def answers(nasrlm: CommandLine, checkpoint_folder: Path) -> Any:
+    """``answers("predict", …)``: what the command prints with --json; verbs of a model use the tiny checkpoint."""
+
+    def run(verb: str, *words: object) -> Any:
+        checkpoint = (
+            [] if verb in ("spaces", "sample", "measure", "train", "plot") else ["--checkpoint", checkpoint_folder]
+        )
+        finished = nasrlm(verb, *words, *checkpoint, "--json")
+        assert (finished.status, finished.stderr) == (0, "")
+        return json.loads(finished.stdout)
+
+    return run
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    write_table(architecture_table(12), tmp_path / "labels.parquet")
+    return tmp_path / "labels.parquet"
+
+
+def test_spaces(answers: Any, nasrlm: CommandLine) -> None:
+    listed = answers("spaces")
+    assert [row["name"] for row in listed] == list(space_names())
+    assert all(row["size"] > 0 and row["objectives"] for row in listed)
+    assert "nasbench201" in nasrlm("spaces").stdout
+
+
+def test_sample(answers: Any, nasrlm: CommandLine) -> None:
+    drawn = answers("sample", *SPACE, "-n", 3, "--seed", 1)
+    assert len(drawn) == 3
+    assert all(get_space("nasbench201").parse(architecture) for architecture in drawn)
+    assert nasrlm("sample", *SPACE, "-n", 3, "--seed", 1).stdout.splitlines() == drawn
+    assert answers("sample", *SPACE, "-n", 3, "--seed", 2) != drawn
+
+
+def test_convert_prints_the_canonical_text(answers: Any, nasrlm: CommandLine, checkpoint: Checkpoint) -> None:
+    space = get_space("nasbench201")
+    text = to_onnx_text(space, space.parse(ARCHITECTURE))
+    tokens = len(checkpoint.tokenizer.to_ids([text])[0])
+    assert answers("convert", *SPACE, ARCHITECTURE) == {"text": text, "tokens": tokens}
+    assert nasrlm("convert", *SPACE, ARCHITECTURE).stdout == text + "\n"
+
+
+def test_convert_writes_a_model_that_runs_and_a_text_that_parses(nasrlm: CommandLine, tmp_path: Path) -> None:
+    for name in ("x.onnx", "x.onnxtxt"):
+        assert nasrlm("convert", *SPACE, ARCHITECTURE, "--out", tmp_path / name) == (0, "", "")
+    session = onnxruntime.InferenceSession(tmp_path / "x.onnx", providers=["CPUExecutionProvider"])
+    assert [value.shape for value in session.get_outputs()] == [[1, 10]]
+    onnx.checker.check_model(onnx.parser.parse_model((tmp_path / "x.onnxtxt").read_text()), full_check=True)
+
+
+def test_stats(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> None:
+    counted = answers("stats", *SPACE, ARCHITECTURE)
+    keys = {"params", "macs", "convs", "live_macs", "live_convs", "nodes", "depth", "activations", "tokens"}
+    assert keys <= counted.keys()
+    assert all(value > 0 for value in counted.values())
+    shown = nasrlm("stats", *SPACE, ARCHITECTURE, "--checkpoint", checkpoint_folder).stdout
+    assert f"{counted['macs']:,}" in shown
+
+
+def test_measure(answers: Any, tmp_path: Path) -> None:
+    rows = answers("measure", *SPACE, ARCHITECTURE, "--repeats", 2, "--out", tmp_path / "measured.csv")
+    assert rows[0]["architecture"] == ARCHITECTURE
+    assert 0 < rows[0]["latency_q25_ms"] <= rows[0]["latency_ms@here"] <= rows[0]["latency_q75_ms"]
+    assert pd.read_csv(tmp_path / "measured.csv")["latency_ms@here"].tolist() == [rows[0]["latency_ms@here"]]
+
+
+def test_predict(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> None:
+    (row,) = answers("predict", *SPACE, ARCHITECTURE)
+    assert list(row) == ["architecture", *OBJECTIVES]
+    assert row["architecture"] == ARCHITECTURE
+    assert all(row[name]["low"] <= row[name]["median"] <= row[name]["high"] for name in OBJECTIVES)
+    shown = nasrlm("predict", *SPACE, ARCHITECTURE, "--checkpoint", checkpoint_folder).stdout
+    assert f"{row[OBJECTIVES[0]]['median']:.4g} (" in shown
+
+
+def test_predict_with_more_quantiles_and_samples(answers: Any) -> None:
+    words = ("--objectives", OBJECTIVES[1], "--quantiles", ".05,.25,.5,.75", "--samples", 4, "--seed", 3)
+    (row,) = answers("predict", *SPACE, ARCHITECTURE, *words)
+    assert list(row) == ["architecture", OBJECTIVES[1]]
+    answer = row[OBJECTIVES[1]]
+    assert list(answer["quantiles"]) == ["0.05", "0.25", "0.5", "0.75"]
+    assert (answer["low"], answer["median"], answer["high"]) == tuple(
+        answer["quantiles"][q] for q in ("0.05", "0.5", "0.75")
+    )
+    assert len(answer["samples"]) == 4
+    assert answers("predict", *SPACE, ARCHITECTURE, *words) == [row]
+
+
+def test_predict_reads_tables_and_files_of_text(answers: Any, nasrlm: CommandLine, table: Path) -> None:
+    rows = answers("predict", "--table", table)
+    architectures = pd.read_parquet(table)["architecture"]
+    assert [row["architecture"] for row in rows] == architectures.tolist()
+    file = table.with_name("network.onnxtxt")
+    nasrlm("convert", *SPACE, architectures[3], "--out", file)
+    (row,) = answers("predict", file)
+    assert row.pop("architecture") == str(file)
+    expected = {name: pytest.approx(rows[3][name], rel=1e-3, abs=1e-3) for name in OBJECTIVES}
+    assert row == expected
+
+
+def test_evaluate(answers: Any, nasrlm: CommandLine, table: Path, checkpoint_folder: Path) -> None:
+    found = answers("evaluate", "--table", table, "--split", "train")
+    assert set(found) == {"nasbench201", "skipped", "predictions_per_second"}
+    assert set(found["nasbench201"]) == set(OBJECTIVES)
+    assert set(found["nasbench201"][OBJECTIVES[0]]) == {"n", "kendall_tau", "spearman_rho", "mae", "coverage_80"}
+    assert found["nasbench201"][OBJECTIVES[0]]["n"] == 6
+    assert found["skipped"] == ["latency_ms@unheard"]
+    assert found["predictions_per_second"] > 0
+    shown = nasrlm("evaluate", "--table", table, "--checkpoint", checkpoint_folder).stdout
+    assert "not known to the checkpoint: latency_ms@unheard" in shown
+
+
+def test_evaluate_names_the_space_that_was_given(answers: Any, table: Path) -> None:
+    frame = pd.read_parquet(table)
+    write_table(frame.drop(columns="space"), table)
+    assert "nasbench201" in answers("evaluate", "--table", table, *SPACE)
+    other = frame.assign(space="elsewhere", architecture="unreadable")
+    write_table(pd.concat([frame, other], ignore_index=True), table)
+    assert answers("evaluate", "--table", table, *SPACE)["nasbench201"][OBJECTIVES[0]]["n"] == len(frame)
+
+
+def train_config(folder: Path, table: pd.DataFrame, **changes: object) -> Path:
+    write_table(table, folder / "train.csv")
+    sizes = {"width": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "hidden": 32}
+    config = {
+        "table": str(folder / "train.csv"),
+        "out": str(folder / "run"),
+        "model": sizes,
+        "epochs": 2,
+        "batch_size": 8,
+    }
+    (folder / "train.yaml").write_text(yaml.safe_dump(config | changes))
+    return folder / "train.yaml"
+
+
+def test_train_writes_a_checkpoint_with_a_card(answers: Any, tmp_path: Path) -> None:
+    frame = layer_table(48).assign(split=["train", "valid", "train", "test"] * 12)
+    config = train_config(tmp_path, frame)
+    result = answers("train", "--config", config, "--seed", 4)
+    assert result["steps"] == 6
+    assert set(result["test"]["text"]) == set(OBJECTIVES)
+    folder = Path(result["checkpoint"])
+    loaded = Checkpoint.from_pretrained(folder)
+    assert loaded.card["test"] == result["test"]
+    assert loaded.card["training"]["seed"] == 4
+    assert f"nasrlm train --config {config}" in (folder / "README.md").read_text()
+
+
+def test_train_reads_architectures(answers: Any, tmp_path: Path) -> None:
+    config = train_config(tmp_path, architecture_table(16), objectives=list(OBJECTIVES), epochs=1)
+    assert set(answers("train", "--config", config, "--out", tmp_path / "other")["test"]) == {"nasbench201"}
+    assert (tmp_path / "other" / "checkpoint" / "model.safetensors").is_file()
+
+
+def test_search_and_plot(
+    answers: Any, nasrlm: CommandLine, tmp_path: Path, table: Path, checkpoint_folder: Path
+) -> None:
+    words = ("search", *SPACE, "--objectives", GOALS, "--trials", 30, "--population", 10)
+    found = answers(*words, "--out", tmp_path / "study")
+    assert found["evaluations"] == 30
+    assert found["front"]
+    assert found["hypervolume"] >= 0
+    names = {"front.csv", "front.png", "front.html", "history.parquet", "study.json"}
+    assert names <= {path.name for path in (tmp_path / "study").iterdir()}
+    drawn = answers("plot", tmp_path / "study", "--out", tmp_path / "figures")
+    assert all(Path(path).is_file() for path in drawn)
+    assert {Path(path).name for path in drawn} >= {"front.png", "front.html"}
+
+
+def test_search_a_table_against_its_truth(answers: Any, tmp_path: Path, table: Path) -> None:
+    words = ("search", *SPACE, "--objectives", GOALS, "--trials", 30, "--constraint", "latency_ms@raspi4<=15")
+    found = answers(*words, "--evaluator", f"table:{table}", "--truth", table, "--out", tmp_path / "study")
+    assert 0 <= found["hypervolume_ratio"] <= 1
+
+
+def test_info(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> None:
+    told = answers("info")
+    assert {"nasrlm", "python", "torch", "onnxruntime"} <= told["versions"].keys()
+    assert told["devices"][0] == "cpu"
+    assert told["checkpoint"]["objectives"] == list(OBJECTIVES)
+    assert "onnxruntime" in nasrlm("info", "--checkpoint", checkpoint_folder).stdout
+
+
+def test_help_is_no_error(nasrlm: CommandLine) -> None:
+    finished = nasrlm("--help")
+    assert (finished.status, finished.stderr) == (0, "")
+    assert "predict" in finished.stdout
+
+
+def test_texts_from_the_command_line_are_models(answers: Any) -> None:
+    to_model(answers("convert", *SPACE, ARCHITECTURE)["text"])

@@ -1,0 +1,127 @@
+"""Bad input: exit status 2 and one line on stderr that says what, where, expected and got."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nasrlm.cli import models
+from nasrlm.files import write_table
+from tests.nasrlm.conftest import CommandLine, Finished
+from tests.nasrlm.scenes import OBJECTIVES, architecture_table
+from tests.nasrlm.test_cli import ARCHITECTURE, GOALS, SPACE
+
+MODEL = ("--checkpoint", "tiny")
+SEARCH = ("search", *SPACE, *MODEL, "--trials", 4, "--out", "study", "--objectives")
+COMMANDS = {
+    "no verb": ((), "expected a verb, got none."),
+    "unknown verb": (("prophesy",), "No such command 'prophesy'."),
+    "unknown option": (("spaces", "--colour"), "No such option: --colour"),
+    "no number": (("sample", *SPACE, "-n", "many"), "Invalid value for '-n'"),
+    "negative seed": (("sample", *SPACE, "--seed", -1), "Invalid value for '--seed'"),
+    "no space": (("sample",), "sample: expected --space, got none. `nasrlm spaces` lists them."),
+    "unknown space": (("sample", "--space", "moon"), "space: expected one of "),
+    "malformed architecture": (("convert", *SPACE, "|conv~0|"), "nasbench201"),
+    "unknown kind of file": (
+        ("convert", *SPACE, ARCHITECTURE, "--out", "x.pdf"),
+        "x.pdf: expected a file ending in .onnx",
+    ),
+    "unwritable file": (("convert", *SPACE, ARCHITECTURE, "--out", "file/x.onnx"), "file/x.onnx: expected to write"),
+    "no input": (("predict", *MODEL), "input: expected architectures or --table, and not both."),
+    "no such text": (("predict", *MODEL, "none.txt"), "none.txt: expected a text file, got no such file."),
+    "no text": (("predict", *MODEL, "binary.txt"), "binary.txt: expected UTF-8 text, got"),
+    "no such objective": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", "latency_ms@raspi"),
+        "got 'latency_ms@raspi'. Did you mean latency_ms@raspi4?",
+    ),
+    "no levels": (("predict", *MODEL, *SPACE, ARCHITECTURE, "--quantiles", ".9,.1"), "--quantiles: expected ascending"),
+    "no device": (("predict", *MODEL, *SPACE, ARCHITECTURE, "--device", "abacus"), "device: expected one that torch"),
+    "no such table": (("evaluate", *MODEL, "--table", "none.csv"), "none.csv: expected a table, got no such file."),
+    "truncated table": (("evaluate", *MODEL, "--table", "half.parquet"), "half.parquet: expected a readable parquet"),
+    "no such column": (
+        ("evaluate", *MODEL, "--table", "table.csv", "--objectives", "energy_mj@fpga"),
+        "table.csv: expected a column energy_mj@fpga, got labels accuracy@cifar10, ",
+    ),
+    "unknown objective": (
+        ("evaluate", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard"),
+        "objective: expected one of the checkpoint's 2, got 'latency_ms@unheard'.",
+    ),
+    "no such split": (
+        ("evaluate", *MODEL, "--table", "table.csv", "--split", "final"),
+        "table.csv: expected rows of split final, got train, valid, test.",
+    ),
+    "malformed row": (("evaluate", *MODEL, "--table", "wrong.csv"), "wrong.csv, row 2: nasbench201"),
+    "another space": (
+        ("predict", *MODEL, "--table", "table.csv", "--space", "x"),
+        "expected rows of space x, got nasbench",
+    ),
+    "no checkpoint": (("info", "--checkpoint", "none"), "none: expected a checkpoint folder with config.json"),
+    "corrupt checkpoint": (("info", "--checkpoint", "corrupt"), "model.safetensors: expected a safetensors file, got"),
+    "no config": (("train", "--config", "none.yaml"), "none.yaml: expected a YAML file, got No such file"),
+    "unknown key": (("train", "--config", "misspelt.yaml"), "misspelt.yaml: epoch: Extra inputs are not permitted"),
+    "unwritable run": (
+        ("train", "--config", "good.yaml", "--out", "file/run"),
+        "file/run/log.jsonl: expected to write",
+    ),
+    "no goal": ((*SEARCH, "accuracy@cifar10"), "goal: expected max:objective or min:objective"),
+    "unknown goal": ((*SEARCH, "max:accuracy@cifar1"), "Did you mean accuracy@cifar10?"),
+    "unknown evaluator": ((*SEARCH, GOALS, "--evaluator", "oracle"), "--evaluator: expected surrogate or table:PATH"),
+    "unwritable study": ((*SEARCH, GOALS, "--out", "file/study"), "file/study"),
+    "no study": (("plot", "none"), "none"),
+}
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a checkpoint, tables and configs, good and bad."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(checkpoint_folder, "tiny")
+    shutil.copytree(checkpoint_folder, "corrupt")
+    Path("corrupt/model.safetensors").write_bytes(b"half")
+    Path("file").write_text("a file where a folder is needed")
+    Path("binary.txt").write_bytes(b"\xff\xfe")
+    table = architecture_table(4)
+    write_table(table, Path("table.csv"))
+    write_table(table.assign(architecture=[*table["architecture"][:2], "|conv~0|", "?"]), Path("wrong.csv"))
+    write_table(table, Path("half.parquet"))
+    Path("half.parquet").write_bytes(Path("half.parquet").read_bytes()[:99])
+    Path("good.yaml").write_text(f"table: table.csv\nout: run\nobjectives: [{OBJECTIVES[0]}]\nepochs: 1\n")
+    Path("misspelt.yaml").write_text("table: table.csv\nout: run\nepoch: 1\n")
+    return tmp_path
+
+
+def assert_one_line(finished: Finished, message: str) -> None:
+    assert finished.status == 2
+    assert finished.stderr.startswith("nasrlm: ")
+    assert finished.stderr.count("\n") == 1
+    assert message in finished.stderr
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize("mistake", COMMANDS)
+def test_bad_input_is_answered_in_one_line(nasrlm: CommandLine, mistake: str) -> None:
+    words, message = COMMANDS[mistake]
+    assert_one_line(nasrlm(*words), message)
+
+
+@pytest.mark.usefixtures("workplace")
+def test_the_row_of_a_table_is_named_as_it_stands_in_the_file(nasrlm: CommandLine) -> None:
+    finished = nasrlm("evaluate", *MODEL, "--table", "wrong.csv", "--split", "train")
+    assert_one_line(finished, "wrong.csv, row 3: nasbench201")
+
+
+def test_our_own_mistakes_show_a_traceback(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise AssertionError("our fault")
+
+    monkeypatch.setattr(models.Checkpoint, "from_pretrained", broken)
+    with pytest.raises(AssertionError, match="our fault"):
+        nasrlm("info")
+
+
+def test_an_interrupt_ends_with_its_own_status(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(models.Checkpoint, "from_pretrained", interrupted)
+    assert nasrlm("info").status == 130

@@ -1,0 +1,142 @@
+"""Quantiles agree with the distribution they are quantiles of."""
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nasrlm.decoding import cumulative_probabilities, quantiles
+from nasrlm.model import masked_log_softmax
+from nasrlm.predictor import pad
+from tests.nasrlm.scenes import CODE, all_spellings, spelling_probabilities, tiny_model
+
+TEXT = torch.tensor([[3, 7, 7, 1, 12]])
+LEVELS = torch.linspace(0.0005, 0.9995, 1999, dtype=torch.float64)
+OBJECTIVES = torch.tensor([0, 1])
+
+
+def enumerated_quantiles(probabilities: Tensor, levels: Tensor) -> NDArray[np.float64]:
+    """Quantiles by definition: walk through all numbers in ascending order, interpolate in the cell of the last."""
+    ids = all_spellings().numpy()
+    values, (low, high) = CODE.decode(ids), CODE.cells(ids)
+    below = probabilities.cumsum(0) - probabilities
+    found = []
+    for level in levels.tolist():
+        row = int((below <= level).sum()) - 1
+        within = (level - float(below[row])) / float(probabilities[row])
+        share = within if values[row] > 0 else 1 - within
+        found.append(np.sign(values[row]) * (low[row] + share * (high[row] - low[row])))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_probabilities_of_all_numbers_sum_to_one(seed: int) -> None:
+    assert float(spelling_probabilities(tiny_model(seed), TEXT, 0).sum()) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_quantiles_are_those_of_the_enumerated_distribution(seed: int) -> None:
+    model = tiny_model(seed)
+    walked = quantiles(model, TEXT, OBJECTIVES, LEVELS.expand(2, -1))[0].numpy()
+    for objective in (0, 1):
+        probabilities = spelling_probabilities(model, TEXT, objective)
+        assert (walked[objective] >= enumerated_quantiles(probabilities, LEVELS - 1e-5)).all()
+        assert (walked[objective] <= enumerated_quantiles(probabilities, LEVELS + 1e-5)).all()
+    assert (walked < 0).any()
+    assert (walked == 0).any()
+    assert (walked > 0).any()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_quantiles_ascend_with_their_levels(seed: int) -> None:
+    walked = quantiles(tiny_model(seed), TEXT, OBJECTIVES, LEVELS.expand(2, -1))
+    assert (walked.diff(dim=-1) >= -1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_cumulative_probabilities_invert_quantiles(seed: int) -> None:
+    model = tiny_model(seed)
+    values = quantiles(model, TEXT, OBJECTIVES[:1], LEVELS[None, :])[0, 0]
+    texts = TEXT.expand(len(values), -1)
+    levels = cumulative_probabilities(model, texts, OBJECTIVES[:1], values[:, None])[:, 0]
+    away_from_zero = values != 0
+    torch.testing.assert_close(levels[away_from_zero], LEVELS[away_from_zero], rtol=0, atol=1e-5)
+
+
+def test_half_of_the_probability_of_zero_counts_as_below_it() -> None:
+    model = tiny_model()
+    probabilities = spelling_probabilities(model, TEXT, 0)
+    middle = len(probabilities) // 2
+    expected = float(probabilities[:middle].sum() + probabilities[middle] / 2)
+    zero = torch.zeros(1, 1, dtype=torch.float64)
+    assert float(cumulative_probabilities(model, TEXT, OBJECTIVES[:1], zero)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_all_probability_lies_between_values_beyond_the_code() -> None:
+    beyond = torch.tensor([[-1e6, 1e6]], dtype=torch.float64)
+    levels = cumulative_probabilities(tiny_model(), TEXT, torch.tensor([0, 0]), beyond)
+    assert levels[0].tolist() == pytest.approx([0, 1], abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_levels_zero_and_one_give_numbers_of_the_code(seed: int) -> None:
+    levels = torch.tensor([0.0, 1.0], dtype=torch.float64).expand(2, -1)
+    ends = quantiles(tiny_model(seed), TEXT, OBJECTIVES, levels)
+    assert (ends.abs() <= CODE.largest + 0.5).all()
+    assert (ends[..., 0] < ends[..., 1]).all()
+
+
+def test_samples_fall_below_a_quantile_as_often_as_its_level_says() -> None:
+    model = tiny_model()
+    rng = np.random.default_rng(0)
+    samples = quantiles(model, TEXT, OBJECTIVES, torch.from_numpy(rng.uniform(size=(2, 20_000))))[0]
+    probabilities = [spelling_probabilities(model, TEXT, objective) for objective in (0, 1)]
+    spelled = torch.from_numpy(CODE.decode(all_spellings().numpy()))
+    rounded = torch.from_numpy(CODE.decode(CODE.encode(samples.clamp(-99, 99).numpy().ravel()))).reshape(2, -1)
+    for objective in (0, 1):
+        share = (rounded[objective][None, :] <= spelled[:, None] + 1e-9).double().mean(dim=1)
+        assert (share - probabilities[objective].cumsum(0)).abs().max() < 0.0138  # Kolmogorov-Smirnov, 0.1 %
+
+
+def test_cached_steps_agree_with_teacher_forcing() -> None:
+    model = tiny_model()
+    texts = torch.tensor([[3, 7, 7, 1, 12], [5, 2, 9, 0, 0]])
+    numbers = all_spellings()[torch.tensor([[10, 170], [180, 300]])]
+    objectives = OBJECTIVES.expand(2, -1)
+    with torch.inference_mode():
+        forced = model(texts, objectives, numbers, torch.zeros(2, 2, 2, dtype=torch.bool))
+        memory = model.decoder.remember(*model.encoder(texts))
+        cache: list[tuple[Tensor, Tensor]] = []
+        for position in range(CODE.length):
+            last = numbers[..., position - 1] if position else None
+            logits = model.decoder.step(memory, objectives, position, last, cache)
+            stepped = masked_log_softmax(logits, model.decoder.grammar[numbers[..., 0], position])
+            torch.testing.assert_close(stepped, forced[:, :, position], rtol=1e-4, atol=1e-4)
+
+
+def test_padding_changes_nothing() -> None:
+    model = tiny_model()
+    texts = [[3, 7, 7, 1, 12, 4, 4, 9], [5], [2, 2, 6]]
+    levels = LEVELS[::100].expand(2, -1)
+    together = quantiles(model, pad(texts), OBJECTIVES, levels)
+    values = torch.tensor([[3.2, -14.0]] * 3, dtype=torch.float64)
+    shares = cumulative_probabilities(model, pad(texts), OBJECTIVES, values)
+    for row, text in enumerate(texts):
+        alone = quantiles(model, torch.tensor([text]), OBJECTIVES, levels)
+        torch.testing.assert_close(together[row], alone[0], rtol=1e-3, atol=1e-3)
+        share = cumulative_probabilities(model, torch.tensor([text]), OBJECTIVES, values[:1])
+        torch.testing.assert_close(shares[row], share[0], rtol=0, atol=1e-5)
+
+
+def test_a_number_reads_another_only_where_it_may() -> None:
+    model = tiny_model()
+    numbers = all_spellings()[torch.tensor([[10, 170], [300, 170]])]  # only the first number differs
+    texts, objectives = TEXT.expand(2, -1), OBJECTIVES.expand(2, -1)
+    visible = torch.zeros(2, 2, 2, dtype=torch.bool)
+    blind = model(texts, objectives, numbers, visible)
+    torch.testing.assert_close(blind[0, 1], blind[1, 1])
+    visible[:, 1, 0] = True
+    seeing = model(texts, objectives, numbers, visible)
+    assert (seeing[0, 1] - seeing[1, 1]).abs().max() > 0.01
+    torch.testing.assert_close(seeing[:, 0], blind[:, 0])

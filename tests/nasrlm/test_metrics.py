@@ -1,0 +1,82 @@
+"""Metrics against their definitions in loops."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nasrlm.metrics import kendall_tau, quality, quality_by_space, spearman_rho
+from nasrlm.objective import FloatArray
+from nasrlm.prediction import Prediction
+from tests.nasrlm.scenes import layer_examples
+
+
+def tau_in_loops(a: FloatArray, b: FloatArray) -> float:
+    """Kendall's tau-b over all pairs."""
+    agreeing, untied_a, untied_b = 0.0, 0, 0
+    for i in range(len(a)):
+        for j in range(i):
+            agreeing += np.sign(a[i] - a[j]) * np.sign(b[i] - b[j])
+            untied_a += a[i] != a[j]
+            untied_b += b[i] != b[j]
+    return agreeing / math.sqrt(untied_a * untied_b) if untied_a and untied_b else math.nan
+
+
+def rho_in_loops(a: FloatArray, b: FloatArray) -> float:
+    """Pearson's correlation of mid-ranks."""
+    ranks = [[sum((y < x) + 0.5 * (y == x) for y in values) for x in values] for values in (a, b)]
+    first, second = (np.array(r) - np.mean(r) for r in ranks)
+    scale = math.sqrt((first**2).sum() * (second**2).sum())
+    return float((first * second).sum()) / scale if scale else math.nan
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12))
+def test_rank_correlations_count_ties(pairs: list[tuple[int, int]]) -> None:
+    a, b = np.array(pairs, dtype=np.float64).T
+    np.testing.assert_allclose(kendall_tau(a[:, None], b[:, None]), [tau_in_loops(a, b)], atol=1e-12)
+    np.testing.assert_allclose(spearman_rho(a[:, None], b[:, None]), [rho_in_loops(a, b)], atol=1e-12)
+
+
+def test_missing_labels_are_left_out_objective_by_objective() -> None:
+    predicted = np.array([[1.0, 1], [2, 2], [3, 3], [4, 4]])
+    measured = np.array([[10.0, np.nan], [np.nan, np.nan], [30, np.nan], [20, 7]])
+    tau = kendall_tau(predicted, measured)
+    assert tau[0] == pytest.approx(1 / 3)
+    assert np.isnan(tau[1])
+
+
+def test_shapes_must_match() -> None:
+    with pytest.raises(ValueError, match=r"rank correlation: expected two \(N, M\) arrays, got \(3, 1\) and \(3,\)"):
+        kendall_tau(np.zeros((3, 1)), np.zeros(3))
+
+
+def test_quality_is_that_of_the_labels_that_are_there() -> None:
+    medians = np.array([[1.0], [2.0], [3.0], [4.0]])
+    prediction = Prediction(("a@x",), (0.1, 0.5, 0.9), np.stack([medians - 1, medians, medians + 1], axis=-1))
+    measured = np.array([[1.5], [4.0], [np.nan], [3.0]])
+    (found,) = quality(prediction, measured).values()
+    assert found == {
+        "n": 3,
+        "kendall_tau": pytest.approx(1 / 3),
+        "spearman_rho": pytest.approx(0.5),
+        "mae": pytest.approx((0.5 + 2 + 1) / 3),
+        "coverage_80": pytest.approx(2 / 3),
+    }
+
+
+def test_an_objective_with_one_label_has_no_quality() -> None:
+    prediction = Prediction(("a@x",), (0.5,), np.zeros((2, 1, 1)))
+    assert quality(prediction, np.array([[1.0], [np.nan]])) == {}
+
+
+def test_spaces_are_judged_apart() -> None:
+    examples = layer_examples(8)
+    examples.spaces[:] = ["b"] * 3 + ["a"] * 5
+    values = np.random.default_rng(0).normal(size=(8, 2, 3)).cumsum(axis=-1)
+    prediction = Prediction(examples.objectives, (0.1, 0.5, 0.9), values)
+    found = quality_by_space(prediction, examples)
+    assert list(found) == ["a", "b"]
+    first = Prediction(examples.objectives, (0.1, 0.5, 0.9), values[:3])
+    assert found["b"] == quality(first, examples.labels[:3])

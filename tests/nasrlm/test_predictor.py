@@ -1,0 +1,108 @@
+"""Texts in, quantiles out; what cannot be answered is refused in one line."""
+
+import numpy as np
+import pytest
+import torch
+
+from nasrlm import predictor as predictor_module
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.predictor import Predictor, pad
+from tests.nasrlm.scenes import OBJECTIVES
+
+TEXTS = ["Conv3\n" * length for length in (1, 9, 4, 20, 2)]
+LEVELS = (0.1, 0.5, 0.9)
+
+
+@pytest.fixture(scope="module")
+def predictor(checkpoint: Checkpoint) -> Predictor:
+    return Predictor(checkpoint)
+
+
+def test_predictions_have_a_row_a_text_and_quantiles_that_ascend(predictor: Predictor) -> None:
+    prediction = predictor.predict(TEXTS, quantiles=(0.05, 0.5, 0.95))
+    assert prediction.objectives == predictor.objectives == OBJECTIVES
+    assert prediction.values.shape == (5, 2, 3)
+    assert (np.diff(prediction.values, axis=-1) >= 0).all()
+
+
+def test_a_text_gets_the_same_answer_in_any_company(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = predictor.predict(TEXTS).values
+    monkeypatch.setattr(predictor_module, "TOKENS_PER_BATCH", 40)
+    np.testing.assert_allclose(predictor.predict(TEXTS).values, together, rtol=1e-3, atol=1e-3)
+    for row, text in enumerate(TEXTS):
+        np.testing.assert_allclose(predictor.predict([text]).values[0], together[row], rtol=1e-3, atol=1e-3)
+
+
+def test_a_batch_never_holds_more_tokens_than_it_may(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+    longest = max(map(len, predictor.to_ids(TEXTS)))
+    monkeypatch.setattr(predictor_module, "TOKENS_PER_BATCH", longest)
+    shapes = [text_ids.shape for _, text_ids in predictor._batches(TEXTS, 1, progress=False)]
+    assert max(N * L for N, L in shapes) <= longest
+
+
+def test_objectives_are_answered_in_the_order_asked(predictor: Predictor) -> None:
+    both = predictor.predict(TEXTS, OBJECTIVES).values
+    np.testing.assert_allclose(predictor.predict(TEXTS, OBJECTIVES[::-1]).values, both[:, ::-1], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(predictor.predict(TEXTS, OBJECTIVES[1:]).values, both[:, 1:], rtol=1e-4, atol=1e-4)
+
+
+def test_no_texts_have_no_predictions(predictor: Predictor) -> None:
+    assert predictor.predict([]).values.shape == (0, 2, 3)
+
+
+def test_calibration_moves_the_levels(checkpoint: Checkpoint) -> None:
+    shifted = {OBJECTIVES[1]: [0.01 * level / 2 for level in range(1, 100)]}
+    plain, moved = (
+        Predictor(Checkpoint(checkpoint.model, checkpoint.tokenizer, OBJECTIVES, calibration))
+        for calibration in ({}, shifted)
+    )
+    half = plain.predict(TEXTS, quantiles=(0.05, 0.25, 0.45)).values
+    values = moved.predict(TEXTS, quantiles=LEVELS).values
+    np.testing.assert_allclose(values[:, 1], half[:, 1])
+    np.testing.assert_allclose(values[:, 0], plain.predict(TEXTS, quantiles=LEVELS).values[:, 0])
+
+
+def test_samples_follow_the_calibrated_quantiles(predictor: Predictor) -> None:
+    samples = predictor.sample(TEXTS[:2], OBJECTIVES, 4000)
+    assert samples.shape == (2, 2, 4000)
+    values = predictor.predict(TEXTS[:2], OBJECTIVES, LEVELS).values
+    shares = (samples[..., None] <= values[:, :, None, :]).mean(axis=2)
+    atoms = (values == 0) | (np.diff(values, axis=-1, prepend=np.nan) == 0)
+    np.testing.assert_allclose(shares[~atoms], np.broadcast_to(LEVELS, shares.shape)[~atoms], atol=0.03)
+
+
+def test_samples_depend_on_the_seed_alone(predictor: Predictor) -> None:
+    first, again, other = (predictor.sample(TEXTS, OBJECTIVES[:1], 5, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+def test_scores_of_missing_labels_are_missing(predictor: Predictor) -> None:
+    labels = np.array([[1.0, np.nan], [np.nan, 5.0]])
+    scores = predictor.cumulative_probabilities(TEXTS[:2], OBJECTIVES, labels)
+    np.testing.assert_array_equal(np.isnan(scores), np.isnan(labels))
+    assert ((scores[np.isfinite(scores)] >= 0) & (scores[np.isfinite(scores)] <= 1)).all()
+
+
+@pytest.mark.parametrize(
+    ("texts", "objectives", "quantiles", "message"),
+    [
+        (TEXTS, ["latency_ms@raspi"], LEVELS, r"got 'latency_ms@raspi'\. Did you mean latency_ms@raspi4\?"),
+        (TEXTS, ["zzz"], LEVELS, r"expected one of the checkpoint's 2, got 'zzz'\. `nasrlm info` lists them"),
+        (TEXTS, [], LEVELS, r"objectives: expected one or more, got none"),
+        (TEXTS, None, (0.9, 0.1), r"expected quantiles ascending in \(0, 1\), got \(0\.9, 0\.1\)"),
+        (TEXTS, None, (0.5, 1.0), r"expected quantiles ascending in \(0, 1\)"),
+        (TEXTS, None, (), r"expected quantiles ascending in \(0, 1\), got \(\)"),
+        (["Pool\n", ""], None, LEVELS, r"text: expected 1 to 512 tokens, got 0 in row 1"),
+        (["Pool\n" * 500], None, LEVELS, r"text: expected 1 to 512 tokens, got \d+ in row 0 \('Pool Pool"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(
+    predictor: Predictor, texts: list[str], objectives: list[str] | None, quantiles: tuple[float, ...], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        predictor.predict(texts, objectives, quantiles)
+
+
+def test_padding_fills_shorter_rows() -> None:
+    assert torch.equal(pad([[5, 6, 7], [8]]), torch.tensor([[5, 6, 7], [8, 0, 0]]))

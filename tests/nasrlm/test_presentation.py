@@ -1,0 +1,111 @@
+"""Canonical text in postfix form; every other text as it is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nasrlm.presentation import MAX_REPEATED_LINES, present
+
+PREAMBLE = '<\n   ir_version: 13,\n   opset_import: ["" : 26, "nn" : 1, "block" : 1]\n>\n'
+CONV = "nn.Conv <weight_shape: ints = [8, 8, 3, 3]>"
+
+
+def network(*nodes: str, inputs: str = "float[1,8] v0", outputs: str = "float[1,8] v9") -> str:
+    lines = "".join(f"   {node}\n" for node in nodes)
+    return f"{PREAMBLE}network ({inputs}) => ({outputs}) {{\n{lines}}}"
+
+
+def function(header: str, *nodes: str) -> str:
+    lines = "".join(f"   {node}\n" for node in nodes)
+    return f'\n<\n  domain: "block",\n  opset_import: ["" : 26,"nn" : 1,"block" : 1]\n>\n{header}\n{{\n{lines}}}'
+
+
+def rows(text: str) -> list[str]:
+    presented = present(text)
+    assert presented.endswith("\n")
+    return presented.splitlines()
+
+
+def test_a_chain_is_its_operators_in_order() -> None:
+    text = network(f"v1 = {CONV} (v0)", "v2 = Relu (v1)", "v9 = Flatten <axis: int = 1> (v2)")
+    assert rows(text) == ["network float[1,8]", "nn.Conv weight_shape=[8,8,3,3]", "Relu", "Flatten axis=1"]
+
+
+def test_a_short_shared_value_is_written_out_where_it_is_read() -> None:
+    text = network("v1 = Relu (v0)", "v2 = Tanh (v1)", "v9 = Add (v1, v2)")
+    assert rows(text) == ["network float[1,8]", "2 x Relu", "Tanh", "Add 2"]
+
+
+def test_an_input_that_is_read_twice_is_named() -> None:
+    assert rows(network("v1 = Relu (v0)", "v9 = Add (v0, v1)"))[1:] == ["2 x v0", "Relu", "Add 2"]
+
+
+def test_several_inputs_are_named_and_several_outputs_follow_each_other() -> None:
+    text = network(
+        "v2 = Relu (v0)",
+        "v3, v4 = Split (v1)",
+        "v5 = Mul (v2, v4)",
+        inputs="float[1,8] v0, float[1,4] v1",
+        outputs="float[1,8] v5, float[1,2] v3",
+    )
+    header, *lines = rows(text)
+    assert header == "network float[1,8] float[1,4]"
+    assert lines == ["v0", "Relu", "v1", "Split", "output 1", "Mul 2", "v1", "Split"]
+
+
+def test_runs_are_counted() -> None:
+    nodes = [f"v{index + 1} = Relu (v{index})" for index in range(9)]
+    assert rows(network(*nodes)) == ["network float[1,8]", "9 x Relu"]
+
+
+def test_functions_follow_with_their_names() -> None:
+    text = network("v9 = block.B0 <a0: ints = [8, 8, 3, 3]> (v0)")
+    text += function("B0 <a0>(v0) => (v2)", "v1 = nn.Conv <weight_shape: ints = @a0> (v0)", "v2 = Relu (v1)")
+    text += function("B1 (v0) => (v0)")
+    assert rows(text)[1:] == ["block.B0 a0=[8,8,3,3]", "B0", "nn.Conv weight_shape=@a0", "Relu", "B1"]
+
+
+def test_a_long_shared_value_is_written_once_and_named() -> None:
+    nodes = [f"v{index + 1} = {'Relu' if index % 2 else 'Tanh'} (v{index})" for index in range(MAX_REPEATED_LINES)]
+    last = MAX_REPEATED_LINES
+    text = network(*nodes, f"v{last + 1} = Sqrt (v{last})", f"v99 = Add (v{last}, v{last + 1})", outputs="float[1] v99")
+    assert rows(text)[-4:] == ["as 0", "again 0", "Sqrt", "Add 2"]
+    assert len(rows(text)) == 1 + last + 4
+
+
+@pytest.mark.parametrize("depth", [10, 300])
+def test_a_deep_chain_of_shared_values_stays_short(depth: int) -> None:
+    nodes = [f"v{index + 1} = Mul (v{index}, v{index})" for index in range(depth)]
+    text = network(*nodes, outputs=f"float[1] v{depth}")
+    assert len(rows(text)) <= 4 * depth + 2 * MAX_REPEATED_LINES
+
+
+CANONICAL = network("v1 = Relu (v0)", "v9 = Add (v0, v1)")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a recipe\n",
+        PREAMBLE,
+        CANONICAL[:-1],
+        CANONICAL + "\nmore",
+        CANONICAL.replace("(v0, v1)", "(v0, v7)"),
+        CANONICAL.replace("(v0, v1)", "(v0, , v1)"),
+        CANONICAL.replace("v1 = Relu (v0)", "v1 = Relu (v0)\n   v1 = Relu (v1)"),
+        CANONICAL.replace("v1 = Relu", "[relu] v1 = Relu"),
+        CANONICAL.replace("float[1,8] v9)", "float[1,8] v8)"),
+        CANONICAL.replace(") {", ")\n<float[1] w = {1}>\n{"),
+        CANONICAL.replace("network", "main_graph"),
+    ],
+)
+def test_other_text_passes_unchanged(text: str) -> None:
+    assert present(CANONICAL) != CANONICAL
+    assert present(text) == text
+
+
+@given(st.text())
+def test_any_text_passes_unchanged(text: str) -> None:
+    assert present(text) == text
+    assert present(PREAMBLE + text) == PREAMBLE + text

@@ -1,0 +1,153 @@
+"""Tables are read whole or refused in one line."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nasrlm.examples import Examples, make_examples
+from nasrlm.files import to_json, write_atomically, write_table
+from nasrlm.table import label_columns, objective_columns, read_table
+
+ENDINGS = (".parquet", ".csv", ".jsonl")
+FRAME = pd.DataFrame(
+    {
+        "architecture": ["0123", "4-5"],
+        "split": ["train", "test"],
+        "accuracy@cifar10": [93.25, np.nan],
+        "latency_ms@raspi4": [7, 8],
+        "params": [1000, 2000],
+        "index": [0, 1],
+    }
+)
+
+
+@pytest.fixture(params=ENDINGS)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    return tmp_path / f"table{request.param}"
+
+
+def test_a_table_comes_back_as_it_was_written(path: Path) -> None:
+    write_table(FRAME, path)
+    pd.testing.assert_frame_equal(read_table(path), FRAME, check_dtype=False)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_labels_are_columns_with_a_context_and_facts(path: Path) -> None:
+    write_table(FRAME, path)
+    frame = read_table(path, require=["params"])
+    assert label_columns(frame) == ("accuracy@cifar10", "latency_ms@raspi4", "params")
+    assert objective_columns(frame) == ("accuracy@cifar10", "latency_ms@raspi4")
+
+
+def test_a_label_column_may_be_empty(path: Path) -> None:
+    write_table(FRAME.assign(**{"energy_mj@raspi4": None}), path)
+    assert read_table(path)["energy_mj@raspi4"].isna().all()
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (FRAME.drop(columns="architecture"), "expected a column architecture or text, got split, accuracy@cifar10"),
+        (FRAME.drop(columns="latency_ms@raspi4"), "expected a column latency_ms@raspi4, got labels accuracy@cifar10"),
+        (FRAME.assign(architecture=["a", None]), "expected architecture in every row, got none in row 1"),
+        (FRAME.assign(text=[None, "a"]), "expected text in every row, got none in row 0"),
+        (FRAME.assign(**{"energy_mj@x": ["3", "fast"]}), "expected numbers in column energy_mj@x, got 'fast' in row 1"),
+    ],
+)
+def test_an_unfit_table_is_refused(path: Path, frame: pd.DataFrame, message: str) -> None:
+    write_table(frame, path)
+    with pytest.raises(ValueError, match=message) as raised:
+        read_table(path, require=["latency_ms@raspi4"])
+    assert str(path) in str(raised.value)
+
+
+def test_a_column_that_is_no_objective_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"objective: expected metric_unit@context, got 'a@b@c'"):
+        objective_columns(FRAME.assign(**{"a@b@c": 1.0}))
+
+
+def test_a_missing_table_is_refused(path: Path) -> None:
+    with pytest.raises(ValueError, match=rf"table\{path.suffix}: expected a table, got no such file\."):
+        read_table(path)
+
+
+@pytest.mark.parametrize("name", ["table.xlsx", "table"])
+def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("")
+    with pytest.raises(
+        ValueError, match=r"expected a table ending in \.parquet, \.csv, \.jsonl, got (\.xlsx|no ending)"
+    ):
+        read_table(tmp_path / name)
+    with pytest.raises(ValueError, match=r"expected a table ending in \.parquet, \.csv or \.jsonl, got"):
+        write_table(FRAME, tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
+@pytest.mark.parametrize("keep", [0, 30])
+def test_a_truncated_table_is_refused(tmp_path: Path, ending: str, keep: int) -> None:
+    path = tmp_path / f"table{ending}"
+    write_table(FRAME, path)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(ValueError, match=rf"table\{ending}: expected ") as raised:
+        read_table(path)
+    assert "\n" not in str(raised.value)
+
+
+def examples(**changes: object) -> Examples:
+    return make_examples(FRAME.assign(**changes), ["a", "b"], ["accuracy@cifar10", "latency_ms@raspi4"])
+
+
+def test_examples_take_labels_splits_and_spaces_from_the_table() -> None:
+    found = examples(space="nasbench201")
+    np.testing.assert_array_equal(found.labels, [[93.25, 7], [np.nan, 8]])
+    assert found.splits.tolist() == ["train", "test"]
+    assert set(found.spaces) == {"nasbench201"}
+
+
+def test_rows_without_a_split_are_for_training() -> None:
+    assert examples(split=["test", None]).splits.tolist() == ["test", "train"]
+    unsplit = make_examples(FRAME.drop(columns="split"), ["a", "b"], ["params"])
+    assert unsplit.splits.tolist() == ["train", "train"]
+
+
+def test_labelled_rows_have_one_of_the_labels() -> None:
+    found = examples().labelled(["accuracy@cifar10"])
+    assert (list(found.texts), found.objectives, found.labels.tolist()) == (["a"], ("accuracy@cifar10",), [[93.25]])
+
+
+def test_the_digest_tells_data_apart() -> None:
+    same = examples()
+    assert examples().digest() == same.digest()
+    others = [examples(split="valid"), examples(**{"latency_ms@raspi4": [7, 9]}), same.rows(np.array([1, 0]))]
+    assert len({data.digest() for data in [same, *others]}) == 4
+
+
+def test_labels_must_be_finite_or_missing() -> None:
+    with pytest.raises(ValueError, match=r"expected finite or missing labels, got inf in row 1, accuracy@cifar10"):
+        examples(**{"accuracy@cifar10": [1.0, np.inf]})
+
+
+def test_examples_must_fit_together() -> None:
+    with pytest.raises(ValueError, match=r"Examples: expected N texts, .* got 1 texts, labels \(2, 1\)"):
+        make_examples(FRAME, ["a"], ["params"])
+    with pytest.raises(ValueError, match=r"Examples: expected text in every row, got none in row 1"):
+        make_examples(FRAME, ["a", ""], ["params"])
+
+
+def test_files_are_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file"
+    write_atomically(path, b"first")
+    write_atomically(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert list(path.parent.iterdir()) == [path]
+    with pytest.raises(OSError, match=r"expected to write this file, got File exists\. Name a folder"):
+        write_atomically(path / "below", b"")
+
+
+def test_json_has_null_for_what_is_not_finite() -> None:
+    assert (
+        to_json({"a": [1.5, float("nan")], "b": (float("-inf"), "x", None)})
+        == '{"a": [1.5, null], "b": [null, "x", null]}'
+    )

@@ -1,0 +1,63 @@
+"""Text to tokens and back, without loss."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.presentation import present
+from nasrlm.tokenizer import PADDING, PADDING_ID, TextTokenizer
+from spaces import get_space
+from tests.nasrlm.scenes import layer_table
+from tests.nasrlm.test_presentation import CANONICAL
+
+TOKENIZER = TextTokenizer.train(layer_table(50)["text"], vocabulary_size=300)
+
+
+@given(st.lists(st.text(), max_size=3))
+def test_any_text_comes_back(texts: list[str]) -> None:
+    token_ids = TOKENIZER.to_ids(texts)
+    assert [TOKENIZER.from_ids(ids) for ids in token_ids] == texts
+    assert all(PADDING_ID not in ids for ids in token_ids)
+
+
+def test_a_text_that_spells_the_padding_token_is_text() -> None:
+    (ids,) = TOKENIZER.to_ids([f"a {PADDING} b"])
+    assert PADDING_ID not in ids
+    assert TOKENIZER.from_ids(ids) == f"a {PADDING} b"
+
+
+def test_a_frequent_line_is_one_token() -> None:
+    assert [len(ids) for ids in TOKENIZER.to_ids(["Conv3\n", "Conv3\nPool\n", "Conv3\nConv3\nConv3\n"])] == [1, 2, 3]
+    assert TOKENIZER.vocabulary_size <= 300
+
+
+def test_canonical_text_is_read_as_presented() -> None:
+    (ids,) = TOKENIZER.to_ids([CANONICAL])
+    assert TOKENIZER.from_ids(ids) == present(CANONICAL) != CANONICAL
+
+
+def test_a_network_is_a_few_dozen_tokens(checkpoint: Checkpoint) -> None:
+    from converters import to_onnx_text
+
+    space = get_space("nasbench201")
+    text = to_onnx_text(space, space.decode((1, 2, 3, 4, 2, 3)))
+    assert len(checkpoint.tokenizer.to_ids([text])[0]) < 80
+
+
+def test_a_saved_tokenizer_is_the_same(tmp_path: Path) -> None:
+    TOKENIZER.save(tmp_path / "tokenizer.json")
+    loaded = TextTokenizer.load(tmp_path / "tokenizer.json")
+    texts = [f"Conv3\nPool\n{PADDING}", CANONICAL]
+    assert loaded.to_ids(texts) == TOKENIZER.to_ids(texts)
+    assert loaded.vocabulary_size == TOKENIZER.vocabulary_size
+
+
+@pytest.mark.parametrize("contents", ["", "{}", "no json"])
+def test_a_broken_tokenizer_is_refused(tmp_path: Path, contents: str) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(contents)
+    with pytest.raises(ValueError, match=r"tokenizer\.json: expected a tokenizer\.json of HF tokenizers, got"):
+        TextTokenizer.load(path)

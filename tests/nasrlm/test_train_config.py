@@ -1,0 +1,58 @@
+"""Configs of training runs: unknown keys and impossible values are refused in one line that names them."""
+
+from pathlib import Path
+
+import pytest
+
+from nasrlm.model import ModelConfig
+from nasrlm.train_config import TrainConfig
+
+LEAST = "table: labels.parquet\nout: runs/first\n"
+
+
+def load(tmp_path: Path, text: str) -> TrainConfig:
+    path = tmp_path / "train.yaml"
+    path.write_text(text)
+    return TrainConfig.load(path)
+
+
+def test_a_config_is_a_table_and_a_folder(tmp_path: Path) -> None:
+    config = load(tmp_path, LEAST)
+    assert (config.table, config.out) == (Path("labels.parquet"), Path("runs/first"))
+    assert config.model == ModelConfig()
+
+
+def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Path) -> None:
+    (tmp_path / "train.yaml").write_text(LEAST + "seed: 3\nmodel: {width: 64, num_heads: 4}\n")
+    config = TrainConfig.load(tmp_path / "train.yaml", seed=5)
+    assert config.seed == 5
+    assert config.model == ModelConfig(width=64, num_heads=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (LEAST + "epoch: 3\n", "epoch: Extra inputs are not permitted, got 3"),
+        (LEAST + "model: {girth: 3}\n", "model.girth: Unexpected keyword argument, got 3"),
+        (LEAST + "model: {width: 100}\n", "model: Value error, ModelConfig: expected sizes of 1 or more, width"),
+        (LEAST + "epochs: 0\n", "epochs: Input should be greater than or equal to 1, got 0"),
+        (LEAST + "seed: -1\n", "seed: Input should be greater than or equal to 0, got -1"),
+        (LEAST + "objective_weights: {a@b: 0}\n", "objective_weights.a@b: Input should be greater than 0, got 0"),
+        (LEAST + "learning_rate: fast\n", "learning_rate: Input should be a valid number"),
+        (LEAST + "objectives: [a@b]\nmonitor: [c@d]\n", "monitor: expected objectives that are learned, got ['c@d']"),
+        ("out: runs\n", "table: Field required"),
+        ("- a list\n", "expected keys and values, got list"),
+        ("", "expected keys and values, got NoneType"),
+        ("a: [\n", "expected YAML, got"),
+    ],
+)
+def test_other_configs_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=r"train\.yaml: ") as raised:
+        load(tmp_path, text)
+    assert message in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_config_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"none\.yaml: expected a YAML file, got No such file or directory"):
+        TrainConfig.load(tmp_path / "none.yaml")

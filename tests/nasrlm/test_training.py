@@ -1,0 +1,214 @@
+"""Training learns, resumes exactly, and complains early."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.examples import Examples
+from nasrlm.model import ModelConfig
+from nasrlm.train_config import TrainConfig
+from nasrlm.training import TrainResult, _Run, train
+from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
+
+
+def config(out: Path, **changes: Any) -> TrainConfig:
+    """Three short epochs of a tiny model."""
+    values: dict[str, Any] = {
+        "table": "layers.parquet",
+        "out": out,
+        "model": SIZES,
+        "vocabulary_size": 270,
+        "epochs": 3,
+        "batch_size": 16,
+        "learning_rate": 3e-3,
+        "evaluate_every_epochs": 1,
+        "num_digits": 3,
+    }
+    return TrainConfig(**values | changes)
+
+
+def log_of(out: Path) -> list[dict[str, Any]]:
+    entries = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    return [{key: value for key, value in entry.items() if key != "seconds"} for entry in entries]
+
+
+def weights_of(result: TrainResult) -> list[torch.Tensor]:
+    return list(result.checkpoint.model.state_dict().values())
+
+
+def test_a_small_model_learns_a_rule(tmp_path: Path) -> None:
+    size = ModelConfig(width=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=64, dropout=0.0)
+    chosen = config(tmp_path, model=size, epochs=25, learning_rate=6e-3, average_decay=0.95, patience=99)
+    result = train(chosen, layer_examples(480), progress=False)
+    assert result.valid_tau > 0.8
+    assert set(result.checkpoint.calibration) == set(OBJECTIVES)
+    assert Checkpoint.from_pretrained(tmp_path / "checkpoint").card["valid_tau"] == result.valid_tau
+    assert log_of(tmp_path)[-1]["loss"] < log_of(tmp_path)[0]["loss"]
+
+
+def test_the_first_losses_of_a_seeded_run_stay_the_same(tmp_path: Path) -> None:
+    run = _Run(config(tmp_path), layer_examples())
+    losses = []
+    for run.step in range(4):
+        losses.append(run._train_step())
+    assert losses == pytest.approx([2.46196, 2.49382, 2.39433, 2.25283], rel=1e-3)
+
+
+@pytest.fixture(scope="module")
+def unharmed_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainResult, Path]:
+    out = tmp_path_factory.mktemp("unharmed")
+    return train(config(out), layer_examples(), progress=False), out
+
+
+class Killed(BaseException):
+    pass
+
+
+def killed_in(method: str, step: int) -> Callable[..., Any]:
+    """The method of a run, killed at a step before it does anything."""
+    original = getattr(_Run, method)
+
+    def dying(self: _Run, *args: Any) -> Any:
+        if self.step == step:
+            raise Killed
+        return original(self, *args)
+
+    return dying
+
+
+@pytest.mark.parametrize(
+    ("method", "step", "save_every_seconds"),
+    [
+        ("_train_step", 0, 0),
+        ("_train_step", 7, 0),
+        ("_save_state", 12, 0),  # the evaluation of step 12 is logged, the state is that of step 11
+        ("_save_state", 13, 0),
+        ("_train_step", 20, 3600),  # no state at all
+        ("_checkpoint", 36, 0),
+    ],
+)
+def test_a_killed_run_ends_as_if_it_had_not_been(
+    unharmed_run: tuple[TrainResult, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    step: int,
+    save_every_seconds: float,
+) -> None:
+    unharmed, unharmed_out = unharmed_run
+    killed = config(tmp_path, save_every_seconds=save_every_seconds)
+    with monkeypatch.context() as patched:
+        patched.setattr(_Run, method, killed_in(method, step))
+        with pytest.raises(Killed):
+            train(killed, layer_examples(), progress=False)
+    resumed = train(killed, layer_examples(), progress=False)
+    assert unharmed.steps == resumed.steps == 36
+    assert log_of(tmp_path) == log_of(unharmed_out)
+    for a, b in zip(weights_of(resumed), weights_of(unharmed), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+    assert resumed.checkpoint.calibration == unharmed.checkpoint.calibration
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
+    first = train(config(tmp_path), layer_examples(), progress=False)
+    again = train(config(tmp_path), layer_examples(), progress=False)
+    assert again.steps == first.steps
+    assert again.seconds == first.seconds
+    assert len(log_of(tmp_path)) == 3
+
+
+def test_a_run_that_shall_not_resume_starts_again(tmp_path: Path) -> None:
+    train(config(tmp_path), layer_examples(), progress=False)
+    train(config(tmp_path, resume=False, epochs=1), layer_examples(), progress=False)
+    assert [entry["step"] for entry in log_of(tmp_path)] == [12]
+
+
+@pytest.mark.parametrize(("change", "rows"), [({"seed": 1}, 240), ({"epochs": 4}, 240), ({}, 236)])
+def test_the_state_of_another_run_is_refused(tmp_path: Path, change: dict[str, Any], rows: int) -> None:
+    train(config(tmp_path, epochs=1), layer_examples(), progress=False)
+    with pytest.raises(ValueError, match=r"state\.pt: expected the state of this run, got one with another config or"):
+        train(config(tmp_path, **{"epochs": 1} | change), layer_examples(rows), progress=False)
+
+
+def test_a_broken_state_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state.pt").write_bytes(b"half")
+    with pytest.raises(ValueError, match=r"state\.pt: expected a training state, got \w+\. Delete it"):
+        train(config(tmp_path), layer_examples(), progress=False)
+
+
+def with_labels(examples: Examples, missing: tuple[slice, slice]) -> Examples:
+    labels = examples.labels.copy()
+    labels[missing] = np.nan
+    return Examples(examples.texts, examples.objectives, labels, examples.splits, examples.spaces)
+
+
+def test_missing_labels_are_not_learned(tmp_path: Path) -> None:
+    rows = with_labels(layer_examples(), (slice(0, 120), slice(1, 2)))  # half of the rows have no latency
+    result = train(config(tmp_path), with_labels(rows, (slice(0, 64), slice(None))), progress=False)
+    assert result.steps == 3 * 9  # 132 of the 180 train rows have a label
+    assert np.isfinite([entry["loss"] for entry in log_of(tmp_path)]).all()
+
+
+def test_without_valid_rows_the_last_weights_are_kept_uncalibrated(tmp_path: Path) -> None:
+    examples = layer_examples(40)
+    only_train = examples.rows(np.flatnonzero(examples.splits == "train"))
+    result = train(config(tmp_path), only_train, progress=False)
+    assert np.isnan(result.valid_tau)
+    assert result.checkpoint.calibration == {}
+    assert result.checkpoint.card["best_step"] == result.steps == 6
+    assert [entry["valid_tau"] for entry in log_of(tmp_path)] == [None] * 3
+
+
+def test_training_stops_when_patience_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taus = iter([np.nan, 0.2, 0.5, 0.4, np.nan, 0.5, 0.9])
+    monkeypatch.setattr("nasrlm.training.kendall_tau", lambda *_: np.array([next(taus), np.nan]))
+    result = train(config(tmp_path, epochs=50, patience=3), layer_examples(40), progress=False)
+    assert [entry["valid_tau"] for entry in log_of(tmp_path)] == [None, 0.2, 0.5, 0.4, None, 0.5]
+    assert result.valid_tau == 0.5
+    assert result.checkpoint.card["best_step"] == 6
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"objectives": ("speed@x",)}, r"train: objectives: expected names among accuracy@cifar10, .*, got speed@x"),
+        ({"monitor": ("speed@x",)}, r"train: monitor: expected names among .*, got speed@x"),
+        ({"objective_weights": {"speed@x": 2}}, r"train: objective_weights: expected names among .*, got speed@x"),
+        ({"device": "abacus"}, r"device: expected one that torch can use here, got 'abacus'"),
+        ({"learning_rate": 1e30}, r"train: expected a finite loss, got nan at step \d+\. Lower learning_rate"),
+        ({"model": ModelConfig(max_text_tokens=3)}, r"text: expected 1 to 3 tokens, got \d+ in row 0"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        train(config(tmp_path, **changes), layer_examples(), progress=False)
+
+
+def test_labelled_train_rows_are_needed(tmp_path: Path) -> None:
+    examples = layer_examples(40)
+    unlabelled = with_labels(examples, (slice(None), slice(None)))
+    only_valid = examples.rows(np.flatnonzero(examples.splits == "valid"))
+    for rows in (unlabelled, only_valid):
+        with pytest.raises(ValueError, match="train: expected labelled rows with split 'train', got none"):
+            train(config(tmp_path), rows, progress=False)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(_Run, "_train_step", lambda _: pytest.fail("trained"))
+    with pytest.raises(OSError, match=r"log\.jsonl: expected to write this file, got Not a directory"):
+        train(config(tmp_path / "file" / "run"), layer_examples(40), progress=False)
+
+
+def test_accuracies_are_decoded_first(tmp_path: Path) -> None:
+    rows = layer_examples(40)
+    swapped = Examples(rows.texts, rows.objectives[::-1], rows.labels[:, ::-1], rows.splits, rows.spaces)
+    assert _Run(config(tmp_path), swapped).objectives == OBJECTIVES
