@@ -1,16 +1,31 @@
 """Architectures to canonical ONNX text, and from the text to a model that ONNX Runtime runs."""
 
-from converters.convert import to_canonical_graph, to_graph, to_measured_text, to_onnx_text
+from converters.convert import (
+    graph_to_onnx_text,
+    model_to_graph,
+    model_to_onnx_text,
+    module_to_onnx_text,
+    to_canonical_graph,
+    to_graph,
+    to_measured_text,
+    to_onnx_text,
+)
+from converters.errors import OnnxModelError
 from converters.runtime import Latency, machine_description, measure_latencies
 from converters.statistics import Statistics, statistics
 from converters.text import OnnxTextError, to_model
 
 __all__ = [
     "Latency",
+    "OnnxModelError",
     "OnnxTextError",
     "Statistics",
+    "graph_to_onnx_text",
     "machine_description",
     "measure_latencies",
+    "model_to_graph",
+    "model_to_onnx_text",
+    "module_to_onnx_text",
     "statistics",
     "to_canonical_graph",
     "to_graph",

@@ -62,8 +62,6 @@ def open_table(path: Path) -> BatchedTable:
         schema, num_rows = scan(path)
     except DAMAGE as e:
         raise _damaged(path, e) from e
-    if len(set(schema.names)) != len(schema.names):
-        raise ValueError(f"{path}: expected different columns, got {', '.join(schema.names)}.")
     return BatchedTable(path, schema, num_rows)
 
 
@@ -98,6 +96,7 @@ def _resized(batches: Iterable[Any], schema: Any, size: int, start: int) -> Iter
 
 def _scan_parquet(path: Path) -> tuple[Any, int]:
     with pq.ParquetFile(path) as file:
+        _check_names(file.schema_arrow.names)
         # pandas' own note of columns and index would be wrong of the table that is made of this one
         metadata = {k: v for k, v in (file.schema_arrow.metadata or {}).items() if k != b"pandas"}
         return file.schema_arrow.with_metadata(metadata or None), file.metadata.num_rows
@@ -112,6 +111,7 @@ def _read_parquet(path: Path, schema: Any) -> Iterator[Any]:
 def _scan_csv(path: Path) -> tuple[Any, int]:
     with _open_csv(path, {}) as reader:
         names = reader.schema.names
+    _check_names(names)
     kinds = dict.fromkeys(names, pa.null())
     num_rows = 0
     for batch in _read_csv(path, pa.schema([(name, pa.string()) for name in names])):
@@ -119,6 +119,11 @@ def _scan_csv(path: Path) -> tuple[Any, int]:
         kinds = {name: _widened(kinds[name], batch.column(name)) for name in names}
     kinds |= {name: pa.string() for name in WORDS if name in kinds}
     return pa.schema([(name, pa.float64() if kind == pa.null() else kind) for name, kind in kinds.items()]), num_rows
+
+
+def _check_names(names: list[str]) -> None:
+    if len(set(names)) != len(names):
+        raise ValueError(f"columns of one name among {', '.join(names)}")
 
 
 def _widened(kind: Any, words: Any) -> Any:

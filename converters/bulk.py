@@ -26,31 +26,24 @@ def to_onnx_texts(
     workers: int | None = None,
     progress: bool = False,
 ) -> list[str]:
-    """Canonical text of every architecture, in the order given; isomorphic ones are converted once.
+    """Canonical text of every architecture, in the order given; equal ones are converted once.
 
     A table too long for memory is the work of ``converters.stream``.
 
     Args:
         space: of all architectures.
         architectures: N architectures.
-        measured: give ``to_measured_text`` instead, in which isomorphic ones can differ.
+        measured: give ``to_measured_text`` instead.
         workers: processes; as many as there are cores, if there is work for them, when None.
         progress: show a bar on stderr.
     """
-    keys: Sequence[Hashable] = architectures
-    if not measured:
-        keys = [space.architecture_key(architecture) for architecture in architectures]
-    unique = dict(zip(keys, architectures, strict=True))
-    distinct = list(unique.values())
+    distinct = list(dict.fromkeys(architectures))
     chunks = [distinct[start : start + CHUNK] for start in range(0, len(distinct), CHUNK)]
-    converted = map_in_order(
-        partial(_texts, to_measured_text if measured else to_onnx_text, space),
-        chunks,
-        workers=num_workers(workers, len(distinct)),
-    )
+    convert = partial(_texts, to_measured_text if measured else to_onnx_text, space)
+    converted = map_in_order(convert, chunks, workers=num_workers(workers, len(distinct)))
     flat = tqdm(chain.from_iterable(converted), "convert", len(distinct), unit="text", disable=not progress)
-    texts = dict(zip(unique, flat, strict=True))
-    return [texts[key] for key in keys]
+    texts = dict(zip(distinct, flat, strict=True))
+    return [texts[architecture] for architecture in architectures]
 
 
 def _texts(convert: Callable[[SearchSpace[A], A], str], space: SearchSpace[A], architectures: Sequence[A]) -> list[str]:

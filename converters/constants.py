@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
@@ -58,7 +60,7 @@ def weight_node(name: str, shape: Shape, dtype: int, identity: str) -> Node:
 def _in_full(name: str, array: Array, dtype: int) -> list[Node]:
     """``Constant`` of all numbers, then their shape and type where a list does not have those."""
     kind = "string" if dtype == TensorProto.STRING else "float" if dtype in FLOATS else "int"
-    numbers = [_python_value(number, kind) for number in array.ravel().tolist()]
+    numbers = [_python_value(number, kind) for number in array.ravel()]
     value = {f"value_{kind}": numbers[0]} if array.ndim == 0 else {f"value_{kind}s": tuple(numbers)}
     steps = [("Constant", attributes(**value))]
     if array.ndim > 1:
@@ -72,7 +74,7 @@ def _in_full(name: str, array: Array, dtype: int) -> list[Node]:
     return nodes
 
 
-def _python_value(number: object, kind: str) -> float | int | str:
+def _python_value(number: Any, kind: str) -> float | int | str:
     if kind == "string":
         return number.decode() if isinstance(number, bytes) else str(number)
-    return float(number) if kind == "float" else int(number)  # type: ignore[call-overload,no-any-return]
+    return float(number) if kind == "float" else int(number)

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
@@ -67,7 +66,7 @@ def map_in_order(
 def _in_processes(function: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iterator[R]:
     pool = ProcessPoolExecutor(workers, initializer=_end_with_parent)
     try:
-        yield from _windowed(partial(pool.submit, function), Future.result, tasks, AHEAD * workers)
+        yield from _windowed(lambda task: pool.submit(function, task), Future.result, tasks, AHEAD * workers)
     except BrokenProcessPool as e:
         raise RuntimeError("workers: expected them to live, got one killed. Was there too little memory?") from e
     finally:

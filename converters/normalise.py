@@ -12,9 +12,10 @@ import numpy as np
 import onnx
 
 from converters.graph import AttributeValue, Graph, Node
-from converters.rewriting import Surroundings, rewrite
+from converters.onnx_model import STATE_INPUTS
+from converters.rewriting import Surroundings, as_integers, rewrite
 from converters.spell_activations import spell_activation, spell_clip, spell_composite, spell_hard_sigmoid
-from converters.spell_arithmetic import spell_number, spell_product, spell_sum
+from converters.spell_arithmetic import round_scale, spell_number, spell_product, spell_sum
 from converters.spell_layers import (
     absorb_bias,
     absorb_layer_norm,
@@ -68,6 +69,8 @@ def normalise(graph: Graph) -> Graph:
         spell_view,
         spell_composite,
         spell_sum,
+        round_scale,
+        drop_zero_states,
         drop_defaults,
     ):
         graph = rewrite(graph, spelling)
@@ -83,6 +86,17 @@ def drop_unused_outputs(node: Node, at: Surroundings) -> list[Node] | None:
     op_type = "Identity" if node.op_type == "Dropout" and len(outputs) == 1 else node.op_type
     inputs = node.inputs[:1] if op_type == "Identity" else node.inputs
     return [node._replace(op_type=op_type, inputs=inputs, outputs=tuple(outputs))]
+
+
+def drop_zero_states(node: Node, at: Surroundings) -> list[Node] | None:
+    """A recurrent layer starts from zeros if it is given nothing."""
+    states = STATE_INPUTS.get(node.op_type)
+    if not states:
+        return None
+    inputs = ["" if i in states and at.producer(x, "nn.Zeros") else x for i, x in enumerate(node.inputs)]
+    while not inputs[-1]:
+        inputs.pop()
+    return [node._replace(inputs=tuple(inputs))]
 
 
 def spell_axis(node: Node, at: Surroundings) -> list[Node] | None:
@@ -102,7 +116,7 @@ def drop_defaults(node: Node, at: Surroundings) -> list[Node] | None:
     defaults = _defaults(node.op_type)
     kept = tuple([(name, value) for name, value in node.attributes if not _equal(defaults.get(name), value)])
     if node.op_type in ("AveragePool", "MaxPool"):  # the defaults of a layer are made for two axes, these for any
-        kept = tuple([(name, value) for name, value in kept if not (name in NEUTRAL and set(value) == {NEUTRAL[name]})])
+        kept = tuple([(name, value) for name, value in kept if set(as_integers(value)) != {NEUTRAL.get(name)}])
     if node.op_type == "AveragePool" and "pads" not in dict(kept):
         kept = tuple([(name, value) for name, value in kept if name != "count_include_pad"])
     return [node._replace(attributes=kept)]

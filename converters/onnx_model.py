@@ -5,8 +5,7 @@ Weight values are never looked at: of external data only small integers are read
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
@@ -20,18 +19,21 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, TypeProto, 
 from onnx.external_data_helper import load_external_data_for_tensor
 from onnx.helper import make_tensor_type_proto
 
+from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
+from converters.input_sizes import axes, fix_sizes
 from converters.text import IR_VERSION, OPSET, OWN_DOMAINS, prelude_functions
 
 STANDARD_DOMAINS = ("", "ai.onnx")
-LAYER_FUNCTIONS = ("BatchNormalization", "Bias", "Conv", "ConvBias", "LayerNormalization", "Linear", "LinearBias")
+LAYER_FUNCTIONS = frozenset(
+    {"BatchNormalization", "Conv", "ConvBias", "LayerNormalization", "Linear", "LinearBias", "Weight"}
+)
 MAX_CONSTANT_NUMBERS = 4096  # an array larger than this is a weight, and not computed ahead
 CONSTANT_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.STRING)
-VALUE_INPUTS = {"Resize": (1, 2), "Upsample": (1,), "OneHot": (2,)}
+VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2), "Upsample": (1,), "OneHot": (2,)}
+STATE_INPUTS: Mapping[str, tuple[int, ...]] = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 
-
-class OnnxModelError(ValueError):
-    """A file or model that cannot be read as a network."""
+VIEWS = frozenset({"Expand", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
 
 
 class Source(NamedTuple):
@@ -59,11 +61,11 @@ def read_model(path: Path | str) -> ModelProto:
     path = Path(path)
     if not path.is_file():
         raise OnnxModelError(f"{path}: expected an ONNX model, got no such file.")
-    with _one_line_errors(f"{path}: expected an ONNX model", "Is it truncated?"):
+    with one_line_errors(f"{path}: expected an ONNX model", "Is it truncated?"):
         model = onnx.load(path, load_external_data=False)
     if not model.graph.node:
         raise OnnxModelError(f"{path}: expected a model with nodes, got none. Is it an ONNX file?")
-    with _one_line_errors(f"{path}: expected readable external data"):
+    with one_line_errors(f"{path}: expected readable external data"):
         for tensor in model.graph.initializer:
             if tensor.data_location == TensorProto.EXTERNAL and _shapes_computation(tensor):
                 _load_if_there(tensor, path.parent)
@@ -75,26 +77,24 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
 
     Args:
         model: of any opset from 11 on; it is left as it is.
-        input_shape: of the first input. Other inputs take sizes of the same name from it; a batch size that
-            nothing tells is 1.
+        input_shape: of the first input, where the model leaves sizes open; see ``fix_sizes``.
 
     Raises:
         OnnxModelError: the model is invalid, has loops or branches, leaves sizes open, or cannot be brought to
             the pinned opset.
     """
-    light, weights = _without_weights(model)
-    with _one_line_errors("expected a valid ONNX model"):
+    with one_line_errors("expected a valid ONNX model"):
+        light, weights = _without_weights(model)
         onnx.checker.check_model(light)
         light = _without_functions(light)
     _refuse_branches(light)
-    own_inputs = [value for value in light.graph.input if value.name not in weights]
-    sizes = _fix_sizes(own_inputs, input_shape)
+    sizes = fix_sizes([value for value in light.graph.input if value.name not in weights], input_shape)
     declared = dict(_declared_types(light, sizes))
     del light.graph.value_info[:]
     for value in light.graph.output:
         value.ClearField("type")
     if any(entry.domain in STANDARD_DOMAINS and entry.version != OPSET for entry in light.opset_import):
-        with _one_line_errors(f"expected a model that converts to opset {OPSET}"):
+        with one_line_errors(f"expected a model that converts to opset {OPSET}"):
             # Some conversions depend on shapes.
             light = onnx.version_converter.convert_version(onnx.shape_inference.infer_shapes(light), OPSET)
     return Source(
@@ -115,9 +115,24 @@ def is_constant(tensor: TensorProto) -> bool:
     return prod(tensor.dims) <= 1 or _shapes_computation(tensor)
 
 
-def value_inputs(nodes: Sequence[NodeProto]) -> set[str]:
+def read_by_value(nodes: Iterable[NodeProto]) -> set[str]:
     """Floats that say what is computed, though they may be more than one number."""
-    return {x for node in nodes for i in VALUE_INPUTS.get(node.op_type, ()) for x in node.input[i : i + 1]}
+    return set(_read_at(nodes, VALUE_INPUTS))
+
+
+def _read_at(nodes: Iterable[NodeProto], positions: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
+    for node in nodes:
+        for position in positions.get(node.op_type, ()):
+            yield from node.input[position : position + 1]
+
+
+def _initial_states(nodes: Iterable[NodeProto]) -> set[str]:
+    """What recurrent layers start from, and what that is a part of: exporters write zeros there as if weights."""
+    viewed = {node.output[0]: node.input[0] for node in nodes if node.op_type in VIEWS and node.input and node.output}
+    states = set(_read_at(nodes, STATE_INPUTS))
+    while more := {viewed[x] for x in states if x in viewed} - states:
+        states |= more
+    return states
 
 
 def _shapes_computation(tensor: TensorProto) -> bool:
@@ -131,35 +146,36 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
     light.graph.name = graph.name or "network"
     light.graph.output.extend(graph.output)
     light.graph.value_info.extend(graph.value_info)
-    by_value = value_inputs(graph.node)
+    kept = read_by_value(graph.node) | _initial_states(graph.node)
+
+    def is_kept(name: str, tensor: TensorProto) -> bool:
+        small = prod(tensor.dims) <= MAX_CONSTANT_NUMBERS and tensor.data_location != TensorProto.EXTERNAL
+        return is_constant(tensor) or (small and name in kept)
+
     weights: dict[str, TypeProto] = {}
     for tensor in graph.initializer:
-        small = tensor.name in by_value and prod(tensor.dims) <= MAX_CONSTANT_NUMBERS
-        if is_constant(tensor) or (small and tensor.data_location != TensorProto.EXTERNAL):
+        if is_kept(tensor.name, tensor):
             light.graph.initializer.append(tensor)
         else:
             weights[tensor.name] = make_tensor_type_proto(tensor.data_type, tensor.dims)
     for sparse in graph.sparse_initializer:
         weights[sparse.values.name] = make_tensor_type_proto(sparse.values.data_type, sparse.dims)
     for node in graph.node:
-        tensor = _large_constant(node)
-        if tensor is None or node.output[0] in by_value:
+        value = _tensor_of_constant(node)
+        if value is None or is_kept(node.output[0], value):
             light.graph.node.append(node)
         else:
-            weights[node.output[0]] = make_tensor_type_proto(tensor.data_type, tensor.dims)
+            weights[node.output[0]] = make_tensor_type_proto(value.data_type, value.dims)
     named = {tensor.name for tensor in light.graph.initializer} | weights.keys()
     light.graph.input.extend(value for value in graph.input if value.name not in named)
     light.graph.input.extend(ValueInfoProto(name=name, type=kind) for name, kind in weights.items())
     return light, weights
 
 
-def _large_constant(node: NodeProto) -> TensorProto | None:
-    """The tensor of a Constant that is a weight."""
-    if node.op_type == "Constant" and len(node.attribute) == 1 and len(node.output) == 1:
-        attribute = node.attribute[0]
-        if attribute.name == "value" and not is_constant(attribute.t):
-            return attribute.t
-    return None
+def _tensor_of_constant(node: NodeProto) -> TensorProto | None:
+    if node.op_type != "Constant" or len(node.attribute) != 1 or len(node.output) != 1:
+        return None
+    return node.attribute[0].t if node.attribute[0].name == "value" else None
 
 
 def _without_functions(model: ModelProto) -> ModelProto:
@@ -168,7 +184,7 @@ def _without_functions(model: ModelProto) -> ModelProto:
     layers = [
         (function.domain, function.name)
         for function in model.functions
-        if function.name in (*LAYER_FUNCTIONS, "Weight")
+        if function.name in LAYER_FUNCTIONS
         and prelude.get(function.name) == function.SerializeToString(deterministic=True)
     ]
     if layers:
@@ -177,7 +193,10 @@ def _without_functions(model: ModelProto) -> ModelProto:
         model = onnx.inliner.inline_local_functions(model, convert_version=True)
     for node in model.graph.node:
         if node.domain in OWN_DOMAINS and (node.domain, node.op_type) not in layers:
-            raise OnnxModelError(f"expected functions of domain {node.domain} to be ours, got {node.op_type}.")
+            raise OnnxModelError(
+                f"expected functions of domain {node.domain} to be the prelude's, got {node.op_type}. "
+                "Write the text with its prelude: nasrlm convert --out."
+            )
     return model
 
 
@@ -185,51 +204,9 @@ def _refuse_branches(model: ModelProto) -> None:
     for node in model.graph.node:
         if any(attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attribute in node.attribute):
             raise OnnxModelError(
-                f"expected a network without loops and branches, got {node.op_type} {node.name or node.output[0]!r}. "
-                "Export it for fixed sizes, or unroll it."
+                f"expected a network without loops and branches, got {node.op_type} "
+                f"{node.name or next(iter(node.output), '')!r}. Export it for fixed sizes, or unroll it."
             )
-
-
-def _fix_sizes(inputs: Sequence[ValueInfoProto], input_shape: Shape | None) -> dict[str, int]:
-    """Give every input a fixed shape, in place; the sizes that their names stand for."""
-    sizes: dict[str, int] = {}
-    if input_shape is not None:
-        if not inputs:
-            raise OnnxModelError(f"expected an input for shape {input_shape}, got a model without inputs.")
-        _take_shape(inputs[0], input_shape, sizes)
-    for value in inputs:
-        if not value.type.tensor_type.HasField("shape"):
-            raise OnnxModelError(f"input {value.name!r}: expected a tensor of known rank, got another type.")
-        for axis, size in enumerate(value.type.tensor_type.shape.dim):
-            if size.dim_value > 0:
-                continue
-            if axis > 0 and size.dim_param not in sizes:
-                shape = ",".join(str(d.dim_value) if d.dim_value > 0 else d.dim_param or "?" for d in _axes(value))
-                raise OnnxModelError(
-                    f"input {value.name!r}: expected fixed sizes, got {shape}. Say the first input's shape "
-                    "(--input-shape, input_shape)."
-                )
-            size.dim_value = sizes.setdefault(size.dim_param, 1) if size.dim_param else 1
-    return sizes
-
-
-def _take_shape(value: ValueInfoProto, input_shape: Shape, sizes: dict[str, int]) -> None:
-    tensor = value.type.tensor_type
-    if not tensor.HasField("shape"):
-        for _ in input_shape:
-            tensor.shape.dim.add()
-    fits = [size.dim_value in (given, 0, -1) for size, given in zip(_axes(value), input_shape, strict=False)]
-    if len(input_shape) != len(_axes(value)) or not all(fits):
-        shape = ",".join(str(d.dim_value) if d.dim_value > 0 else d.dim_param or "?" for d in _axes(value))
-        raise OnnxModelError(f"input {value.name!r}: expected a shape like {shape}, got {input_shape}.")
-    for size, given in zip(_axes(value), input_shape, strict=True):
-        if size.dim_param:
-            sizes[size.dim_param] = given
-        size.dim_value = given
-
-
-def _axes(value: ValueInfoProto) -> Sequence[onnx.TensorShapeProto.Dimension]:
-    return value.type.tensor_type.shape.dim
 
 
 def _declared_types(model: ModelProto, sizes: Mapping[str, int]) -> Iterator[tuple[str, TypeProto]]:
@@ -237,10 +214,12 @@ def _declared_types(model: ModelProto, sizes: Mapping[str, int]) -> Iterator[tup
     made = {x for node in model.graph.node if node.domain not in STANDARD_DOMAINS for x in node.output}
     for value in (*model.graph.value_info, *model.graph.output):
         if value.name in made:
-            for size in _axes(value):
+            for size in axes(value):
                 if size.dim_param in sizes:
                     size.dim_value = sizes[size.dim_param]
-            yield value.name, value.type
+            kind = TypeProto()
+            kind.CopyFrom(value.type)
+            yield value.name, kind
 
 
 def _other_domains(model: ModelProto) -> dict[str, int]:
@@ -254,15 +233,3 @@ def _load_if_there(tensor: TensorProto, folder: Path) -> None:
         load_external_data_for_tensor(tensor, str(folder))
         tensor.data_location = TensorProto.DEFAULT
         del tensor.external_data[:]
-
-
-@contextmanager
-def _one_line_errors(expected: str, advice: str = "") -> Iterator[None]:
-    """Whatever kind of error onnx raises, as one line."""
-    try:
-        yield
-    except OnnxModelError:
-        raise
-    except Exception as e:  # protobuf, checker, converter and inference raise many kinds
-        got = (" ".join(str(e).split())[:300] or type(e).__name__).rstrip(".")
-        raise OnnxModelError(f"{expected}, got: {got}. {advice}".rstrip()) from e

@@ -52,8 +52,7 @@ class Surroundings:
         """A constant integer or list of integers."""
         value = self.constant(x)
         values = value if isinstance(value, tuple) else (value,)
-        integers = tuple([number for number in values if isinstance(number, int)])
-        return integers if len(integers) == len(values) else None
+        return as_integers(values) if all(isinstance(number, int) for number in values) else None
 
     def define(self, name: str, shape: Shape, like: str) -> str:
         """Say of a new value that it has this shape and the element type of another."""
@@ -62,6 +61,11 @@ class Surroundings:
             element = self.types[like].partition("[")[0]
             self.types[name] = f"{element}[{','.join(map(str, shape))}]" if shape else element
         return name
+
+
+def as_integers(value: object) -> tuple[int, ...]:
+    """A tuple of integers as such; empty for anything else."""
+    return tuple([int(number) for number in value]) if isinstance(value, tuple) else ()
 
 
 Spelling = Callable[[Node, Surroundings], Sequence[Node] | None]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from converters.constants import attributes
 from converters.graph import AttributeValue, Node, Shape
-from converters.rewriting import Surroundings
+from converters.rewriting import Surroundings, as_integers
 
 BIASABLE = ("nn.Conv", "nn.Linear")
 WINDOWS = frozenset({"AveragePool", "MaxPool", "nn.Conv", "nn.ConvBias"})
@@ -121,10 +121,11 @@ def _window(node: Node, at: Surroundings) -> _Window | None:
         return None
     before, after = at.shapes[node.inputs[0]][2:], at.shapes[node.outputs[0]][2:]
     ones = (1,) * len(before)
-    weight_shape = _integers(node, "weight_shape", ())
-    kernel = weight_shape[2:] or _integers(node, "kernel_shape", ones)
-    strides, dilations = _integers(node, "strides", ones), _integers(node, "dilations", ones)
-    window = _Window(kernel, strides, dilations, _integers(node, "pads", (0, 0) * len(before)), before, after)
+    kernel = as_integers(node.attribute("weight_shape"))[2:] or as_integers(node.attribute("kernel_shape")) or ones
+    strides = as_integers(node.attribute("strides")) or ones
+    dilations = as_integers(node.attribute("dilations")) or ones
+    pads = as_integers(node.attribute("pads")) or (0, 0) * len(before)
+    window = _Window(kernel, strides, dilations, pads, before, after)
     if node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
         missing = [
             max((windows - 1) * stride + reach - n, 0)
@@ -134,11 +135,6 @@ def _window(node: Node, at: Surroundings) -> _Window | None:
         rest = [total - total // 2 for total in missing]
         return window._replace(pads=(*half, *rest) if node.attribute("auto_pad") == "SAME_UPPER" else (*rest, *half))
     return window
-
-
-def _integers(node: Node, name: str, default: Shape) -> Shape:
-    values = node.attribute(name)
-    return tuple([int(value) for value in values]) if isinstance(values, tuple) else default
 
 
 def _zeros_around(x: str, at: Surroundings) -> tuple[str, Shape] | None:
@@ -163,10 +159,10 @@ def _zeros_around(x: str, at: Surroundings) -> tuple[str, Shape] | None:
 
 def _is_bias(x: str, layer: Node, at: Surroundings) -> bool:
     """Is ``x`` one number an output channel?"""
-    rows = _integers(layer, "weight_shape", ())[0]
+    rows, *others = as_integers(layer.attribute("weight_shape"))
     if at.number(x) is not None:
         return rows == 1
-    trailing = (1,) * (len(_integers(layer, "weight_shape", ())) - 2)
+    trailing = (1,) * (len(others) - 1)
     shape = at.shapes.get(x, ()) if at.producer(x, "nn.Weight") and at.is_float(x) else ()
     return prod(shape) == rows and shape[len(shape) - 1 - len(trailing) :] == (rows, *trailing)
 

@@ -8,7 +8,7 @@ from math import prod
 
 from converters.constants import attributes
 from converters.graph import Node, Shape
-from converters.rewriting import Surroundings
+from converters.rewriting import Surroundings, as_integers
 
 RESHAPES = ("Flatten", "nn.Reshape")
 KEEP_ORDER = frozenset({"Expand", "Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze", "nn.Reshape"})
@@ -112,11 +112,8 @@ def _cut(x: str, cuts: Sequence[Cut], output: str, at: Surroundings) -> Node:
 
 def _cuts_of(node: Node) -> list[Cut]:
     given = dict(node.attributes)
-    axes, starts, ends = (given[name] for name in ("axes", "starts", "ends"))
-    assert isinstance(axes, tuple), f"{node} has no axes"
-    assert isinstance(starts, tuple), f"{node} has no starts"
-    assert isinstance(ends, tuple), f"{node} has no ends"
-    return [(int(axis), int(start), int(end)) for axis, start, end in zip(axes, starts, ends, strict=True)]
+    axes, starts, ends = (as_integers(given[name]) for name in ("axes", "starts", "ends"))
+    return list(zip(axes, starts, ends, strict=True))
 
 
 def _keeps_order(node: Node, shape: Shape) -> bool:
@@ -133,5 +130,4 @@ def _composed(first: Node, second: Node, at: Surroundings) -> tuple[int, ...]:
 
 def _axes(node: Node, rank: int) -> tuple[int, ...]:
     """The order of a transpose's axes; reversed if it names none."""
-    axes = node.attribute("perm")
-    return tuple([int(axis) for axis in axes]) if isinstance(axes, tuple) else tuple(range(rank))[::-1]
+    return as_integers(node.attribute("perm")) or tuple(range(rank))[::-1]

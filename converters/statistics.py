@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
+from onnx import TensorProto
+
 from converters.convert import to_canonical_graph
 from converters.graph import Graph, Node, Shape
 
 CONVOLUTIONS = frozenset({"nn.Conv", "nn.ConvBias"})
 LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})
-BATCH_NORMS = frozenset({"nn.BatchNormalization"})
+NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
+INDICES = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)  # arrays of these are no parameters
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
 
 
@@ -20,8 +23,8 @@ class Statistics:
     """Counts of one network, for one input (batch 1).
 
     Attributes:
-        params: trainable numbers of the faithful graph: convolutions, linear layers, and weight and bias of batch
-            norms; no running statistics.
+        params: trainable numbers of the faithful graph: convolutions, linear layers, weight and bias of norms, and
+            floating-point weights that other operators read; no running statistics.
         macs: multiply-accumulates of the faithful graph's convolutions and linear layers; no biases, batch norms,
             pooling or activations.
         convs: convolutions of the faithful graph.
@@ -66,7 +69,7 @@ def statistics(faithful: Graph) -> Statistics:
         live_convs=len(_convolutions(live)),
         nodes=len(live.nodes),
         depth=_depth(live.nodes),
-        activations=sum(prod(live.shapes[node.outputs[0]]) for node in _convolutions(live)),
+        activations=sum(_output_size(live, node) for node in _convolutions(live)),
     )
 
 
@@ -76,13 +79,13 @@ def _convolutions(graph: Graph) -> list[Node]:
 
 def _params(graph: Graph) -> int:
     """Layers that own the same tensors count once."""
-    layers = {node.weights: node for node in graph.nodes if node.weights}
+    layers = {node.weights: node for node in graph.nodes if node.weights and node.attribute("dtype") not in INDICES}
     return sum(_layer_params(node) for node in layers.values())
 
 
 def _layer_params(node: Node) -> int:
     shape = _weight_shape(node)
-    if node.op_type in BATCH_NORMS:
+    if node.op_type in NORMS:
         return 2 * prod(shape)
     return prod(shape) + (shape[0] if node.op_type in BIASED else 0)
 
@@ -90,10 +93,17 @@ def _layer_params(node: Node) -> int:
 def _macs(graph: Graph) -> int:
     """Every element of an output takes one weight row: input channels of a group, times kernel."""
     return sum(
-        prod(graph.shapes[node.outputs[0]]) * prod(_weight_shape(node)[1:])
+        _output_size(graph, node) * prod(_weight_shape(node)[1:])
         for node in graph.nodes
         if node.op_type in CONVOLUTIONS | LINEARS
     )
+
+
+def _output_size(graph: Graph, node: Node) -> int:
+    shape = graph.shapes.get(node.outputs[0])
+    if shape is None:
+        raise ValueError(f"statistics: expected layers of known shape, got {node.op_type} behind an unknown operator.")
+    return prod(shape)
 
 
 def _weight_shape(node: Node) -> Shape:

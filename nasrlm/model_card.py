@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import platform
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from nasrlm.checkpoint import Checkpoint
 from nasrlm.evaluation import Evaluation
 from nasrlm.files import write_atomically
 from nasrlm.train_config import TrainConfig
@@ -20,16 +25,33 @@ def release(result: TrainResult, measured: Evaluation | None, config: TrainConfi
         config: of the run.
         config_path: as it was named on the command line, for the card.
     """
-    command = f"nasrlm train --config {config_path}"
-    card = {**result.checkpoint.card, "command": command, "test": measured.quality if measured else {}}
+    steps = _earlier_steps(config)
+    steps.append(
+        {
+            "command": f"nasrlm train --config {config_path}",
+            "steps": result.steps,
+            "minutes": round(result.seconds / 60),
+            "machine": f"{config.device}, {os.cpu_count()} cores, {platform.machine()}",
+        }
+    )
+    card = {**result.checkpoint.card, "commands": steps, "test": measured.quality if measured else {}}
     checkpoint = replace(result.checkpoint, card=card)
     folder = config.out / "checkpoint"
     checkpoint.save_pretrained(folder)
-    write_atomically(folder / "README.md", _card(result, measured, config, command).encode())
+    write_atomically(folder / "README.md", _card(result, measured, config, steps).encode())
     return folder
 
 
-def _card(result: TrainResult, measured: Evaluation | None, config: TrainConfig, command: str) -> str:
+def _earlier_steps(config: TrainConfig) -> list[dict[str, Any]]:
+    """The commands that trained the checkpoint this one was fine-tuned from."""
+    if config.initial_checkpoint is None:
+        return []
+    return list(Checkpoint.from_pretrained(config.initial_checkpoint).card.get("commands", []))
+
+
+def _card(
+    result: TrainResult, measured: Evaluation | None, config: TrainConfig, steps: Sequence[Mapping[str, Any]]
+) -> str:
     model = result.checkpoint.model
     lines = [
         "# nasrlm checkpoint",
@@ -37,8 +59,11 @@ def _card(result: TrainResult, measured: Evaluation | None, config: TrainConfig,
         f"A compact regression language model ({model.num_parameters:,} parameters) that reads canonical ONNX text "
         f"and decodes {len(result.checkpoint.objectives)} objectives.",
         "",
-        f"- Trained by `{command}` on {config.table.name}, train split; "
-        f"{result.steps:,} steps in {result.seconds / 60:.0f} minutes on {config.device}, seed {config.seed}.",
+        *[
+            f"- Trained by `{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})."
+            for step in steps
+        ],
+        f"- Data: the train split of {config.table.name}, seed {config.seed}.",
         "- Stopped and calibrated by the valid split; the table below is the test split, seen by neither.",
         f"- sha256 of texts, labels and splits: `{result.checkpoint.card['data_sha256']}`.",
     ]

@@ -24,9 +24,18 @@ from spaces.inception_blocks import (
     STAGE_CHANNELS,
     Path,
     Stage,
+    check_stage,
     stage_stride,
 )
-from spaces.inception_genes import STAGE_GENE_SIZES, all_stages, count_stages, decode_stage, encode_stage, sample_stage
+from spaces.inception_genes import (
+    GENES_PER_STAGE,
+    all_stages,
+    count_stages,
+    decode_stage,
+    encode_stage,
+    sample_stage,
+    stage_gene_sizes,
+)
 from spaces.notation import check_keys, check_list, choice_index, read_integer, read_object
 from spaces.sequences import lazy_product
 from spaces.space import ArchitectureError, Genotype, SearchSpace
@@ -53,7 +62,7 @@ class InceptionNetwork:
                 f"inception network: expected {len(STAGE_CHANNELS)} stages, got {len(self.stages)} of them. {REMEDY}"
             )
         for number, stage in enumerate(self.stages):
-            stage.check(number)
+            check_stage(stage, number)
 
 
 class Inception(SearchSpace[InceptionNetwork]):
@@ -63,7 +72,7 @@ class Inception(SearchSpace[InceptionNetwork]):
 
     name = "inception"
     objectives = ("accuracy@cifar10",)
-    gene_sizes = STAGE_GENE_SIZES * len(STAGE_CHANNELS)
+    gene_sizes = tuple(size for channels in STAGE_CHANNELS for size in stage_gene_sizes(channels))
     gene_help = "See LAYOUTS and SEQUENCES in spaces/inception_blocks.py."
     input_shape = (1, 3, 32, 32)
     num_classes = 10
@@ -95,8 +104,8 @@ class Inception(SearchSpace[InceptionNetwork]):
         return tuple(gene for stage in architecture.stages for gene in encode_stage(stage))
 
     def _build(self, genotype: Genotype) -> InceptionNetwork:
-        starts = range(0, len(genotype), len(STAGE_GENE_SIZES))
-        genes = [genotype[start : start + len(STAGE_GENE_SIZES)] for start in starts]
+        starts = range(0, len(genotype), GENES_PER_STAGE)
+        genes = [genotype[start : start + GENES_PER_STAGE] for start in starts]
         return InceptionNetwork(tuple(map(decode_stage, genes, STAGE_CHANNELS)))
 
     def parse(self, notation: str) -> InceptionNetwork:
@@ -114,10 +123,8 @@ class Inception(SearchSpace[InceptionNetwork]):
 
     def architecture_key(self, architecture: InceptionNetwork) -> str:
         """Equal if and only if two networks are isomorphic: paths may be swapped."""
-        stages: list[str] = []
-        for stage in architecture.stages:
-            stages.append(f"{stage.num_blocks}*({', '.join(sorted(map(_spell_path, stage.paths)))})")
-        return " ".join(stages)
+        stages = [(stage.num_blocks, sorted(map(_spell_path, stage.paths))) for stage in architecture.stages]
+        return " ".join([f"{num_blocks}*({', '.join(paths)})" for num_blocks, paths in stages])
 
 
 def _spell_path(path: Path) -> str:

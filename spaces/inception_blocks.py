@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
@@ -82,26 +83,28 @@ class Stage:
     paths: tuple[Path, ...]
     num_blocks: int
 
-    def check(self, number: int) -> None:
-        """Refuse what cannot be the stage of this number, from 0.
 
-        Raises:
-            ArchitectureError: names the path.
-        """
-        if not MIN_BLOCKS <= self.num_blocks <= MAX_BLOCKS:
-            raise _error(f"{MIN_BLOCKS} to {MAX_BLOCKS} blocks", self.num_blocks, f"stage {number}")
-        lengths = tuple(len(path.operations) for path in self.paths)
-        if lengths not in LAYOUTS:
-            raise _error("paths of lengths that LAYOUTS lists", list(lengths), f"stage {number}")
-        widths = path_widths(STAGE_CHANNELS[number], len(self.paths))
-        if sorted(path.out for path in self.paths) != sorted(widths):
-            raise _error(f"paths of {list(widths)} channels", [path.out for path in self.paths], f"stage {number}")
-        for position, path in enumerate(self.paths):
-            SEQUENCES.check(path.operations, f"stage {number} path {position}")
-            choices = internal_choices(path.operations, path.out)
-            if path.internal not in choices:
-                wanted = f"C_internal of {' or '.join(map(str, sorted(set(choices))))}"
-                raise _error(wanted, path.internal, f"stage {number} path {position}")
+@lru_cache(maxsize=1 << 12)
+def check_stage(stage: Stage, number: int) -> None:
+    """Refuse what cannot be the stage of this number, from 0.
+
+    Raises:
+        ArchitectureError: names the path.
+    """
+    if not MIN_BLOCKS <= stage.num_blocks <= MAX_BLOCKS:
+        raise _error(f"{MIN_BLOCKS} to {MAX_BLOCKS} blocks", stage.num_blocks, f"stage {number}")
+    lengths = tuple(len(path.operations) for path in stage.paths)
+    if lengths not in LAYOUTS:
+        raise _error("paths of lengths that LAYOUTS lists", list(lengths), f"stage {number}")
+    widths = path_widths(STAGE_CHANNELS[number], len(stage.paths))
+    if sorted(path.out for path in stage.paths) != sorted(widths):
+        raise _error(f"paths of {list(widths)} channels", [path.out for path in stage.paths], f"stage {number}")
+    for position, path in enumerate(stage.paths):
+        SEQUENCES.check(path.operations, f"stage {number} path {position}")
+        choices = internal_choices(path.operations, path.out)
+        if path.internal not in choices:
+            wanted = f"C_internal of {' or '.join(map(str, sorted(set(choices))))}"
+            raise _error(wanted, path.internal, f"stage {number} path {position}")
 
 
 def stage_stride(number: int) -> int:

@@ -7,7 +7,7 @@ and the channels inside.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from math import prod
 
 import numpy as np
@@ -30,8 +30,14 @@ from spaces.sequences import lazy_product
 from spaces.space import Genotype
 
 PATH_GENE_SIZES = (*SEQUENCES.gene_sizes, 3)
-STAGE_GENE_SIZES = (MAX_BLOCKS - MIN_BLOCKS + 1, len(LAYOUTS), 3, *PATH_GENE_SIZES * MAX_PATHS)
+GENES_PER_STAGE = 3 + MAX_PATHS * len(PATH_GENE_SIZES)
 INTERNAL_ODDS = (0.6, 0.3, 0.1)  # of the choices of internal_choices
+
+
+def stage_gene_sizes(channels: int) -> Genotype:
+    """Choices of every gene of a stage; with few channels three paths are of the same width."""
+    widest = len(_arrangements(channels, 3))
+    return MAX_BLOCKS - MIN_BLOCKS + 1, len(LAYOUTS), widest, *PATH_GENE_SIZES * MAX_PATHS
 
 
 def sample_stage(channels: int, rng: np.random.Generator) -> Stage:
@@ -96,9 +102,10 @@ def encode_stage(stage: Stage) -> Genotype:
     for path in stage.paths:
         change = internal_choices(path.operations, path.out).index(path.internal)
         genes += [*SEQUENCES.encode(path.operations), change]
-    return (*genes, *[0] * (len(STAGE_GENE_SIZES) - len(genes)))
+    return (*genes, *[0] * (GENES_PER_STAGE - len(genes)))
 
 
+@lru_cache(maxsize=1 << 12)
 def decode_stage(genes: Genotype, channels: int) -> Stage:
     """The stage of ``channels`` that genes spell; any do. What a layout has no use for is 0 in ``encode_stage``."""
     num_blocks, layout, widest, *path_genes = genes

@@ -113,7 +113,8 @@ def _installed_class(name: str) -> type[SearchSpace[Any]]:
         )
     if len(found) > 1:
         raise UnknownSpaceError(
-            f"space {name}: expected one package that registers it, got {', '.join(sorted(found))}. Uninstall the others."
+            f"space {name}: expected one package that registers it, got {', '.join(sorted(found))}. "
+            "Uninstall the others."
         )
     (entry,) = found.values()
     try:

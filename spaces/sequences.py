@@ -21,8 +21,8 @@ Operations = tuple[str, ...]
 class Sequences:
     """The sequences of a space, and the genes they make.
 
-    The genes of a sequence are its supplementary operation (0 for none), the position of that, and its convolutions
-    in order. Any genes make a sequence of any length; what a length has no use for is 0 in ``encode``.
+    The genes of a sequence are its supplementary operation (0 for none), the position of that, and the convolution
+    at every other position. Any genes make a sequence of any length; what has no use is 0 in ``encode``.
 
     Attributes:
         space: the name that opens the message of an error.
@@ -49,7 +49,8 @@ class Sequences:
         """
         known = (*self.convolutions, *self.supplementary)
         for position, operation in enumerate(operations):
-            choice_index(f"{self.space} notation", f"{name}[{position}]", operation, known, self._remedy)
+            if operation not in known:
+                choice_index(f"{self.space} notation", f"{name}[{position}]", operation, known, self._remedy)
         num_extra = sum(operation in self.supplementary for operation in operations)
         if not 1 <= len(operations) <= self.max_length or num_extra > 1 or num_extra == len(operations):
             raise ArchitectureError(
@@ -85,21 +86,22 @@ class Sequences:
 
     def encode(self, operations: Operations) -> Genotype:
         """The genes of a sequence."""
-        convolutions = [self.convolutions.index(name) for name in operations if name in self.convolutions]
-        unused = [0] * (self.max_length - len(convolutions))
-        for position, operation in enumerate(operations):
+        extra = position = 0
+        genes = [0] * self.max_length
+        for index, operation in enumerate(operations):
             if operation in self.supplementary:
-                return 1 + self.supplementary.index(operation), position, *convolutions, *unused
-        return 0, 0, *convolutions, *unused
+                extra, position = 1 + self.supplementary.index(operation), index
+            else:
+                genes[index] = self.convolutions.index(operation)
+        return extra, position, *genes
 
     def decode(self, genes: Sequence[int], length: int) -> Operations:
         """The sequence of ``length`` operations that genes spell."""
         extra, position, *convolutions = genes
-        has_extra = extra > 0 and length > 1
-        names = [self.convolutions[gene] for gene in convolutions[: length - has_extra]]
-        if has_extra:
-            names.insert(min(position, length - 1), self.supplementary[extra - 1])
-        return tuple(names)
+        operations = [self.convolutions[gene] for gene in convolutions[:length]]
+        if extra > 0 and length > 1:
+            operations[min(position, length - 1)] = self.supplementary[extra - 1]
+        return tuple(operations)
 
     def enumerate(self, length: int) -> Iterator[Operations]:
         """Every sequence of ``length`` operations, in lexicographic order of its genes."""

@@ -59,11 +59,6 @@ def test_import_alone_is_light() -> None:
     assert loaded == ""
 
 
-def test_train_is_the_function_even_after_its_module_was_imported() -> None:
-    script = "import nasrlm.train, nasrlm; from nasrlm import train; print(nasrlm.train is train, callable(train))"
-    assert in_fresh_python(script) == "True True"
-
-
 def test_version_is_a_version() -> None:
     assert nasrlm.__version__ == "0+source" or nasrlm.__version__[0].isdigit()
 

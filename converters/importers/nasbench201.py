@@ -41,7 +41,7 @@ def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
     Labels are the means over the seeds after the last epoch; see LABELS. ``params`` and ``macs`` are those of the
     CIFAR-10 network. Weights, should the file hold any, are not read.
 
-    Cost: the file's whole dictionary is held in memory while it is read, as its own library does (it keeps two).
+    Cost: the whole dictionary is in memory at first, about four times the size of the file.
 
     Raises:
         BenchmarkFileError: damaged, of another kind, or a pickle that asks for more than data.

@@ -80,10 +80,10 @@ def test_a_notation_that_is_json_may_stand_in_a_line_as_such(tmp_path):
         ("t.parquet", "PAR1", "expected a readable parquet table, got .* Is it truncated"),
         ("t.csv", "", "expected a readable csv table, got Empty CSV file"),
         ("t.csv", "a,b\n1\n", "expected a readable csv table, got"),
-        ("t.csv", "a,a\n1,2\n", "expected different columns, got a, a"),
+        ("t.csv", "a,a\n1,2\n", "expected a readable csv table, got columns of one name among a, a"),
         ("t.jsonl", '{"a": 1}\n{"a', "expected a readable jsonl table, got .* in line 2"),
-        ("t.jsonl", "[1]", "got no object in line 1"),
-        ("t.jsonl", '{"a": 1}\n{"a": "x"}', "got values of several kinds in column a"),
+        ("t.jsonl", "[1]", "expected a readable jsonl table, got no object in line 1"),
+        ("t.jsonl", '{"a": 1}\n{"a": "x"}', "expected a readable jsonl table, got values of several kinds in column a"),
     ],
 )
 def test_damage_is_told(tmp_path, name, contents, message):

@@ -114,7 +114,7 @@ MALFORMED = {
     "an unknown operator": (TEXT.replace("Relu", "Rely"), r"Rely"),
     "an unknown layer": (TEXT.replace("nn.Conv", "nn.Convolution"), r"nn\.Convolution in B0\."),
     "an unknown block": (TEXT.replace("block.B0", "block.B1"), r"block\.B1 in network\. Was the text cut off\?"),
-    "an unknown domain": (TEXT.replace("nn.Conv", "zoo.Conv"), r"zoo\.Conv in B0\."),
+    "an unknown domain": (TEXT.replace("nn.Conv", "zoo.Conv"), r"domain zoo"),
     "a layer without weight shape": (TEXT.replace("weight_shape", "shape"), r"onnx\.checker"),
     "shapes that do not fit": (TEXT.replace("[4, 4, 1, 1]", "[4]"), r"onnx\.checker"),
     "a block that calls itself": (TEXT.replace("Relu", "block.B0"), r"block::B0 -> block::B0"),

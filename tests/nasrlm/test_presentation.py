@@ -1,10 +1,13 @@
 """Canonical text in postfix form; every other text as it is."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from converters import to_measured_text, to_onnx_text
 from nasrlm.presentation import MAX_REPEATED_LINES, present
+from spaces import get_space, space_names
 
 PREAMBLE = '<\n   ir_version: 13,\n   opset_import: ["" : 26, "nn" : 1, "block" : 1]\n>\n'
 CONV = "nn.Conv <weight_shape: ints = [8, 8, 3, 3]>"
@@ -103,6 +106,14 @@ CANONICAL = network("v1 = Relu (v0)", "v9 = Add (v0, v1)")
 def test_other_text_passes_unchanged(text: str) -> None:
     assert present(CANONICAL) != CANONICAL
     assert present(text) == text
+
+
+@pytest.mark.parametrize("name", space_names())
+def test_the_texts_of_every_space_are_presented(name: str) -> None:
+    space = get_space(name)
+    architecture = space.sample(np.random.default_rng(0))
+    for text in (to_onnx_text(space, architecture), to_measured_text(space, architecture)):
+        assert present(text).startswith("network float[")
 
 
 @given(st.text())

@@ -208,6 +208,22 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(
         train(config(tmp_path / "file" / "run"), layer_examples(40), progress=False)
 
 
+def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
+    rows = layer_examples(40)
+    new = Examples(rows.texts, (OBJECTIVES[1], "energy_mj@new"), rows.labels, rows.splits, rows.spaces)
+    run = _Run(config(Path("unused"), initial_checkpoint=checkpoint_folder), new)
+    given, start = checkpoint.model.state_dict(), run.model.state_dict()
+    assert run.code == checkpoint.model.code
+    torch.testing.assert_close(start.pop("decoder.objectives.weight")[0], given["decoder.objectives.weight"][1])
+    for name, weights in start.items():
+        torch.testing.assert_close(weights, given[name], rtol=0, atol=0)
+
+
+def test_fine_tuning_needs_a_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"nowhere: expected a checkpoint folder"):
+        train(config(tmp_path, initial_checkpoint=tmp_path / "nowhere"), layer_examples(40), progress=False)
+
+
 def test_accuracies_are_decoded_first(tmp_path: Path) -> None:
     rows = layer_examples(40)
     swapped = Examples(rows.texts, rows.objectives[::-1], rows.labels[:, ::-1], rows.splits, rows.spaces)

@@ -58,7 +58,9 @@ def test_a_notation_has_one_spelling():
 
 
 def test_a_refused_notation_names_the_gene():
-    with pytest.raises(ArchitectureError, match=r"toy: expected depth to be one of 1, 2, 3, got 4\. See Toy\.choices\."):
+    with pytest.raises(
+        ArchitectureError, match=r"toy: expected depth to be one of 1, 2, 3, got 4\. See Toy\.choices\."
+    ):
         Toy().parse('[4, 0.5, "relu", "one"]')
 
 
@@ -72,5 +74,5 @@ def test_an_unfinished_space_is_told_what_is_missing(tmp_path: Path):
     (tmp_path / "own.py").write_text(SPACE_WITHOUT_CHOICES)
     with pytest.raises(UnknownSpaceError, match="got no attribute choices, such as"):
         get_space(f"{tmp_path}/own.py:Bare")
-    with pytest.raises(UnknownSpaceError, match="abstract method '?build"):
+    with pytest.raises(UnknownSpaceError, match=r"abstract method '?build"):
         get_space(f"{tmp_path}/own.py:Unbuilt")

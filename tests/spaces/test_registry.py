@@ -126,7 +126,10 @@ def test_installed_packages_register_spaces():
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("broken", "expected to load broken_package:Space, .* got ModuleNotFoundError: No module named 'no_such_module'"),
+        (
+            "broken",
+            "expected to load broken_package:Space, .* got ModuleNotFoundError: No module named 'no_such_module'",
+        ),
         ("missing", "expected to load own:Digitz, .* got AttributeError"),
         ("number", "expected a subclass of spaces.SearchSpace, got 3"),
         ("twice", "expected one package that registers it, got own:Digits, own:Unlabelled"),

@@ -1,0 +1,73 @@
+"""A size for every axis of every input: ONNX models may leave them open or call them by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnx import TensorShapeProto, ValueInfoProto
+
+from converters.errors import OnnxModelError
+from converters.graph import Shape
+
+
+def fix_sizes(inputs: Sequence[ValueInfoProto], input_shape: Shape | None) -> dict[str, int]:
+    """Give every input a fixed shape, in place.
+
+    Args:
+        inputs: of the model, weights left out.
+        input_shape: of the first input. Sizes of the same name are the same in the others. A batch size that
+            nothing tells is 1.
+
+    Returns:
+        The sizes that names stand for.
+
+    Raises:
+        OnnxModelError: a size other than the batch stays open, or ``input_shape`` does not fit.
+    """
+    sizes: dict[str, int] = {}
+    if input_shape is not None:
+        if not inputs:
+            raise OnnxModelError(f"expected an input of shape {_spell(input_shape)}, got a model without inputs.")
+        _take_shape(inputs[0], input_shape, sizes)
+    for value in inputs:
+        if not value.type.tensor_type.HasField("shape"):
+            raise OnnxModelError(f"input {value.name!r}: expected a tensor of known rank, got another type.")
+        for axis, size in enumerate(axes(value)):
+            if size.dim_value > 0:
+                continue
+            if axis > 0 and size.dim_param not in sizes:
+                raise OnnxModelError(
+                    f"input {value.name!r}: expected fixed sizes, got {_spell_axes(value)}. Say the first input's "
+                    "whole shape: --input-shape, or input_shape=."
+                )
+            size.dim_value = sizes.setdefault(size.dim_param, 1) if size.dim_param else 1
+    return sizes
+
+
+def axes(value: ValueInfoProto) -> Sequence[TensorShapeProto.Dimension]:
+    """The axes of a tensor; none of an unknown rank."""
+    return list(value.type.tensor_type.shape.dim)
+
+
+def _take_shape(value: ValueInfoProto, input_shape: Shape, sizes: dict[str, int]) -> None:
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        for _ in input_shape:
+            tensor.shape.dim.add()
+    fits = [size.dim_value in (given, 0, -1) for size, given in zip(axes(value), input_shape, strict=False)]
+    if len(input_shape) != len(axes(value)) or not all(fits):
+        raise OnnxModelError(
+            f"input {value.name!r}: expected a shape like {_spell_axes(value)}, got {_spell(input_shape)}."
+        )
+    for size, given in zip(axes(value), input_shape, strict=True):
+        if size.dim_param:
+            sizes[size.dim_param] = given
+        size.dim_value = given
+
+
+def _spell_axes(value: ValueInfoProto) -> str:
+    return ",".join(str(size.dim_value) if size.dim_value > 0 else size.dim_param or "?" for size in axes(value))
+
+
+def _spell(shape: Shape) -> str:
+    return ",".join(map(str, shape))

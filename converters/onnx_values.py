@@ -1,0 +1,148 @@
+"""What is known of every value of a model: all its numbers, or its shape and type, or that it depends on the inputs.
+
+What is made of constants alone is a constant, of weights and constants a weight.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from math import prod
+
+import numpy as np
+import onnx.shape_inference
+from onnx import NodeProto, TypeProto, numpy_helper
+from onnx.helper import get_attribute_value, np_dtype_to_tensor_dtype
+
+from converters.constants import Array
+from converters.errors import OnnxModelError
+from converters.graph import Shape
+from converters.one_node import evaluate, infer_types
+from converters.onnx_layers import WEIGHT_INPUTS, Weight
+from converters.onnx_model import MAX_CONSTANT_NUMBERS, STANDARD_DOMAINS, Source, is_constant, read_by_value
+from converters.tensor_types import element_type, static_shape
+
+# Never computed ahead: chance, and the rounding that quantised networks are about.
+NEVER_FOLDED = frozenset({"Bernoulli", "DequantizeLinear", "DynamicQuantizeLinear", "Multinomial", "QuantizeLinear"})
+SIZED_BY_VALUES = frozenset({"Compress", "NonZero", "Unique"})  # what they make is about as small as what they read
+
+
+class Values:
+    """Grows node by node: ``infer`` the types that a node makes, then ``take_in`` what is no computation at all."""
+
+    def __init__(self, source: Source) -> None:
+        self.types: dict[str, TypeProto] = {**source.inputs, **source.weights}
+        self.arrays: dict[str, Array] = {x: numpy_helper.to_array(tensor) for x, tensor in source.constants.items()}
+        self.weights = {x: _weight(x, kind) for x, kind in source.weights.items()}
+        self.in_full = read_by_value(source.nodes)
+        self._declared = source.declared
+
+    def shape(self, x: str) -> Shape | None:
+        """Of a value, if every size is known."""
+        return static_shape(self.types.get(x))
+
+    def weight_at(self, node: NodeProto, index: int) -> Weight | None:
+        """An input as a weight; a constant counts as one where the operator reads nothing but weights."""
+        x = node.input[index]
+        if x in self.arrays and index in WEIGHT_INPUTS.get(node.op_type, ()):
+            array = self.arrays[x]
+            return Weight(x, array.shape, np_dtype_to_tensor_dtype(array.dtype))
+        return self.weights.get(x)
+
+    def infer(self, node: NodeProto) -> None:
+        """Tell the types of what a node makes.
+
+        Raises:
+            OnnxModelError: the node does not take such inputs.
+        """
+        if node.domain not in (*STANDARD_DOMAINS, "nn"):
+            self.types.update({x: self._declared[x] for x in node.output if x in self._declared})
+            return
+        try:
+            self.types.update(infer_types(node, self.types, self.arrays))
+        except onnx.shape_inference.InferenceError as e:
+            if all(x in self.types or x in self.arrays for x in node.input if x):
+                raise OnnxModelError(f"{place(node)}: expected inputs that fit, got: {' '.join(str(e).split())}") from e
+            # Otherwise it reads what another domain's operator made, of which nothing is known.
+
+    def take_in(self, node: NodeProto) -> bool:
+        """Whether a node makes constants or weights; they are known from then on."""
+        if arrays := self._computed(node):
+            self.arrays.update(arrays)
+        elif weights := self._made_of_weights(node):
+            self.weights.update(weights)
+        else:
+            return False
+        return True
+
+    def _computed(self, node: NodeProto) -> dict[str, Array] | None:
+        """The outputs of a node whose inputs are constants, and the shape of anything."""
+        if node.op_type == "Constant" and node.domain in STANDARD_DOMAINS:
+            return self._constant(node)
+        if node.op_type == "Shape" and node.domain in STANDARD_DOMAINS:
+            shape = self.shape(node.input[0])
+            if shape is not None:
+                given = {attribute.name: attribute.i for attribute in node.attribute}
+                return {node.output[0]: np.array(shape[given.get("start") : given.get("end")], dtype=np.int64)}
+        if all(x in self.arrays for x in node.input if x) and self._may_compute(node):
+            return evaluate(node, self.arrays)
+        return None
+
+    def _constant(self, node: NodeProto) -> dict[str, Array] | None:
+        tensor = next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
+        if tensor is None:
+            return evaluate(node, {})
+        if is_constant(tensor) or node.output[0] in self.in_full:
+            return {node.output[0]: numpy_helper.to_array(tensor)}
+        return None
+
+    def _may_compute(self, node: NodeProto) -> bool:
+        if not _is_foldable(node):
+            return False
+        shapes = [self.shape(x) for x in node.output if x]
+        small = all(shape is not None and prod(shape) <= MAX_CONSTANT_NUMBERS for shape in shapes)
+        return small or node.op_type in SIZED_BY_VALUES
+
+    def _made_of_weights(self, node: NodeProto) -> dict[str, Weight] | None:
+        if node.op_type == "Weight" and node.domain == "nn":
+            return {node.output[0]: _weight(node.output[0], self.types[node.output[0]])}
+        operands = [x for x in node.input if x]
+        if not all(x in self.weights or x in self.arrays for x in operands) or not _is_foldable(node):
+            return None
+        if node.op_type != "Constant" and self.weights.keys().isdisjoint(operands):
+            return None
+        if any(self.shape(x) is None for x in node.output):
+            return None
+        identity = self._identity(node)
+        return {x: _weight(f"{identity}.{index}", self.types[x]) for index, x in enumerate(node.output)}
+
+    def _identity(self, node: NodeProto) -> str:
+        """The same for the same computation on the same weights.
+
+        NOTE: but for Identity. Exporters name weights of different layers by it where their numbers are equal, as
+        those of new batch norms are.
+        """
+        if node.op_type in ("Constant", "Identity"):
+            return node.output[0]
+        operands = [
+            self.weights[x].identity if x in self.weights else _digest(self.arrays[x]) if x else "" for x in node.input
+        ]
+        values = {attribute.name: str(get_attribute_value(attribute)) for attribute in node.attribute}
+        return f"{node.op_type}{sorted(values.items())}({', '.join(operands)})"
+
+
+def place(node: NodeProto) -> str:
+    """Where in a model an error is: operator and name, or what it makes."""
+    return f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
+
+
+def _is_foldable(node: NodeProto) -> bool:
+    by_chance = node.op_type.startswith("Random")
+    return node.domain in STANDARD_DOMAINS and node.op_type not in NEVER_FOLDED and not by_chance
+
+
+def _weight(identity: str, kind: TypeProto) -> Weight:
+    return Weight(identity, static_shape(kind) or (), element_type(kind))
+
+
+def _digest(array: Array) -> str:
+    return f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"

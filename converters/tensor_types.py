@@ -1,0 +1,29 @@
+"""ONNX tensor types: their element type, their shape, and how ONNX text spells them."""
+
+from __future__ import annotations
+
+from onnx import TensorProto, TypeProto
+
+from converters.graph import Shape
+
+
+def element_type(kind: TypeProto | None) -> int:
+    """Of a tensor; UNDEFINED for anything else."""
+    return kind.tensor_type.elem_type if kind is not None else TensorProto.UNDEFINED
+
+
+def static_shape(kind: TypeProto | None) -> Shape | None:
+    """The shape, if every size is known."""
+    if kind is None or not kind.tensor_type.HasField("shape"):
+        return None
+    sizes = kind.tensor_type.shape.dim
+    return tuple([size.dim_value for size in sizes]) if all(size.HasField("dim_value") for size in sizes) else None
+
+
+def spell_type(kind: TypeProto) -> str:
+    """As ONNX text spells it; ``[]`` for an unknown rank."""
+    element = TensorProto.DataType.Name(element_type(kind)).lower()
+    if not kind.tensor_type.HasField("shape"):
+        return f"{element}[]"
+    sizes = [str(size.dim_value) if size.HasField("dim_value") else "?" for size in kind.tensor_type.shape.dim]
+    return f"{element}[{','.join(sizes)}]" if sizes else element

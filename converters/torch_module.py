@@ -1,0 +1,112 @@
+"""A torch module as an ONNX model, by torch's own exporter."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import onnx
+
+from converters.errors import OnnxModelError, one_line_errors
+from converters.graph import Shape
+
+if TYPE_CHECKING:
+    import torch
+
+# torch itself is imported where it is used: it takes seconds, and who converts ONNX files needs none.
+
+EXPORT_OPSET = 20  # the last that the TorchScript exporter knows
+
+
+def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProto:
+    """The ONNX model of a module in evaluation mode, weights included, batch norms not yet folded.
+
+    The TorchScript exporter (``dynamo=False``): the newer one needs the package onnxscript.
+
+    Args:
+        module: takes one tensor: floats, or integers such as token ids where it does not take floats.
+        input_shape: of that tensor, batch included.
+
+    Raises:
+        OnnxModelError: the module does not take such an input, or torch cannot export it.
+
+    Cost: a second for a ResNet-50.
+    """
+    import torch
+
+    with _evaluation_mode(module), torch.no_grad(), one_line_errors(f"expected a module that takes {input_shape}"):
+        example = _example(module, input_shape)
+    buffer = io.BytesIO()
+    with (
+        _evaluation_mode(module),
+        warnings.catch_warnings(),
+        one_line_errors("expected a module that torch.onnx.export takes"),
+    ):
+        warnings.simplefilter("ignore")  # of tracing, and that this exporter is the old one
+        torch.onnx.export(
+            module,
+            (example,),
+            buffer,
+            dynamo=False,
+            opset_version=EXPORT_OPSET,
+            training=torch.onnx.TrainingMode.PRESERVE,  # or batch norms would be folded, and parameters lost
+            keep_initializers_as_inputs=True,  # or layers with equal numbers would come out as one
+        )
+    return onnx.load_from_string(buffer.getvalue())
+
+
+def load_module(name: str) -> torch.nn.Module:
+    """The torch module that a function returns.
+
+    Args:
+        name: ``pkg.module:factory``; the function takes no arguments.
+
+    Raises:
+        OnnxModelError: there is no such function, it fails, or returns something else.
+    """
+    import torch
+
+    module_name, _, factory_name = name.partition(":")
+    with one_line_errors(f"{name}: expected an importable module {module_name}"):
+        factory = getattr(import_module(module_name), factory_name, None)
+    if not callable(factory):
+        raise OnnxModelError(f"{name}: expected a function {factory_name} in {module_name}, got none.")
+    with one_line_errors(f"{name}: expected a function without arguments"):
+        module = factory()
+    if not isinstance(module, torch.nn.Module):
+        raise OnnxModelError(f"{name}: expected a function that returns a torch.nn.Module, got {type(module)}.")
+    return module
+
+
+def _example(module: torch.nn.Module, input_shape: Shape) -> torch.Tensor:
+    """An input that the module takes."""
+    import torch
+
+    parameter = next(iter(module.parameters()), torch.zeros(()))
+    floats = torch.zeros(input_shape, dtype=parameter.dtype, device=parameter.device)
+    try:
+        module(floats)
+    except (RuntimeError, IndexError, TypeError) as error:
+        integers = torch.zeros(input_shape, dtype=torch.int64, device=parameter.device)
+        try:
+            module(integers)
+        except (RuntimeError, IndexError, TypeError):
+            raise error from None
+        return integers
+    return floats
+
+
+@contextmanager
+def _evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
+    """For a while; each part is left in the mode it was in."""
+    was_training = {part: part.training for part in module.modules()}
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in was_training.items():
+            part.training = training
