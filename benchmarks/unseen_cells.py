@@ -36,7 +36,7 @@ def main() -> None:
     predictor = Predictor.from_pretrained(arguments.checkpoint)
     result = {}
     for name, rows in (("test", test), ("test, cell not in train", unseen)):
-        texts = to_onnx_texts(space, [space.parse(text) for text in rows["architecture"]])
+        texts = to_onnx_texts(space, [space.parse(text) for text in rows["architecture"]], measured=True)
         quality = evaluate(predictor, make_examples(rows, texts, OBJECTIVES)).quality["nasbench201"]
         result[name] = {objective: round(q["kendall_tau"], 4) for objective, q in quality.items()} | {"rows": len(rows)}
     print(json.dumps(result))

@@ -11,11 +11,13 @@ from converters.convert import (
     to_onnx_text,
 )
 from converters.errors import OnnxModelError
+from converters.graph import Graph
 from converters.runtime import Latency, machine_description, measure_latencies
 from converters.statistics import Statistics, statistics
 from converters.text import OnnxTextError, to_model
 
 __all__ = [
+    "Graph",
     "Latency",
     "OnnxModelError",
     "OnnxTextError",

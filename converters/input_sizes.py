@@ -32,13 +32,14 @@ def fix_sizes(inputs: Sequence[ValueInfoProto], input_shape: Shape | None) -> di
     for value in inputs:
         if not value.type.tensor_type.HasField("shape"):
             raise OnnxModelError(f"input {value.name!r}: expected a tensor of known rank, got another type.")
+        spelled = _spell_axes(value)
         for axis, size in enumerate(axes(value)):
             if size.dim_value > 0:
                 continue
             if axis > 0 and size.dim_param not in sizes:
                 raise OnnxModelError(
-                    f"input {value.name!r}: expected fixed sizes, got {_spell_axes(value)}. Say the first input's "
-                    "whole shape: --input-shape, or input_shape=."
+                    f"input {value.name!r}: expected fixed sizes, got {spelled}. Say the whole shape of the "
+                    "first input: --input-shape, or input_shape=."
                 )
             size.dim_value = sizes.setdefault(size.dim_param, 1) if size.dim_param else 1
     return sizes

@@ -21,7 +21,7 @@ from onnx.helper import make_tensor_type_proto
 
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
-from converters.input_sizes import axes, fix_sizes
+from converters.input_sizes import fix_sizes
 from converters.text import IR_VERSION, OPSET, OWN_DOMAINS, prelude_functions
 
 STANDARD_DOMAINS = ("", "ai.onnx")
@@ -39,8 +39,8 @@ VIEWS = frozenset({"Expand", "Identity", "Reshape", "Slice", "Squeeze", "Tile", 
 class Source(NamedTuple):
     """What a model computes.
 
-    Weights are known by type alone. ``declared`` are the types that the model gives to what operators of other
-    domains make: nothing else knows them.
+    Weights are known by type alone. ``declared`` are the types that the model itself gives to its values, for
+    those of which nothing else is known: what operators of other domains make.
     """
 
     nodes: Sequence[NodeProto]
@@ -162,8 +162,11 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
         weights[sparse.values.name] = make_tensor_type_proto(sparse.values.data_type, sparse.dims)
     for node in graph.node:
         value = _tensor_of_constant(node)
-        if value is None or is_kept(node.output[0], value):
+        if value is None:
             light.graph.node.append(node)
+        elif is_kept(node.output[0], value):
+            light.graph.initializer.add().CopyFrom(value)
+            light.graph.initializer[-1].name = node.output[0]
         else:
             weights[node.output[0]] = make_tensor_type_proto(value.data_type, value.dims)
     named = {tensor.name for tensor in light.graph.initializer} | weights.keys()
@@ -210,16 +213,14 @@ def _refuse_branches(model: ModelProto) -> None:
 
 
 def _declared_types(model: ModelProto, sizes: Mapping[str, int]) -> Iterator[tuple[str, TypeProto]]:
-    """Types that the model itself gives to what other domains' operators make, with the sizes that are known now."""
-    made = {x for node in model.graph.node if node.domain not in STANDARD_DOMAINS for x in node.output}
+    """Types that the model itself gives to its values, with the sizes that are known now."""
     for value in (*model.graph.value_info, *model.graph.output):
-        if value.name in made:
-            for size in axes(value):
-                if size.dim_param in sizes:
-                    size.dim_value = sizes[size.dim_param]
-            kind = TypeProto()
-            kind.CopyFrom(value.type)
-            yield value.name, kind
+        kind = TypeProto()
+        kind.CopyFrom(value.type)
+        for size in kind.tensor_type.shape.dim if kind.tensor_type.HasField("shape") else ():
+            if size.dim_param in sizes:
+                size.dim_value = sizes[size.dim_param]
+        yield value.name, kind
 
 
 def _other_domains(model: ModelProto) -> dict[str, int]:

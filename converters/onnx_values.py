@@ -54,15 +54,17 @@ class Values:
         Raises:
             OnnxModelError: the node does not take such inputs.
         """
-        if node.domain not in (*STANDARD_DOMAINS, "nn"):
-            self.types.update({x: self._declared[x] for x in node.output if x in self._declared})
-            return
-        try:
-            self.types.update(infer_types(node, self.types, self.arrays))
-        except onnx.shape_inference.InferenceError as e:
-            if all(x in self.types or x in self.arrays for x in node.input if x):
-                raise OnnxModelError(f"{place(node)}: expected inputs that fit, got: {' '.join(str(e).split())}") from e
-            # Otherwise it reads what another domain's operator made, of which nothing is known.
+        if node.domain in (*STANDARD_DOMAINS, "nn"):
+            try:
+                self.types.update(infer_types(node, self.types, self.arrays))
+            except onnx.shape_inference.InferenceError as e:
+                if all(x in self.types or x in self.arrays for x in node.input if x):
+                    got = " ".join(str(e).split())
+                    raise OnnxModelError(f"{place(node)}: expected inputs that fit, got: {got}") from e
+                # Otherwise it reads what another domain's operator made, of which nothing is known.
+        for x in node.output:
+            if x in self._declared and not self.types.get(x, TypeProto()).tensor_type.HasField("shape"):
+                self.types[x] = self._declared[x]
 
     def take_in(self, node: NodeProto) -> bool:
         """Whether a node makes constants or weights; they are known from then on."""
@@ -122,7 +124,7 @@ class Values:
         those of new batch norms are.
         """
         if node.op_type in ("Constant", "Identity"):
-            return node.output[0]
+            return str(node.output[0])
         operands = [
             self.weights[x].identity if x in self.weights else _digest(self.arrays[x]) if x else "" for x in node.input
         ]

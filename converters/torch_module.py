@@ -50,7 +50,7 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
         torch.onnx.export(
             module,
             (example,),
-            buffer,
+            buffer,  # type: ignore[arg-type]
             dynamo=False,
             opset_version=EXPORT_OPSET,
             training=torch.onnx.TrainingMode.PRESERVE,  # or batch norms would be folded, and parameters lost

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 # Type checkers cannot follow __getattr__; tests/test_public_names.py keeps this block and _HOME alike.
 if TYPE_CHECKING:
-    from converters import to_model, to_onnx_text
+    from converters import to_measured_text, to_model, to_onnx_text
     from nasrlm.metrics import kendall_tau
     from nasrlm.objective import Goal, Objective
     from nasrlm.prediction import Prediction
@@ -34,6 +34,7 @@ __all__ = [
     "kendall_tau",
     "search",
     "space_names",
+    "to_measured_text",
     "to_model",
     "to_onnx_text",
     "train",
@@ -51,6 +52,7 @@ _HOME = {
     "kendall_tau": "nasrlm.metrics",
     "search": "studies.search",
     "space_names": "spaces",
+    "to_measured_text": "converters",
     "to_model": "converters",
     "to_onnx_text": "converters",
     "train": "nasrlm.training",

@@ -60,7 +60,7 @@ def _card(
         f"and decodes {len(result.checkpoint.objectives)} objectives.",
         "",
         *[
-            f"- Trained by `{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})."
+            f"- `{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})."
             for step in steps
         ],
         f"- Data: the train split of {config.table.name}, seed {config.seed}.",

@@ -12,7 +12,7 @@ import onnx
 import pandas as pd
 import typer
 
-from converters import to_graph, to_model, to_onnx_text
+from converters import graph_to_onnx_text, to_model
 from converters.runtime import machine_description, measure_latencies
 from converters.statistics import statistics
 from converters.stream import StreamConfig
@@ -26,6 +26,7 @@ from nasrlm.cli.inputs import (
     read_inputs,
     require_space,
 )
+from nasrlm.cli.networks import NETWORK_ARGUMENT, InputShapeOption, read_network
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.cli.whole_tables import convert_whole_table
 from nasrlm.files import write_atomically, write_table
@@ -65,11 +66,10 @@ def sample(
 
 
 def convert(
-    architecture: Annotated[
-        str | None, typer.Argument(help="An architecture in the space's published notation.")
-    ] = None,
+    architecture: Annotated[str | None, NETWORK_ARGUMENT] = None,
     space: SpaceOption = None,
     table: TableOption = None,
+    input_shape: InputShapeOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -82,15 +82,14 @@ def convert(
     checkpoint: CheckpointOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the canonical ONNX text of an architecture, or write it as a file; or convert a whole table."""
+    """Print the canonical ONNX text of a network, or write it as a file; or convert a whole table."""
     if table is not None:
         if architecture is not None or out is None:
             raise ValueError("convert --table: expected --out and no architecture. See --help.")
         return convert_whole_table(StreamConfig(table, out, space, workers, engine, resume), json=json)
     if architecture is None or workers is not None or resume:
         raise ValueError("convert: expected an architecture, or --table with --workers or --resume. See --help.")
-    chosen = require_space(space, "convert")
-    text = to_onnx_text(chosen, chosen.parse(architecture))
+    text = graph_to_onnx_text(read_network(architecture, space, input_shape, "convert"))
     if out is not None:
         _write_network(text, out)
     if json:
@@ -101,16 +100,16 @@ def convert(
 
 
 def stats(
-    architecture: Annotated[str, typer.Argument(help="An architecture in the space's published notation.")],
+    architecture: Annotated[str, NETWORK_ARGUMENT],
     space: SpaceOption = None,
+    input_shape: InputShapeOption = None,
     checkpoint: CheckpointOption = None,
     json: JsonOption = False,
 ) -> None:
     """Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph."""
-    chosen = require_space(space, "stats")
-    parsed = chosen.parse(architecture)
-    counted = asdict(statistics(to_graph(chosen, parsed)))
-    text = to_onnx_text(chosen, parsed)
+    faithful = read_network(architecture, space, input_shape, "stats")
+    counted = asdict(statistics(faithful))
+    text = graph_to_onnx_text(faithful)
     counted["tokens"] = len(Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids([text])[0])
     if json:
         print_json(counted)

@@ -10,7 +10,9 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
+from converters import model_to_onnx_text
 from converters.bulk import to_onnx_texts
+from converters.text import prelude
 from nasrlm.cli.output import show_progress
 from nasrlm.table import read_table
 from spaces import get_space
@@ -21,13 +23,15 @@ CheckpointOption = Annotated[
     Path | None, typer.Option("--checkpoint", help="Checkpoint folder; the released one if left out.")
 ]
 ArchitecturesArgument = Annotated[
-    list[str] | None, typer.Argument(help="Architectures in the space's published notation, or files of ONNX text.")
+    list[str] | None,
+    typer.Argument(help="Architectures in the space's published notation, or files: ONNX text, .onnx."),
 ]
 TableOption = Annotated[
     Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture or text.")
 ]
 
 TEXT_ENDINGS = (".txt", ".onnxtxt")
+MODEL_ENDINGS = (".onnx",)
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ def require_space(name: str | None, what: str) -> SearchSpace[Any]:
 
 
 def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | None) -> Inputs:
-    """Texts of architectures, text files, or all rows of a table.
+    """Texts of architectures, of files with ONNX text or models, or of all rows of a table.
 
     Raises:
         ValueError: nothing or both were given, a notation is malformed, a file cannot be read.
@@ -62,7 +66,7 @@ def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | No
         column = "architecture" if "architecture" in frame else "text"
         return Inputs(frame[column].astype(str).tolist(), table_texts(frame, table))
     names = list(given or [])
-    if all(Path(name).suffix in TEXT_ENDINGS for name in names):
+    if all(Path(name).suffix in TEXT_ENDINGS + MODEL_ENDINGS for name in names):
         return Inputs(names, [_read_text(Path(name)) for name in names])
     chosen = require_space(space, "architecture")
     parsed = [chosen.parse(name) for name in names]
@@ -113,10 +117,12 @@ def _parse_row(space: SearchSpace[Any], notation: object, path: Path, row: Hasha
 
 
 def _read_text(path: Path) -> str:
+    if path.suffix in MODEL_ENDINGS:
+        return model_to_onnx_text(path)
     if not path.is_file():
         raise ValueError(f"{path}: expected a text file, got no such file.")
     try:
         text = path.read_text()
     except UnicodeDecodeError as e:
         raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
-    return text.split('\n<\n  domain: "nn"')[0]  # the prelude is the same for all and not read
+    return text.removesuffix(f"\n{prelude()}")  # which `nasrlm convert --out` adds

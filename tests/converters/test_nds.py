@@ -63,11 +63,20 @@ def test_strides_and_paddings_of_every_operation():
 
 
 def test_operators_without_weights():
-    """Four cells of eight poolings; two cells have a factorized preprocessing, which slices."""
-    found = operators(ENAS, CellNetwork(cell("max_pool_3x3"), cell("avg_pool_3x3"), 16, 4))
-    assert (found["MaxPool"], found["AveragePool"], found["nn.Slice"]) == (16, 16, 2)
-    assert found["Concat"] == 4 + 2
-    assert found["Sum"] == 16
+    """Three normal cells and two reductions of eight poolings; two cells slice in a factorized preprocessing."""
+    network = CellNetwork(cell("max_pool_3x3"), cell("avg_pool_3x3"), 16, 5)
+    found = operators(ENAS, network)
+    assert (found["MaxPool"], found["AveragePool"], found["nn.Slice"]) == (24, 16, 2)
+    assert found["Concat"] == 5 + 2
+    assert found["Sum"] == 20
+    assert "count_include_pad" not in to_onnx_text(ENAS, network)
+
+
+def test_flat_convolutions_take_rows_first():
+    made = cell("conv_7x1_1x7")
+    graph = to_graph(get_space("nds_nasnet"), CellNetwork(made, made, 16, 4))
+    kernels = [shape[2:] for node in graph.nodes if (shape := node.attribute("weight_shape")) and 7 in shape[2:]]
+    assert kernels == [(1, 7), (7, 1)] * 8 * 4
 
 
 def test_a_skip_that_reduces_is_a_layer():

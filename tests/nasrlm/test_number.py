@@ -39,6 +39,19 @@ def test_a_spelling_survives_a_round_trip(spelling: tuple[NumberCode, list[int]]
     assert code.encode(code.decode(np.array([ids]))).tolist() == [ids]
 
 
+@pytest.mark.parametrize("num_digits", range(1, 16))
+def test_powers_of_ten_and_all_nines_survive_a_round_trip(num_digits: int) -> None:
+    code = NumberCode(num_digits)
+    for digits in ([1, *[0] * (num_digits - 1)], [9] * num_digits):
+        ids = np.array(
+            [
+                [POSITIVE, NUM_SIGNS + exponent, *[code.first_digit_id + digit for digit in digits]]
+                for exponent in range(code.num_exponents)
+            ]
+        )
+        np.testing.assert_array_equal(code.encode(code.decode(ids)), ids)
+
+
 @given(codes, numbers, numbers)
 def test_spellings_sort_like_their_numbers(code: NumberCode, first: float, second: float) -> None:
     a, b = code.encode([abs(first), abs(second)]).tolist()

@@ -1,0 +1,55 @@
+"""A network as it is given on the command line: an architecture, an ONNX file, or a function that makes a module."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from converters import Graph, OnnxModelError, model_to_graph, to_graph
+from converters.torch_module import export_module, load_module
+from nasrlm.cli.inputs import MODEL_ENDINGS, require_space
+
+NETWORK_ARGUMENT = typer.Argument(
+    help="An architecture in the space's published notation, model.onnx, or pkg.module:factory."
+)
+InputShapeOption = Annotated[
+    str | None,
+    typer.Option(help="Of a torch module's input, or of an ONNX model's that leaves sizes open: 1,3,32,32."),
+]
+
+FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # pkg.module:function that returns a torch module
+
+
+def read_network(given: str, space: str | None, input_shape: str | None, what: str) -> Graph:
+    """The faithful graph of what is given.
+
+    Raises:
+        ValueError: it is none of the three, or cannot be read; one line.
+    """
+    shape = None if input_shape is None else _parse_shape(input_shape)
+    if Path(given).suffix in MODEL_ENDINGS:
+        return model_to_graph(given, shape)
+    if space is None and FACTORY.fullmatch(given):
+        if shape is None:
+            raise ValueError(f"{what} {given}: expected --input-shape, such as 1,3,32,32, got none.")
+        sys.path.insert(0, os.getcwd())  # as with python -m: the user's own modules
+        try:
+            return model_to_graph(export_module(load_module(given), shape))
+        except OnnxModelError as e:
+            raise OnnxModelError(f"{given}: {e}") from e
+    if shape is not None:
+        raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {given}.")
+    chosen = require_space(space, what)
+    return to_graph(chosen, chosen.parse(given))
+
+
+def _parse_shape(text: str) -> tuple[int, ...]:
+    sizes = text.split(",")
+    if not all(size.strip().isdecimal() and int(size) > 0 for size in sizes):
+        raise ValueError(f"--input-shape: expected sizes such as 1,3,32,32, got {text!r}.")
+    return tuple([int(size) for size in sizes])

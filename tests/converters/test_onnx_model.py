@@ -1,0 +1,366 @@
+"""Any ONNX model: opsets, types, open sizes, external data, functions, operators nobody knows, and broken files."""
+
+import re
+from contextlib import suppress
+from functools import cache
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import numpy_helper
+
+from converters import OnnxModelError, OnnxTextError, model_to_graph, model_to_onnx_text, statistics, to_model
+from converters.text import parse, print_model
+
+CONV_RELU = "(float[1,3,8,8] x) => (float[1,4,8,8] y) { c = Conv <pads = [1,1,1,1]> (x, w, b)  y = Relu (c) }"
+
+
+def tensor(name, *shape, dtype=np.float32):
+    """A weight; its numbers do not matter."""
+    return numpy_helper.from_array((np.arange(np.prod(shape)) % 7).reshape(shape).astype(dtype), name)
+
+
+def model(text, *weights, opset=20, domain="com.x"):
+    """A model from the text of its graph."""
+    proto = parse(f'<ir_version: 8, opset_import: ["" : {opset}, "{domain}" : 3]>\nnetwork {text}')
+    proto.graph.initializer.extend(weights)
+    return proto
+
+
+def conv_relu(opset=20, inputs="float[1,3,8,8] x"):
+    return model(CONV_RELU.replace("float[1,3,8,8] x", inputs), tensor("w", 4, 3, 3, 3), tensor("b", 4), opset=opset)
+
+
+def body(proto, input_shape=None):
+    """The lines of a model's text between the braces, after the usual checks."""
+    onnx_text = model_to_onnx_text(proto, input_shape)
+    assert print_model(parse(onnx_text)) == onnx_text
+    lines = onnx_text.splitlines()
+    return [line.strip() for line in lines[5 : lines.index("}")]]
+
+
+def signature(proto, input_shape=None):
+    return model_to_onnx_text(proto, input_shape).splitlines()[4]
+
+
+def run(proto, *arrays):
+    """Outputs of a model's text in ONNX Runtime."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    runnable = to_model(model_to_onnx_text(proto)).SerializeToString()
+    session = onnxruntime.InferenceSession(runnable, options, providers=["CPUExecutionProvider"])
+    return session.run(None, {value.name: array for value, array in zip(session.get_inputs(), arrays, strict=True)})
+
+
+@pytest.mark.parametrize("opset", range(11, 27))
+def test_every_opset_gives_the_same_text(opset):
+    assert model_to_onnx_text(conv_relu(opset)) == model_to_onnx_text(conv_relu(20))
+
+
+def test_an_older_opset_is_brought_forward():
+    old = model(
+        "(float[1,3,2,1] x) => (float[3,2] y) { a = Softmax <axis = 1> (x)  y = Squeeze <axes = [0,3]> (a) }", opset=11
+    )
+    (y,) = run(old, np.zeros((1, 3, 2, 1), np.float32))
+    assert np.allclose(y, np.full((3, 2), 1 / 6))  # softmax over all axes from the given one on, as it was in opset 11
+
+
+@pytest.mark.parametrize("batch", ["N", "?", "0"])
+def test_an_open_batch_is_one(batch):
+    assert model_to_onnx_text(conv_relu(inputs=f"float[{batch},3,8,8] x")) == model_to_onnx_text(conv_relu())
+
+
+def test_the_given_shape_is_taken():
+    assert "float[2,3,9,9]" in signature(conv_relu(inputs="float[N,3,H,?] x"), (2, 3, 9, 9))
+
+
+def test_sizes_of_one_name_are_one_size():
+    two = "(int64[N,T] ids, float[N,T] mask) => (float[N,T] y) { f = Cast <to = 1> (ids)  y = Mul (f, mask) }"
+    assert signature(model(two), (1, 7)).startswith("network (int64[1,7] v0, float[1,7] v1)")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "shape", "message"),
+    [
+        ("float[N,3,H,8] x", None, r"input 'x': expected fixed sizes, got N,3,H,8\..*--input-shape"),
+        ("float[1,3,8,8] x", (1, 3, 9, 9), r"input 'x': expected a shape like 1,3,8,8, got 1,3,9,9"),
+        ("float[N,3,H,8] x", (1, 3, 9), r"input 'x': expected a shape like N,3,H,8, got 1,3,9"),
+        ("seq(float[1]) x", None, r"Graph must be in single static|input 'x': expected a tensor"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(inputs, shape, message):
+    with pytest.raises(OnnxModelError, match=message):
+        model_to_graph(conv_relu(inputs=inputs), shape)
+
+
+def test_weights_are_known_by_shape_alone(tmp_path):
+    onnx.save(conv_relu(), tmp_path / "inside.onnx")
+    onnx.save(conv_relu(), tmp_path / "outside.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    (tmp_path / "weights").unlink()  # nobody misses it
+    zeros = conv_relu()
+    for weight in zeros.graph.initializer:
+        weight.raw_data = bytes(len(weight.raw_data))
+    texts = {model_to_onnx_text(given) for given in (tmp_path / "inside.onnx", tmp_path / "outside.onnx", zeros)}
+    assert len(texts) == 1
+
+
+def test_external_integers_that_shape_the_computation_are_read(tmp_path):
+    reshape = model("(float[1,4] x) => (float[2,2] y) { y = Reshape (x, s) }")
+    reshape.graph.initializer.append(numpy_helper.from_array(np.array([2, 2]), "s"))
+    onnx.save(reshape, tmp_path / "m.onnx", save_as_external_data=True, location="data", size_threshold=0)
+    assert body(tmp_path / "m.onnx") == ["v1 = nn.Reshape <shape: ints = [2, 2]> (v0)"]
+
+
+def test_weights_may_be_constants_inputs_or_sparse():
+    initialised = conv_relu()
+    listed = conv_relu(inputs="float[1,3,8,8] x, float[4,3,3,3] w, float[4] b")
+    constant = model(CONV_RELU)
+    for weight in initialised.graph.initializer:
+        constant.graph.node.insert(0, onnx.helper.make_node("Constant", [], [weight.name], value=weight))
+    sparse = model(CONV_RELU, tensor("b", 4))
+    numbers, places = tensor("w", 2), numpy_helper.from_array(np.array([3, 5]))
+    sparse.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(numbers, places, [4, 3, 3, 3]))
+    assert len({model_to_onnx_text(proto) for proto in (initialised, listed, constant, sparse)}) == 1
+
+
+def test_other_element_types_keep_theirs():
+    text = "(int64[1,4] x, bool[1,4] m) => (int64[1,4] y, float16[1,4] z) "
+    text += "{ o = Constant <value_int = 1> ()  s = Add (x, o)  y = Where (m, s, t)  z = Cast <to = 10> (y) }"
+    proto = model(text, tensor("t", 1, 4, dtype=np.int64))
+    assert re.fullmatch(
+        r"network \(int64\[1,4\] v0, bool\[1,4\] v1\) => \(int64\[1,4\] v\d, float16\[1,4\] v\d\) {", signature(proto)
+    )
+    y, z = run(proto, np.arange(4).reshape(1, 4), np.ones((1, 4), bool))
+    assert y.tolist() == [[1, 2, 3, 4]]
+    assert z.dtype == np.float16
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8, np.int64, np.bool_])
+def test_weights_of_other_types_are_cast(dtype):
+    name = {np.float16: "float16", np.float64: "double", np.int8: "int8", np.int64: "int64", np.bool_: "bool"}[dtype]
+    proto = model(f"(int64[2] i) => ({name}[2,6] y) {{ y = Gather (w, i) }}", tensor("w", 900, 6, dtype=dtype))
+    assert "dtype: int = " in body(proto)[0]
+    (y,) = run(proto, np.zeros(2, np.int64))
+    assert (y.dtype, y.shape) == (dtype, (2, 6))
+
+
+def test_a_half_precision_layer_stays_an_operator():
+    proto = model(
+        "(float16[1,3,8,8] x) => (float16[1,4,6,6] y) { y = Conv (x, w) }", tensor("w", 4, 3, 3, 3, dtype=np.float16)
+    )
+    assert [line.split()[2] for line in body(proto)] == ["nn.Weight", "Conv"]
+    assert run(proto, np.zeros((1, 3, 8, 8), np.float16))[0].shape == (1, 4, 6, 6)
+
+
+def test_quantised_weights_are_not_computed_ahead():
+    proto = model(
+        "(float[1,4] x) => (float[1,4] y) { w = DequantizeLinear (q, s, z)  y = MatMul (x, w) }",
+        tensor("q", 4, 4, dtype=np.int8),
+        tensor("s"),
+        tensor("z", dtype=np.int8),
+    )
+    assert "DequantizeLinear" in "".join(body(proto))
+    assert run(proto, np.ones((1, 4), np.float32))[0].shape == (1, 4)
+
+
+def test_inputs_that_are_left_out_stay_out():
+    proto = model(
+        '(float[5,1,3] x, float[1,1,4] h) => (float[1,1,4] y) { "", y, "" = LSTM <hidden_size = 4> (x, w, r, "", "", h) }',
+        tensor("w", 1, 16, 3),
+        tensor("r", 1, 16, 4),
+    )
+    assert body(proto)[-1] == 'v4, v5 = LSTM <hidden_size: int = 4> (v0, v2, v3, "", "", v1)'
+    assert run(proto, np.zeros((5, 1, 3), np.float32), np.zeros((1, 1, 4), np.float32))[0].shape == (1, 1, 4)
+
+
+@pytest.mark.parametrize("op_type", ["LSTM", "GRU", "RNN"])
+def test_a_recurrent_layer_starts_from_zeros_however_it_says_so(op_type):
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op_type]
+    weights = tensor("w", 1, 4 * gates, 3), tensor("r", 1, 4 * gates, 4)
+    zeros = numpy_helper.from_array(np.zeros((1, 1, 4), np.float32), "h")
+    silent = model(f"(float[5,1,3] x) => (float[5,1,1,4] y) {{ y = {op_type} <hidden_size = 4> (x, w, r) }}", *weights)
+    spoken = model(
+        f'(float[5,1,3] x) => (float[5,1,1,4] y) {{ y = {op_type} <hidden_size = 4> (x, w, r, "", "", h) }}',
+        *weights,
+        zeros,
+    )
+    assert model_to_onnx_text(silent) == model_to_onnx_text(spoken)
+
+
+def test_operators_of_other_domains_are_kept():
+    text = "(float[N,4] x) => (float[N,8] y) { h = com.x.Widen <factor = 2> (x)  y = Relu (h) }"
+    proto = model(text)
+    assert body(proto) == ["v1 = com.x.Widen <factor: int = 2> (v0)", "v2 = Relu (v1)"]
+    assert '"com.x" : 3' in model_to_onnx_text(proto)
+
+
+def test_repeated_operators_of_other_domains_are_outlined():
+    steps = " ".join(f"a{i} = com.x.Mix (h{i})  b{i} = Sigmoid (a{i})  h{i + 1} = Tanh (b{i})" for i in range(6))
+    proto = model(f"(float[1,4] h0) => (float[1,4] h6) {{ {steps} }}")
+    onnx_text = model_to_onnx_text(proto)
+    assert print_model(parse(onnx_text)) == onnx_text
+    assert onnx_text.count("com.x.Mix") == 1
+    assert '"block" : 1,"com.x" : 3]' in onnx_text
+
+
+def test_sizes_that_depend_on_the_data_are_open_in_the_text():
+    proto = model("(float[4] x) => (int64[1,M] y) { y = NonZero (x) }")
+    assert signature(proto) == "network (float[4] v0) => (int64[1,?] v1) {"
+    assert run(proto, np.array([1, 0, 1, 0], np.float32))[0].tolist() == [[0, 2]]
+
+
+def test_several_outputs_of_a_node():
+    proto = model(
+        "(float[1,6] x) => (float[1,2] v, int64[1,2] i) { k = Constant <value_ints = [2]> () v, i = TopK (x, k) }"
+    )
+    values, indices = run(proto, np.arange(6, dtype=np.float32).reshape(1, 6))
+    assert (values.tolist(), indices.tolist()) == ([[5, 4]], [[5, 4]])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(float[2] x) => (float[2] x2, float[2] x3) { x2 = Relu (x)  x3 = Relu (x) }",
+        "(float[2] x) => (float[2] y, float[2] z) { y = Identity (x)  z = Relu (x) }",
+        "(float[2] x) => (float[3] y, float[2] z) { y = Constant <value_floats = [1.0, 2.0, 3.0]> ()  z = Relu (x) }",
+    ],
+    ids=["twice the same", "the input", "a constant"],
+)
+def test_unusual_outputs(text):
+    outputs = run(model(text), np.array([-1, 2], np.float32))
+    assert len(outputs) == 2
+
+
+def test_functions_are_written_out():
+    text = """(float[1,4] x) => (float[1,4] y) { y = com.x.Twice (x) }
+    <domain: "com.x", opset_import: ["" : 20]> Twice (a) => (c) { b = Sigmoid (a)  c = Sigmoid (b) }"""
+    assert body(model(text)) == ["v1 = Sigmoid (v0)", "v2 = Sigmoid (v1)"]
+
+
+@pytest.mark.parametrize("proto", [conv_relu(), model("(int64[1,4] x) => (float[1,4] y) { y = Cast <to = 1> (x) }")])
+def test_our_own_model_gives_its_text_back(proto, tmp_path):
+    onnx_text = model_to_onnx_text(proto)
+    onnx.save(to_model(onnx_text), tmp_path / "own.onnx")
+    assert model_to_onnx_text(tmp_path / "own.onnx") == onnx_text
+
+
+def test_names_and_attributes_of_any_spelling():
+    proto = model('(float[1] x) => (float[1] y) { y = com.x.Say <word = "it\'s"> (x) }')
+    proto.graph.node[0].attribute[0].s = b'a "quoted" \\ word'
+    proto.graph.node[0].attribute.append(onnx.helper.make_attribute("edge", float("inf")))
+    proto.graph.node[0].attribute.append(onnx.helper.make_attribute("nothing", [], attr_type=onnx.AttributeProto.INTS))
+    for names in (proto.graph.node[0].input, proto.graph.node[0].output):
+        names[0] = f"2*{names[0]} zero.0"
+    proto.graph.input[0].name, proto.graph.output[0].name = "2*x zero.0", "2*y zero.0"
+    assert "edge: float = inf" in body(proto)[0]
+
+
+@pytest.mark.parametrize(
+    ("proto", "message"),
+    [
+        (
+            model("(float[1] x) => (float[1] y) { y = Nonsense (x) }"),
+            "expected a valid ONNX model, got: No Op registered",
+        ),
+        (model("(float[1] x) => (float[1] y) { y = Relu (z) }"), "expected a valid ONNX model"),
+        (
+            model("(float[1,3] x) => (float[1,3] y) { y = MatMul (x, w) }", tensor("w", 4, 4)),
+            "MatMul 'y': expected inputs",
+        ),
+        (model("(float[1] x) => (float[1] y) { y = com.x.Half (x) }", domain="nn"), "com.x"),
+        (
+            model(
+                "(float[1] x, bool c) => (float[1] y) { y = If <then_branch = g () => (float[1] a) { a = Relu (x) },"
+                "else_branch = h () => (float[1] b) { b = Abs (x) }> (c) }"
+            ),
+            "expected a network without loops and branches, got If 'y'",
+        ),
+        (
+            model("(float[1] x) => (float[1] y) { y = nn.Mine (x) }", domain="nn"),
+            "domain nn to be the prelude's, got Mine",
+        ),
+        (
+            model("(float[1] x) => (float[1] y) { y = com.x.Table <t = float[2] {1, 2}> (x) }"),
+            "Table 'y': expected numbers and text as attributes, got a tensor: t",
+        ),
+        (model("(float[1] x) => (float[1] y) { y = com.x.Half (x) }", opset=99), "opset|Opset|No Op|version"),
+    ],
+    ids=["operator", "input", "shapes", "import", "branch", "own domain", "tensor attribute", "opset"],
+)
+def test_what_is_no_network_is_refused_in_one_line(proto, message):
+    with pytest.raises(OnnxModelError, match=f"^model: .*({message})") as caught:
+        model_to_onnx_text(proto)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "got no such file"), (b"not onnx at all", "expected an ONNX model"), (b"", "expected a model with nodes")],
+)
+def test_what_is_no_onnx_file_is_refused_in_one_line(content, message, tmp_path):
+    path = tmp_path / "broken.onnx"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(OnnxModelError, match=message) as caught:
+        model_to_onnx_text(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_statistics_count_weights_of_any_operator_once():
+    proto = model(
+        "(int64[1,4] i) => (float[1,4,9] y) { e = Gather (w, i)  t = Transpose <perm = [1,0]> (w)  y = MatMul (e, t) }",
+        tensor("w", 9, 6),
+    )
+    counts = statistics(model_to_graph(proto))
+    assert counts.params in (54, 108)  # a weight and its transpose are not known to be one
+    assert counts.macs == 4 * 9 * 6
+
+
+@cache
+def fuzzed() -> bytes:
+    """A model with a bit of everything."""
+    text = """(float[N,3,8,8] x) => (float[N,4] y) {
+        c = Conv <pads = [1,1,1,1]> (x, w, b)  n = BatchNormalization (c, b, b, b, b)  r = Relu (n)
+        s = Shape (r)  i = Constant <value_int = 0> ()  d = Gather (s, i)  u = Unsqueeze (d, a)
+        m = Constant <value_ints = [-1]> ()  t = Concat <axis = 0> (u, m)  f = Reshape (r, t)
+        g = Gemm <transB = 1> (f, k)  h = Softmax <axis = 1> (g)  y = Add (h, h) }"""
+    integers = numpy_helper.from_array(np.array([0]), "a")
+    return model(
+        text, tensor("w", 4, 3, 3, 3), tensor("b", 4), tensor("k", 4, 256), integers, opset=13
+    ).SerializeToString()
+
+
+def test_the_fuzzed_model_is_whole():
+    assert "nn.ConvBias" in model_to_onnx_text(onnx.load_from_string(fuzzed()))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_broken_models_end_in_their_error(data):
+    content = bytearray(fuzzed())
+    # Past the names and structure there are only weights, whose bytes say nothing.
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    content = content[: data.draw(st.integers(0, len(content)) | st.just(len(content)))]
+    try:
+        proto = onnx.load_from_string(bytes(content))
+    except Exception:  # what the file is refused for, see read_model
+        return
+    with suppress(OnnxModelError):
+        model_to_onnx_text(proto)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_broken_texts_end_in_their_error(data):
+    whole = model_to_onnx_text(conv_relu())
+    characters = list(whole)
+    for _ in range(data.draw(st.integers(0, 3))):
+        characters[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.characters())
+    broken = "".join(characters)[: data.draw(st.integers(0, len(whole)) | st.just(len(whole)))]
+    with suppress(OnnxTextError):
+        to_model(broken)
