@@ -168,7 +168,8 @@ def test_quantised_weights_are_not_computed_ahead():
 
 def test_inputs_that_are_left_out_stay_out():
     proto = model(
-        '(float[5,1,3] x, float[1,1,4] h) => (float[1,1,4] y) { "", y, "" = LSTM <hidden_size = 4> (x, w, r, "", "", h) }',
+        "(float[5,1,3] x, float[1,1,4] h) => (float[1,1,4] y) "
+        '{ "", y, "" = LSTM <hidden_size = 4> (x, w, r, "", "", h) }',
         tensor("w", 1, 16, 3),
         tensor("r", 1, 16, 4),
     )
