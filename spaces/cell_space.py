@@ -49,7 +49,6 @@ class CellSpace(SearchSpace[CellNetwork]):
         num_nodes: of a cell.
         equal_inputs: whether the space as published lets a node read one state twice.
         concat_all: whether a cell's output has all nodes, or only those that no other reads.
-        sampled_sizes: (G,) how many choices of every gene are sampled, from the first.
     """
 
     operations: ClassVar[tuple[str, ...]]
@@ -61,8 +60,12 @@ class CellSpace(SearchSpace[CellNetwork]):
     def __init__(self, *network_genes: Gene) -> None:
         self.genes = (*self._cell_genes(), *network_genes)
         self.gene_sizes = tuple(len(gene.choices) for gene in self.genes)
-        self.sampled_sizes = tuple(gene.sampled for gene in self.genes)
         self.gene_help = f"See operations in {type(self).__module__} and CellSpace in {__name__}."
+
+    @property
+    def sampled_sizes(self) -> tuple[int, ...]:
+        """(G,) how many choices of every gene are sampled, from the first; the others are of published records."""
+        return tuple(gene.sampled for gene in self.genes)
 
     @property
     def size(self) -> int:

@@ -46,6 +46,11 @@ class SearchSpace(ABC, Generic[A]):
     gene_help: str = "Its gene_sizes lists the choices of every gene."
 
     @property
+    def sampled_sizes(self) -> tuple[int, ...]:
+        """(G,) number of choices of every gene that a search draws from; all of them unless a space says less."""
+        return self.gene_sizes
+
+    @property
     def size(self) -> int:
         """Number of architectures, isomorphic ones counted apart."""
         return math.prod(self.gene_sizes)

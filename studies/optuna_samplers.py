@@ -39,7 +39,7 @@ class DistinctSampler(BaseSampler, Generic[A]):
         self.problem = problem
         self.distributions: dict[str, BaseDistribution] = {
             f"gene_{index}": CategoricalDistribution(tuple(range(size)))
-            for index, size in enumerate(problem.space.gene_sizes)
+            for index, size in enumerate(problem.space.sampled_sizes)
         }
         self.sampler = _make_sampler(problem.config, self.distributions)
         self.is_random = isinstance(self.sampler, RandomSampler)  # and then stays random

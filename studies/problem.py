@@ -131,7 +131,7 @@ class Problem(Generic[A]):
         return [architecture for architecture in found if architecture is not None]
 
     def _corners(self) -> Iterator[A]:
-        sizes = self.space.gene_sizes
+        sizes = self.space.sampled_sizes
         for choice in range(max(sizes)):
             with suppress(ArchitectureError):
                 yield self.space.decode([min(choice, size - 1) for size in sizes])

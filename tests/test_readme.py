@@ -70,11 +70,16 @@ def test_the_readme_opens_with_a_sentence_and_two_commands() -> None:
     sentence, block = README.split("\n\n")[:2]
     assert sentence.startswith("nasrlm ")
     assert sentence.count("\n") == 0
-    assert re.findall(r"^make (\w+)", block, flags=re.MULTILINE) == ["demo", "check"]
+    assert re.findall(r"^make (\w+)", block, flags=re.MULTILINE) == ["demo", "test"]
 
 
 def test_every_shell_command_is_one_we_know() -> None:
-    assert {words[0] for words in _commands()} <= {"make", "nasrlm", "pip"}
+    assert {words[0] for words in _commands()} <= {"make", "nasrlm", "pip", "python"}
+
+
+@pytest.mark.parametrize("words", _commands_of("python"), ids=shlex.join)
+def test_scripts_exist(words: list[str]) -> None:
+    assert (ROOT / words[1]).is_file()
 
 
 @pytest.mark.parametrize("words", _commands_of("make"), ids=shlex.join)
