@@ -14,10 +14,21 @@ from converters.canonical import COMMUTATIVE
 from converters.graph import Graph, Node
 from converters.sums import Terms, expand, flatten_sums
 
-# Operators with f(0) = 0 whatever their attributes.
+# Operators without weights that make zero of zero whatever their attributes. NOTE: a convolution without bias does
+# so too, but stays: the reference counts call what a zero passes through live as long as weights take part.
 ZERO_PRESERVING = frozenset(
-    {"nn.Conv", "nn.Linear", "Relu", "AveragePool", "MaxPool", "GlobalAveragePool"}
-) | frozenset({"Flatten", "Transpose", "nn.Reshape", "nn.Scale", "nn.Slice"})
+    {
+        "AveragePool",
+        "Flatten",
+        "GlobalAveragePool",
+        "MaxPool",
+        "Relu",
+        "Transpose",
+        "nn.Reshape",
+        "nn.Scale",
+        "nn.Slice",
+    }
+)
 RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 
 

@@ -70,9 +70,14 @@ class TestPropagateZeros:
         assert spelled(simplified)[-1] == "a = Sum(x x)"
 
     def test_zero_passes_through_operators_that_keep_it(self):
-        chain = (node("Mul", "0 x", "z"), node("Relu", "z", "a"), conv("a", "b", "w"), node("Sum", "b z", "c"))
+        chain = (node("Mul", "0 x", "z"), node("Relu", "z", "a"), node("MaxPool", "a", "b"), node("Sum", "b z", "c"))
         simplified = propagate_zeros(graph(ZERO, *chain, node("Sum", "c x", "d"), outputs="d"))
         assert spelled(simplified) == ["0 = Constant()", "d = Sum(x)"]
+
+    def test_a_convolution_of_zero_stays(self):
+        layers = (node("Mul", "0 x", "z"), conv("z", "a", "w"), node("Sum", "a x", "b"))
+        simplified = propagate_zeros(graph(ZERO, *layers, outputs="b"))
+        assert [n.op_type for n in simplified.nodes] == ["Constant", "nn.Zeros", "nn.Conv", "Sum"]
 
     def test_a_bias_makes_a_constant_of_its_own_zero(self):
         layers = [node("nn.ConvBias", "z", y, weights=y, weight_shape=(2, 2, 1, 1)) for y in "ab"]
