@@ -15,7 +15,7 @@ from converters.graph import AttributeValue, Graph, Node
 from converters.onnx_model import STATE_INPUTS
 from converters.rewriting import Surroundings, as_integers, rewrite
 from converters.spell_activations import spell_activation, spell_clip, spell_composite, spell_hard_sigmoid
-from converters.spell_arithmetic import round_scale, spell_number, spell_product, spell_sum
+from converters.spell_arithmetic import round_scale, spell_number, spell_product, spell_sum, write_out_sum
 from converters.spell_layers import (
     absorb_bias,
     absorb_layer_norm,
@@ -54,13 +54,14 @@ def normalise(graph: Graph) -> Graph:
         drop_unused_outputs,
         spell_axis,
         drop_defaults,
+        write_out_sum,
+        absorb_bias,
         spell_number,
         spell_clip,
         spell_hard_sigmoid,
         spell_product,
         spell_activation,
         absorb_layer_norm,
-        absorb_bias,
         spell_padding,
         absorb_padding,
         spell_pool,
@@ -117,8 +118,6 @@ def drop_defaults(node: Node, at: Surroundings) -> list[Node] | None:
     kept = tuple([(name, value) for name, value in node.attributes if not _equal(defaults.get(name), value)])
     if node.op_type in ("AveragePool", "MaxPool"):  # the defaults of a layer are made for two axes, these for any
         kept = tuple([(name, value) for name, value in kept if set(as_integers(value)) != {NEUTRAL.get(name)}])
-    if node.op_type == "AveragePool" and "pads" not in dict(kept):
-        kept = tuple([(name, value) for name, value in kept if name != "count_include_pad"])
     return [node._replace(attributes=kept)]
 
 

@@ -85,8 +85,10 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
     """
     with one_line_errors("expected a valid ONNX model"):
         light, weights = _without_weights(model)
+        _refuse_what_the_checker_lets_pass(light)
         onnx.checker.check_model(light)
         light = _without_functions(light)
+        onnx.checker.check_model(light)  # it does not look into functions
     _refuse_branches(light)
     sizes = fix_sizes([value for value in light.graph.input if value.name not in weights], input_shape)
     declared = dict(_declared_types(light, sizes))
@@ -201,6 +203,21 @@ def _without_functions(model: ModelProto) -> ModelProto:
                 "Write the text with its prelude: nasrlm convert --out."
             )
     return model
+
+
+def _refuse_what_the_checker_lets_pass(model: ModelProto) -> None:
+    """Names that are no text, and element types that there are none of."""
+    nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+    names = [x for node in nodes for x in (node.op_type, node.domain, *node.input, *node.output)]
+    names += [attribute.name for node in nodes for attribute in node.attribute]
+    for value in (*model.graph.input, *model.graph.output, *model.graph.value_info):
+        tensor = value.type.tensor_type
+        names += [value.name, *(size.dim_param for size in tensor.shape.dim)]
+        if tensor.elem_type not in TensorProto.DataType.values():
+            raise OnnxModelError(f"value {value.name!r}: expected a known element type, got {tensor.elem_type}.")
+    for name in names:
+        if not isinstance(name, str):  # protobuf gives bytes where they are not UTF-8
+            raise OnnxModelError(f"expected names in UTF-8, got {name!r}.")
 
 
 def _refuse_branches(model: ModelProto) -> None:

@@ -57,7 +57,7 @@ class Values:
         if node.domain in (*STANDARD_DOMAINS, "nn"):
             try:
                 self.types.update(infer_types(node, self.types, self.arrays))
-            except onnx.shape_inference.InferenceError as e:
+            except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as e:
                 if all(x in self.types or x in self.arrays for x in node.input if x):
                     got = " ".join(str(e).split())
                     raise OnnxModelError(f"{place(node)}: expected inputs that fit, got: {got}") from e

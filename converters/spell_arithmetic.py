@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from converters.constants import attributes
 from converters.graph import Node
 from converters.rewriting import Surroundings
@@ -40,20 +42,27 @@ def spell_product(node: Node, at: Surroundings) -> list[Node] | None:
     return [node._replace(inputs=tuple(operands), outputs=(product,)), _scale(product, factor, node.outputs[0])]
 
 
-def spell_sum(node: Node, at: Surroundings) -> list[Node] | None:
-    """``Sum`` has float operands of one shape, and only that is a ``Sum``; otherwise ``Add`` of two at a time."""
-    if node.op_type not in ("Add", "Sum"):
+def write_out_sum(node: Node, at: Surroundings) -> list[Node] | None:
+    """``Sum`` as ``Add`` of two at a time."""
+    if node.op_type != "Sum":
         return None
-    values = (*node.inputs, *node.outputs)
-    if all(at.is_float(x) for x in values) and len({at.shapes[x] for x in values}) == 1:
-        return [node._replace(op_type="Sum")]
     total, *others = node.inputs
-    partial = [f"{node.outputs[0]}.sum{index}" for index in range(len(others) - 1)]
-    outputs = [*partial, node.outputs[0]]
-    return [
-        Node("Add", (left, right), (output,))
-        for left, right, output in zip([total, *partial], others, outputs, strict=True)
-    ] or [Node("Identity", node.inputs, node.outputs)]
+    nodes: list[Node] = []
+    for index, other in enumerate(others, start=1):
+        output = f"{node.outputs[0]}.sum{index}" if index < len(others) else node.outputs[0]
+        if at.is_float(total) and at.is_float(other) and output != node.outputs[0]:
+            at.define(output, np.broadcast_shapes(at.shapes[total], at.shapes[other]), like=total)
+        nodes.append(Node("Add", (total, other), (output,)))
+        total = output
+    return nodes or [Node("Identity", node.inputs, node.outputs)]
+
+
+def spell_sum(node: Node, at: Surroundings) -> list[Node] | None:
+    """``Add`` of floats of one shape is ``Sum``, of any number of operands once sums are flattened."""
+    values = (*node.inputs, *node.outputs)
+    if node.op_type != "Add" or not all(at.is_float(x) for x in values) or len({at.shapes[x] for x in values}) > 1:
+        return None
+    return [node._replace(op_type="Sum")]
 
 
 def round_scale(node: Node, at: Surroundings) -> list[Node] | None:

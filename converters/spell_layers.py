@@ -68,6 +68,8 @@ def spell_padding(node: Node, at: Surroundings) -> list[Node] | None:
     spans = [n + low + high - reach for n, low, high, reach in window.axes()]
     if window.after == tuple([span // stride + 1 for span, stride in zip(spans, window.strides, strict=True)]):
         given["ceil_mode"] = None
+    if not any(window.pads):
+        given["count_include_pad"] = None
     return [node._replace(attributes=attributes(**given))]
 
 

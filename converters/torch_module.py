@@ -38,7 +38,8 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
     """
     import torch
 
-    with _evaluation_mode(module), torch.no_grad(), one_line_errors(f"expected a module that takes {input_shape}"):
+    spelled = ",".join(map(str, input_shape))
+    with _evaluation_mode(module), torch.no_grad(), one_line_errors(f"expected a module that takes {spelled}"):
         example = _example(module, input_shape)
     buffer = io.BytesIO()
     with (
@@ -78,7 +79,9 @@ def load_module(name: str) -> torch.nn.Module:
     with one_line_errors(f"{name}: expected a function without arguments"):
         module = factory()
     if not isinstance(module, torch.nn.Module):
-        raise OnnxModelError(f"{name}: expected a function that returns a torch.nn.Module, got {type(module)}.")
+        raise OnnxModelError(
+            f"{name}: expected a function that returns a torch.nn.Module, got {type(module).__name__}."
+        )
     return module
 
 

@@ -6,7 +6,6 @@ from functools import cache
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,45 +13,13 @@ from onnx import numpy_helper
 
 from converters import OnnxModelError, OnnxTextError, model_to_graph, model_to_onnx_text, statistics, to_model
 from converters.text import parse, print_model
+from tests.converters.models import body, model, run, signature, tensor
 
 CONV_RELU = "(float[1,3,8,8] x) => (float[1,4,8,8] y) { c = Conv <pads = [1,1,1,1]> (x, w, b)  y = Relu (c) }"
 
 
-def tensor(name, *shape, dtype=np.float32):
-    """A weight; its numbers do not matter."""
-    return numpy_helper.from_array((np.arange(np.prod(shape)) % 7).reshape(shape).astype(dtype), name)
-
-
-def model(text, *weights, opset=20, domain="com.x"):
-    """A model from the text of its graph."""
-    proto = parse(f'<ir_version: 8, opset_import: ["" : {opset}, "{domain}" : 3]>\nnetwork {text}')
-    proto.graph.initializer.extend(weights)
-    return proto
-
-
 def conv_relu(opset=20, inputs="float[1,3,8,8] x"):
     return model(CONV_RELU.replace("float[1,3,8,8] x", inputs), tensor("w", 4, 3, 3, 3), tensor("b", 4), opset=opset)
-
-
-def body(proto, input_shape=None):
-    """The lines of a model's text between the braces, after the usual checks."""
-    onnx_text = model_to_onnx_text(proto, input_shape)
-    assert print_model(parse(onnx_text)) == onnx_text
-    lines = onnx_text.splitlines()
-    return [line.strip() for line in lines[5 : lines.index("}")]]
-
-
-def signature(proto, input_shape=None):
-    return model_to_onnx_text(proto, input_shape).splitlines()[4]
-
-
-def run(proto, *arrays):
-    """Outputs of a model's text in ONNX Runtime."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    runnable = to_model(model_to_onnx_text(proto)).SerializeToString()
-    session = onnxruntime.InferenceSession(runnable, options, providers=["CPUExecutionProvider"])
-    return session.run(None, {value.name: array for value, array in zip(session.get_inputs(), arrays, strict=True)})
 
 
 @pytest.mark.parametrize("opset", range(11, 27))

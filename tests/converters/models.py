@@ -1,0 +1,41 @@
+"""Small ONNX models from the text of their graphs, and what becomes of them."""
+
+import numpy as np
+import onnxruntime
+from onnx import numpy_helper
+
+from converters import model_to_onnx_text, to_model
+from converters.text import parse, print_model
+
+
+def tensor(name, *shape, dtype=np.float32):
+    """A weight; its numbers do not matter."""
+    return numpy_helper.from_array((np.arange(np.prod(shape)) % 7).reshape(shape).astype(dtype), name)
+
+
+def model(text, *weights, opset=20, domain="com.x"):
+    """A model from the text of its graph."""
+    proto = parse(f'<ir_version: 8, opset_import: ["" : {opset}, "{domain}" : 3]>\nnetwork {text}')
+    proto.graph.initializer.extend(weights)
+    return proto
+
+
+def body(proto, input_shape=None):
+    """The lines of a model's text between the braces, after the usual checks."""
+    onnx_text = model_to_onnx_text(proto, input_shape)
+    assert print_model(parse(onnx_text)) == onnx_text
+    lines = onnx_text.splitlines()
+    return [line.strip() for line in lines[5 : lines.index("}")]]
+
+
+def signature(proto, input_shape=None):
+    return model_to_onnx_text(proto, input_shape).splitlines()[4]
+
+
+def run(proto, *arrays):
+    """Outputs of a model's text in ONNX Runtime."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    runnable = to_model(model_to_onnx_text(proto)).SerializeToString()
+    session = onnxruntime.InferenceSession(runnable, options, providers=["CPUExecutionProvider"])
+    return session.run(None, {value.name: array for value, array in zip(session.get_inputs(), arrays, strict=True)})

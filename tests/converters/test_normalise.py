@@ -1,0 +1,207 @@
+# ruff: noqa: E501  (a model's text is easier to read on one line)
+"""One spelling for every computation: what exporters write in several ways comes out as one text."""
+
+import pytest
+
+from tests.converters.models import body, model, tensor
+
+X = "(float[1,4,6,6] x) => (float[1,4,6,6] y)"
+ROW = "(float[1,5,8] x) => (float[1,5,8] y)"
+NUMBERS = "one = Constant <value_float = 1.0> ()  three = Constant <value_float = 3.0> () "
+NUMBERS += "six = Constant <value_float = 6.0> ()  zero = Constant <value_float = 0.0> () "
+NUMBERS += "half = Constant <value_float = 0.5> ()  sixth = Constant <value_float = 0.16666667> () "
+RELU6 = f"{NUMBERS} a = Add (x, three)  r = Clip (a, zero, six) "
+GATE = f"{RELU6} h = Div (r, six) "
+HARD_SIGMOID = "v1 = HardSigmoid <alpha: float = 0.16666667> (v0)"
+HW = "hw = Constant <value_ints = [2,3]> () "
+WIDE = "p = Constant <value_ints = [0,0,1,1,0,0,1,1]> () "
+MEAN = (
+    "l = Constant <value_ints = [-1]> ()  two = Constant <value_float = 2.0> ()  e = Constant <value_float = 1e-5> () "
+)
+MEAN += "m = ReduceMean (x, l)  d = Sub (x, m) "
+GELU = "r2 = Constant <value_float = 1.4142135> ()  q = Div (x, r2)  e = Erf (q)  o = Add (e, one) "
+
+SPELLINGS = {
+    "HardSigmoid": (X, [HARD_SIGMOID], [
+        f"{RELU6} y = Div (r, six)",
+        f"{RELU6} y = Mul (sixth, r)",
+        f"{NUMBERS} a = Add (three, x)  b = Max (a, zero)  r = Min (b, six)  y = Div (r, six)",
+        f"{NUMBERS} s = Mul (x, sixth)  a = Add (s, half)  y = Clip (a, zero, one)",
+        "y = HardSigmoid <alpha = 0.16666667, beta = 0.5> (x)",
+    ]),
+    "HardSwish": (X, ["v1 = HardSwish (v0)"], [
+        "y = HardSwish (x)",
+        f"{GATE} y = Mul (x, h)",
+        f"{RELU6} m = Mul (x, r)  y = Div (m, six)",
+        f"{RELU6} s = Div (x, six)  y = Mul (r, s)",
+        "h = HardSigmoid <alpha = 0.16666667> (x)  y = Mul (h, x)",
+    ]),
+    "Gelu": (ROW, ["v1 = Gelu (v0)"], [
+        'y = Gelu <approximate = "none"> (x)',
+        f"{NUMBERS} {GELU} m = Mul (x, o)  y = Mul (m, half)",
+        f"{NUMBERS} {GELU} h = Mul (half, x)  y = Mul (h, o)",
+        f"{NUMBERS} {GELU} h = Mul (half, o)  y = Mul (x, h)",
+    ]),
+    "Gelu by tanh": (ROW, ['v1 = Gelu <approximate: string = "tanh"> (v0)'], [
+        'y = Gelu <approximate = "tanh"> (x)',
+        f"{NUMBERS} k = Constant <value_float = 0.044715> ()  f = Constant <value_float = 0.7978846> () "
+        "p = Pow (x, three)  c = Mul (p, k)  s = Add (x, c)  t = Mul (s, f)  h = Tanh (t)  o = Add (h, one) "
+        "m = Mul (x, o)  y = Mul (m, half)",
+        f"{NUMBERS} k = Constant <value_float = 0.044715> ()  f = Constant <value_float = 0.7978846> () "
+        "q = Mul (x, x)  p = Mul (q, x)  c = Mul (k, p)  s = Add (c, x)  t = Mul (f, s)  h = Tanh (t) "
+        "o = Add (one, h)  b = Mul (half, x)  y = Mul (b, o)",
+    ]),
+    "SiLU": (X, ["v1 = Sigmoid (v0)", "v2 = Mul (v0, v1)"], ["s = Sigmoid (x)  y = Mul (s, x)", "y = Swish (x)"]),
+    "Mish": (X, ["v1 = Softplus (v0)", "v2 = Tanh (v1)", "v3 = Mul (v0, v2)"], [
+        "y = Mish (x)", "s = Softplus (x)  t = Tanh (s)  y = Mul (x, t)"
+    ]),
+    "Relu": (X, ["v1 = Relu (v0)"], [
+        "y = Relu (x)", f"{NUMBERS} y = Max (x, zero)", f"{NUMBERS} y = Clip (x, zero)",
+    ]),
+    "Relu6": (X, ["v1 = nn.Clip <max: float = 6, min: float = 0> (v0)"], [
+        f"{NUMBERS} y = Clip (x, zero, six)", f"{NUMBERS} r = Relu (x)  y = Min (six, r)",
+    ]),
+    "scales": (X, ["v1 = nn.Scale <factor: float = 0.166667> (v0)"], [
+        f"{NUMBERS} y = Div (x, six)",
+        f"{NUMBERS} y = Mul (sixth, x)",
+        f"{NUMBERS} s = Constant <value_floats = [6.0]> ()  y = Div (x, s)",
+        f"{NUMBERS} a = Div (x, three)  y = Mul (a, half)",
+    ]),
+    "nothing": (X, ["v1 = Sigmoid (v0)"], [
+        "y = Sigmoid (x)",
+        "i = Identity (x)  y = Sigmoid (i)",
+        "d, mask = Dropout (x)  y = Sigmoid (d)",
+        f"{NUMBERS} a = Add (zero, x)  b = Mul (a, one)  c = Div (b, one)  d = Sub (c, zero)  y = Sigmoid (d)",
+        "s = Constant <value_ints = [1,4,6,6]> ()  r = Reshape (x, s)  e = Expand (r, s)  y = Sigmoid (e)",
+        "t = Transpose <perm = [0,2,3,1]> (x)  u = Transpose <perm = [0,3,1,2]> (t)  y = Sigmoid (u)",
+        "p = MaxPool <kernel_shape = [1,1]> (x)  y = Sigmoid (p)",
+        "a = Constant <value_ints = [0]> ()  e = Constant <value_ints = [99]> ()  s = Slice (x, a, e)  y = Sigmoid (s)",
+    ]),
+    "sums": (X, ["v1 = Abs (v0)", "v2 = Neg (v0)", "v3 = Sum (v0, v1, v2)"], [
+        "a = Abs (x)  b = Neg (x)  s = Add (a, b)  y = Add (s, x)",
+        "a = Abs (x)  b = Neg (x)  y = Sum (x, b, a)",
+        f"{NUMBERS} a = Abs (x)  b = Neg (x)  s = Add (x, zero)  t = Add (s, b)  y = Add (t, a)",
+    ]),
+    "subtraction": (X, ["v1 = Constant <value_float: float = -3> ()", "v2 = Add (v0, v1)"], [
+        f"{NUMBERS} y = Sub (x, three)",
+        "m = Constant <value_floats = [-3.0]> ()  y = Add (m, x)",
+    ]),
+    "global pool": ("(float[1,4,6,6] x) => (float[1,4,1,1] y)", ["v1 = GlobalAveragePool (v0)"], [
+        "y = GlobalAveragePool (x)",
+        f"{HW} y = ReduceMean (x, hw)",
+        "hw = Constant <value_ints = [-1,-2]> ()  y = ReduceMean <keepdims = 1> (x, hw)",
+        "y = AveragePool <kernel_shape = [6,6]> (x)",
+    ]),
+    "global pool, flat": ("(float[1,4,6,6] x) => (float[1,4] y)", ["v1 = GlobalAveragePool (v0)", "v2 = Flatten (v1)"], [
+        "p = GlobalAveragePool (x)  y = Flatten (p)",
+        f"{HW} y = ReduceMean <keepdims = 0> (x, hw)",
+        f"{HW} p = GlobalAveragePool (x)  y = Squeeze (p, hw)",
+        "s = Constant <value_ints = [0,-1]> ()  p = GlobalAveragePool (x)  y = Reshape (p, s)",
+        "s = Constant <value_ints = [1,4]> ()  p = AveragePool <kernel_shape = [6,6]> (x)  y = Reshape (p, s)",
+        f"{HW} p = ReduceMean (x, hw)  f = Flatten (p)  y = Flatten (f)",
+    ]),
+    "padding": ("(float[1,4,6,6] x) => (float[1,4,6,6] y)", [
+        "v1 = AveragePool <count_include_pad: int = 1, kernel_shape: ints = [3, 3], pads: ints = [1, 1, 1, 1]> (v0)"
+    ], [
+        "y = AveragePool <kernel_shape = [3,3], pads = [1,1,1,1], count_include_pad = 1> (x)",
+        'y = AveragePool <kernel_shape = [3,3], auto_pad = "SAME_UPPER", count_include_pad = 1> (x)',
+        f"{WIDE} b = Pad (x, p)  y = AveragePool <kernel_shape = [3,3], strides = [1,1]> (b)",
+        f'{NUMBERS} {WIDE} b = Pad <mode = "constant"> (x, p, zero)  '
+        "y = AveragePool <kernel_shape = [3,3], count_include_pad = 1, ceil_mode = 1> (b)",
+    ]),
+    "pool": ("(float[1,4,6,6] x) => (float[1,4,3,3] y)", [
+        "v1 = MaxPool <kernel_shape: ints = [2, 2], strides: ints = [2, 2]> (v0)"
+    ], [
+        "y = MaxPool <kernel_shape = [2,2], strides = [2,2]> (x)",
+        "y, i = MaxPool <kernel_shape = [2,2], strides = [2,2], ceil_mode = 1, dilations = [1,1], pads = [0,0,0,0]> (x)",
+        'y = MaxPool <kernel_shape = [2,2], strides = [2,2], auto_pad = "VALID", storage_order = 0> (x)',
+    ]),
+    "slices": ("(float[1,4,6,6] x) => (float[1,4,5,5] y)", [
+        "v1 = nn.Slice <axes: ints = [2, 3], ends: ints = [6, 6], starts: ints = [1, 1]> (v0)"
+    ], [
+        "a = Constant <value_ints = [2,3]> ()  s = Constant <value_ints = [1,1]> ()  e = Constant <value_ints = [6,99]> () "
+        "y = Slice (x, s, e, a)",
+        "a = Constant <value_ints = [-1]> ()  b = Constant <value_ints = [2]> ()  s = Constant <value_ints = [1]> () "
+        "e = Constant <value_ints = [9223372036854775807]> ()  c = Slice (x, s, e, a)  y = Slice (c, s, e, b)",
+        "s = Constant <value_ints = [1,5]> ()  t, u = Split <axis = 2> (x, s)  v, y = Split <axis = -1> (u, s)",
+        "i = Constant <value_ints = [1,2,3,4,5]> ()  c = Gather <axis = 2> (x, i)  y = Gather <axis = 3> (c, i)",
+    ]),
+    "an element": ("(float[1,4,6] x) => (float[1,6] y)", [
+        "v1 = nn.Slice <axes: ints = [1], ends: ints = [4], starts: ints = [3]> (v0)", "v2 = Flatten (v1)"
+    ], [
+        "i = Constant <value_int = -1> ()  y = Gather <axis = 1> (x, i)",
+        "i = Constant <value_ints = [3]> ()  c = Gather <axis = 1> (x, i)  a = Constant <value_ints = [1]> () "
+        "y = Squeeze (c, a)",
+    ]),
+    "reshapes": ("(float[1,4,6] x) => (float[2,2,6] y)", ["v1 = nn.Reshape <shape: ints = [2, 2, 6]> (v0)"], [
+        "s = Constant <value_ints = [2,2,6]> ()  y = Reshape (x, s)",
+        "s = Constant <value_ints = [2,-1,6]> ()  f = Flatten (x)  y = Reshape (f, s)",
+        "s = Constant <value_ints = [2,2,6]> ()  a = Constant <value_ints = [0]> ()  u = Unsqueeze (x, a) "
+        "t = Transpose <perm = [0,2,1,3]> (u)  y = Reshape <allowzero = 0> (t, s)",
+    ]),
+    "axes": ("(float[1,4,6] x) => (float[1,4,12] y)", ["v1 = Softmax (v0)", "v2 = Concat <axis: int = 2> (v0, v1)"], [
+        "s = Softmax <axis = -1> (x)  y = Concat <axis = -1> (x, s)",
+        "s = Softmax <axis = 2> (x)  y = Concat <axis = 2> (x, s)",
+    ]),
+    "linear": ("(float[5,8] x) => (float[5,3] y)", ["v1 = nn.LinearBias <weight_shape: ints = [3, 8]> (v0)"], [
+        "y = Gemm <transB = 1> (x, w38, b3)",
+        "y = Gemm (x, w83, b3)",
+        "y = Gemm <alpha = 0.5, beta = 2.0> (x, w83, b13)",
+        "m = MatMul (x, w83)  y = Add (m, b3)",
+        "m = MatMul (x, w83)  y = Add (b13, m)",
+        "t = Transpose (w38)  m = MatMul (x, t)  y = Add (m, b3)",
+        "t = Transpose <perm = [1,0]> (w38)  g = Gemm (x, t)  y = Sum (b3, g)",
+    ]),
+    "linear to one": ("(float[5,8] x) => (float[5,1] y)", ["v1 = nn.LinearBias <weight_shape: ints = [1, 8]> (v0)"], [
+        "y = Gemm <transB = 1> (x, w18, b1)",
+        "m = MatMul (x, w81)  y = Add (m, b1)",
+    ]),
+    "convolution": (X, ["v1 = nn.ConvBias <pads: ints = [1, 1, 1, 1], weight_shape: ints = [4, 4, 3, 3]> (v0)"], [
+        "y = Conv <kernel_shape = [3,3], pads = [1,1,1,1], strides = [1,1], dilations = [1,1], group = 1> (x, w44, b4)",
+        'y = Conv <auto_pad = "SAME_LOWER"> (x, w44, b4)',
+        "c = Conv <pads = [1,1,1,1]> (x, w44)  y = Add (c, b411)",
+        "c = Conv <pads = [1,1,1,1]> (x, w44)  y = BatchNormalization (c, b4, b4, b4, b4)",
+        "c = Conv <pads = [1,1,1,1]> (x, w44)  i = Identity (c)  y = BatchNormalization <epsilon = 0.001> (i, b4, b4, b4, b4)",
+        f"{WIDE} p1 = Pad (x, p)  y = Conv (p1, w44, b4)",
+    ]),
+    "convolution of a sequence": ("(float[1,4,9] x) => (float[1,4,4] y)", [
+        "v1 = nn.ConvBias <dilations: ints = [1], pads: ints = [0, 0], strides: ints = [2], weight_shape: ints = [4, 4, 3]> (v0)"
+    ], ["y = Conv <strides = [2]> (x, w443, b4)", "y = Conv <strides = [2], pads = [0,0], kernel_shape = [3]> (x, w443, b4)"]),
+    "layer norm": (ROW, ["v1 = nn.LayerNormalization <weight_shape: ints = [8]> (v0)"], [
+        "y = LayerNormalization (x, w8, b8)",
+        "y = LayerNormalization <axis = 2, epsilon = 1e-5> (x, w8, b8)",
+        f"{MEAN} s = Pow (d, two)  v = ReduceMean (s, l)  a = Add (v, e)  r = Sqrt (a)  n = Div (d, r) "
+        "g = Mul (n, w8)  y = Add (g, b8)",
+        f"{MEAN} s = Mul (d, d)  v = ReduceMean (s, l)  a = Add (e, v)  r = Sqrt (a)  n = Div (d, r) "
+        "g = Mul (w8, n)  y = Add (b8, g)",
+    ]),
+    "scaled attention": ("(float[2,5,8] x, float[2,8,5] k) => (float[2,5,5] y)", [
+        "v2 = MatMul (v0, v1)", "v3 = nn.Scale <factor: float = 0.353553> (v2)"
+    ], [
+        "r = Constant <value_float = 2.828427> ()  m = MatMul (x, k)  y = Div (m, r)",
+        "r = Constant <value_float = 0.35355339> ()  q = Mul (x, r)  y = MatMul (q, k)",
+        "r = Constant <value_floats = [0.59460354]> ()  q = Mul (x, r)  p = Mul (r, k)  y = MatMul (q, p)",
+    ]),
+}  # fmt: skip
+WEIGHTS = {
+    "w38": (3, 8), "w83": (8, 3), "b3": (3,), "b13": (1, 3), "w18": (1, 8), "w81": (8, 1), "b1": (1,),
+    "w44": (4, 4, 3, 3), "w443": (4, 4, 3), "b4": (4,), "b411": (4, 1, 1), "w8": (8,), "b8": (8,),
+}  # fmt: skip
+
+
+def spelled(ends: str, nodes: str):
+    words = set(nodes.replace(",", " ").replace(")", " ").replace("(", " ").split())
+    weights = [tensor(name, *shape) for name, shape in WEIGHTS.items() if name in words]
+    return model(f"{ends} {{ {nodes} }}", *weights, opset=24)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected", "nodes"),
+    [
+        pytest.param(ends, expected, nodes, id=f"{name} {index}")
+        for name, (ends, expected, spellings) in SPELLINGS.items()
+        for index, nodes in enumerate(spellings)
+    ],
+)
+def test_every_spelling_comes_out_as_one(ends, expected, nodes):
+    assert body(spelled(ends, nodes)) == expected
