@@ -40,6 +40,7 @@ DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
     "nn.LayerNormalization": {"epsilon": 1e-5},
 }
 NEUTRAL: Mapping[str, int] = {"dilations": 1, "pads": 0, "strides": 1}
+OF_ANY_NUMBER = frozenset({"Concat", "Max", "Mean", "Min", "Sum"})
 ALONG_AXIS = frozenset(
     {
         *("ArgMax", "ArgMin", "Concat", "Gather", "GatherElements", "Hardmax", "LayerNormalization", "LogSoftmax"),
@@ -54,6 +55,7 @@ def normalise(graph: Graph) -> Graph:
         drop_unused_outputs,
         spell_axis,
         drop_defaults,
+        drop_single_operand,
         write_out_sum,
         absorb_bias,
         spell_number,
@@ -98,6 +100,13 @@ def drop_zero_states(node: Node, at: Surroundings) -> list[Node] | None:
     while not inputs[-1]:
         inputs.pop()
     return [node._replace(inputs=tuple(inputs))]
+
+
+def drop_single_operand(node: Node, at: Surroundings) -> list[Node] | None:
+    """One operand joined with nothing is itself."""
+    if node.op_type not in OF_ANY_NUMBER or len(node.inputs) != 1:
+        return None
+    return [Node("Identity", node.inputs, node.outputs)]
 
 
 def spell_axis(node: Node, at: Surroundings) -> list[Node] | None:

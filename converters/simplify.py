@@ -100,12 +100,12 @@ def propagate_zeros(graph: Graph) -> Graph:
 
 
 def drop_identities(graph: Graph) -> Graph:
-    """Identity, Dropout at inference and sums of one operand hand their input on."""
+    """Identity, Dropout at inference, sums of one operand and pools of one pixel hand their input on."""
     source: dict[str, str] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
         node = _reading(node, source)
-        if node.op_type in ("Identity", "Dropout") or (node.op_type == "Sum" and len(node.inputs) == 1):
+        if _hands_on(node):
             source[node.outputs[0]] = node.inputs[0]
         else:
             nodes.append(node)
@@ -147,6 +147,12 @@ def remove_dead_nodes(graph: Graph) -> Graph:
             needed.update(node.inputs)
             nodes.append(node)
     return _rebuild(graph, nodes[::-1])
+
+
+def _hands_on(node: Node) -> bool:
+    if node.op_type in ("AveragePool", "MaxPool"):
+        return node.attributes == (("kernel_shape", (1, 1)),) and len(node.outputs) == 1
+    return node.op_type in ("Identity", "Dropout") or (node.op_type == "Sum" and len(node.inputs) == 1)
 
 
 def _is_zero(node: Node, zeros: set[str]) -> bool:

@@ -43,7 +43,7 @@ def spell_product(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def write_out_sum(node: Node, at: Surroundings) -> list[Node] | None:
-    """``Sum`` as ``Add`` of two at a time."""
+    """``Sum`` of several operands as ``Add`` of two at a time."""
     if node.op_type != "Sum":
         return None
     total, *others = node.inputs
@@ -54,7 +54,7 @@ def write_out_sum(node: Node, at: Surroundings) -> list[Node] | None:
             at.define(output, np.broadcast_shapes(at.shapes[total], at.shapes[other]), like=total)
         nodes.append(Node("Add", (total, other), (output,)))
         total = output
-    return nodes or [Node("Identity", node.inputs, node.outputs)]
+    return nodes
 
 
 def spell_sum(node: Node, at: Surroundings) -> list[Node] | None:

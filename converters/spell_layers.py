@@ -48,15 +48,26 @@ def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
 
 def spell_global_pool(node: Node, at: Surroundings) -> list[Node] | None:
     """The mean over height and width is ``GlobalAveragePool``, then ``Flatten`` where the axes are dropped."""
-    if node.op_type != "ReduceMean" or len(node.inputs) != 2 or len(at.shapes.get(node.inputs[0], ())) != 4:
+    x, axes = _mean_axes(node, at)
+    inner = at.producer(x, "ReduceMean")
+    if inner and inner.attribute("keepdims", 1):
+        x, more = _mean_axes(inner, at)
+        axes |= more
+    if len(at.shapes.get(x, ())) != 4 or axes != {2, 3}:
         return None
-    if sorted(axis % 4 for axis in at.integers(node.inputs[1]) or ()) != [2, 3]:
-        return None
-    x, output = node.inputs[0], node.outputs[0]
+    output = node.outputs[0]
     if node.attribute("keepdims", 1):
         return [Node("GlobalAveragePool", (x,), (output,))]
     pooled = at.define(f"{output}.pooled", (*at.shapes[x][:2], 1, 1), like=x)
     return [Node("GlobalAveragePool", (x,), (pooled,)), Node("Flatten", (pooled,), (output,))]
+
+
+def _mean_axes(node: Node, at: Surroundings) -> tuple[str, set[int]]:
+    """What a mean is taken of, and along which axes; none if they are not known."""
+    if node.op_type != "ReduceMean" or len(node.inputs) != 2 or node.inputs[0] not in at.shapes:
+        return node.inputs[0] if node.inputs else "", set()
+    rank = len(at.shapes[node.inputs[0]])
+    return node.inputs[0], {axis % rank for axis in at.integers(node.inputs[1]) or ()}
 
 
 def spell_padding(node: Node, at: Surroundings) -> list[Node] | None:
@@ -90,15 +101,11 @@ def absorb_padding(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_pool(node: Node, at: Surroundings) -> list[Node] | None:
-    """A pool over windows of one number is none; a mean over everything is ``GlobalAveragePool``."""
-    window = _window(node, at) if node.op_type in ("AveragePool", "MaxPool") else None
-    if window is None or any(window.pads) or len(node.outputs) != 1:
+    """A mean over everything is ``GlobalAveragePool``."""
+    window = _window(node, at) if node.op_type == "AveragePool" else None
+    if window is None or any(window.pads) or window.kernel != window.before or set(window.dilations) != {1}:
         return None
-    if set(window.kernel) == {1} and window.before == window.after:
-        return [Node("Identity", node.inputs, node.outputs)]
-    if node.op_type == "AveragePool" and window.kernel == window.before and set(window.dilations) == {1}:
-        return [Node("GlobalAveragePool", node.inputs, node.outputs)]
-    return None
+    return [Node("GlobalAveragePool", node.inputs, node.outputs)]
 
 
 class _Window(NamedTuple):

@@ -1,4 +1,4 @@
-"""Networks as users write them in torch: known ones, and independent renderings of the search spaces' references."""
+"""Well-known networks as users write them in torch, with random weights."""
 
 import torch
 from torch import nn
@@ -177,74 +177,3 @@ class RecurrentClassifier(nn.Module):
     def forward(self, ids):
         outputs, _ = self.recurrent(self.embedding(ids))
         return self.head(outputs[:, -1])
-
-
-# The search spaces, from their papers' code.
-
-
-class ReLUConvBN(nn.Sequential):
-    def __init__(self, channels: int, out: int, kernel: int, stride: int = 1):
-        super().__init__(
-            nn.ReLU(), nn.Conv2d(channels, out, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(out)
-        )
-
-
-class Zero(nn.Module):
-    def forward(self, x):
-        return x.mul(0.0)
-
-
-NASBENCH201_OPERATIONS = {
-    "none": lambda channels: Zero(),
-    "skip_connect": lambda channels: nn.Identity(),
-    "nor_conv_1x1": lambda channels: ReLUConvBN(channels, channels, 1),
-    "nor_conv_3x3": lambda channels: ReLUConvBN(channels, channels, 3),
-    "avg_pool_3x3": lambda channels: nn.AvgPool2d(3, 1, 1, count_include_pad=False),
-}
-
-
-class NASBench201Cell(nn.Module):
-    """``text``: the published notation, ``|op~0|+|op~0|op~1|+|op~0|op~1|op~2|``."""
-
-    def __init__(self, text: str, channels: int):
-        super().__init__()
-        self.sources, self.edges = [], nn.ModuleList()
-        for group in text.split("+"):
-            edges = [edge.split("~") for edge in group.strip("|").split("|")]
-            self.sources.append([int(source) for _, source in edges])
-            self.edges.append(nn.ModuleList(NASBENCH201_OPERATIONS[name](channels) for name, _ in edges))
-
-    def forward(self, x):
-        states = [x]
-        for sources, edges in zip(self.sources, self.edges, strict=True):
-            states.append(sum(edge(states[source]) for source, edge in zip(sources, edges, strict=True)))
-        return states[-1]
-
-
-class NASBench201Reduction(nn.Module):
-    def __init__(self, channels: int):
-        super().__init__()
-        self.main = nn.Sequential(ReLUConvBN(channels, 2 * channels, 3, 2), ReLUConvBN(2 * channels, 2 * channels, 3))
-        self.shortcut = nn.Sequential(nn.AvgPool2d(2, 2), nn.Conv2d(channels, 2 * channels, 1, bias=False))
-
-    def forward(self, x):
-        return self.shortcut(x) + self.main(x)
-
-
-class NASBench201Network(nn.Module):
-    """Dong & Yang 2020, from their description."""
-
-    def __init__(self, text: str, classes: int = 10):
-        super().__init__()
-        self.stem = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16))
-        cells = []
-        for stage, channels in enumerate((16, 32, 64)):
-            cells += [NASBench201Reduction(channels // 2)] if stage else []
-            cells += [NASBench201Cell(text, channels) for _ in range(5)]
-        self.cells = nn.Sequential(*cells)
-        self.last = nn.Sequential(nn.BatchNorm2d(64), nn.ReLU())
-        self.pool, self.classifier = nn.AdaptiveAvgPool2d(1), nn.Linear(64, classes)
-
-    def forward(self, x):
-        x = self.pool(self.last(self.cells(self.stem(x))))
-        return self.classifier(x.view(x.size(0), -1))

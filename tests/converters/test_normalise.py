@@ -70,6 +70,7 @@ SPELLINGS = {
     "nothing": (X, ["v1 = Sigmoid (v0)"], [
         "y = Sigmoid (x)",
         "i = Identity (x)  y = Sigmoid (i)",
+        "c = Concat <axis = 1> (x)  s = Sum (c)  m = Max (s)  y = Sigmoid (m)",
         "d, mask = Dropout (x)  y = Sigmoid (d)",
         f"{NUMBERS} a = Add (zero, x)  b = Mul (a, one)  c = Div (b, one)  d = Sub (c, zero)  y = Sigmoid (d)",
         "s = Constant <value_ints = [1,4,6,6]> ()  r = Reshape (x, s)  e = Expand (r, s)  y = Sigmoid (e)",
@@ -91,6 +92,7 @@ SPELLINGS = {
         f"{HW} y = ReduceMean (x, hw)",
         "hw = Constant <value_ints = [-1,-2]> ()  y = ReduceMean <keepdims = 1> (x, hw)",
         "y = AveragePool <kernel_shape = [6,6]> (x)",
+        "h = Constant <value_ints = [2]> ()  w = Constant <value_ints = [-1]> ()  m = ReduceMean (x, w)  y = ReduceMean (m, h)",
     ]),
     "global pool, flat": ("(float[1,4,6,6] x) => (float[1,4] y)", ["v1 = GlobalAveragePool (v0)", "v2 = Flatten (v1)"], [
         "p = GlobalAveragePool (x)  y = Flatten (p)",

@@ -1,0 +1,96 @@
+"""The search spaces' networks, written in torch by themselves: exported, they give the texts of our converters."""
+
+import json
+import random
+
+import pytest
+
+from converters import model_to_onnx_text, to_onnx_text
+from converters.torch_module import export_module
+from spaces import get_space
+from tests.converters.golden import notation
+from tests.converters.space_networks import (
+    DARTSNetwork,
+    FBNetNetwork,
+    HiAMLNetwork,
+    NASBench101Network,
+    NASBench201Network,
+    OFAMobileNetV3Network,
+)
+from tests.spaces.contract import read_goldens
+
+NETWORKS = {
+    "darts": DARTSNetwork,
+    "fbnet": FBNetNetwork,
+    "hiaml": HiAMLNetwork,
+    "nasbench101": NASBench101Network,
+    "nasbench201": NASBench201Network,
+    "ofa_mobilenetv3": OFAMobileNetV3Network,
+}
+
+
+def is_rendered(row):
+    """Variants that the networks in torch leave out."""
+    genotype = row["genotype"]
+    return not isinstance(genotype, dict) or (genotype.get("dataset") != "ImageNet" and genotype.get("w", 1.0) == 1.0)
+
+
+def rows(counts, seed):
+    """Goldens by space: as many as ``counts`` says."""
+    for name, count in counts.items():
+        goldens = [row for row in read_goldens(name) if is_rendered(row)]
+        for row in random.Random(seed).sample(goldens, count):
+            yield pytest.param(name, row, id=f"{name} {json.dumps(row['genotype'])[:60]}")
+
+
+def module_of(name, row):
+    genotype = row["genotype"]
+    if name == "nasbench101":
+        genotype = {"adjacency": row["pruned_adjacency"], "operations": row["pruned_operations"]}
+    return NETWORKS[name](genotype)
+
+
+def scrambled(model, seed):
+    """The same model, nodes in another order and every name another."""
+    draw, names = random.Random(seed), {"": ""}
+    made = {x for node in model.graph.node for x in node.output}
+    waiting, ordered, known = list(model.graph.node), [], set()
+    while waiting:
+        node = draw.choice([n for n in waiting if all(x in known or x not in made for x in n.input)])
+        waiting.remove(node)
+        ordered.append(node)
+        known.update(node.output)
+    for node in ordered:
+        for places in (node.input, node.output):
+            for index, x in enumerate(places):
+                places[index] = names.setdefault(x, f"s{draw.random()}")
+        node.name = ""
+    del model.graph.node[:]
+    model.graph.node.extend(ordered)
+    for value in (*model.graph.input, *model.graph.output, *model.graph.initializer):
+        value.name = names.setdefault(value.name, f"s{draw.random()}")
+    del model.graph.value_info[:]
+    return model
+
+
+def check_same_text(name, row):
+    module, space = module_of(name, row), get_space(name)
+    assert sum(parameter.numel() for parameter in module.parameters()) == row["params"]  # the rendering is right
+    model = export_module(module, tuple(row["input_shape"]))
+    expected = to_onnx_text(space, space.parse(notation(row)))
+    assert model_to_onnx_text(model) == expected
+    assert model_to_onnx_text(scrambled(model, seed=0)) == expected
+
+
+@pytest.mark.parametrize(("name", "row"), list(rows({"nasbench201": 2, "hiaml": 1}, seed=0)))
+def test_torch_gives_the_converters_text(name, row):
+    check_same_text(name, row)
+
+
+MANY = dict.fromkeys(NETWORKS, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "row"), list(rows(MANY, seed=1)))
+def test_torch_gives_the_converters_text_for_many(name, row):
+    check_same_text(name, row)
