@@ -83,7 +83,7 @@ class GraphBuilder:
 
     def silu(self, x: str) -> str:
         """x * sigmoid(x)."""
-        return self.multiply(x, self.sigmoid(x))
+        return self._append("nn.Silu", (x,), self.shapes[x])
 
     def hard_swish(self, x: str) -> str:
         """x * relu6(x + 3) / 6."""

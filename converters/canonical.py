@@ -38,7 +38,7 @@ class Order(NamedTuple):
 
 
 def canonicalise(graph: Graph) -> Graph:
-    """The same graph, depth-first from the outputs, operands of commutative operators in canonical order.
+    """The same graph, depth-first from the outputs, the deepest operand first; commuting operands in canonical order.
 
     Expects a graph without dead nodes. Isomorphic graphs give equal nodes up to value names.
     """
@@ -91,8 +91,8 @@ def canonical_order(vertices: tuple[Vertex, ...], num_entries: int, roots: tuple
             visited.add(vertex)
             stack.append((vertex, True))
             reads = vertices[vertex - num_entries].operands
-            positions = operands[vertex - num_entries]
-            stack.extend((reads[position][0], False) for position in reversed(positions))
+            sources = [reads[position][0] for position in reversed(operands[vertex - num_entries])]
+            stack.extend((source, False) for source in sorted(sources, key=colours.height.__getitem__))
     return Order(tuple(order), operands)
 
 
@@ -104,7 +104,7 @@ class _Colours:
         self.num_entries = num_entries
         self.total = num_entries + len(vertices)
         self.readers: list[list[tuple[int, int]]] = [[] for _ in range(self.total)]  # reader, slot
-        height = [0] * self.total
+        self.height = height = [0] * self.total
         for index, vertex in enumerate(vertices, start=num_entries):
             height[index] = 1 + max([height[source] for source, _ in vertex.operands], default=0)
             for slot, (source, output) in enumerate(vertex.operands):

@@ -26,6 +26,7 @@ ZERO_PRESERVING = frozenset(
         "Transpose",
         "nn.Reshape",
         "nn.Scale",
+        "nn.Silu",
         "nn.Slice",
     }
 )

@@ -39,12 +39,16 @@ def spell_hard_sigmoid(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_activation(node: Node, at: Surroundings) -> list[Node] | None:
-    """``HardSwish`` and ``Gelu`` from their parts."""
+    """``nn.Silu``, ``HardSwish`` and ``Gelu`` from their parts; ``Swish``, which ONNX Runtime lacks, is the former."""
+    if node.op_type == "Swish" and _is_number(node.attribute("alpha", 1.0), 1.0):
+        return [Node("nn.Silu", node.inputs, node.outputs)]
     if node.op_type == "Mul":
         for x, gate in (node.inputs, node.inputs[::-1]):
-            made = at.producer(gate, "HardSigmoid")
-            if made and made.inputs[0] == x and _is_number(made.attribute("alpha"), 1 / 6):
-                return [Node("HardSwish", (x,), node.outputs)]
+            if (made := at.producer(gate, "Sigmoid", "HardSigmoid")) and made.inputs[0] == x:
+                if made.op_type == "Sigmoid":
+                    return [Node("nn.Silu", (x,), node.outputs)]
+                if _is_number(made.attribute("alpha"), 1 / 6):
+                    return [Node("HardSwish", (x,), node.outputs)]
     product = at.producer(node.inputs[0], "Mul") if node.op_type == "nn.Scale" else None
     if product is None:
         return None
@@ -60,21 +64,16 @@ def spell_activation(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_composite(node: Node, at: Surroundings) -> list[Node] | None:
-    """``Swish`` and ``Mish``, which only late opsets have, as what they stand for."""
-    if node.op_type not in ("Swish", "Mish") or not at.is_float(node.inputs[0]):
+    """``Mish``, which only late opsets have, as what it stands for."""
+    if node.op_type != "Mish" or not at.is_float(node.inputs[0]):
         return None
     (x,), output, shape = node.inputs, node.outputs[0], at.shapes[node.inputs[0]]
-    gate = at.define(f"{output}.gate", shape, like=x)
-    if node.op_type == "Mish":
-        soft = at.define(f"{output}.soft", shape, like=x)
-        return [
-            Node("Softplus", (x,), (soft,)),
-            Node("Tanh", (soft,), (gate,)),
-            Node("Mul", (x, gate), node.outputs),
-        ]
-    if not _is_number(node.attribute("alpha", 1.0), 1.0):
-        return None
-    return [Node("Sigmoid", (x,), (gate,)), Node("Mul", (x, gate), node.outputs)]
+    soft, gate = at.define(f"{output}.soft", shape, like=x), at.define(f"{output}.gate", shape, like=x)
+    return [
+        Node("Softplus", (x,), (soft,)),
+        Node("Tanh", (soft,), (gate,)),
+        Node("Mul", (x, gate), node.outputs),
+    ]
 
 
 def _bounds(node: Node) -> tuple[str, ...]:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
-MAX_REPEATED_LINES = 16  # a shared value longer than this is written once and referred to by name afterwards
+MAX_TREE_LINES = 64  # a body that would get longer has its shared values written once and referred to by name
+MAX_REPEATED_LINES = 2  # of a value that is written out again even there
 
 _START = "<\n   ir_version: "
 _GRAPH = re.compile(r"network \((?P<inputs>.*)\) => \((?P<outputs>.*)\) \{")
@@ -22,6 +23,7 @@ _FUNCTION = re.compile(r"(?P<name>\S+) (?:<[^>]*>)?\((?P<inputs>.*)\) => \((?P<o
 _NODE = re.compile(r"   (?P<outputs>[^=]+) = (?P<op_type>\S+) (?:<(?P<attributes>.*)> )?\((?P<inputs>.*)\)")
 _PREAMBLE = re.compile(r"[<>]?|   ?(?:ir_version|opset_import|domain): .*")
 _KIND = re.compile(r": (?:ints?|floats?|strings?|tensor) = ")
+_PARAMETER = re.compile(r"\ba\d+=")
 _TYPED = re.compile(r"([^\s,]+\[[^\]]*\]) (\S+?)(?:, |$)")
 
 
@@ -85,6 +87,8 @@ def _lines(rows: Iterator[str]) -> Iterator[_Line]:
         if match is None:
             break
         attributes = _KIND.sub("=", match["attributes"] or "").replace(", ", ",")
+        if match["op_type"].startswith("block."):
+            attributes = _PARAMETER.sub("", attributes)  # named in the order in which the block's body reads them
         operator = f"{match['op_type']} {attributes}".rstrip()
         yield _Line(_names(match["outputs"]), operator, _names(match["inputs"]))
     raise _OtherTextError
@@ -96,8 +100,41 @@ def _names(listed: str) -> list[str]:
 
 def _postfix(body: _Body) -> list[str]:
     """Rows of a body. Its only input goes unnamed where it is read once; operators of many operands say how many."""
-    maker = {x: (line, index) for line in body.lines for index, x in enumerate(line.outputs)}
+    length = _tree_lengths(body)
+    maker = {x: (number, index) for number, line in enumerate(body.lines) for index, x in enumerate(line.outputs)}
     reads = Counter(x for line in body.lines for x in line.inputs)
+    uses = Counter(maker[x][0] for x in chain(body.outputs, *[line.inputs for line in body.lines]) if x in maker)
+    whole_tree = sum(length[x] for x in body.outputs) <= MAX_TREE_LINES
+    names: dict[int, int] = {}
+    rows: list[str] = []
+    stack: list[tuple[bool, str]] = [(False, x) for x in reversed(body.outputs)]  # (is a finished row, text)
+    while stack:
+        finished, x = stack.pop()
+        if finished:
+            rows.append(x)
+            continue
+        if x in body.inputs:
+            if len(body.inputs) > 1 or reads[x] > 1:
+                rows.append(x)
+            continue
+        number, index = maker[x]
+        if index > 0:
+            stack.append((True, f"output {index}"))
+        if number in names:
+            stack.append((True, f"again {names[number]}"))
+            continue
+        line = body.lines[number]
+        if uses[number] > 1 and length[x] > MAX_REPEATED_LINES and not whole_tree:
+            names[number] = len(names)
+            stack.append((True, f"as {names[number]}"))
+        count = f" {len(line.inputs)}" if len(line.inputs) > 1 else ""
+        stack.append((True, line.operator + count))
+        stack += [(False, operand) for operand in reversed(line.inputs)]
+    return rows
+
+
+def _tree_lengths(body: _Body) -> dict[str, int]:
+    """Rows of every value if nothing were shared; a body must make what it reads and returns, each value once."""
     length = dict.fromkeys(body.inputs, 1)
     for line in body.lines:
         if not length.keys() >= set(line.inputs) or not length.keys().isdisjoint(line.outputs):
@@ -105,26 +142,4 @@ def _postfix(body: _Body) -> list[str]:
         length.update(dict.fromkeys(line.outputs, 1 + sum(length[x] for x in line.inputs)))
     if not length.keys() >= set(body.outputs):
         raise _OtherTextError
-    names: dict[str, str] = {}
-    rows: list[str] = []
-    stack: list[tuple[bool, str]] = [(False, x) for x in reversed(body.outputs)]  # (is a finished row, text)
-    while stack:
-        finished, x = stack.pop()
-        if finished:
-            rows.append(x)
-        elif x in body.inputs:
-            if len(body.inputs) > 1 or reads[x] > 1:
-                rows.append(x)
-        elif x in names:
-            rows.append(f"again {names[x]}")
-        else:
-            line, index = maker[x]
-            if reads[x] > 1 and length[x] > MAX_REPEATED_LINES:
-                names[x] = str(len(names))
-                stack.append((True, f"as {names[x]}"))
-            if index > 0:
-                stack.append((True, f"output {index}"))
-            count = f" {len(line.inputs)}" if len(line.inputs) > 1 else ""
-            stack.append((True, line.operator + count))
-            stack += [(False, operand) for operand in reversed(line.inputs)]
-    return rows
+    return length

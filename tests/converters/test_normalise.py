@@ -51,7 +51,7 @@ SPELLINGS = {
         "q = Mul (x, x)  p = Mul (q, x)  c = Mul (k, p)  s = Add (c, x)  t = Mul (f, s)  h = Tanh (t) "
         "o = Add (one, h)  b = Mul (half, x)  y = Mul (b, o)",
     ]),
-    "SiLU": (X, ["v1 = Sigmoid (v0)", "v2 = Mul (v0, v1)"], ["s = Sigmoid (x)  y = Mul (s, x)", "y = Swish (x)"]),
+    "SiLU": (X, ["v1 = nn.Silu (v0)"], ["s = Sigmoid (x)  y = Mul (s, x)", "y = Swish (x)"]),
     "Mish": (X, ["v1 = Softplus (v0)", "v2 = Tanh (v1)", "v3 = Mul (v0, v2)"], [
         "y = Mish (x)", "s = Softplus (x)  t = Tanh (s)  y = Mul (x, t)"
     ]),

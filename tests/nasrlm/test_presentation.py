@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from converters import to_measured_text, to_onnx_text
-from nasrlm.presentation import MAX_REPEATED_LINES, present
+from nasrlm.presentation import MAX_TREE_LINES, present
 from spaces import get_space, space_names
 
 PREAMBLE = '<\n   ir_version: 13,\n   opset_import: ["" : 26, "nn" : 1, "block" : 1]\n>\n'
@@ -65,12 +65,12 @@ def test_functions_follow_with_their_names() -> None:
     text = network("v9 = block.B0 <a0: ints = [8, 8, 3, 3]> (v0)")
     text += function("B0 <a0>(v0) => (v2)", "v1 = nn.Conv <weight_shape: ints = @a0> (v0)", "v2 = Relu (v1)")
     text += function("B1 (v0) => (v0)")
-    assert rows(text)[1:] == ["block.B0 a0=[8,8,3,3]", "B0", "nn.Conv weight_shape=@a0", "Relu", "B1"]
+    assert rows(text)[1:] == ["block.B0 [8,8,3,3]", "B0", "nn.Conv weight_shape=@a0", "Relu", "B1"]
 
 
-def test_a_long_shared_value_is_written_once_and_named() -> None:
-    nodes = [f"v{index + 1} = {'Relu' if index % 2 else 'Tanh'} (v{index})" for index in range(MAX_REPEATED_LINES)]
-    last = MAX_REPEATED_LINES
+def test_a_shared_value_of_a_long_body_is_written_once_and_named() -> None:
+    nodes = [f"v{index + 1} = {'Relu' if index % 2 else 'Tanh'} (v{index})" for index in range(MAX_TREE_LINES)]
+    last = MAX_TREE_LINES
     text = network(*nodes, f"v{last + 1} = Sqrt (v{last})", f"v99 = Add (v{last}, v{last + 1})", outputs="float[1] v99")
     assert rows(text)[-4:] == ["as 0", "again 0", "Sqrt", "Add 2"]
     assert len(rows(text)) == 1 + last + 4
@@ -80,7 +80,15 @@ def test_a_long_shared_value_is_written_once_and_named() -> None:
 def test_a_deep_chain_of_shared_values_stays_short(depth: int) -> None:
     nodes = [f"v{index + 1} = Mul (v{index}, v{index})" for index in range(depth)]
     text = network(*nodes, outputs=f"float[1] v{depth}")
-    assert len(rows(text)) <= 4 * depth + 2 * MAX_REPEATED_LINES
+    assert len(rows(text)) <= 4 * depth + 2 * MAX_TREE_LINES
+
+
+def test_a_node_with_two_outputs_is_written_once() -> None:
+    nodes = [f"v{2 * i + 2}, v{2 * i + 3} = Split (v{2 * i}, v{2 * i + 1})" for i in range(40)]
+    text = network(*nodes, inputs="float[1] v0, float[1] v1", outputs="float[1] v80, float[1] v81")
+    lines = rows(text)
+    assert sum(line == "Split 2" for line in lines) == 40
+    assert lines[-2:] == ["again 0", "output 1"]
 
 
 CANONICAL = network("v1 = Relu (v0)", "v9 = Add (v0, v1)")
