@@ -114,13 +114,13 @@ def _checked(onnx_text: str) -> str:
 
 
 def to_measured_text(space: SearchSpace[Any], architecture: Any) -> str:
-    """Canonical text, and behind it the blocks as the reference runs them, where these hold lost operations.
+    """Canonical text, and behind it the innermost blocks as the reference runs them, lost operations included.
 
     The text to predict published latencies from, see ``executed``; isomorphic architectures can differ in it.
     """
     faithful = to_graph(space, architecture)
     outlined = outline(to_canonical_graph(faithful))
-    functions = outlined.functions + executed_blocks(faithful, outlined)
+    functions = outlined.functions + executed_blocks(faithful)
     return write(replace(outlined, functions=functions))
 
 

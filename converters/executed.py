@@ -3,35 +3,52 @@
 Cells with ``none`` edges or unused nodes compute less than they run. Canonical text leaves the rest out, as any
 compiler does; published latencies and energies do not, for the networks were measured as they stood. Text for
 predicting those carries the blocks as they were run behind the canonical text, as functions that nothing calls.
+Blocks that lose nothing are there too: what reads the text finds in one place what was run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from converters.canonical import canonicalise
-from converters.graph import Function, Graph, Node
+from converters.graph import AttributeValue, Function, Graph, Node, Reference
 from converters.outline import outline
 from converters.simplify import drop_identities, fold_batch_norms, remove_dead_nodes
 
 
-def executed_blocks(faithful: Graph, outlined: Graph) -> tuple[Function, ...]:
-    """Innermost repeated blocks as they are run, named E0, E1, …, where the outlined graph has no such block.
-
-    Args:
-        faithful: the network as its reference builds it.
-        outlined: the same network, canonical and outlined.
-    """
+def executed_blocks(faithful: Graph) -> tuple[Function, ...]:
+    """Innermost repeated blocks of a network as its reference builds it, named E0, E1, …, as they first occur."""
     executed = fold_batch_norms(faithful)
     for rewrite in (spell_zero_products, drop_identities, remove_dead_nodes, canonicalise, outline):
         executed = rewrite(executed)
-    known = {_form(function) for function in outlined.functions}
-    blocks = [
-        function
-        for function in executed.functions
-        if not any(node.op_type.startswith("block.") for node in function.nodes) and _form(function) not in known
-    ]
-    return tuple([block._replace(name=f"E{index}") for index, block in enumerate(blocks)])
+    calls = _first_calls(executed)
+    blocks = [f for f in executed.functions if not any(node.op_type.startswith("block.") for node in f.nodes)]
+    return tuple(
+        [
+            Function(f"E{index}", f.inputs, f.outputs, (), _with_values(f.nodes, calls[f.name]))
+            for index, f in enumerate(blocks)
+        ]
+    )
+
+
+def _first_calls(graph: Graph) -> Mapping[str, Mapping[str, AttributeValue]]:
+    """The attributes of every block's first call; blocks stand behind what calls them."""
+    calls: dict[str, Mapping[str, AttributeValue]] = {"": {}}
+    for name, nodes in (("", graph.nodes), *[(f.name, f.nodes) for f in graph.functions]):
+        for node in _with_values(nodes, calls[name]):
+            if node.op_type.startswith("block."):
+                calls.setdefault(node.op_type.removeprefix("block."), dict(node.attributes))
+    return calls
+
+
+def _with_values(nodes: Sequence[Node], values: Mapping[str, AttributeValue]) -> tuple[Node, ...]:
+    """A function's nodes with values in place of its attributes."""
+    result: list[Node] = []
+    for node in nodes:
+        attributes = [(name, values[x.name] if isinstance(x, Reference) else x) for name, x in node.attributes]
+        result.append(node._replace(attributes=tuple(attributes)))
+    return tuple(result)
 
 
 def spell_zero_products(graph: Graph) -> Graph:
@@ -45,10 +62,3 @@ def spell_zero_products(graph: Graph) -> Graph:
             node = Node("nn.Scale", node.inputs[:1], node.outputs, (("factor", 0.0),))
         nodes.append(node)
     return replace(graph, nodes=tuple(nodes))
-
-
-def _form(function: Function) -> tuple[object, ...]:
-    """A function's body, names aside."""
-    values = [*function.inputs, *(x for node in function.nodes for x in node.outputs)]
-    place = {x: index for index, x in enumerate(values)}
-    return tuple([(node.op_type, tuple([place[x] for x in node.inputs]), node.attributes) for node in function.nodes])

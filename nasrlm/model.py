@@ -136,7 +136,7 @@ class EncoderLayer(nn.Module):
     def forward(self, x: Tensor, rotation: Tensor, mask: Tensor | None) -> Tensor:
         """(N, L, D) to (N, L, D)."""
         q, k, v = _heads(self.qkv(self.attention_norm(x)), 3, self.num_heads)
-        attended = F.scaled_dot_product_attention(_rotate(q, rotation), _rotate(k, rotation), v, attn_mask=mask)
+        attended = _attend(_rotate(q, rotation), _rotate(k, rotation), v, mask)
         x = x + self.dropout(self.out(_merge(attended)))
         return x + self.dropout(self.mlp(x))
 
@@ -252,7 +252,7 @@ class DecoderLayer(nn.Module):
     def forward(self, x: Tensor, mask: Tensor, keys: Tensor, values: Tensor, text_mask: Tensor) -> Tensor:
         """(N, R*T, D) to (N, R*T, D)."""
         q, k, v = _heads(self.qkv(self.self_norm(x)), 3, self.num_heads)
-        attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        attended = _attend(q, k, v, mask)
         x = x + self.dropout(self.self_out(_merge(attended)))
         x = x + self.dropout(self._read(x, keys, values, text_mask))
         return x + self.dropout(self.mlp(x))
@@ -265,14 +265,14 @@ class DecoderLayer(nn.Module):
         q, k, v = _heads(self.qkv(self.self_norm(x)).reshape(N * R, 1, -1), 3, self.num_heads)
         if past is not None:
             k, v = torch.cat([past[0], k], dim=2), torch.cat([past[1], v], dim=2)
-        attended = F.scaled_dot_product_attention(q, k, v)
+        attended = _attend(q, k, v, None)
         x = x + self.self_out(_merge(attended).reshape(N, R, D))
         x = x + self._read(x, keys, values, text_mask)
         return x + self.mlp(x), (k, v)
 
     def _read(self, x: Tensor, keys: Tensor, values: Tensor, text_mask: Tensor) -> Tensor:
         (q,) = _heads(self.query(self.cross_norm(x)), 1, self.num_heads)
-        return self.cross_out(_merge(F.scaled_dot_product_attention(q, keys, values, attn_mask=text_mask)))
+        return self.cross_out(_merge(_attend(q, keys, values, text_mask)))
 
 
 def _row_mask(visible: Tensor, T: int) -> Tensor:
@@ -283,6 +283,14 @@ def _row_mask(visible: Tensor, T: int) -> Tensor:
     own = torch.eye(R, dtype=torch.bool, device=visible.device)[:, None, :, None] & causal[None, :, None, :]
     mask = before[:, :, None, :, None] | own
     return mask.reshape(N, 1, R * T, R * T)
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+    """(N, H, L, D/H) attention; in 32 bits on a CPU, where its gradient takes many times as long in 16."""
+    if q.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+        with torch.autocast("cpu", enabled=False):
+            return F.scaled_dot_product_attention(q.float(), k.float(), v.float(), attn_mask=mask)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
 def _heads(x: Tensor, parts: int, num_heads: int) -> tuple[Tensor, ...]:

@@ -2,19 +2,20 @@
 
 Canonical text names every value and refers to it by name. Here a body is written as its operators in postfix
 order instead: operands stand right before the operator that reads them, and a value that is read twice is written
-out twice as long as it is short. Runs of equal lines are counted and the preamble is left out. Other text, ONNX that
-is not canonical included, passes unchanged.
+out twice as long as the body is short; blocks as executed (E0, E1, …), where every operator costs its time once,
+write each value once. Bodies of blocks are written as they are called first. Runs of equal lines are counted and the
+preamble is left out. Other text, ONNX that is not canonical included, passes unchanged.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
-MAX_TREE_LINES = 64  # a body that would get longer has its shared values written once and referred to by name
+MAX_TREE_LINES = 64  # a body of more has its shared values written once and referred to by name
 MAX_REPEATED_LINES = 2  # of a value that is written out again even there
 
 _START = "<\n   ir_version: "
@@ -23,7 +24,9 @@ _FUNCTION = re.compile(r"(?P<name>\S+) (?:<[^>]*>)?\((?P<inputs>.*)\) => \((?P<o
 _NODE = re.compile(r"   (?P<outputs>[^=]+) = (?P<op_type>\S+) (?:<(?P<attributes>.*)> )?\((?P<inputs>.*)\)")
 _PREAMBLE = re.compile(r"[<>]?|   ?(?:ir_version|opset_import|domain): .*")
 _KIND = re.compile(r": (?:ints?|floats?|strings?|tensor) = ")
-_PARAMETER = re.compile(r"\ba\d+=")
+_REFERENCE = re.compile(r"@a\d+")
+_ARGUMENT = re.compile(r"(a\d+)=(\[[^\]]*\]|[^,]+)")
+_EXECUTED = re.compile(r"E\d+")
 _TYPED = re.compile(r"([^\s,]+\[[^\]]*\]) (\S+?)(?:, |$)")
 
 
@@ -40,8 +43,13 @@ class _Body(NamedTuple):
 
 class _Line(NamedTuple):
     outputs: Sequence[str]
-    operator: str
+    op_type: str
+    attributes: str
     inputs: Sequence[str]
+
+    @property
+    def operator(self) -> str:
+        return f"{self.op_type} {self.attributes}".rstrip()
 
 
 def present(text: str) -> str:
@@ -49,13 +57,35 @@ def present(text: str) -> str:
     if not text.startswith(_START):
         return text
     lines: list[str] = []
+    calls: dict[str, Mapping[str, str]] = {}
     try:
         for body in _bodies(text):
             lines.append(body.header)
-            lines += _counted(_postfix(body))
+            lines += _counted(_postfix(_with_values(body, calls)))
     except _OtherTextError:
         return text
     return "\n".join(lines) + "\n" if lines else text
+
+
+def _with_values(body: _Body, calls: dict[str, Mapping[str, str]]) -> _Body:
+    """A body as its block is called first, and values alone in its own calls, which are added to ``calls``.
+
+    Values that the first call gives to several parameters stay parameters: which is which could not be told.
+    """
+    given = calls.get(body.header, {})
+    count = Counter(given.values())
+    values = {f"@{name}": value for name, value in given.items() if count[value] == 1}
+    lines: list[_Line] = []
+    for line in body.lines:
+        attributes = _REFERENCE.sub(lambda match: values.get(match[0], match[0]), line.attributes)
+        if line.op_type.startswith("block."):
+            arguments = dict(_ARGUMENT.findall(attributes))
+            if ",".join(f"{name}={value}" for name, value in arguments.items()) != attributes:
+                raise _OtherTextError
+            calls.setdefault(line.op_type.removeprefix("block."), arguments)
+            attributes = ",".join(arguments.values())
+        lines.append(line._replace(attributes=attributes))
+    return body._replace(lines=lines)
 
 
 def _counted(rows: Sequence[str]) -> Iterator[str]:
@@ -87,10 +117,7 @@ def _lines(rows: Iterator[str]) -> Iterator[_Line]:
         if match is None:
             break
         attributes = _KIND.sub("=", match["attributes"] or "").replace(", ", ",")
-        if match["op_type"].startswith("block."):
-            attributes = _PARAMETER.sub("", attributes)  # named in the order in which the block's body reads them
-        operator = f"{match['op_type']} {attributes}".rstrip()
-        yield _Line(_names(match["outputs"]), operator, _names(match["inputs"]))
+        yield _Line(_names(match["outputs"]), match["op_type"], attributes, _names(match["inputs"]))
     raise _OtherTextError
 
 
@@ -104,7 +131,7 @@ def _postfix(body: _Body) -> list[str]:
     maker = {x: (number, index) for number, line in enumerate(body.lines) for index, x in enumerate(line.outputs)}
     reads = Counter(x for line in body.lines for x in line.inputs)
     uses = Counter(maker[x][0] for x in chain(body.outputs, *[line.inputs for line in body.lines]) if x in maker)
-    whole_tree = sum(length[x] for x in body.outputs) <= MAX_TREE_LINES
+    whole_tree = sum(length[x] for x in body.outputs) <= MAX_TREE_LINES and not _EXECUTED.fullmatch(body.header)
     names: dict[int, int] = {}
     rows: list[str] = []
     stack: list[tuple[bool, str]] = [(False, x) for x in reversed(body.outputs)]  # (is a finished row, text)

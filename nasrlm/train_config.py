@@ -23,6 +23,8 @@ class TrainConfig(BaseModel):
         monitor: objectives whose mean τ on valid rows decides when to stop; all if empty.
         objectives_per_row: labels of a row that one step decodes, drawn anew each time by ``objective_weights``.
         alone_probability: how often the numbers of a row are decoded without seeing each other.
+        learning_rate: at its highest, of the matrices of the layers (Muon).
+        embedding_learning_rate: at its highest, of everything else (AdamW).
         smoothing_digits: σ of the probability given to neighbouring digits.
         resume: go on from the state in ``out``.
     """
@@ -45,8 +47,9 @@ class TrainConfig(BaseModel):
     vocabulary_size: int = Field(default=1024, ge=257)
     epochs: int = Field(default=40, ge=1)
     batch_size: int = Field(default=64, ge=1)
-    learning_rate: float = Field(default=1.5e-3, gt=0)
-    weight_decay: float = Field(default=0.05, ge=0)
+    learning_rate: float = Field(default=0.02, gt=0)
+    embedding_learning_rate: float = Field(default=1e-3, gt=0)
+    weight_decay: float = Field(default=0.01, ge=0)
     warmup_epochs: float = Field(default=1.0, ge=0)
     average_decay: float = Field(default=0.998, ge=0, lt=1)
     clip_norm: float = Field(default=1.0, gt=0)

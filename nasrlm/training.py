@@ -80,7 +80,7 @@ class _Run:
         if initial:
             _copy_weights(initial, self.model, self.objectives)
         self.average.load_state_dict(self.model.state_dict())
-        self.optimizer = _optimizer(self.model, config)
+        self.optimizers = _optimizers(self.model, config)
         self.predictor = Predictor(Checkpoint(self.average, self.tokenizer, self.objectives))
         self.predictor.to_ids(self.valid_rows.texts)  # a text that is too long is refused now, not after two epochs
         self.batches = Batches(
@@ -131,8 +131,9 @@ class _Run:
         """One step; all that is random in it depends on the seed and the step alone."""
         batch = self.batches[self.step].to(self.config.device)
         torch.manual_seed(self.config.seed * 1_000_003 + self.step)  # dropout
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.config.learning_rate * self._schedule()
+        for optimizer, rate in zip(self.optimizers, _learning_rates(self.config), strict=True):
+            for group in optimizer.param_groups:
+                group["lr"] = rate * self._schedule()
         self.model.train()
         device_type = torch.device(self.config.device).type
         with torch.autocast(device_type, dtype=torch.bfloat16, enabled=self.config.bf16):
@@ -141,10 +142,11 @@ class _Run:
         value = float(loss.detach())
         if not math.isfinite(value):
             raise ValueError(f"train: expected a finite loss, got {value} at step {self.step}. Lower learning_rate.")
-        self.optimizer.zero_grad(set_to_none=True)
+        self.model.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
-        self.optimizer.step()
+        for optimizer in self.optimizers:
+            optimizer.step()
         self._update_average()
         return value
 
@@ -203,7 +205,7 @@ class _Run:
             "best": (self.best_tau, self.best_step, self.best_weights),
             "model": self.model.state_dict(),
             "average": self.average.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
         }
         buffer = io.BytesIO()
         torch.save(state, buffer)
@@ -228,7 +230,8 @@ class _Run:
         self.best_tau, self.best_step, self.best_weights = state["best"]
         self.model.load_state_dict(state["model"])
         self.average.load_state_dict(state["average"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
 
     def _checkpoint(self) -> TrainResult:
         self.average.load_state_dict(self.best_weights)
@@ -271,13 +274,20 @@ def _copy_weights(initial: Checkpoint, model: RegressionLanguageModel, objective
     model.load_state_dict({**weights, "decoder.objectives.weight": prompts})
 
 
-def _optimizer(model: RegressionLanguageModel, config: TrainConfig) -> torch.optim.AdamW:
-    """AdamW; norms and embeddings do not decay."""
-    decayed = [p for name, p in model.named_parameters() if p.ndim > 1 and not _is_embedding(name)]
-    others = [p for name, p in model.named_parameters() if p.ndim <= 1 or _is_embedding(name)]
-    groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.98))
+def _optimizers(model: RegressionLanguageModel, config: TrainConfig) -> tuple[torch.optim.Optimizer, ...]:
+    """Muon for the matrices of the layers; AdamW for embeddings, norms and the head, which do not decay.
+
+    Source:
+        Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks". Beside AdamW alone it learned
+        in half the steps, see docs/log.md.
+    """
+    matrices = {name: p for name, p in model.named_parameters() if p.ndim == 2 and ".layers." in name}
+    others = [p for name, p in model.named_parameters() if name not in matrices]
+    return (
+        torch.optim.Muon(list(matrices.values()), lr=config.learning_rate, weight_decay=config.weight_decay),
+        torch.optim.AdamW(others, lr=config.embedding_learning_rate, betas=(0.9, 0.98), weight_decay=0.0),
+    )
 
 
-def _is_embedding(name: str) -> bool:
-    return any(part in name for part in ("embedding", "objectives", "tokens", "positions"))
+def _learning_rates(config: TrainConfig) -> tuple[float, float]:
+    return config.learning_rate, config.embedding_learning_rate

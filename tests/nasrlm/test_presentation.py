@@ -65,7 +65,21 @@ def test_functions_follow_with_their_names() -> None:
     text = network("v9 = block.B0 <a0: ints = [8, 8, 3, 3]> (v0)")
     text += function("B0 <a0>(v0) => (v2)", "v1 = nn.Conv <weight_shape: ints = @a0> (v0)", "v2 = Relu (v1)")
     text += function("B1 (v0) => (v0)")
-    assert rows(text)[1:] == ["block.B0 [8,8,3,3]", "B0", "nn.Conv weight_shape=@a0", "Relu", "B1"]
+    assert rows(text)[1:] == ["block.B0 [8,8,3,3]", "B0", "nn.Conv weight_shape=[8,8,3,3]", "Relu", "B1"]
+
+
+def test_values_that_the_first_call_gives_twice_stay_parameters() -> None:
+    text = network("v1 = block.B0 <a0: int = 3, a1: int = 5, a2: int = 3> (v0)", "v9 = Relu (v1)")
+    text += function("B0 <a0,a1,a2>(v0) => (v1)", "v1 = My <a: int = @a0, b: int = @a1, c: int = @a2> (v0)")
+    assert rows(text)[1:] == ["block.B0 3,5,3", "Relu", "B0", "My a=@a0,b=5,c=@a2"]
+
+
+def test_blocks_as_executed_write_each_operator_once() -> None:
+    nodes = ("v1 = Relu (v0)", "v2 = Tanh (v1)", "v3 = Exp (v2)", "v4 = Add (v3, v2)")
+    shared = ["Relu", "Tanh", "as 0", "Exp", "again 0", "Add 2"]
+    written_out = ["Relu", "Tanh", "Exp", "Relu", "Tanh", "Add 2"]
+    text = network("v9 = Sqrt (v0)") + function("E0 (v0) => (v4)", *nodes) + function("F0 (v0) => (v4)", *nodes)
+    assert rows(text)[2:] == ["E0", *shared, "F0", *written_out]
 
 
 def test_a_shared_value_of_a_long_body_is_written_once_and_named() -> None:

@@ -57,7 +57,7 @@ def test_the_first_losses_of_a_seeded_run_stay_the_same(tmp_path: Path) -> None:
     losses = []
     for run.step in range(4):
         losses.append(run._train_step())
-    assert losses == pytest.approx([2.46196, 2.49382, 2.39433, 2.25283], rel=1e-3)
+    assert losses == pytest.approx([2.46196, 2.51314, 2.46989, 2.40595], rel=5e-3)
 
 
 @pytest.fixture(scope="module")
