@@ -1,4 +1,4 @@
-"""Exact quantiles, samples and cumulative probabilities of decoded numbers.
+"""Exact quantiles, joint samples and probabilities of decoded numbers.
 
 Number tokens sort like the numbers they spell, so a distribution over spellings has an exact cumulative
 distribution along its prefixes. The q-quantile is found in one walk: at every position take the token at which
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nasrlm.model import Memory, RegressionLanguageModel, masked_log_softmax
-from nasrlm.number import NEGATIVE, POSITIVE, ZERO
+from nasrlm.number import NEGATIVE, POSITIVE, ZERO, NumberCode
 
 
 @torch.inference_mode()
@@ -35,11 +35,69 @@ def quantiles(model: RegressionLanguageModel, text_ids: Tensor, objectives: Tens
     N, (M, Q) = len(text_ids), levels.shape[-2:]
     rows = objectives[:, None].expand(M, Q).reshape(1, M * Q).expand(N, M * Q)
     level = levels.to(torch.float64).expand(N, M, Q).reshape(N, M * Q)
-    tokens, level = _walk(model, memory, rows, level)
-    ids = tokens.cpu().numpy()
-    low, high = model.code.cells(ids)
-    values = (ids[..., 0] - ZERO) * (low + level.cpu().numpy() * (high - low)) + 0.0  # no -0.0
-    return torch.from_numpy(values).reshape(N, M, Q)
+    tokens, level = _walk(model, memory, rows, level, cache=[])
+    return _values(model.code, tokens, level).reshape(N, M, Q)
+
+
+@torch.inference_mode()
+def joint_samples(
+    model: RegressionLanguageModel,
+    text_ids: Tensor,
+    objectives: Tensor,
+    levels: Tensor,
+    known: Tensor,
+    temperature: float = 1.0,
+) -> Tensor:
+    """Samples of several objectives together: each number is decoded after those before it.
+
+    A number reads the others without their last digit.
+
+    Args:
+        text_ids: (N, L).
+        objectives: (M,) objective ids in decoding order.
+        levels: (N, M, S) uniform in (0, 1), one for each number drawn.
+        known: (N, M) values that are given instead of drawn, NaN for the rest.
+        temperature: below 1 sharpens the distribution of every token, above 1 flattens it.
+
+    Returns:
+        (N, M, S) float64. Cost: M * T decoder steps for all samples together; text is encoded once.
+    """
+    memory = model.decoder.remember(*model.encoder(text_ids))
+    N, M, S = levels.shape
+    device = text_ids.device
+    is_known = known.isfinite()
+    ids = model.code.encode(torch.where(is_known, known, 1.0).cpu().numpy().ravel()).reshape(N, M, -1)
+    cache: list[tuple[Tensor, Tensor]] = []
+    drawn: list[Tensor] = []
+    for m in range(M):
+        rows = objectives[m].expand(N, S)
+        forced = torch.from_numpy(ids[:, m]).to(device), is_known[:, m].to(device)
+        tokens, level = _walk(model, memory, rows, levels[:, m].to(device).double(), cache, forced, temperature)
+        drawn.append(torch.where(is_known[:, m, None], known[:, m, None], _values(model.code, tokens, level)))
+    return torch.stack(drawn, dim=1)
+
+
+@torch.inference_mode()
+def log_probabilities(
+    model: RegressionLanguageModel, text_ids: Tensor, objectives: Tensor, values: Tensor, joint: bool
+) -> Tensor:
+    """Natural logarithm of the probability of the numbers of the code that are nearest to ``values``.
+
+    Args:
+        text_ids: (N, L).
+        objectives: (M,) objective ids in decoding order.
+        values: (N, M) finite numbers.
+        joint: each number given those before it; otherwise each by itself.
+
+    Returns:
+        (N, M) float64.
+    """
+    N, M = values.shape
+    ids = model.code.encode(values.numpy().ravel()).reshape(N, M, -1)
+    numbers = torch.from_numpy(ids).to(text_ids.device)
+    visible = torch.full((M, M), joint, device=text_ids.device).tril(-1).expand(N, M, M)
+    logs = model(text_ids, objectives.expand(N, M), numbers, visible).double()
+    return logs.gather(-1, numbers[..., None])[..., 0].sum(dim=-1).cpu()
 
 
 @torch.inference_mode()
@@ -74,18 +132,31 @@ def cumulative_probabilities(
     return (below[..., 0] + chosen[..., 0] * level).cpu()
 
 
-def _walk(model: RegressionLanguageModel, memory: Memory, rows: Tensor, level: Tensor) -> tuple[Tensor, Tensor]:
-    """(N, R, T) tokens at the levels, and the (N, R) levels that are left within the last digit."""
+def _walk(
+    model: RegressionLanguageModel,
+    memory: Memory,
+    rows: Tensor,
+    level: Tensor,
+    cache: list[tuple[Tensor, Tensor]],
+    forced: tuple[Tensor, Tensor] | None = None,
+    temperature: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """(N, R, T) tokens at the levels, and the (N, R) levels that are left within the last digit.
+
+    ``cache`` holds what was decoded before and takes up these numbers; ``forced`` are the (N, T) tokens of numbers
+    that are known and the (N,) mask of where they are.
+    """
     decoder, tokens = model.decoder, None
     sign = torch.full_like(rows, POSITIVE)
     chosen: list[Tensor] = []
-    cache: list[tuple[Tensor, Tensor]] = []
     for position in range(model.code.length):
         logits = decoder.step(memory, rows, position, tokens, cache)
-        probabilities = masked_log_softmax(logits, decoder.grammar[sign, position]).double().exp()
+        probabilities = masked_log_softmax(logits / temperature, decoder.grammar[sign, position]).double().exp()
         cumulative = probabilities.cumsum(-1)
         target = level.clamp(max=1 - 1e-9) * cumulative[..., -1]  # below the end: the token is always an allowed one
         tokens = (cumulative <= target[..., None]).sum(-1)
+        if forced is not None:
+            tokens = torch.where(forced[1][:, None], forced[0][:, None, position], tokens)
         chosen.append(tokens)
         taken = probabilities.gather(-1, tokens[..., None])[..., 0]
         below = cumulative.gather(-1, tokens[..., None])[..., 0] - taken
@@ -94,3 +165,10 @@ def _walk(model: RegressionLanguageModel, memory: Memory, rows: Tensor, level: T
             sign = tokens
             level = torch.where(sign == NEGATIVE, 1 - level, level)  # the larger, the further from zero
     return torch.stack(chosen, dim=-1), level
+
+
+def _values(code: NumberCode, tokens: Tensor, level: Tensor) -> Tensor:
+    """(N, R) float64 numbers, at a level within the last digit."""
+    ids = tokens.cpu().numpy()
+    low, high = code.cells(ids)
+    return torch.from_numpy((ids[..., 0] - ZERO) * (low + level.cpu().numpy() * (high - low)) + 0.0)  # no -0.0

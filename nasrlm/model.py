@@ -204,14 +204,15 @@ class Decoder(nn.Module):
         tokens: Tensor | None,
         cache: list[tuple[Tensor, Tensor]],
     ) -> Tensor:
-        """Logits of the next token of R rows an input that do not read each other.
+        """Logits of the next token of R rows an input; each reads its own past in the cache, not the other rows.
 
         Args:
             memory: of N texts.
             objectives: (N, R).
             position: of the token to predict, 0 to T-1.
             tokens: (N, R) ids at ``position - 1``; None at position 0.
-            cache: keys and values of the rows so far, one pair a layer; empty at position 0; updated in place.
+            cache: keys and values of the rows so far, one pair a layer, the numbers before this one included; empty
+                at the start; updated in place.
 
         Returns:
             (N, R, V).
@@ -220,12 +221,9 @@ class Decoder(nn.Module):
         if tokens is not None:
             x = x + self.tokens(tokens)
         for index, layer in enumerate(self._layers()):
-            past = cache[index] if position else None
+            past = cache[index] if index < len(cache) else None
             x, present = layer.step(x, past, memory.keys[index], memory.values[index], memory.mask)
-            if position:
-                cache[index] = present
-            else:
-                cache.append(present)
+            cache[index : index + 1] = [present]
         return self.head(self.norm(x))
 
     def _layers(self) -> Iterator[DecoderLayer]:

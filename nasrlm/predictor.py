@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from nasrlm.calibration import calibrated_levels
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.decoding import cumulative_probabilities, quantiles
+from nasrlm.decoding import cumulative_probabilities, joint_samples, log_probabilities, quantiles
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from nasrlm.tokenizer import PADDING_ID
@@ -89,6 +89,82 @@ class Predictor:
         for rows, text_ids in self._batches(texts, len(names) * samples, progress=False):
             values[rows] = self._quantiles(text_ids, ids, torch.from_numpy(levels[rows]))
         return values
+
+    def joint_samples(
+        self,
+        texts: Sequence[str],
+        objectives: Sequence[str],
+        samples: int,
+        known: Mapping[str, Sequence[float]] | None = None,
+        temperature: float = 1.0,
+        seed: int = 0,
+    ) -> FloatArray:
+        """Draw the objectives of a text together: each after those before it, in the order of decoding.
+
+        Calibration is of one objective at a time and does not enter.
+
+        Args:
+            texts: N texts.
+            objectives: M names, in any order.
+            samples: S draws a text.
+            known: values of some of the objectives, one a text or NaN; the others are drawn given these where
+                they are decoded later. Accuracies are decoded first.
+            temperature: below 1 sharpens the distribution of every token, above 1 flattens it.
+
+        Returns:
+            (N, M, S) values in the objectives' own units.
+        """
+        if temperature <= 0:
+            raise ValueError(f"temperature: expected more than 0, got {temperature}.")
+        asked = tuple(objectives)
+        self._objective_ids(asked)
+        names = tuple(sorted(asked, key=self._index.__getitem__))
+        given = np.full((len(texts), len(names)), np.nan)
+        for name, values in (known or {}).items():
+            if name not in names or len(values) != len(texts):
+                raise ValueError(
+                    f"known: expected one value a text ({len(texts)}) of {', '.join(names)}, "
+                    f"got {len(values)} of {name!r}."
+                )
+            given[:, names.index(name)] = values
+        levels = np.random.default_rng(seed).uniform(size=(len(texts), len(names), samples))
+        drawn = np.empty_like(levels)
+        ids, model = self._objective_ids(names), self.checkpoint.model
+        for rows, text_ids in self._batches(texts, len(names) * samples, progress=False):
+            level, value = torch.from_numpy(levels[rows]), torch.from_numpy(given[rows])
+            drawn[rows] = joint_samples(model, text_ids, ids, level, value, temperature).numpy()
+        return drawn[:, [names.index(name) for name in asked]]
+
+    def expected(self, texts: Sequence[str], objectives: Sequence[str] | None = None) -> FloatArray:
+        """(N, M) means of the calibrated distributions, as the mean of 32 quantiles."""
+        levels = (np.arange(32) + 0.5) / 32
+        return self.predict(texts, objectives, quantiles=tuple(levels)).values.mean(axis=-1)
+
+    def log_probabilities(
+        self, texts: Sequence[str], objectives: Sequence[str], values: FloatArray, joint: bool = False
+    ) -> FloatArray:
+        """Natural logarithm of the model's probability of the numbers of its code that are nearest to ``values``.
+
+        Args:
+            texts: N texts.
+            objectives: M names; in the order of decoding if ``joint``.
+            values: (N, M) finite values in the objectives' own units.
+            joint: each value given those before it; otherwise each given the text alone.
+
+        Returns:
+            (N, M); uncalibrated.
+        """
+        names = tuple(objectives)
+        ids = self._objective_ids(names)
+        if joint and sorted(names, key=self._index.__getitem__) != list(names):
+            raise ValueError(
+                f"objectives: expected the order of decoding, got {', '.join(names)}. `nasrlm info` lists it."
+            )
+        logs = np.empty(values.shape)
+        for rows, text_ids in self._batches(texts, len(ids), progress=False):
+            chosen = torch.from_numpy(values[rows])
+            logs[rows] = log_probabilities(self.checkpoint.model, text_ids, ids, chosen, joint).numpy()
+        return logs
 
     def cumulative_probabilities(
         self, texts: Sequence[str], objectives: Sequence[str], values: FloatArray

@@ -17,10 +17,11 @@ from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
 from spaces.space import SearchSpace
 from studies.config import Constraint, SearchConfig
+from studies.evaluators import Evaluator, TableEvaluator
 from studies.plots import plot_studies, plot_study
 from studies.report import StudyResult
 from studies.search import search
-from studies.surrogate import Evaluator, Surrogate, TableEvaluator
+from studies.surrogate import Surrogate
 
 
 def register(app: typer.Typer) -> None:

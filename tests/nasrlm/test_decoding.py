@@ -6,7 +6,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nasrlm.decoding import cumulative_probabilities, quantiles
+from nasrlm.decoding import cumulative_probabilities, joint_samples, log_probabilities, quantiles
 from nasrlm.model import masked_log_softmax
 from nasrlm.predictor import pad
 from tests.nasrlm.scenes import CODE, all_spellings, spelling_probabilities, tiny_model
@@ -140,3 +140,56 @@ def test_a_number_reads_another_only_where_it_may() -> None:
     seeing = model(texts, objectives, numbers, visible)
     assert (seeing[0, 1] - seeing[1, 1]).abs().max() > 0.01
     torch.testing.assert_close(seeing[:, 0], blind[:, 0])
+
+
+UNKNOWN = torch.full((1, 2), float("nan"), dtype=torch.float64)
+
+
+def uniform(samples: int, seed: int = 0) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).uniform(size=(1, 2, samples)))
+
+
+def rounded(values: Tensor) -> Tensor:
+    """The numbers of the code within whose digits the values lie."""
+    return torch.from_numpy(CODE.decode(CODE.encode(values.clamp(-99, 99).numpy().ravel()))).reshape(values.shape)
+
+
+def conditional_log_probabilities(first: float) -> Tensor:
+    """(361,) of every number of the second objective, given a first one."""
+    numbers = all_spellings()
+    values = torch.from_numpy(CODE.decode(numbers.numpy()))
+    pairs = torch.stack([torch.full_like(values, first), values], dim=1)
+    return log_probabilities(tiny_model(), TEXT.expand(len(pairs), -1), OBJECTIVES, pairs, joint=True)[:, 1]
+
+
+def test_log_probabilities_of_all_numbers_sum_to_one_given_another() -> None:
+    given = conditional_log_probabilities(13.0)
+    assert float(given.exp().sum()) == pytest.approx(1, abs=1e-5)
+    assert (given - conditional_log_probabilities(-2.0)).abs().max() > 0.01
+
+
+def test_log_probabilities_alone_are_those_of_the_spellings() -> None:
+    values = torch.from_numpy(CODE.decode(all_spellings().numpy()))[:, None]
+    logs = log_probabilities(tiny_model(), TEXT.expand(len(values), -1), OBJECTIVES[1:], values, joint=False)[:, 0]
+    torch.testing.assert_close(logs.exp(), spelling_probabilities(tiny_model(), TEXT, 1), rtol=1e-4, atol=1e-6)
+
+
+def test_the_first_of_joint_samples_is_distributed_as_if_alone() -> None:
+    levels = uniform(500)
+    drawn = joint_samples(tiny_model(), TEXT, OBJECTIVES, levels, UNKNOWN)
+    torch.testing.assert_close(drawn[:, 0], quantiles(tiny_model(), TEXT, OBJECTIVES[:1], levels[:, :1])[:, 0])
+
+
+def test_joint_samples_follow_the_conditional_distribution_of_a_known_value() -> None:
+    known = torch.tensor([[13.0, float("nan")]], dtype=torch.float64)
+    drawn = joint_samples(tiny_model(), TEXT, OBJECTIVES, uniform(20_000), known)
+    assert (drawn[0, 0] == 13.0).all()
+    spelled = torch.from_numpy(CODE.decode(all_spellings().numpy()))
+    share = (rounded(drawn[0, 1])[None, :] <= spelled[:, None] + 1e-9).double().mean(dim=1)
+    expected = conditional_log_probabilities(13.0).exp().cumsum(0)
+    assert (share - expected).abs().max() < 0.0138  # Kolmogorov-Smirnov, 0.1 %
+
+
+def test_samples_at_a_low_temperature_are_all_alike() -> None:
+    drawn = joint_samples(tiny_model(), TEXT, OBJECTIVES, uniform(50), UNKNOWN, temperature=1e-3)
+    assert (rounded(drawn).std(dim=-1) < 1e-9).all()

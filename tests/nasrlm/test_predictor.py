@@ -77,6 +77,36 @@ def test_samples_depend_on_the_seed_alone(predictor: Predictor) -> None:
     assert (first != other).any()
 
 
+def test_joint_samples_come_in_the_order_asked_and_keep_what_is_known(predictor: Predictor) -> None:
+    accuracy, latency = OBJECTIVES
+    measured = [90.0, 91.0, float("nan"), 93.0, 94.0]
+    drawn = predictor.joint_samples(TEXTS, [latency, accuracy], 7, known={accuracy: measured}, seed=1)
+    assert drawn.shape == (5, 2, 7)
+    assert (drawn[[0, 1, 3, 4], 1] == np.array([90.0, 91.0, 93.0, 94.0])[:, None]).all()
+    assert np.isfinite(drawn).all()
+    again = predictor.joint_samples(TEXTS, [latency, accuracy], 7, known={accuracy: measured}, seed=1)
+    assert (drawn == again).all()
+
+
+def test_expected_values_lie_within_the_distribution(predictor: Predictor) -> None:
+    low, high = np.moveaxis(predictor.predict(TEXTS, quantiles=(0.01, 0.99)).values, -1, 0)
+    expected = predictor.expected(TEXTS)
+    assert ((low < expected) & (expected < high)).all()
+
+
+def test_joint_log_probabilities_want_the_order_of_decoding(predictor: Predictor) -> None:
+    values = np.ones((5, 2))
+    assert (predictor.log_probabilities(TEXTS, OBJECTIVES, values, joint=True) < 0).all()
+    with pytest.raises(ValueError, match="objectives: expected the order of decoding"):
+        predictor.log_probabilities(TEXTS, OBJECTIVES[::-1], values, joint=True)
+
+
+@pytest.mark.parametrize("known", [{"accuracy@cifar10": [1.0]}, {"energy_mj@fpga": [1.0] * 5}])
+def test_known_values_are_one_a_text_of_what_is_asked(predictor: Predictor, known: dict[str, list[float]]) -> None:
+    with pytest.raises(ValueError, match=r"known: expected one value a text \(5\)"):
+        predictor.joint_samples(TEXTS, OBJECTIVES, 2, known=known)
+
+
 def test_scores_of_missing_labels_are_missing(predictor: Predictor) -> None:
     labels = np.array([[1.0, np.nan], [np.nan, 5.0]])
     scores = predictor.cumulative_probabilities(TEXTS[:2], OBJECTIVES, labels)
