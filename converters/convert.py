@@ -114,10 +114,13 @@ def _checked(onnx_text: str) -> str:
 
 
 def to_measured_text(space: SearchSpace[Any], architecture: Any) -> str:
-    """Canonical text, and behind it the innermost blocks as the reference runs them, lost operations included.
+    """The text to predict published latencies from: canonical, and behind it what else the reference runs.
 
-    The text to predict published latencies from, see ``executed``; isomorphic architectures can differ in it.
+    Where a space's networks run operations whose results are lost, the innermost blocks as they are run follow, see
+    ``executed``; isomorphic architectures can differ in them.
     """
+    if not space.runs_lost_operations:
+        return to_onnx_text(space, architecture)
     faithful = to_graph(space, architecture)
     outlined = outline(to_canonical_graph(faithful))
     functions = outlined.functions + executed_blocks(faithful)

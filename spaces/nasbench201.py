@@ -81,6 +81,7 @@ class NASBench201(SearchSpace[Cell]):
     """
 
     name = "nasbench201"
+    runs_lost_operations = True
     objectives = (
         *_ACCURACIES,
         "valid_accuracy_12ep@cifar10",

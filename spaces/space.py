@@ -38,12 +38,15 @@ class SearchSpace(ABC, Generic[A]):
         objectives: published label names, ``metric_unit@context``.
         gene_sizes: (G,) number of choices of every gene.
         gene_help: where a refused genotype is told to look.
+        runs_lost_operations: whether its networks run operations whose results are lost, so that isomorphic ones
+            differ in latency.
     """
 
     name: str
     objectives: tuple[str, ...]
     gene_sizes: tuple[int, ...]
     gene_help: str = "Its gene_sizes lists the choices of every gene."
+    runs_lost_operations: bool = False
 
     @property
     def sampled_sizes(self) -> tuple[int, ...]:
