@@ -6,8 +6,7 @@ from functools import lru_cache
 from math import prod
 
 from converters.graph import Attributes, AttributeValue, Graph, Node, Shape
-
-Pair = int | tuple[int, int]  # height and width
+from converters.windows import Pair, convolution, pool
 
 
 class GraphBuilder:
@@ -44,18 +43,7 @@ class GraphBuilder:
         bias: bool = False,
     ) -> str:
         """Convolution; ``padding`` defaults to half the kernel, rounded down. Its weights are its own."""
-        kernel, stride = _pair(kernel), _pair(stride)
-        padding = (kernel[0] // 2, kernel[1] // 2) if padding is None else _pair(padding)
-        weight_shape = (out_channels, self.channels(x) // groups, *kernel)
-        reach = (dilation * (kernel[0] - 1) + 1, dilation * (kernel[1] - 1) + 1)
-        shape = self._window_shape(x, reach, stride, padding, channels=out_channels)
-        attributes = _attributes(
-            dilations=(dilation, dilation) if dilation > 1 else None,
-            group=groups if groups > 1 else None,
-            pads=padding * 2 if padding != (0, 0) else None,
-            strides=stride if stride != (1, 1) else None,
-            weight_shape=weight_shape,
-        )
+        shape, attributes = convolution(self.shapes[x], out_channels, kernel, stride, padding, dilation, groups)
         return self._layer("nn.ConvBias" if bias else "nn.Conv", x, shape, attributes)
 
     def batch_norm(self, x: str) -> str:
@@ -150,12 +138,13 @@ class GraphBuilder:
         ceil_mode: bool = False,
     ) -> str:
         """Mean of each window; padded zeros count only with ``count_include_pad``."""
-        include = 1 if count_include_pad and padding else None
-        return self._pool("AveragePool", x, kernel, stride, padding, ceil_mode, count_include_pad=include)
+        shape, attributes = pool(self.shapes[x], kernel, stride, padding, ceil_mode, count_include_pad)
+        return self._append("AveragePool", (x,), shape, attributes)
 
     def max_pool(self, x: str, *, kernel: int, stride: int = 1, padding: int = 0, ceil_mode: bool = False) -> str:
         """Maximum of each window, padding left out."""
-        return self._pool("MaxPool", x, kernel, stride, padding, ceil_mode)
+        shape, attributes = pool(self.shapes[x], kernel, stride, padding, ceil_mode, count_include_pad=False)
+        return self._append("MaxPool", (x,), shape, attributes)
 
     def global_average_pool(self, x: str) -> str:
         """Mean over height and width, kept as axes of size 1."""
@@ -170,37 +159,6 @@ class GraphBuilder:
     def build(self, *outputs: str) -> Graph:
         """The graph whose results are ``outputs``."""
         return Graph((self.input,), outputs, tuple(self._nodes), self.shapes)
-
-    def _pool(
-        self, op_type: str, x: str, kernel: int, stride: int, padding: int, ceil_mode: bool, **others: int | None
-    ) -> str:
-        shape = self._window_shape(x, _pair(kernel), _pair(stride), _pair(padding), ceil_mode=ceil_mode)
-        floor = self._window_shape(x, _pair(kernel), _pair(stride), _pair(padding))
-        attributes = _attributes(
-            ceil_mode=1 if shape != floor else None,
-            kernel_shape=(kernel, kernel),
-            pads=(padding,) * 4 if padding else None,
-            strides=(stride, stride) if stride > 1 else None,
-            **others,
-        )
-        return self._append(op_type, (x,), shape, attributes)
-
-    def _window_shape(
-        self,
-        x: str,
-        kernel: tuple[int, int],
-        stride: tuple[int, int],
-        padding: tuple[int, int],
-        *,
-        channels: int | None = None,
-        ceil_mode: bool = False,
-    ) -> Shape:
-        batch, in_channels, *size = self.shapes[x]
-        windows = [
-            _num_windows(n + 2 * p - k, s, p, n, ceil_mode)
-            for n, k, s, p in zip(size, kernel, stride, padding, strict=True)
-        ]
-        return (batch, in_channels if channels is None else channels, *windows)
 
     def _layer(self, op_type: str, x: str, shape: Shape, attributes: Attributes) -> str:
         return self._append(op_type, (x,), shape, attributes, (f"w{len(self._nodes)}",))
@@ -217,17 +175,6 @@ class GraphBuilder:
         self._nodes.append(Node(op_type, inputs, (output,), attributes, weights))
         self.shapes[output] = shape
         return output
-
-
-def _num_windows(span: int, stride: int, padding: int, size: int, ceil_mode: bool) -> int:
-    """Windows along one axis; with ``ceil_mode`` a last one may reach beyond the end, if it starts before."""
-    windows = span // stride + 1
-    starts_inside = windows * stride < size + padding
-    return windows + 1 if ceil_mode and span % stride and starts_inside else windows
-
-
-def _pair(value: Pair) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else value
 
 
 @lru_cache(maxsize=1 << 10, typed=True)

@@ -9,16 +9,17 @@ block come out in the same order, and equal segments are ordered once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import groupby
 from typing import NamedTuple
 
 from converters.graph import Attributes, Graph, Node
 from converters.segments import constants_late, split_at_borders
 
 COMMUTATIVE = frozenset({"Sum", "Add", "Mul", "Max", "Min", "Mean"})
-
 Operand = tuple[int, int]  # vertex, output index
 
 
@@ -52,8 +53,9 @@ def canonicalise(graph: Graph) -> Graph:
 
 def _order_segment(segment: Sequence[Node], graph_inputs: Sequence[str], exits: Sequence[str] | None) -> list[Node]:
     made = {x for node in segment for x in node.outputs}
-    entries = [x for x in graph_inputs if any(x in node.inputs for node in segment)]
-    entries += dict.fromkeys(x for node in segment for x in node.inputs if x not in made and x not in entries)
+    read = dict.fromkeys([x for node in segment for x in node.inputs])
+    entries = [x for x in graph_inputs if x in read]
+    entries += [x for x in read if x not in made and x not in graph_inputs]
     if "" in entries:  # what is left out comes last, wherever it was met
         entries.remove("")
         entries.append("")
@@ -74,7 +76,7 @@ def _order_segment(segment: Sequence[Node], graph_inputs: Sequence[str], exits: 
     return ordered
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 9)  # at most 60 MB: the cells of a NASNet-like network are one segment of 0.1 MB
 def canonical_order(vertices: tuple[Vertex, ...], num_entries: int, roots: tuple[int, ...]) -> Order:
     """Order a segment; isomorphic segments give the same sequence of operators and operands."""
     colours = _Colours(vertices, num_entries, roots)
@@ -92,12 +94,16 @@ def canonical_order(vertices: tuple[Vertex, ...], num_entries: int, roots: tuple
             stack.append((vertex, True))
             reads = vertices[vertex - num_entries].operands
             sources = [reads[position][0] for position in reversed(operands[vertex - num_entries])]
-            stack.extend((source, False) for source in sorted(sources, key=colours.height.__getitem__))
+            sources.sort(key=colours.height.__getitem__)
+            stack += [(source, False) for source in sources]
     return Order(tuple(order), operands)
 
 
 class _Colours:
-    """One integer a vertex; equal where nothing so far tells two vertices apart, ordered like their keys."""
+    """One integer a vertex; equal where nothing so far tells two vertices apart, ordered like their keys.
+
+    A colour is the number of vertices with smaller ones, so a class that splits leaves all others as they are.
+    """
 
     def __init__(self, vertices: Sequence[Vertex], num_entries: int, roots: Sequence[int]) -> None:
         self.vertices = vertices
@@ -112,23 +118,23 @@ class _Colours:
                 self.readers[source].append((index, -1 - output if commutes else slot))
         for position, root in enumerate(roots):
             self.readers[root].append((root, len(roots) + position))
-        self.colour = list(range(num_entries)) + [0] * len(vertices)
-        by_height = sorted(range(num_entries, self.total), key=height.__getitem__)
-        start = 0
-        while start < len(by_height):
-            stop = start
-            while stop < len(by_height) and height[by_height[stop]] == height[by_height[start]]:
-                stop += 1
-            self._colour_level(by_height[start:stop], first_colour=num_entries + start)
-            start = stop
+        self.colour = list(range(self.total))
+        self.members = [[vertex] for vertex in range(self.total)]  # of the class of every colour in use
+        colour = num_entries
+        for _, level in groupby(sorted(range(num_entries, self.total), key=height.__getitem__), height.__getitem__):
+            groups = _grouped(list(level), self._seen_from_below)
+            self._paint(groups, colour)
+            colour += sum(map(len, groups))
 
     def break_ties(self) -> None:
         """Refine until no two different operands of a commutative operator have the same colour."""
+        changed: Sequence[int] = range(self.total)
         while self._tied():
-            self._refine()
+            self._refine(changed)
             if tied := self._tied():
-                self.colour = [2 * colour + 1 for colour in self.colour]
-                self.colour[min(tied, key=lambda vertex: (self.colour[vertex], vertex))] -= 1
+                colour, chosen = min((self.colour[vertex], vertex) for vertex in tied)
+                others = [vertex for vertex in self.members[colour] if vertex != chosen]
+                changed = self._paint([[chosen], others], colour)
 
     def operand_order(self, vertex: Vertex) -> tuple[int, ...]:
         """Positions of the operands in canonical order."""
@@ -136,20 +142,6 @@ class _Colours:
         if vertex.op_type not in COMMUTATIVE:
             return tuple(positions)
         return tuple(sorted(positions, key=lambda p: (self.colour[vertex.operands[p][0]], vertex.operands[p][1])))
-
-    def _reads(self, vertex: Vertex) -> tuple[Operand, ...]:
-        reads = [(self.colour[source], output) for source, output in vertex.operands]
-        if vertex.op_type in COMMUTATIVE:
-            reads.sort()
-        return tuple(reads)
-
-    def _colour_level(self, level: Sequence[int], first_colour: int) -> None:
-        def key(index: int) -> tuple[object, ...]:
-            vertex = self.vertices[index - self.num_entries]
-            return (vertex.op_type, vertex.attributes, self._reads(vertex))
-
-        for index, rank in zip(level, _dense_ranks([key(index) for index in level]), strict=True):
-            self.colour[index] = first_colour + rank
 
     def _tied(self) -> list[int]:
         tied: list[int] = []
@@ -161,21 +153,52 @@ class _Colours:
                     tied.extend(source for source in sources if colours.count(self.colour[source]) > 1)
         return tied
 
-    def _refine(self) -> None:
-        classes = 0
-        while classes < (classes := len(set(self.colour))):
-            keys: list[tuple[object, ...]] = []
-            for index, colour in enumerate(self.colour):
-                readers = sorted([(self.colour[reader], slot) for reader, slot in self.readers[index]])
-                entry = index < self.num_entries
-                reads = () if entry else self._reads(self.vertices[index - self.num_entries])
-                keys.append((colour, reads, tuple(readers)))
-            self.colour = _dense_ranks(keys)
+    def _refine(self, changed: Sequence[int]) -> None:
+        """Split classes by what their members read and are read by, until nothing splits; ``changed`` are new."""
+        while changed:
+            touched = {self.colour[neighbour] for vertex in changed for neighbour in self._neighbours(vertex)}
+            several = [colour for colour in touched if len(self.members[colour]) > 1]
+            splits = [(_grouped(self.members[colour], self._seen_from_around), colour) for colour in several]
+            changed = [vertex for groups, colour in splits for vertex in self._paint(groups, colour)]
+
+    def _paint(self, groups: Sequence[list[int]], colour: int) -> list[int]:
+        """Make every group a class, from ``colour`` on; the vertices behind the first group."""
+        for group in groups:
+            self.members[colour] = group
+            for vertex in group:
+                self.colour[vertex] = colour
+            colour += len(group)
+        return [vertex for group in groups[1:] for vertex in group]
+
+    def _neighbours(self, index: int) -> Iterator[int]:
+        if index >= self.num_entries:
+            yield from [source for source, _ in self.vertices[index - self.num_entries].operands]
+        yield from [reader for reader, _ in self.readers[index]]
+
+    def _seen_from_below(self, index: int) -> tuple[object, ...]:
+        vertex = self.vertices[index - self.num_entries]
+        return (vertex.op_type, vertex.attributes, self._reads(vertex))
+
+    def _seen_from_around(self, index: int) -> tuple[object, ...]:
+        readers = sorted([(self.colour[reader], slot) for reader, slot in self.readers[index]])
+        return (self._reads(self.vertices[index - self.num_entries]), tuple(readers))
+
+    def _reads(self, vertex: Vertex) -> tuple[Operand, ...]:
+        reads = [(self.colour[source], output) for source, output in vertex.operands]
+        if vertex.op_type in COMMUTATIVE:
+            reads.sort()
+        return tuple(reads)
 
 
-def _dense_ranks(keys: Sequence[tuple[object, ...]]) -> list[int]:
-    """The position of every key in sorted order; equal keys share the first one's."""
-    rank: dict[tuple[object, ...], int] = {}
-    for position, key in enumerate(sorted(keys)):
-        rank.setdefault(key, position)
-    return [rank[key] for key in keys]
+def _grouped(vertices: list[int], key: Callable[[int], tuple[object, ...]]) -> list[list[int]]:
+    """Vertices of equal keys together, in the order of their keys."""
+    if len(vertices) == 1:
+        return [vertices]
+    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for vertex in vertices:
+        groups[key(vertex)].append(vertex)
+    try:
+        ordered = sorted(groups)
+    except TypeError:  # somebody's own operator may take a number here and a text there
+        ordered = sorted(groups, key=repr)
+    return [groups[found] for found in ordered]

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 from onnx.helper import np_dtype_to_tensor_dtype
 
+from converters.errors import one_line_errors
 from converters.graph import Attributes, AttributeValue, Node, Shape
 
 Array = NDArray[np.generic]
@@ -22,6 +23,16 @@ MADE_FROM = {"float": TensorProto.FLOAT, "int": TensorProto.INT64, "string": Ten
 def attributes(**values: AttributeValue | None) -> Attributes:
     """Attributes of a node, sorted; those that are None are left out."""
     return tuple([(name, value) for name, value in sorted(values.items()) if value is not None])
+
+
+def read_array(tensor: TensorProto) -> Array:
+    """The numbers of a tensor.
+
+    Raises:
+        OnnxModelError: it has more or fewer numbers than its shape says.
+    """
+    with one_line_errors(f"tensor {tensor.name!r}: expected as many numbers as its shape says"):
+        return numpy_helper.to_array(tensor)
 
 
 def constant_nodes(name: str, array: Array, *, in_full: bool = False) -> list[Node]:

@@ -79,7 +79,7 @@ def model_to_graph(model: ModelProto | Path | str, input_shape: Shape | None = N
     try:
         return normalise(read_graph(prepare(model, input_shape)))
     except OnnxModelError as e:
-        raise OnnxModelError(f"{place}: {e}") from e
+        raise OnnxModelError(f"{place}: {' '.join(str(e).split())}") from e  # names may hold line ends
 
 
 def model_to_onnx_text(model: ModelProto | Path | str, input_shape: Shape | None = None) -> str:
@@ -131,7 +131,7 @@ def _builder(space: SearchSpace[Any]) -> Callable[[Any], Graph]:
     build = getattr(space, "build", None)
     if callable(build):
         return build  # type: ignore[no-any-return]
-    for stem in (space.name, type(space).__module__.rpartition(".")[2]):  # a file may hold a family of spaces
+    for stem in _stems(space):
         try:
             module = import_module(f"converters.{stem}")
         except ModuleNotFoundError as e:
@@ -143,3 +143,13 @@ def _builder(space: SearchSpace[Any]) -> Callable[[Any], Graph]:
         f"converter of space {space.name!r}: expected a module converters/{space.name}.py or a method "
         f"{type(space).__name__}.build(architecture), got neither. Write one with converters.builder.GraphBuilder."
     )
+
+
+def _stems(space: SearchSpace[Any]) -> tuple[str, ...]:
+    """Of the modules here that may build a space of this package: its name, and its file, which may hold a family.
+
+    A space belongs where it got its name: a user's file may be called like any of our modules.
+    """
+    owner = next((base for base in type(space).__mro__ if "name" in vars(base)), type(space))
+    package, _, stem = owner.__module__.rpartition(".")
+    return (space.name, stem) if package == "spaces" else ()

@@ -6,7 +6,8 @@ Source:
 
 from __future__ import annotations
 
-from converters.builder import GraphBuilder, Pair
+from converters.builder import GraphBuilder
+from converters.windows import Pair
 
 
 def conv_bn_relu6(g: GraphBuilder, x: str, channels: int, *, kernel: Pair, stride: Pair = 1, bias: bool = False) -> str:

@@ -49,6 +49,12 @@ class Node(NamedTuple):
                 return value
         return default
 
+    def reading(self, source: Mapping[str, str]) -> Node:
+        """The same node, reading what stands in for its inputs."""
+        if source.keys().isdisjoint(self.inputs):
+            return self
+        return self._replace(inputs=tuple([source.get(x, x) for x in self.inputs]))
+
 
 class Function(NamedTuple):
     """A repeated block: ``block.name`` with the attributes that differ between its calls."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from converters.builder import GraphBuilder, Pair
+from converters.builder import GraphBuilder
 from converters.gennape import conv_bn_relu6
 from converters.graph import Graph
+from converters.windows import Pair
 from spaces.inception import Inception, InceptionNetwork
 from spaces.inception_blocks import STAGE_CHANNELS, Path, Step, stage_stride
 

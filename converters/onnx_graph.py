@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, TypeProto, numpy_helper
+from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
 from onnx.helper import get_attribute_value, make_tensor_type_proto, np_dtype_to_tensor_dtype
 
-from converters.constants import attributes, constant_nodes, fill_nodes, weight_node
+from converters.constants import attributes, constant_nodes, fill_nodes, read_array, weight_node
 from converters.errors import OnnxModelError
 from converters.graph import Attributes, AttributeValue, Graph, Node, Shape
 from converters.onnx_layers import Weight, layer_call
@@ -73,6 +73,8 @@ class _Reader:
     def _layer(self, node: NodeProto) -> list[Node]:
         """A node with weights as one call into the ``nn`` functions, where there is such a function."""
         if node.domain == "nn":
+            if (len(node.input), len(node.output)) != (1, 1):
+                raise OnnxModelError(f"{place(node)}: expected a layer of one input and output, got others.")
             layer = tuple([self._named(x) for x in node.output])
             return [Node(f"nn.{node.op_type}", (self._operand(node.input[0]),), layer, _attributes(node), layer)]
         if node.domain not in STANDARD_DOMAINS or len(node.input) < 2 or len(node.output) != 1:
@@ -92,7 +94,10 @@ class _Reader:
         """ConstantOfShape without its tensor."""
         if node.op_type != "ConstantOfShape" or node.domain not in STANDARD_DOMAINS:
             return []
-        number = numpy_helper.to_array(node.attribute[0].t).ravel()[0] if node.attribute else np.float32(0)
+        numbers = read_array(node.attribute[0].t).ravel() if node.attribute else np.zeros(1, np.float32)
+        if numbers.size != 1:
+            raise OnnxModelError(f"{place(node)}: expected one number to fill with, got {numbers.size}.")
+        number = numbers[0]
         output = self._named(node.output[0])
         shape = self.values.shape(node.output[0])
         if shape is not None:

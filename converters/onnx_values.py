@@ -10,10 +10,10 @@ from math import prod
 
 import numpy as np
 import onnx.shape_inference
-from onnx import NodeProto, TypeProto, numpy_helper
+from onnx import NodeProto, TypeProto
 from onnx.helper import get_attribute_value, np_dtype_to_tensor_dtype
 
-from converters.constants import Array
+from converters.constants import Array, read_array
 from converters.errors import OnnxModelError
 from converters.graph import Shape
 from converters.one_node import evaluate, infer_types
@@ -31,7 +31,7 @@ class Values:
 
     def __init__(self, source: Source) -> None:
         self.types: dict[str, TypeProto] = {**source.inputs, **source.weights}
-        self.arrays: dict[str, Array] = {x: numpy_helper.to_array(tensor) for x, tensor in source.constants.items()}
+        self.arrays = {x: read_array(tensor) for x, tensor in source.constants.items()}
         self.weights = {x: _weight(x, kind) for x, kind in source.weights.items()}
         self.in_full = read_by_value(source.nodes)
         self._declared = source.declared
@@ -94,7 +94,7 @@ class Values:
         if tensor is None:
             return evaluate(node, {})
         if is_constant(tensor) or node.output[0] in self.in_full:
-            return {node.output[0]: numpy_helper.to_array(tensor)}
+            return {node.output[0]: read_array(tensor)}
         return None
 
     def _may_compute(self, node: NodeProto) -> bool:

@@ -6,7 +6,7 @@ most nodes becomes a function, and so on until nothing is saved; a later functio
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -53,17 +53,26 @@ def _best_repetition(nodes: Sequence[Node], graph: Graph, max_crossing: int) -> 
     segments = split_at_borders(nodes, graph.inputs, graph.outputs, max_crossing)
     borders = [0, *accumulate(len(segment) for segment in segments)]
     last_reader = _last_readers(nodes, graph.outputs)
-    forms = [_block(nodes, start, stop, last_reader).form for start, stop in pairwise(borders)]
+    operators = [tuple([node.op_type for node in segment]) for segment in segments]
+    times = Counter(operators)  # the form of what occurs once need not be known
+    forms = [
+        _block(nodes, start, stop, last_reader).form if times[spelled] > 1 else spelled
+        for (start, stop), spelled in zip(pairwise(borders), operators, strict=True)
+    ]
+    candidates = [[(borders[first], borders[last]) for first, last in runs] for runs in _repeated_runs(forms)]
     best: list[Block] = []
-    for runs in _repeated_runs(forms):
-        spans = [(borders[first], borders[last]) for first, last in runs]
-        if _saving(spans) > _saving(best):
-            # With two values crossing, equal segments can still be wired up differently.
-            blocks: dict[Form, list[Block]] = defaultdict(list)
-            for start, stop in spans:
-                block = _block(nodes, start, stop, last_reader)
-                blocks[block.form].append(block)
-            best = max([best, *blocks.values()], key=_saving)
+    place = -1  # of the best among the candidates: of those that save equally, the first counts
+    for index, spans in sorted(enumerate(candidates), key=lambda candidate: _saving(candidate[1]), reverse=True):
+        if (_saving(spans), place) <= (_saving(best), index):
+            break
+        # With two values crossing, equal segments can still be wired up differently, and save less.
+        blocks: dict[Form, list[Block]] = defaultdict(list)
+        for start, stop in spans:
+            block = _block(nodes, start, stop, last_reader)
+            blocks[block.form].append(block)
+        alike = max(blocks.values(), key=_saving)
+        if (_saving(alike), place) > (_saving(best), index):
+            best, place = alike, index
     return best
 
 

@@ -79,10 +79,10 @@ def rewrite(graph: Graph, spelling: Spelling) -> Graph:
     at = Surroundings(graph)
     source: dict[str, str] = {}
     nodes: list[Node] = []
-    for node in graph.nodes:
-        if not source.keys().isdisjoint(node.inputs):
-            node = node._replace(inputs=tuple([source.get(x, x) for x in node.inputs]))
-        for new in spelling(node, at) or (node,):
+    for old in graph.nodes:
+        node = old.reading(source)
+        for spelled in spelling(node, at) or (node,):
+            new = spelled.reading(source)  # it may read an Identity that is as new
             if new.op_type == "Identity":
                 source[new.outputs[0]] = new.inputs[0]
             else:

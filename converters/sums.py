@@ -19,7 +19,7 @@ def flatten_sums(graph: Graph) -> Graph:
     However additions were nested and shared before, the same sums come out. ``x + x`` becomes ``nn.Scale`` by 2:
     skips that add up through a network double a value again and again.
 
-    Expects a graph without dead nodes.
+    Expects a graph without dead nodes, sums of one operand and values that are made twice.
     """
     terms: dict[str, Terms] = {}
     for node in graph.nodes:
@@ -49,7 +49,10 @@ def _share_common_parts(sums: Mapping[str, Terms], flat: Graph, shapes: dict[str
     """Largest part first; among equals the canonical order of the flat graph decides, which knows no names."""
     values = [*flat.inputs, *(x for node in canonicalise(flat).nodes for x in node.outputs)]
     rank = {x: position for position, x in enumerate(values)}
-    shared = {x: _contained_sums(total, sums, rank) for x, total in sums.items()}
+    by_term: dict[str, list[str]] = defaultdict(list)  # every sum at one of its terms
+    for x, total in sums.items():
+        by_term[next(iter(total))].append(x)
+    shared = {x: _contained_sums(total, sums, by_term, rank) for x, total in sums.items()}
     terms = dict(sums)
     names = {frozenset(total.items()): x for x, total in sums.items()}
     while parts := _common_parts(shared):
@@ -64,9 +67,12 @@ def _share_common_parts(sums: Mapping[str, Terms], flat: Graph, shapes: dict[str
     return shared
 
 
-def _contained_sums(total: Terms, sums: Mapping[str, Terms], rank: Mapping[str, int]) -> Terms:
+def _contained_sums(
+    total: Terms, sums: Mapping[str, Terms], by_term: Mapping[str, Sequence[str]], rank: Mapping[str, int]
+) -> Terms:
     """Operands of one sum: the live sums whose multiples cover most of it, then the terms left over."""
-    covered = {x: _times(part, total) * part.total() for x, part in sums.items() if part < total}
+    smaller = [x for term in total for x in by_term.get(term, ()) if sums[x] < total]
+    covered = {x: _times(sums[x], total) * sums[x].total() for x in smaller}
     operands: Terms = Counter()
     for x in sorted(covered, key=lambda x: (-covered[x], -sums[x].total(), rank[x])):
         if times := _times(sums[x], total):
@@ -104,7 +110,7 @@ def _scaled(part: Terms, times: int) -> Terms:
 def _with_sums(graph: Graph, sums: Mapping[str, Terms], shapes: dict[str, Shape]) -> Graph:
     """``graph`` with these sums in place of its own."""
     others = [node for node in graph.nodes if node.op_type != "Sum"]
-    nodes = _topological(others + _sum_nodes(sums, shapes), graph.inputs)
+    nodes = _topological(_sum_nodes(sums, shapes) + others, graph.inputs)
     return replace(graph, nodes=tuple(nodes), shapes=shapes)
 
 
@@ -132,14 +138,17 @@ def _topological(nodes: Iterable[Node], inputs: Sequence[str]) -> list[Node]:
     """Nodes in an order in which every value is made before it is read."""
     known = {"", *inputs}
     ordered: list[Node] = []
-    waiting = list(nodes)
-    while waiting:
-        late: list[Node] = []
-        for node in waiting:
+    waiting: dict[str, list[Node]] = defaultdict(list)  # by a value that they lack
+    for node in nodes:
+        ready = [node]
+        while ready:
+            node = ready.pop()
             if known.issuperset(node.inputs):
                 known.update(node.outputs)
                 ordered.append(node)
+                for x in node.outputs:
+                    ready += waiting.pop(x, ())
             else:
-                late.append(node)
-        waiting = late
+                waiting[next(x for x in node.inputs if x not in known)].append(node)
+    assert not waiting, f"values that no node makes: {', '.join(waiting)}"
     return ordered

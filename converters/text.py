@@ -56,6 +56,8 @@ def parse(onnx_text: str) -> onnx.ModelProto:
         return onnx.parser.parse_model(onnx_text)
     except (onnx.parser.ParseError, UnicodeEncodeError) as e:
         raise OnnxTextError(f"ONNX text: expected onnx.parser syntax, got an error: {_one_line(e)}") from e
+    except Exception as e:  # whatever C++ raises; no common base
+        raise OnnxTextError(f"ONNX text: expected numbers in range, got an error: {_one_line(e)}") from e
 
 
 def print_model(model: onnx.ModelProto) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 # Type checkers cannot follow __getattr__; tests/test_public_names.py keeps this block and _HOME alike.
 if TYPE_CHECKING:
     from converters import to_measured_text, to_model, to_onnx_text
+    from nasrlm.adaptation import adapt, make_pool
     from nasrlm.metrics import kendall_tau
     from nasrlm.objective import Goal, Objective
     from nasrlm.prediction import Prediction
@@ -30,8 +31,10 @@ __all__ = [
     "Predictor",
     "SearchConfig",
     "TrainConfig",
+    "adapt",
     "get_space",
     "kendall_tau",
+    "make_pool",
     "search",
     "space_names",
     "to_measured_text",
@@ -48,8 +51,10 @@ _HOME = {
     "Predictor": "nasrlm.predictor",
     "SearchConfig": "studies.config",
     "TrainConfig": "nasrlm.train_config",
+    "adapt": "nasrlm.adaptation",
     "get_space": "spaces",
     "kendall_tau": "nasrlm.metrics",
+    "make_pool": "nasrlm.adaptation",
     "search": "studies.search",
     "space_names": "spaces",
     "to_measured_text": "converters",

@@ -5,8 +5,8 @@ N rows of a batch, K objectives decoded in a row, M objectives in all, T number 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from torch import Tensor
 from nasrlm.number import NumberCode
 from nasrlm.objective import FloatArray
 from nasrlm.predictor import pad
+
+# Token ids of these rows, as a generator changes their texts.
+Redraw = Callable[[Sequence[int], np.random.Generator], Sequence[Sequence[int]]]
 
 BATCHES_SORTED_TOGETHER = 16  # rows are sorted by length within so many batches; more would repeat the same batches
 
@@ -28,6 +31,7 @@ class Batch:
         text_ids: (N, L), 0 = padding.
         objectives: (N, K) ids, in decoding order.
         numbers: (N, K, T) number ids of the labels.
+        values: (N, K) float64 labels in the objectives' own units; anything where there is none.
         present: (N, K) bool, False where a row has fewer than K labels.
         visible: (N, K, K) bool, which numbers a number is decoded after.
     """
@@ -35,12 +39,23 @@ class Batch:
     text_ids: Tensor
     objectives: Tensor
     numbers: Tensor
+    values: Tensor
     present: Tensor
     visible: Tensor
 
     def to(self, device: str) -> Batch:
         """The same batch on another device."""
         return Batch(*[x.to(device) for x in vars(self).values()])
+
+    def part(self, index: int, count: int) -> Batch:
+        """One of ``count`` parts that together have every row once.
+
+        Where rows are fewer than parts, a part is a row whose labels do not count: who computes it keeps in step.
+        """
+        if index >= len(self.text_ids):
+            first = self.part(0, len(self.text_ids))
+            return replace(first, present=torch.zeros_like(first.present))
+        return Batch(*[x[index::count] for x in vars(self).values()])
 
 
 class Batches:
@@ -52,6 +67,8 @@ class Batches:
         weights: (M,) how often an objective is drawn beside the others.
         objectives_per_row: K.
         alone_probability: share of the rows whose numbers do not see each other.
+        row_weights: (rows,) how often a row is drawn beside the others; every row once an epoch if all are equal.
+        redraw: gives the ids of a batch anew instead of ``token_ids``.
     """
 
     def __init__(
@@ -65,11 +82,13 @@ class Batches:
         objectives_per_row: int,
         alone_probability: float,
         seed: int,
+        row_weights: FloatArray | None = None,
+        redraw: Redraw | None = None,
     ) -> None:
-        self._token_ids = token_ids
+        self._token_ids, self._row_weights, self._redraw = token_ids, row_weights, redraw
         self._known = np.isfinite(labels)
-        filled = np.where(self._known, labels, 1.0)
-        self._numbers = code.encode(filled.ravel()).reshape(*filled.shape, code.length)
+        self._values = np.where(self._known, labels, 1.0)
+        self._numbers = code.encode(self._values.ravel()).reshape(*self._values.shape, code.length)
         self._log_weights = np.log(weights)
         self._batch_size, self._seed = batch_size, seed
         self._objectives_per_row = min(objectives_per_row, labels.shape[1])
@@ -93,14 +112,19 @@ class Batches:
         alone = rng.random(len(rows)) < self._alone_probability
         before = np.tril(np.ones((objectives.shape[1],) * 2, dtype=bool), -1)
         visible = before & present[:, None, :] & ~alone[:, None, None]
-        numbers = self._numbers[rows[:, None], objectives]
-        text_ids = pad([self._token_ids[row] for row in rows.tolist()])
-        return Batch(text_ids, *map(torch.from_numpy, (objectives, numbers, present, visible)))
+        numbers, values = (x[rows[:, None], objectives] for x in (self._numbers, self._values))
+        text_ids = pad(self._ids(rows.tolist(), step))
+        return Batch(text_ids, *map(torch.from_numpy, (objectives, numbers, values, present, visible)))
+
+    def _ids(self, rows: Sequence[int], step: int) -> Sequence[Sequence[int]]:
+        if self._redraw is not None:
+            return self._redraw(rows, np.random.default_rng((self._seed, 2, step)))
+        return [self._token_ids[row] for row in rows]
 
     def _shuffle(self, epoch: int) -> list[NDArray[np.intp]]:
         """Batches of one epoch: random rows, sorted by length within groups of batches, in random order."""
         rng = np.random.default_rng((self._seed, 0, epoch))
-        order = rng.permutation(len(self._token_ids))
+        order = self._draw_rows(rng)
         group = self._batch_size * BATCHES_SORTED_TOGETHER
         batches: list[NDArray[np.intp]] = []
         for start in range(0, len(order), group):
@@ -108,6 +132,15 @@ class Batches:
             rows = rows[np.argsort(self._lengths[rows], kind="stable")]
             batches += [rows[first : first + self._batch_size] for first in range(0, len(rows), self._batch_size)]
         return [batches[index] for index in rng.permutation(len(batches))]
+
+    def _draw_rows(self, rng: np.random.Generator) -> NDArray[np.intp]:
+        """As many rows as there are, in random order, each as often as its weight says, rounded up or down."""
+        order = rng.permutation(len(self._token_ids))
+        if self._row_weights is None or np.ptp(self._row_weights) == 0:
+            return order
+        reach = np.cumsum(self._row_weights[order])
+        places = (np.arange(len(order)) + rng.random()) / len(order) * reach[-1]
+        return order[rng.permutation(np.searchsorted(reach, places, side="right"))]
 
     def _draw_objectives(self, rows: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
         """(N, K) ids in decoding order: labelled ones by weight without replacement (Gumbel top-k)."""

@@ -17,9 +17,11 @@ from safetensors.torch import load_file, save_file
 
 from nasrlm.calibration import Calibration
 from nasrlm.files import to_json
-from nasrlm.model import ModelConfig, RegressionLanguageModel
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.tokenizer import TextTokenizer
+from nasrlm.truncation import token_limit
 
 FORMAT_VERSION = 1
 
@@ -85,13 +87,13 @@ class Checkpoint:
         try:
             objectives, calibration, card = tuple(config["objectives"]), config["calibration"], config["card"]
             code = NumberCode(**config["number_code"])
-            size = tokenizer.vocabulary_size
-            model = RegressionLanguageModel(ModelConfig(**config["model"]), size, len(objectives), code)
+            sizes = ModelConfig(**config["model"])
+            model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
         except (KeyError, TypeError, ValueError) as e:
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
         _load_weights(model, folder / "model.safetensors")
         model.to(torch_device(device)).eval()
-        return cls(model, tokenizer, objectives, calibration, card)
+        return cls(model, tokenizer.limited(token_limit(sizes)), objectives, calibration, card)
 
 
 def released_folder() -> Path:

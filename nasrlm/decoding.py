@@ -5,7 +5,7 @@ distribution along its prefixes. The q-quantile is found in one walk: at every p
 the cumulative probability passes the level that is left, and go on with the remainder. The last digit
 interpolates, so quantiles are continuous.
 
-N texts, M objectives, Q levels, T number tokens, V vocabulary.
+N texts, L text tokens, M objectives, Q levels, T number tokens, D width, V vocabulary.
 """
 
 from __future__ import annotations
@@ -16,33 +16,35 @@ from torch import Tensor
 from nasrlm.model import Memory, RegressionLanguageModel, masked_log_softmax
 from nasrlm.number import NEGATIVE, POSITIVE, ZERO, NumberCode
 
+Encoded = tuple[Tensor, Tensor]  # (N, L, D) states and (N, 1, 1, L) bool, where there is text: what an encoder gives
+
 
 @torch.inference_mode()
-def quantiles(model: RegressionLanguageModel, text_ids: Tensor, objectives: Tensor, levels: Tensor) -> Tensor:
+def quantiles(model: RegressionLanguageModel, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
     """Quantiles of each objective by itself, given the text.
 
     Random levels make samples (inverse transform sampling).
 
     Args:
-        text_ids: (N, L).
+        encoded: N texts.
         objectives: (M,) objective ids.
         levels: (N, M, Q) or (M, Q) in (0, 1).
 
     Returns:
         (N, M, Q) float64, in the objectives' own units. Cost: T decoder steps for all rows together.
     """
-    memory = model.decoder.remember(*model.encoder(text_ids))
-    N, (M, Q) = len(text_ids), levels.shape[-2:]
+    memory = model.decoder.remember(*encoded)
+    N, (M, Q) = len(encoded[0]), levels.shape[-2:]
     rows = objectives[:, None].expand(M, Q).reshape(1, M * Q).expand(N, M * Q)
     level = levels.to(torch.float64).expand(N, M, Q).reshape(N, M * Q)
     tokens, level = _walk(model, memory, rows, level, cache=[])
-    return _values(model.code, tokens, level).reshape(N, M, Q)
+    return numbers_at(model.code, tokens, level).reshape(N, M, Q)
 
 
 @torch.inference_mode()
 def joint_samples(
     model: RegressionLanguageModel,
-    text_ids: Tensor,
+    encoded: Encoded,
     objectives: Tensor,
     levels: Tensor,
     known: Tensor,
@@ -53,18 +55,18 @@ def joint_samples(
     A number reads the others without their last digit.
 
     Args:
-        text_ids: (N, L).
+        encoded: N texts.
         objectives: (M,) objective ids in decoding order.
         levels: (N, M, S) uniform in (0, 1), one for each number drawn.
         known: (N, M) values that are given instead of drawn, NaN for the rest.
         temperature: below 1 sharpens the distribution of every token, above 1 flattens it.
 
     Returns:
-        (N, M, S) float64. Cost: M * T decoder steps for all samples together; text is encoded once.
+        (N, M, S) float64. Cost: M * T decoder steps for all samples together.
     """
-    memory = model.decoder.remember(*model.encoder(text_ids))
+    memory = model.decoder.remember(*encoded)
     N, M, S = levels.shape
-    device = text_ids.device
+    device = objectives.device
     is_known = known.isfinite()
     ids = model.code.encode(torch.where(is_known, known, 1.0).cpu().numpy().ravel()).reshape(N, M, -1)
     cache: list[tuple[Tensor, Tensor]] = []
@@ -73,18 +75,18 @@ def joint_samples(
         rows = objectives[m].expand(N, S)
         forced = torch.from_numpy(ids[:, m]).to(device), is_known[:, m].to(device)
         tokens, level = _walk(model, memory, rows, levels[:, m].to(device).double(), cache, forced, temperature)
-        drawn.append(torch.where(is_known[:, m, None], known[:, m, None], _values(model.code, tokens, level)))
+        drawn.append(torch.where(is_known[:, m, None], known[:, m, None], numbers_at(model.code, tokens, level)))
     return torch.stack(drawn, dim=1)
 
 
 @torch.inference_mode()
 def log_probabilities(
-    model: RegressionLanguageModel, text_ids: Tensor, objectives: Tensor, values: Tensor, joint: bool
+    model: RegressionLanguageModel, encoded: Encoded, objectives: Tensor, values: Tensor, joint: bool
 ) -> Tensor:
     """Natural logarithm of the probability of the numbers of the code that are nearest to ``values``.
 
     Args:
-        text_ids: (N, L).
+        encoded: N texts.
         objectives: (M,) objective ids in decoding order.
         values: (N, M) finite numbers.
         joint: each number given those before it; otherwise each by itself.
@@ -94,20 +96,20 @@ def log_probabilities(
     """
     N, M = values.shape
     ids = model.code.encode(values.numpy().ravel()).reshape(N, M, -1)
-    numbers = torch.from_numpy(ids).to(text_ids.device)
-    visible = torch.full((M, M), joint, device=text_ids.device).tril(-1).expand(N, M, M)
-    logs = model(text_ids, objectives.expand(N, M), numbers, visible).double()
+    numbers = torch.from_numpy(ids).to(objectives.device)
+    visible = torch.full((M, M), joint, device=objectives.device).tril(-1).expand(N, M, M)
+    logs = model.decode(encoded, objectives.expand(N, M), numbers, visible).double()
     return logs.gather(-1, numbers[..., None])[..., 0].sum(dim=-1).cpu()
 
 
 @torch.inference_mode()
 def cumulative_probabilities(
-    model: RegressionLanguageModel, text_ids: Tensor, objectives: Tensor, values: Tensor
+    model: RegressionLanguageModel, encoded: Encoded, objectives: Tensor, values: Tensor
 ) -> Tensor:
     """P(number <= value): the level at which ``quantiles`` gives the value back.
 
     Args:
-        text_ids: (N, L).
+        encoded: N texts.
         objectives: (M,) objective ids.
         values: (N, M) finite numbers.
 
@@ -118,13 +120,13 @@ def cumulative_probabilities(
     code = model.code
     magnitudes = values.abs().numpy()
     ids = code.encode(values.clamp(-code.largest, code.largest).numpy().ravel()).reshape(N, M, code.length)
-    numbers = torch.from_numpy(ids).to(text_ids.device)
-    alone = torch.zeros(N, M, M, dtype=torch.bool, device=text_ids.device)
-    probabilities = model(text_ids, objectives.expand(N, M), numbers, alone).exp().double()
+    numbers = torch.from_numpy(ids).to(objectives.device)
+    alone = torch.zeros(N, M, M, dtype=torch.bool, device=objectives.device)
+    probabilities = model.decode(encoded, objectives.expand(N, M), numbers, alone).exp().double()
     chosen = probabilities.gather(-1, numbers[..., None])[..., 0]
     below = probabilities.cumsum(-1).gather(-1, numbers[..., None])[..., 0] - chosen
     low, high = code.cells(ids)
-    level = torch.from_numpy((magnitudes - low) / (high - low)).clamp(0, 1).to(text_ids.device)
+    level = torch.from_numpy((magnitudes - low) / (high - low)).clamp(0, 1).to(objectives.device)
     for position in range(code.length - 1, 0, -1):
         level = below[..., position] + chosen[..., position] * level
     sign = numbers[..., 0]
@@ -167,8 +169,8 @@ def _walk(
     return torch.stack(chosen, dim=-1), level
 
 
-def _values(code: NumberCode, tokens: Tensor, level: Tensor) -> Tensor:
-    """(N, R) float64 numbers, at a level within the last digit."""
+def numbers_at(code: NumberCode, tokens: Tensor, level: Tensor) -> Tensor:
+    """(N, R) float64 numbers of (N, R, T) tokens, at (N, R) levels within the last digit."""
     ids = tokens.cpu().numpy()
     low, high = code.cells(ids)
     return torch.from_numpy((ids[..., 0] - ZERO) * (low + level.cpu().numpy() * (high - low)) + 0.0)  # no -0.0

@@ -80,8 +80,11 @@ class Examples:
 
 
 def make_examples(frame: pd.DataFrame, texts: Sequence[str], objectives: Sequence[str]) -> Examples:
-    """Examples from a table's rows and their texts. Rows without ``split`` are for training."""
+    """Examples from a table's rows and their texts.
+
+    Rows without ``split`` are for training, and rows without ``space`` of the space "text".
+    """
     labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
     splits = frame["split"].fillna("train").astype(str).to_numpy() if "split" in frame else np.full(len(frame), "train")
-    spaces = frame["space"].astype(str).to_numpy() if "space" in frame else np.full(len(frame), "text")
+    spaces = frame["space"].fillna("text").astype(str).to_numpy() if "space" in frame else np.full(len(frame), "text")
     return Examples(list(texts), tuple(objectives), labels, splits.astype(np.str_), spaces.astype(np.str_))

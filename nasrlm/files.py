@@ -7,6 +7,8 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,23 @@ def write_atomically(path: Path, contents: bytes) -> None:
     Raises:
         OSError: the folder cannot be written; the message names it.
     """
+    with replacing(path) as temporary:
+        temporary.write_bytes(contents)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A new file beside ``path`` to write to, which takes its place at the end, or is removed if that fails.
+
+    Raises:
+        OSError: the folder cannot be written; the message names it.
+    """
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as stream:
             temporary = Path(stream.name)
-            stream.write(contents)
+        yield temporary
         temporary.chmod(0o666 & ~_umask())  # temporary files are their owner's alone
         temporary.replace(path)
     except OSError as e:

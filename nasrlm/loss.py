@@ -1,4 +1,7 @@
-"""The loss of spelled numbers: cross-entropy to targets that give neighbouring digits a little."""
+"""The loss of spelled numbers: cross-entropy to targets that give neighbouring digits a little.
+
+N texts, R number rows an input, T number tokens, V vocabulary of numbers.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,11 @@ def number_loss(log_probabilities: Tensor, numbers: Tensor, present: Tensor, ker
         present: (N, R) bool: which numbers are labels.
         kernel: (V, V) from ``smoothing_kernel``.
     """
+    return number_losses(log_probabilities, numbers, kernel)[present].mean()
+
+
+def number_losses(log_probabilities: Tensor, numbers: Tensor, kernel: Tensor) -> Tensor:
+    """(N, R) cross-entropy of every number, the mean over its tokens; arguments as for ``number_loss``."""
     targets = kernel[numbers] * (log_probabilities > -1e3)
     targets = targets / targets.sum(dim=-1, keepdim=True)
-    losses = -(targets * log_probabilities).sum(dim=-1)[present]
-    return losses.mean()
+    return -(targets * log_probabilities).sum(dim=-1).mean(dim=-1)

@@ -1,7 +1,7 @@
 """Names of objectives, and the one place that knows about maximise and minimise."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -122,3 +122,8 @@ def to_losses(goals: Sequence[Goal], objectives: FloatArray) -> FloatArray:
 def from_losses(goals: Sequence[Goal], losses: FloatArray) -> FloatArray:
     """The inverse of ``to_losses``: (N, M) losses to (N, M) objectives in their own units."""
     return to_losses(goals, losses)
+
+
+def decoding_order(names: Iterable[str]) -> tuple[str, ...]:
+    """Accuracies first, as what is known of them is what prunes; the rest as given."""
+    return tuple(sorted(names, key=lambda name: "accuracy" not in Objective.parse(name).metric))

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 from tqdm import tqdm
 
 from nasrlm.calibration import calibrated_levels
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.decoding import cumulative_probabilities, joint_samples, log_probabilities, quantiles
+from nasrlm.decoding import Encoded, cumulative_probabilities, joint_samples, log_probabilities
+from nasrlm.encoded_texts import EncodedTexts
+from nasrlm.engine import EngineName, make_engine
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
-from nasrlm.tokenizer import PADDING_ID
+from nasrlm.reader import Batch, TextReader, pad
 
-TOKENS_PER_BATCH = 8192
-ROWS_PER_BATCH = 4096  # number rows: texts x objectives x quantiles
+__all__ = ["Predictor", "pad"]
+
+MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
 
 
 class Predictor:
     """A checkpoint that answers.
+
+    Args:
+        checkpoint: its weights may still change: answers follow.
+        engine: see ``nasrlm.engine``; all but "torch" stay with the weights as they are now.
+        memory_bytes: for what the encoder made of texts, so that they are read once for several questions; states
+            that are kept stay as they are when weights change.
 
     Example:
         >>> predictor = Predictor.from_pretrained()  # doctest: +SKIP
@@ -31,14 +43,30 @@ class Predictor:
         array([[93.8]])
     """
 
-    def __init__(self, checkpoint: Checkpoint) -> None:
+    def __init__(self, checkpoint: Checkpoint, engine: EngineName = "torch", memory_bytes: int = 0) -> None:
         self.checkpoint = checkpoint
         self._index = {name: index for index, name in enumerate(checkpoint.objectives)}
+        self._engine = make_engine(engine, checkpoint.model)
+        longest = checkpoint.model.config.max_text_tokens
+        self._reader = TextReader(checkpoint.tokenizer, self._engine, EncodedTexts(memory_bytes), longest)
 
     @classmethod
-    def from_pretrained(cls, folder: Path | str | None = None, device: str = "cpu") -> Predictor:
-        """Load a checkpoint folder, or the released checkpoint. Raises CheckpointError if it is broken."""
-        return cls(Checkpoint.from_pretrained(folder, device))
+    def from_pretrained(
+        cls, folder: Path | str | None = None, device: str = "cpu", engine: EngineName = "auto"
+    ) -> Predictor:
+        """Load a checkpoint folder, or the released checkpoint.
+
+        Args:
+            folder: of Hugging Face form.
+            device: where torch runs.
+            engine: "torch", "onnxruntime", its less exact "onnxruntime-int8", or "auto", which is ONNX Runtime for
+                a compact model on a CPU.
+
+        Raises:
+            CheckpointError: it is broken.
+            ValueError: the engine cannot run this model, or the device is not there.
+        """
+        return cls(Checkpoint.from_pretrained(folder, device), engine, MEMORY_BYTES)
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -65,12 +93,17 @@ class Predictor:
         """
         names = self.objectives if objectives is None else tuple(objectives)
         ids = self._objective_ids(names)
-        values = np.empty((len(texts), len(names), len(quantiles)))
-        prediction = Prediction(names, tuple(quantiles), values)
+        Prediction(names, tuple(quantiles), np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
         levels = torch.from_numpy(calibrated_levels(self.checkpoint.calibration, names, quantiles))
-        for rows, text_ids in self._batches(texts, len(names) * len(quantiles), progress):
-            values[rows] = self._quantiles(text_ids, ids, levels)
-        return prediction
+        different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        values = self._answers(
+            list(different),
+            levels.shape,
+            lambda encoded, _: self._engine.quantiles(encoded, ids, levels),
+            self._engine.num_workers,
+            progress,
+        )
+        return Prediction(names, tuple(quantiles), values[[different[text] for text in texts]])
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int = 0) -> FloatArray:
         """Draw from each objective's calibrated distribution given the text.
@@ -85,10 +118,11 @@ class Predictor:
             calibrated = calibrated_levels(self.checkpoint.calibration, [name], list(drawn))
             levels[:, index] = calibrated.reshape(len(texts), samples)
         ids = self._objective_ids(names)
-        values = np.empty_like(levels)
-        for rows, text_ids in self._batches(texts, len(names) * samples, progress=False):
-            values[rows] = self._quantiles(text_ids, ids, torch.from_numpy(levels[rows]))
-        return values
+
+        def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
+            return self._engine.quantiles(encoded, ids, torch.from_numpy(levels[rows]))
+
+        return self._answers(texts, levels.shape[1:], draw, self._engine.num_workers)
 
     def joint_samples(
         self,
@@ -128,17 +162,20 @@ class Predictor:
                 )
             given[:, names.index(name)] = values
         levels = np.random.default_rng(seed).uniform(size=(len(texts), len(names), samples))
-        drawn = np.empty_like(levels)
         ids, model = self._objective_ids(names), self.checkpoint.model
-        for rows, text_ids in self._batches(texts, len(names) * samples, progress=False):
+
+        def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
             level, value = torch.from_numpy(levels[rows]), torch.from_numpy(given[rows])
-            drawn[rows] = joint_samples(model, text_ids, ids, level, value, temperature).numpy()
+            return joint_samples(model, encoded, ids, level, value, temperature)
+
+        drawn = self._answers(texts, levels.shape[1:], draw)
         return drawn[:, [names.index(name) for name in asked]]
 
     def expected(self, texts: Sequence[str], objectives: Sequence[str] | None = None) -> FloatArray:
         """(N, M) means of the calibrated distributions, as the mean of 32 quantiles."""
         levels = (np.arange(32) + 0.5) / 32
-        return self.predict(texts, objectives, quantiles=tuple(levels)).values.mean(axis=-1)
+        means: FloatArray = self.predict(texts, objectives, quantiles=tuple(levels)).values.mean(axis=-1)
+        return means
 
     def log_probabilities(
         self, texts: Sequence[str], objectives: Sequence[str], values: FloatArray, joint: bool = False
@@ -160,23 +197,26 @@ class Predictor:
             raise ValueError(
                 f"objectives: expected the order of decoding, got {', '.join(names)}. `nasrlm info` lists it."
             )
-        logs = np.empty(values.shape)
-        for rows, text_ids in self._batches(texts, len(ids), progress=False):
-            chosen = torch.from_numpy(values[rows])
-            logs[rows] = log_probabilities(self.checkpoint.model, text_ids, ids, chosen, joint).numpy()
-        return logs
+        model = self.checkpoint.model
+
+        def score(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
+            return log_probabilities(model, encoded, ids, torch.from_numpy(values[rows]), joint)
+
+        return self._answers(texts, (len(ids),), score)
 
     def cumulative_probabilities(
         self, texts: Sequence[str], objectives: Sequence[str], values: FloatArray
     ) -> FloatArray:
         """P(objective <= value) under the model itself, uncalibrated; (N, M), NaN where ``values`` is NaN."""
         ids = self._objective_ids(tuple(objectives))
-        scores = np.empty(values.shape)
         known = np.isfinite(values)
         filled = torch.from_numpy(np.where(known, values, 1.0))
-        for rows, text_ids in self._batches(texts, len(ids), progress=False):
-            scores[rows] = cumulative_probabilities(self.checkpoint.model, text_ids, ids, filled[rows]).numpy()
-        return np.where(known, scores, np.nan)
+        model = self.checkpoint.model
+
+        def score(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
+            return cumulative_probabilities(model, encoded, ids, filled[rows])
+
+        return np.where(known, self._answers(texts, (len(ids),), score), np.nan)
 
     def to_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of every text.
@@ -184,18 +224,9 @@ class Predictor:
         Raises:
             ValueError: a text is empty or longer than the model's context; nothing is cut.
         """
-        token_ids = self.checkpoint.tokenizer.to_ids(texts)
-        longest = self.checkpoint.model.config.max_text_tokens
-        for row, ids in enumerate(token_ids):
-            if not 0 < len(ids) <= longest:
-                start = texts[row][:40].replace("\n", " ")
-                raise ValueError(
-                    f"text: expected 1 to {longest} tokens, got {len(ids)} in row {row} ({start!r}…). "
-                    "Use a model with a larger max_text_tokens."
-                )
-        return token_ids
+        return self._reader.to_ids(texts)
 
-    def _objective_ids(self, names: Sequence[str]) -> torch.Tensor:
+    def _objective_ids(self, names: Sequence[str]) -> Tensor:
         if not names:
             raise ValueError("objectives: expected one or more, got none. `nasrlm info` lists them.")
         for name in names:
@@ -208,28 +239,26 @@ class Predictor:
         device = self.checkpoint.model.decoder.positions.weight.device
         return torch.tensor([self._index[name] for name in names], device=device)
 
-    def _batches(
-        self, texts: Sequence[str], rows_per_text: int, progress: bool
-    ) -> Iterator[tuple[NDArray[np.intp], torch.Tensor]]:
-        """Row numbers and (N, L) padded ids, texts of similar length together."""
-        token_ids = self.to_ids(texts)
-        device = self.checkpoint.model.decoder.positions.weight.device
-        order = sorted(range(len(texts)), key=lambda row: -len(token_ids[row]))  # the first of a batch is the longest
-        with tqdm(total=len(texts), desc="predict", unit="text", disable=not progress) as bar:
-            start = 0
-            while start < len(order):
-                size = max(1, min(ROWS_PER_BATCH // rows_per_text, TOKENS_PER_BATCH // len(token_ids[order[start]])))
-                rows = np.array(order[start : start + size])
-                yield rows, pad([token_ids[row] for row in rows]).to(device)
-                start += size
+    def _answers(
+        self,
+        texts: Sequence[str],
+        shape: Sequence[int],
+        answer: Callable[[Encoded, NDArray[np.intp]], Tensor],
+        num_workers: int = 1,
+        progress: bool = False,
+    ) -> FloatArray:
+        """(N, *shape) of what is answered of the encoded texts of every batch, given their row numbers."""
+        values = np.empty((len(texts), *shape))
+
+        def work(batch: Batch) -> NDArray[np.intp]:
+            values[batch.rows] = answer(self._reader.read(batch), batch.rows).cpu().numpy()
+            return batch.rows
+
+        batches = self._reader.batches(texts, math.prod(shape))
+        with (
+            ThreadPoolExecutor(num_workers) as pool,
+            tqdm(total=len(texts), desc="predict", unit="text", disable=not progress) as bar,
+        ):
+            for rows in pool.map(work, batches) if num_workers > 1 else map(work, batches):
                 bar.update(len(rows))
-
-    def _quantiles(self, text_ids: torch.Tensor, objectives: torch.Tensor, levels: torch.Tensor) -> FloatArray:
-        values = quantiles(self.checkpoint.model, text_ids, objectives, levels.to(text_ids.device))
-        return values.numpy()
-
-
-def pad(token_ids: Sequence[Sequence[int]]) -> torch.Tensor:
-    """(N, L) ids, shorter rows filled with padding."""
-    longest = max(len(ids) for ids in token_ids)
-    return torch.tensor([[*ids, *[PADDING_ID] * (longest - len(ids))] for ids in token_ids])
+        return values

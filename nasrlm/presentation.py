@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, groupby
 from typing import NamedTuple
 
@@ -28,6 +29,9 @@ _REFERENCE = re.compile(r"@a\d+")
 _ARGUMENT = re.compile(r"(a\d+)=(\[[^\]]*\]|[^,]+)")
 _EXECUTED = re.compile(r"E\d+")
 _TYPED = re.compile(r"([^\s,]+\[[^\]]*\]) (\S+?)(?:, |$)")
+
+
+_Arguments = tuple[tuple[str, str], ...]  # of a call: parameter and value
 
 
 class _OtherTextError(ValueError):
@@ -53,36 +57,49 @@ class _Line(NamedTuple):
 
 
 def present(text: str) -> str:
-    """Canonical ONNX text in postfix form; any other text as it is. Cost: about 0.1 ms."""
+    """Canonical ONNX text in postfix form; any other text as it is. Cost: about 0.2 ms."""
     if not text.startswith(_START):
         return text
     lines: list[str] = []
-    calls: dict[str, Mapping[str, str]] = {}
+    calls: dict[str, _Arguments] = {}
     try:
         for body in _bodies(text):
-            lines.append(body.header)
-            lines += _counted(_postfix(_with_values(body, calls)))
+            rows, first_calls = _presented(body, calls.get(body.header, ()))
+            lines += rows
+            for name, arguments in first_calls:
+                calls.setdefault(name, arguments)
     except _OtherTextError:
         return text
     return "\n".join(lines) + "\n" if lines else text
 
 
-def _with_values(body: _Body, calls: dict[str, Mapping[str, str]]) -> _Body:
+@lru_cache(maxsize=1024)  # a space's texts share most bodies
+def _presented(body: _Body, given: _Arguments) -> tuple[Sequence[str], Sequence[tuple[str, _Arguments]]]:
+    """The rows of a body whose block is first called so, and the arguments of its own calls."""
+    calls: list[tuple[str, _Arguments]] = []
+    rows = _counted(_postfix(_with_values(body, given, calls)))
+    return (body.header, *rows), calls
+
+
+def _with_values(body: _Body, given: _Arguments, calls: list[tuple[str, _Arguments]]) -> _Body:
     """A body as its block is called first, and values alone in its own calls, which are added to ``calls``.
 
     Values that the first call gives to several parameters stay parameters: which is which could not be told.
     """
-    given = calls.get(body.header, {})
-    count = Counter(given.values())
-    values = {f"@{name}": value for name, value in given.items() if count[value] == 1}
+    count = Counter(value for _, value in given)
+    values = {f"@{name}": value for name, value in given if count[value] == 1}
     lines: list[_Line] = []
     for line in body.lines:
+        is_call = line.op_type.startswith("block.")
+        if not is_call and "@" not in line.attributes:
+            lines.append(line)
+            continue
         attributes = _REFERENCE.sub(lambda match: values.get(match[0], match[0]), line.attributes)
-        if line.op_type.startswith("block."):
+        if is_call:
             arguments = dict(_ARGUMENT.findall(attributes))
             if ",".join(f"{name}={value}" for name, value in arguments.items()) != attributes:
                 raise _OtherTextError
-            calls.setdefault(line.op_type.removeprefix("block."), arguments)
+            calls.append((line.op_type.removeprefix("block."), tuple(arguments.items())))
             attributes = ",".join(arguments.values())
         lines.append(line._replace(attributes=attributes))
     return body._replace(lines=lines)
@@ -102,9 +119,9 @@ def _bodies(text: str) -> Iterator[_Body]:
         if match := _GRAPH.fullmatch(row):
             inputs, outputs = _TYPED.findall(match["inputs"]), _TYPED.findall(match["outputs"])
             header = " ".join(["network", *[kind for kind, _ in inputs]])
-            yield _Body(header, [x for _, x in inputs], [x for _, x in outputs], list(_lines(rows)))
+            yield _Body(header, tuple(x for _, x in inputs), tuple(x for _, x in outputs), tuple(_lines(rows)))
         elif (match := _FUNCTION.fullmatch(row)) and next(rows, None) == "{":
-            yield _Body(match["name"], _names(match["inputs"]), _names(match["outputs"]), list(_lines(rows)))
+            yield _Body(match["name"], _names(match["inputs"]), _names(match["outputs"]), tuple(_lines(rows)))
         elif not _PREAMBLE.fullmatch(row):
             raise _OtherTextError
 
@@ -113,16 +130,21 @@ def _lines(rows: Iterator[str]) -> Iterator[_Line]:
     for row in rows:
         if row == "}":
             return
-        match = _NODE.fullmatch(row)
-        if match is None:
-            break
-        attributes = _KIND.sub("=", match["attributes"] or "").replace(", ", ",")
-        yield _Line(_names(match["outputs"]), match["op_type"], attributes, _names(match["inputs"]))
+        yield _line(row)
     raise _OtherTextError
 
 
-def _names(listed: str) -> list[str]:
-    return listed.split(", ") if listed else []
+@lru_cache(maxsize=16_384)  # the same rows come in many texts: about 8 MB, a third of the time
+def _line(row: str) -> _Line:
+    match = _NODE.fullmatch(row)
+    if match is None:
+        raise _OtherTextError
+    attributes = _KIND.sub("=", match["attributes"] or "").replace(", ", ",")
+    return _Line(_names(match["outputs"]), match["op_type"], attributes, _names(match["inputs"]))
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(listed.split(", ")) if listed else ()
 
 
 def _postfix(body: _Body) -> list[str]:

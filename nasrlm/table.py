@@ -20,7 +20,7 @@ _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no
 
 
 def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame:
-    """Read a table with a column ``architecture`` or ``text``.
+    """Read a table with a column ``architecture``, ``text`` or both; then a row has one of the two.
 
     Args:
         path: file ending in .parquet, .csv or .jsonl.
@@ -41,16 +41,18 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
     except Exception as e:  # pyarrow and pandas raise many kinds
         reason = " ".join(str(e).split())[:200]
         raise ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. Is it truncated?") from e
-    what = "text" if "text" in frame else "architecture"
-    if what not in frame:
+    described = [name for name in ("text", "architecture") if name in frame]
+    if not described:
         raise ValueError(f"{path}: expected a column architecture or text, got {', '.join(map(str, frame.columns))}.")
     missing = [name for name in require if name not in frame]
     if missing:
         raise ValueError(
             f"{path}: expected a column {', '.join(missing)}, got labels {', '.join(label_columns(frame)) or 'none'}."
         )
-    if frame[what].isna().any():
-        raise ValueError(f"{path}: expected {what} in every row, got none in row {frame[what].isna().argmax()}.")
+    empty = (frame[described].isna() | (frame[described] == "")).all(axis=1)
+    if empty.any():
+        what = " or ".join(described)
+        raise ValueError(f"{path}: expected {what} in every row, got none in row {empty.argmax()}.")
     for name in frame.columns:
         if name in require or "@" in str(name):
             frame[name] = _numbers(frame[name], path)

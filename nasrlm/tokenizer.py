@@ -1,23 +1,34 @@
-"""Learned tokens for canonical ONNX text and for any other text: byte-level BPE over lines.
+"""Learned tokens for canonical ONNX text and for any other text: byte-level BPE.
 
-Text is split at line ends only, so a frequent line is one token. Bytes are the fallback: nothing is unknown.
+ONNX text is split at line ends only, so a frequent line is one token; source code also at words, digits and runs of
+signs, since its lines seldom recur. Bytes are the fallback: nothing is unknown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from nasrlm.presentation import present
+from nasrlm.truncation import TokenLimit
 
 PADDING = "<pad>"
 PADDING_ID = 0
+# A line end with the next line's indentation; a word with the space before it; one digit; a run of signs; spaces.
+CODE_PIECES = r"\s*\n[ \t]*| ?[\p{L}_]+|\p{N}| ?[^\s\p{L}_\p{N}]+|\s+"
+
+Pieces = Literal["onnx", "code"]
 
 
 class TextTokenizer:
     """Text to ids and back.
+
+    Args:
+        tokenizer: of Hugging Face ``tokenizers``.
+        limit: what becomes of long texts; without one they stay as they are.
 
     Example:
         >>> tokenizer = TextTokenizer.train(["x = 1\\ny = 2\\n"], vocabulary_size=300)
@@ -25,19 +36,21 @@ class TextTokenizer:
         'y = 2\\n'
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, tokenizer: Tokenizer, limit: TokenLimit | None = None) -> None:
+        self._tokenizer, self._limit = tokenizer, limit
         self._tokenizer.encode_special_tokens = True  # a text that says <pad> is not padding
 
     @classmethod
-    def train(cls, texts: Iterable[str], vocabulary_size: int = 1024) -> TextTokenizer:
-        """Learn the merges of ``texts``, as presented to the encoder."""
+    def train(cls, texts: Iterable[str], vocabulary_size: int = 1024, pieces: Pieces = "onnx") -> TextTokenizer:
+        """Learn the merges of ``texts``, as presented to the encoder, within the pieces of ONNX text or of code."""
         tokenizer = Tokenizer(models.BPE())
+        split = (
+            pre_tokenizers.Split("\n", behavior="merged_with_previous")
+            if pieces == "onnx"
+            else pre_tokenizers.Split(Regex(CODE_PIECES), behavior="isolated")
+        )
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-            [
-                pre_tokenizers.Split("\n", behavior="merged_with_previous"),
-                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-            ]
+            [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
         )
         tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
@@ -55,8 +68,17 @@ class TextTokenizer:
         return int(self._tokenizer.get_vocab_size())
 
     def to_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of every text, as presented to the encoder; lengths differ."""
-        return [encoding.ids for encoding in self._tokenizer.encode_batch([present(text) for text in texts])]
+        """Ids of every text, as presented to the encoder; lengths differ. Warns of texts that are cut."""
+        token_ids = [encoding.ids for encoding in self._tokenizer.encode_batch_fast([present(text) for text in texts])]
+        return self._limit.cut(token_ids) if self._limit else token_ids
+
+    def limited(self, limit: TokenLimit | None) -> TextTokenizer:
+        """The same tokenizer with this limit."""
+        return TextTokenizer(self._tokenizer, limit)
+
+    def num_cut(self, texts: Sequence[str]) -> int:
+        """How many texts are longer than the limit."""
+        return 0 if self._limit is None else self._limit.num_longer(TextTokenizer(self._tokenizer).to_ids(texts))
 
     def from_ids(self, ids: Sequence[int]) -> str:
         """The presented text that ids spell."""

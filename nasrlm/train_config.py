@@ -8,7 +8,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
 
-from nasrlm.model import ModelConfig
+from nasrlm.model_config import ModelConfig
+from nasrlm.tokenizer import Pieces
 
 
 class TrainConfig(BaseModel):
@@ -19,13 +20,24 @@ class TrainConfig(BaseModel):
         out: folder of the run: state, log and the finished checkpoint.
         text: what a row's architecture becomes: canonical ONNX text, or that and the blocks as they were measured.
         initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept.
-        objectives: labels to learn; all label columns of the table if empty.
+        objectives: labels to learn; all label columns in which a train row has one if empty.
         monitor: objectives whose mean τ on valid rows decides when to stop; all if empty.
+        objective_weights: how often an objective is drawn beside the others, 1 where none is given.
+        space_weights: how often a row of a space is drawn beside those of others, likewise.
         objectives_per_row: labels of a row that one step decodes, drawn anew each time by ``objective_weights``.
         alone_probability: how often the numbers of a row are decoded without seeing each other.
         learning_rate: at its highest, of the matrices of the layers (Muon).
         embedding_learning_rate: at its highest, of everything else (AdamW).
         smoothing_digits: σ of the probability given to neighbouring digits.
+        rank_loss_weight: of a loss on the order of every two labels of a batch, beside that on the labels.
+        tokenizer: pieces of text within which tokens are learned: lines of ONNX, or words and signs of source code.
+        augment: ``module:function``, text to text, for train rows; see ``nasrlm.augmentation``.
+        max_steps: stop here, if ``epochs`` have not ended before.
+        batch_size: rows of a step, over all processes and accumulated parts.
+        accumulation_steps: parts of a batch that each process computes one after another, to save memory.
+        backbone_learning_rate: of a backbone that was trained before, or of its LoRA (AdamW).
+        compile: compile the model with ``torch.compile``.
+        tensorboard: also write the log for TensorBoard.
         resume: go on from the state in ``out``.
     """
 
@@ -39,16 +51,23 @@ class TrainConfig(BaseModel):
     objectives: tuple[str, ...] = ()
     monitor: tuple[str, ...] = ()
     objective_weights: dict[str, PositiveFloat] = Field(default_factory=dict)
+    space_weights: dict[str, PositiveFloat] = Field(default_factory=dict)
     objectives_per_row: int = Field(default=6, ge=1)
     alone_probability: float = Field(default=0.7, ge=0, le=1)
     smoothing_digits: float = Field(default=0.7, ge=0)
+    rank_loss_weight: float = Field(default=0.0, ge=0)
     model: ModelConfig = ModelConfig()
     num_digits: int = Field(default=4, ge=1, le=15)
+    tokenizer: Pieces = "onnx"
     vocabulary_size: int = Field(default=1024, ge=257)
+    augment: str = Field(default="", pattern=r"^(\w[\w.]*:\w+)?$")
     epochs: int = Field(default=40, ge=1)
+    max_steps: int | None = Field(default=None, ge=1)
     batch_size: int = Field(default=64, ge=1)
+    accumulation_steps: int = Field(default=1, ge=1)
     learning_rate: float = Field(default=0.02, gt=0)
     embedding_learning_rate: float = Field(default=1e-3, gt=0)
+    backbone_learning_rate: float = Field(default=5e-5, gt=0)
     weight_decay: float = Field(default=0.01, ge=0)
     warmup_epochs: float = Field(default=1.0, ge=0)
     average_decay: float = Field(default=0.998, ge=0, lt=1)
@@ -57,6 +76,8 @@ class TrainConfig(BaseModel):
     save_every_seconds: float = Field(default=60.0, ge=0)
     patience: int = Field(default=6, ge=1)
     bf16: bool = False
+    compile: bool = False
+    tensorboard: bool = False
     device: str = "cpu"
     seed: int = Field(default=0, ge=0)
     resume: bool = True

@@ -6,28 +6,38 @@ import io
 import json
 import math
 import time
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from pydantic import ValidationError
+from torch import Tensor, nn
 from tqdm import tqdm
 
-from nasrlm.batches import Batches
+from nasrlm.augmentation import load_augmentation
+from nasrlm.batches import Batch, Batches, Redraw
 from nasrlm.calibration import fit_calibration
-from nasrlm.checkpoint import Checkpoint, torch_device
+from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
-from nasrlm.files import to_json, write_atomically
-from nasrlm.loss import number_loss, smoothing_kernel
+from nasrlm.files import write_atomically
+from nasrlm.initial_model import initial_model
 from nasrlm.metrics import kendall_tau
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.number import NumberCode
-from nasrlm.objective import Objective
+from nasrlm.objective import FloatArray, decoding_order
+from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
-from nasrlm.tokenizer import TextTokenizer
+from nasrlm.processes import Processes
 from nasrlm.train_config import TrainConfig
+from nasrlm.train_log import TrainLog
+from nasrlm.training_loss import TrainingLoss
+
+# What a run's numbers do not depend on.
+FREE_TO_CHANGE = frozenset({"out", "resume", "save_every_seconds", "tensorboard"})
+SEEDS_A_PROCESS = 1_000_000_007  # dropout differs from process to process
 
 
 @dataclass(frozen=True)
@@ -47,14 +57,19 @@ def train(config: TrainConfig, examples: Examples, progress: bool = True) -> Tra
     checkpoint. A run that was stopped at any moment goes on from its last saved state and ends as if it had not
     been stopped.
 
+    Started by torchrun or ``accelerate launch``, every process computes its part of each batch and returns the same
+    result; the first one alone writes files.
+
     Args:
         config: see TrainConfig.
         examples: rows of all splits; test rows are not looked at, nor rows without a label to learn.
         progress: show a bar on stderr.
 
     Raises:
-        ValueError: no labelled train rows, names of objectives that are not there, a text too long for the model, a
-            loss that is not finite, or a state in ``config.out`` of another run.
+        ValueError: no labelled train rows, names of objectives or spaces that are not there, a text too long for the
+            model, a device or backbone that cannot be used, a loss that is not finite, or a state in ``config.out``
+            of another run.
+        ImportError: ``config.tensorboard`` without the package.
         OSError: ``config.out`` cannot be written.
     """
     return _Run(config, examples).finish(progress)
@@ -63,133 +78,145 @@ def train(config: TrainConfig, examples: Examples, progress: bool = True) -> Tra
 class _Run:
     def __init__(self, config: TrainConfig, examples: Examples) -> None:
         self.config = config
-        torch_device(config.device)
-        self.objectives = _learned(config, examples.objectives)
+        self.processes = Processes(config.device)
+        self.objectives = _learned(config, examples)
         labelled = examples.labelled(self.objectives)
         train_rows, self.valid_rows = labelled.split("train"), labelled.split("valid")
-        if not len(train_rows):
-            raise ValueError("train: expected labelled rows with split 'train', got none. See the column `split`.")
-        depends_on = config.model_dump(mode="json", exclude={"out", "resume", "save_every_seconds"})
-        self.identity = {"config": depends_on, "data": examples.digest()}
-        initial = Checkpoint.from_pretrained(config.initial_checkpoint) if config.initial_checkpoint else None
-        self.tokenizer = initial.tokenizer if initial else TextTokenizer.train(train_rows.texts, config.vocabulary_size)
-        self.code = initial.model.code if initial else NumberCode(config.num_digits)
-        self.sizes = replace(initial.model.config, dropout=config.model.dropout) if initial else config.model
-        torch.manual_seed(config.seed)
-        self.model, self.average = self._new_model(), self._new_model().eval()
-        if initial:
-            _copy_weights(initial, self.model, self.objectives)
-        self.average.load_state_dict(self.model.state_dict())
-        self.optimizers = _optimizers(self.model, config)
-        self.predictor = Predictor(Checkpoint(self.average, self.tokenizer, self.objectives))
+        self.identity = {"config": _dependencies(config), "data": examples.digest()}
+        self.log = TrainLog(config.out, config.tensorboard and self.processes.rank == 0)
+        model, tokenizer = initial_model(config, train_rows)
+        self.model = model.to(self.processes.device)
+        self.average = deepcopy(self.model).eval()
+        self.predictor = Predictor(Checkpoint(self.average, tokenizer, self.objectives))
         self.predictor.to_ids(self.valid_rows.texts)  # a text that is too long is refused now, not after two epochs
-        self.batches = Batches(
-            self.predictor.to_ids(train_rows.texts),
-            train_rows.labels,
-            np.array([config.objective_weights.get(name, 1.0) for name in self.objectives]),
-            self.code,
-            batch_size=config.batch_size,
-            objectives_per_row=config.objectives_per_row,
-            alone_probability=config.alone_probability,
-            seed=config.seed,
-        )
+        self.batches = self._make_batches(train_rows)
+        self.num_cut = {rows: tokenizer.num_cut(labelled.split(rows).texts) for rows in ("train", "valid")}
         self.total_steps = self.batches.steps_per_epoch * config.epochs
+        if config.max_steps is not None:
+            self.total_steps = min(self.total_steps, config.max_steps)
         self.evaluate_every = max(1, round(config.evaluate_every_epochs * self.batches.steps_per_epoch))
-        self.kernel = smoothing_kernel(self.code, config.smoothing_digits).to(config.device)
+        self.optimizers = make_optimizers(self.model, config)
+        warmup_steps = config.warmup_epochs * self.batches.steps_per_epoch
+        self.schedule = Schedule(self.optimizers, warmup_steps, self.total_steps)
+        self.loss = self.processes.wrap(self._make_loss())
         self.step, self.seconds = 0, 0.0
         self.losses: list[float] = []  # since the last evaluation
-        self.log: list[dict[str, Any]] = []
         self.best_tau, self.best_step, self.best_weights = float("-inf"), 0, self.average.state_dict()
 
     def finish(self, progress: bool) -> TrainResult:
         """Train from the last saved state to the end, then calibrate and save."""
+        first = self.processes.rank == 0
         self._load_state()
-        self._write_log()
+        if first:
+            self.log.start()
         started, saved = time.monotonic() - self.seconds, time.monotonic()
-        with tqdm(total=self.total_steps, initial=self.step, desc="train", unit="step", disable=not progress) as bar:
+        quiet = not (progress and first)
+        with tqdm(total=self.total_steps, initial=self.step, desc="train", unit="step", disable=quiet) as bar:
             while self.step < self.total_steps and not self._out_of_patience():
                 self.losses.append(self._train_step())
                 self.step += 1
                 self.seconds = time.monotonic() - started
-                bar.update()
                 if self.step % self.evaluate_every == 0 or self.step == self.total_steps:
-                    tau = self._evaluate()
-                    bar.set_postfix(loss=f"{self.losses[-1]:.3f}", valid_tau=f"{tau:.4f}")
+                    self._evaluate()
                     self.losses.clear()
-                if time.monotonic() - saved > self.config.save_every_seconds:
+                else:
+                    bar.set_postfix(loss=f"{np.mean(self.losses[-20:]):.3f}", best_tau=f"{self.best_tau:.4f}")
+                bar.update()
+                if first and time.monotonic() - saved > self.config.save_every_seconds:
                     self._save_state()
                     saved = time.monotonic()
-        self._save_state()
+        if first:
+            self._save_state()
+            self.log.close()
         return self._checkpoint()
 
-    def _new_model(self) -> RegressionLanguageModel:
-        size = self.tokenizer.vocabulary_size
-        model = RegressionLanguageModel(self.sizes, size, len(self.objectives), self.code)
-        return model.to(self.config.device)
+    def _make_batches(self, rows: Examples) -> Batches:
+        config = self.config
+        return Batches(
+            self.predictor.to_ids(rows.texts),
+            rows.labels,
+            np.array([config.objective_weights.get(name, 1.0) for name in self.objectives]),
+            self.model.code,
+            batch_size=config.batch_size,
+            objectives_per_row=config.objectives_per_row,
+            alone_probability=config.alone_probability,
+            seed=config.seed,
+            row_weights=_row_weights(config, rows),
+            redraw=self._redraw(rows) if config.augment else None,
+        )
+
+    def _make_loss(self) -> nn.Module:
+        loss = TrainingLoss(self.model, self.config.smoothing_digits, self.config.rank_loss_weight)
+        return cast(nn.Module, torch.compile(loss, dynamic=True)) if self.config.compile else loss
+
+    def _redraw(self, rows: Examples) -> Redraw:
+        augment = load_augmentation(self.config.augment)
+
+        def redraw(chosen: Sequence[int], rng: np.random.Generator) -> list[list[int]]:
+            texts = [augment(rows.texts[row], rng) for row in chosen]
+            with warnings.catch_warnings(action="ignore"):  # texts that are cut were counted at the start
+                return self.predictor.to_ids(texts)
+
+        return redraw
 
     def _train_step(self) -> float:
-        """One step; all that is random in it depends on the seed and the step alone."""
-        batch = self.batches[self.step].to(self.config.device)
-        torch.manual_seed(self.config.seed * 1_000_003 + self.step)  # dropout
-        for optimizer, rate in zip(self.optimizers, _learning_rates(self.config), strict=True):
-            for group in optimizer.param_groups:
-                group["lr"] = rate * self._schedule()
+        """One step; all that is random in it depends on the seed, the step and the process alone."""
+        batch = self.batches[self.step]
+        torch.manual_seed(self.config.seed * 1_000_003 + self.step + SEEDS_A_PROCESS * self.processes.rank)  # dropout
+        self.schedule.set_rates(self.step)
         self.model.train()
-        device_type = torch.device(self.config.device).type
-        with torch.autocast(device_type, dtype=torch.bfloat16, enabled=self.config.bf16):
-            log_probabilities = self.model(batch.text_ids, batch.objectives, batch.numbers, batch.visible)
-        loss = number_loss(log_probabilities, batch.numbers, batch.present, self.kernel)
-        value = float(loss.detach())
+        self.model.zero_grad(set_to_none=True)
+        value = self.processes.sum(self._add_gradients(batch))
         if not math.isfinite(value):
             raise ValueError(f"train: expected a finite loss, got {value} at step {self.step}. Lower learning_rate.")
-        self.model.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
         for optimizer in self.optimizers:
             optimizer.step()
         self._update_average()
         return value
 
-    def _schedule(self) -> float:
-        """Linear warm-up, then a cosine down to 2 % of the learning rate."""
-        warmup = self.config.warmup_epochs * self.batches.steps_per_epoch
-        if self.step < warmup:
-            return (self.step + 1) / warmup
-        done = (self.step - warmup) / max(1.0, self.total_steps - warmup)
-        return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))
+    def _add_gradients(self, batch: Batch) -> float:
+        """This process's share of the gradients of a batch, part by part, and of its mean loss a label."""
+        count, processes, device = self.config.accumulation_steps, self.processes, self.processes.device
+        num_labels = int(batch.present.sum())
+        value = 0.0
+        for index in range(count):
+            part = batch.part(processes.rank * count + index, processes.count * count).to(device)
+            with processes.gradients(self.loss, last=index == count - 1):
+                with torch.autocast(torch.device(device).type, dtype=torch.bfloat16, enabled=self.config.bf16):
+                    loss = self.loss(part) / num_labels
+                (processes.count * loss).backward()
+            value += float(loss.detach())
+        return value
 
     def _update_average(self) -> None:
         decay = min(self.config.average_decay, (1 + self.step) / (10 + self.step))
         with torch.no_grad():
-            average: list[Tensor] = list(self.average.parameters())
-            model: list[Tensor] = list(self.model.parameters())
+            average: list[Tensor] = [parameter for parameter in self.average.parameters() if parameter.requires_grad]
+            model: list[Tensor] = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
             torch._foreach_lerp_(average, model, 1 - decay)
 
-    def _evaluate(self) -> float:
+    def _evaluate(self) -> None:
         """Mean τ of the monitored objectives on valid rows, by the averaged weights; keeps the best."""
         names = self.config.monitor or self.objectives
-        prediction = self.predictor.predict(self.valid_rows.texts, names, quantiles=(0.5,))
-        columns = [self.objectives.index(name) for name in names]
-        taus = kendall_tau(prediction.median, self.valid_rows.labels[:, columns])
+        taus = self.processes.from_first(lambda: self._valid_taus(names))
         known = taus[np.isfinite(taus)]
         tau = float(known.mean()) if len(known) else float("nan")
-        loss = sum(self.losses) / len(self.losses)
-        self._note({"step": self.step, "loss": loss, "valid_tau": tau, **dict(zip(names, taus.tolist(), strict=True))})
+        if self.processes.rank == 0:
+            loss = sum(self.losses) / len(self.losses)
+            values = {"step": self.step, "loss": loss, "valid_tau": tau, **dict(zip(names, taus.tolist(), strict=True))}
+            self.log.note({**values, "seconds": round(self.seconds, 1)})
         if tau > self.best_tau or not math.isfinite(self.best_tau):
             self.best_tau, self.best_step = tau, self.step
             self.best_weights = {name: x.clone() for name, x in self.average.state_dict().items()}
-        return tau
+
+    def _valid_taus(self, names: tuple[str, ...]) -> FloatArray:
+        prediction = self.predictor.predict(self.valid_rows.texts, names, quantiles=(0.5,))
+        columns = [self.objectives.index(name) for name in names]
+        return kendall_tau(prediction.median, self.valid_rows.labels[:, columns])
 
     def _out_of_patience(self) -> bool:
         return self.best_step > 0 and self.step - self.best_step >= self.config.patience * self.evaluate_every
-
-    def _note(self, values: dict[str, Any]) -> None:
-        self.log.append({**values, "seconds": round(self.seconds, 1)})
-        self._write_log()
-
-    def _write_log(self) -> None:
-        lines = "".join(f"{to_json(entry)}\n" for entry in self.log)
-        write_atomically(self.config.out / "log.jsonl", lines.encode())
 
     @property
     def _state_path(self) -> Path:
@@ -201,7 +228,7 @@ class _Run:
             "step": self.step,
             "seconds": self.seconds,
             "losses": self.losses,
-            "log": self.log,
+            "log": self.log.entries,
             "best": (self.best_tau, self.best_step, self.best_weights),
             "model": self.model.state_dict(),
             "average": self.average.state_dict(),
@@ -212,21 +239,39 @@ class _Run:
         write_atomically(self._state_path, buffer.getvalue())
 
     def _load_state(self) -> None:
-        if not self.config.resume or not self._state_path.exists():
-            return
+        if self.config.resume and self._state_path.exists():
+            self._restore(self._read_state())
+        if (step := self.processes.from_first(lambda: self.step)) != self.step:
+            raise ValueError(
+                f"{self._state_path}: expected the state of step {step}, as the first process has, got {self.step}. "
+                "`out` must be one folder that all processes see."
+            )
+
+    def _read_state(self) -> dict[str, Any]:
         try:
-            state = torch.load(self._state_path, map_location=self.config.device, weights_only=True)
+            state: dict[str, Any] = torch.load(self._state_path, map_location=self.processes.device, weights_only=True)
         except Exception as e:  # a broken file fails in many ways
             raise ValueError(
                 f"{self._state_path}: expected a training state, got {type(e).__name__}. Delete it."
             ) from e
-        if state["identity"] != json.dumps(self.identity, sort_keys=True):
+        if not self._is_of_this_run(json.loads(state["identity"])):
             raise ValueError(
                 f"{self._state_path}: expected the state of this run, got one with another config or other data. "
                 "Choose another `out`, or set `resume: false` to start again."
             )
+        return state
+
+    def _is_of_this_run(self, identity: dict[str, Any]) -> bool:
+        """Keys that the state is too old to have had their defaults."""
+        try:
+            theirs = _dependencies(TrainConfig(**identity["config"], out=self.config.out))
+        except ValidationError:
+            return False
+        return {"config": theirs, "data": identity["data"]} == self.identity
+
+    def _restore(self, state: dict[str, Any]) -> None:
         self.step, self.seconds = state["step"], state["seconds"]
-        self.losses, self.log = state["losses"], state["log"]
+        self.losses, self.log.entries = state["losses"], state["log"]
         self.best_tau, self.best_step, self.best_weights = state["best"]
         self.model.load_state_dict(state["model"])
         self.average.load_state_dict(state["average"])
@@ -242,52 +287,50 @@ class _Run:
             "best_step": self.best_step,
             "seconds": round(self.seconds),
             "valid_tau": self.best_tau,
+            "texts_cut": self.num_cut,
         }
-        valid = self.valid_rows
-        scores = self.predictor.cumulative_probabilities(valid.texts, self.objectives, valid.labels)
-        calibration = fit_calibration(self.objectives, scores)
-        checkpoint = Checkpoint(self.average, self.tokenizer, self.objectives, calibration, card)
-        checkpoint.save_pretrained(self.config.out / "checkpoint")
+        calibration = self.processes.from_first(self._calibration)
+        checkpoint = Checkpoint(self.average, self.predictor.checkpoint.tokenizer, self.objectives, calibration, card)
+        if self.processes.rank == 0:
+            checkpoint.save_pretrained(self.config.out / "checkpoint")
         return TrainResult(checkpoint, self.best_tau, self.step, self.seconds)
 
-
-def _learned(config: TrainConfig, labelled: tuple[str, ...]) -> tuple[str, ...]:
-    """Objectives in decoding order: accuracies first, as what is known of them is what prunes; the rest as given."""
-    names = config.objectives or labelled
-    for key, listed, known in (
-        ("objectives", names, labelled),
-        ("monitor", config.monitor, names),
-        ("objective_weights", config.objective_weights, names),
-    ):
-        if unknown := [name for name in listed if name not in known]:
-            raise ValueError(f"train: {key}: expected names among {', '.join(known)}, got {', '.join(unknown)}.")
-    return tuple(sorted(names, key=lambda name: "accuracy" not in Objective.parse(name).metric))
+    def _calibration(self) -> dict[str, list[float]]:
+        """Calibrated levels by the valid rows; none for a head without a distribution."""
+        if self.model.config.head == "mse":
+            return {}
+        valid = self.valid_rows
+        scores = self.predictor.cumulative_probabilities(valid.texts, self.objectives, valid.labels)
+        return fit_calibration(self.objectives, scores)
 
 
-def _copy_weights(initial: Checkpoint, model: RegressionLanguageModel, objectives: tuple[str, ...]) -> None:
-    """Start from another model; the prompts of objectives that it does not know stay as they are."""
-    weights = initial.model.state_dict()
-    prompts = model.decoder.objectives.weight.detach().clone()
-    for row, name in enumerate(objectives):
-        if name in initial.objectives:
-            prompts[row] = initial.model.decoder.objectives.weight[initial.objectives.index(name)]
-    model.load_state_dict({**weights, "decoder.objectives.weight": prompts})
+def _dependencies(config: TrainConfig) -> dict[str, Any]:
+    """What of a config decides the numbers of a run."""
+    return config.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))
 
 
-def _optimizers(model: RegressionLanguageModel, config: TrainConfig) -> tuple[torch.optim.Optimizer, ...]:
-    """Muon for the matrices of the layers; AdamW for embeddings, norms and the head, which do not decay.
+def _learned(config: TrainConfig, examples: Examples) -> tuple[str, ...]:
+    """Objectives in decoding order: those that are named, or all that some train row has."""
+    has_label = np.isfinite(examples.labels[examples.splits == "train"]).any(axis=0)
+    labelled = [name for name, has in zip(examples.objectives, has_label, strict=True) if has]
+    names = config.objectives or tuple(labelled)
+    _check_names("objectives", names, examples.objectives)
+    if not set(names) & set(labelled):
+        raise ValueError("train: expected labelled rows with split 'train', got none. See the column `split`.")
+    if missing := [name for name in names if name not in labelled]:
+        raise ValueError(f"train: objectives: expected labels in rows with split 'train', got none of {missing[0]}.")
+    _check_names("monitor", config.monitor, names)
+    _check_names("objective_weights", tuple(config.objective_weights), names)
+    return decoding_order(names)
 
-    Source:
-        Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks". Beside AdamW alone it learned
-        in half the steps, see docs/log.md.
-    """
-    matrices = {name: p for name, p in model.named_parameters() if p.ndim == 2 and ".layers." in name}
-    others = [p for name, p in model.named_parameters() if name not in matrices]
-    return (
-        torch.optim.Muon(list(matrices.values()), lr=config.learning_rate, weight_decay=config.weight_decay),
-        torch.optim.AdamW(others, lr=config.embedding_learning_rate, betas=(0.9, 0.98), weight_decay=0.0),
-    )
+
+def _row_weights(config: TrainConfig, rows: Examples) -> FloatArray | None:
+    if not config.space_weights:
+        return None
+    _check_names("space_weights", tuple(config.space_weights), tuple(sorted(set(rows.spaces.tolist()))))
+    return np.array([config.space_weights.get(str(space), 1.0) for space in rows.spaces])
 
 
-def _learning_rates(config: TrainConfig) -> tuple[float, float]:
-    return config.learning_rate, config.embedding_learning_rate
+def _check_names(key: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:
+    if unknown := [name for name in given if name not in known]:
+        raise ValueError(f"train: {key}: expected names among {', '.join(known)}, got {', '.join(unknown)}.")

@@ -2,13 +2,15 @@
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from nasrlm.objective import FloatArray, Goal, Objective
+from studies.guide import Guide
+from studies.pareto import BoolArray, complete_mask
 
 SAMPLERS = {"optuna": ("nsga2", "nsga3", "tpe", "random"), "pymoo": ("nsga2",)}
 
@@ -56,6 +58,20 @@ class Constraint:
         return f"{self.objective}{'<=' if self.at_most else '>='}{self.bound:.15g}"
 
 
+def objectives_of(goals: Sequence[Goal], constraints: Sequence[Constraint]) -> tuple[str, ...]:
+    """The goals' objectives, then those of constraints only."""
+    constrained = (constraint.objective for constraint in constraints)
+    return tuple(dict.fromkeys([*(goal.objective for goal in goals), *constrained]))
+
+
+def feasible_mask(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> BoolArray:
+    """(N,) flags of the rows of ``values`` (N, M), a column an objective, without NaN that meet every constraint."""
+    met = complete_mask(values)
+    for constraint in constraints:
+        met &= constraint.violation(values[:, objectives.index(constraint.objective)]) <= 0
+    return met
+
+
 @dataclass(frozen=True)
 class SearchConfig:
     """One search.
@@ -66,11 +82,12 @@ class SearchConfig:
         trials: how many distinct architectures are evaluated.
         engine: "optuna" or "pymoo".
         sampler: one of ``SAMPLERS[engine]``.
-        constraints: bounds on predicted medians; an infeasible architecture is never on the front.
+        constraints: bounds on medians, or on real results; an infeasible architecture is never on the front.
         population_size: architectures asked for, and evaluated, at a time.
         seed: of every random draw.
         evaluator: what answers, in words ("surrogate", "table:true.parquet"), kept to recognise the study.
         storage: Optuna storage, a URL or a journal file; None keeps trials in memory.
+        guide: how a predictor guides a search with real evaluations; None where the engine asks the evaluator.
     """
 
     space: str
@@ -83,6 +100,7 @@ class SearchConfig:
     seed: int = 0
     evaluator: str = "surrogate"
     storage: str | None = None
+    guide: Guide | None = None
 
     def __post_init__(self) -> None:
         names = [goal.objective for goal in self.goals]
@@ -104,8 +122,7 @@ class SearchConfig:
     @property
     def objectives(self) -> tuple[str, ...]:
         """Everything an evaluator has to answer: the goals' objectives, then those of constraints only."""
-        constrained = (constraint.objective for constraint in self.constraints)
-        return tuple(dict.fromkeys([*(goal.objective for goal in self.goals), *constrained]))
+        return objectives_of(self.goals, self.constraints)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; ``SearchConfig.from_dict`` reads them back."""
@@ -113,11 +130,12 @@ class SearchConfig:
         return fields | {
             "goals": [str(goal) for goal in self.goals],
             "constraints": [str(constraint) for constraint in self.constraints],
+            "guide": None if self.guide is None else self.guide.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Build a config from names and numbers, goals and constraints being strings.
+        """Build a config from names and numbers, goals and constraints being strings, the guide an object or None.
 
         Raises:
             ValueError: an unknown or missing name, or a bad value.
@@ -132,4 +150,5 @@ class SearchConfig:
             )
         goals = tuple(Goal.parse(text) for text in values["goals"])
         constraints = tuple(Constraint.parse(text) for text in values.get("constraints", ()))
-        return cls(**{**values, "goals": goals, "constraints": constraints})
+        guide = None if values.get("guide") is None else Guide.from_dict(values["guide"])
+        return cls(**{**values, "goals": goals, "constraints": constraints, "guide": guide})

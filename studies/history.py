@@ -96,11 +96,7 @@ class History:
 
     def save(self, path: Path) -> None:
         """Write the whole history, atomically; about 10 ms for 5,000 rows."""
-        buffer = io.BytesIO()
-        table = pa.Table.from_pandas(self.to_frame(), preserve_index=False)
-        metadata = {**(table.schema.metadata or {}), _INTERVAL: json.dumps(self.interval).encode()}
-        pq.write_table(table.replace_schema_metadata(metadata), buffer)
-        write_atomically(path, buffer.getvalue())
+        write_frame(self.to_frame(), path, interval=self.interval)
 
     @classmethod
     def load(cls, path: Path, objectives: Sequence[str]) -> "History":
@@ -129,6 +125,15 @@ class History:
                 f"{path}: expected the history of a study with {', '.join(objectives)}, got {reason}. "
                 "Restore the file, or remove it to evaluate everything again."
             ) from error
+
+
+def write_frame(frame: pd.DataFrame, path: Path, *, interval: float | None) -> None:
+    """Write the rows of a history, atomically."""
+    buffer = io.BytesIO()
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    metadata = {**(table.schema.metadata or {}), _INTERVAL: json.dumps(interval).encode()}
+    pq.write_table(table.replace_schema_metadata(metadata), buffer)
+    write_atomically(path, buffer.getvalue())
 
 
 def to_bounds(evaluation: Prediction, objectives: Sequence[str]) -> FloatArray:

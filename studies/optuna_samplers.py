@@ -4,7 +4,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.distributions import BaseDistribution
 from optuna.samplers import (
     BaseGASampler,
     BaseSampler,
@@ -17,6 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from spaces import ArchitectureError
 from studies.config import SearchConfig
+from studies.optuna_storage import gene_distributions
 from studies.problem import Problem
 
 A = TypeVar("A", bound=Hashable)
@@ -37,10 +38,7 @@ class DistinctSampler(BaseSampler, Generic[A]):
 
     def __init__(self, problem: Problem[A]) -> None:
         self.problem = problem
-        self.distributions: dict[str, BaseDistribution] = {
-            f"gene_{index}": CategoricalDistribution(tuple(range(size)))
-            for index, size in enumerate(problem.space.sampled_sizes)
-        }
+        self.distributions = gene_distributions(problem.space.sampled_sizes)
         self.sampler = _make_sampler(problem.config, self.distributions)
         self.is_random = isinstance(self.sampler, RandomSampler)  # and then stays random
         self._first_population = [] if self.is_random else problem.first_population()

@@ -4,14 +4,17 @@ import hashlib
 import json
 from collections.abc import Sequence
 
+import numpy as np
 import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import OptunaError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 from sqlalchemy.exc import SQLAlchemyError
 
+from nasrlm.objective import FloatArray
 from studies.config import SearchConfig
 from studies.folder import StudyError
 
@@ -43,6 +46,29 @@ def study_name(config: SearchConfig) -> str:
     return f"{config.space}-{config.sampler}-{config.seed}-{digest}"
 
 
+def gene_distributions(sizes: Sequence[int]) -> dict[str, BaseDistribution]:
+    """A genotype's parameters, one a gene."""
+    return {f"gene_{index}": CategoricalDistribution(tuple(range(size))) for index, size in enumerate(sizes)}
+
+
+def to_trial(config: SearchConfig, sizes: Sequence[int], genotype: Sequence[int], values: FloatArray) -> FrozenTrial:
+    """A finished trial from a genotype and the (M,) values of ``config.objectives``; pruned where one is NaN."""
+    distributions = gene_distributions(sizes)
+    params = dict(zip(distributions, genotype, strict=True))
+    if np.isnan(values).any():
+        return create_trial(state=TrialState.PRUNED, params=params, distributions=distributions)
+    by_name = dict(zip(config.objectives, values.tolist(), strict=True))
+    return create_trial(
+        values=[by_name[goal.objective] for goal in config.goals],
+        params=params,
+        distributions=distributions,
+        constraints={
+            str(bound): bound.violation(values[[config.objectives.index(bound.objective)]]).item()
+            for bound in config.constraints
+        },
+    )
+
+
 class StoredStudy:
     """The copy of a search's finished trials in ``config.storage``.
 
@@ -71,6 +97,11 @@ class StoredStudy:
                 f"storage {config.storage}: expected no study {self.study.study_name}, got one with "
                 f"{len(self._known)} trials. Resume it with its folder, or choose another storage or seed."
             )
+
+    @property
+    def given(self) -> int:
+        """How many trials it was given, those stored before among them."""
+        return self._given
 
     def extend(self, trials: Sequence[FrozenTrial], architectures: Sequence[str]) -> None:
         """Store finished trials with their notations; those stored before an interruption are only compared.

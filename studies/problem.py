@@ -1,20 +1,21 @@
 """What an engine sees of a search: new architectures to propose, and batches to evaluate."""
 
 import functools
+import importlib
 import itertools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, cast
 
 import numpy as np
 
 from nasrlm.objective import FloatArray, to_losses
 from spaces import ArchitectureError, SearchSpace
 from studies.config import SearchConfig
+from studies.evaluators import Evaluator
 from studies.history import History, to_bounds
 from studies.pareto import BoolArray, complete_mask, pareto_mask
-from studies.surrogate import Evaluator
 
 A = TypeVar("A", bound=Hashable)
 
@@ -50,6 +51,10 @@ class Problem(Generic[A]):
         evaluator: answers batches of architectures.
         recorded: an earlier run's history, which answers before the evaluator does.
         on_batch: called after each batch.
+        first: architectures to begin with, half a population of them at most.
+        known: by key, the only architectures to propose; None proposes any of the space.
+
+    NOTE: of first and known, what lies outside ``space.sampled_sizes`` is left out, as it is from every search.
     """
 
     def __init__(
@@ -60,6 +65,8 @@ class Problem(Generic[A]):
         *,
         recorded: History | None = None,
         on_batch: Callable[["Problem[A]"], None] = lambda problem: None,
+        first: Sequence[A] = (),
+        known: Mapping[str, A] | None = None,
     ) -> None:
         self.config = config
         self.space = space
@@ -70,6 +77,8 @@ class Problem(Generic[A]):
         self.stopped: str | None = None
         self.key: Callable[[A], str] = functools.cache(space.architecture_key)
         self._on_batch = on_batch
+        self._first = [architecture for architecture in first if self._is_drawn(architecture)]
+        self._known = None if known is None else {key: a for key, a in known.items() if self._is_drawn(a)}
         self._rng = np.random.default_rng(config.seed)
         self._futile = 0
         self._reserved: set[str] = set()
@@ -92,9 +101,11 @@ class Problem(Generic[A]):
         return len(self._recorded)
 
     def reserve(self, architecture: A) -> bool:
-        """Take a place in the next batch; False for what is evaluated, or in that batch, already."""
+        """Take a place in the next batch; False for what is evaluated, or in that batch, already, or not known."""
         key = self.key(architecture)
         if key in self._reserved or self.history.row_of(key) is not None:
+            return False
+        if self._known is not None and key not in self._known:
             return False
         self._reserved.add(key)
         return True
@@ -115,20 +126,26 @@ class Problem(Generic[A]):
         return found
 
     def first_population(self) -> list[A]:
-        """Reserve new architectures for an engine to begin with: the corners of the space, then random samples.
+        """Reserve new architectures for an engine to begin with: given ones, corners of the space, random samples.
 
         A corner has the same choice in every gene, such as all the cheapest. Random samples miss these ends
         of the front: on NAS-Bench-201 with three goals, 200 trials reach 0.996 of the hypervolume with them
         and 0.978 without (24 seeds), and the worst of 8 seeds at 1,000 trials 0.9985 and 0.9950.
         """
-        corners = filter(self.reserve, self._corners())
-        found = list(itertools.islice(corners, self.batch_size))
+        half = self._rng.permutation(len(self._first))[: self.batch_size // 2].tolist() if self._first else []
+        begun = filter(self.reserve, [*(self._first[index] for index in half), *self._corners()])
+        found = list(itertools.islice(begun, self.batch_size))
         return found + self.samples(self.batch_size - len(found))
 
     def samples(self, count: int) -> list[A]:
         """Reserve up to ``count`` new random architectures."""
         found = (self._new_sample() for _ in range(count))
         return [architecture for architecture in found if architecture is not None]
+
+    def _is_drawn(self, architecture: A) -> bool:
+        return all(
+            gene < size for gene, size in zip(self.space.encode(architecture), self.space.sampled_sizes, strict=True)
+        )
 
     def _corners(self) -> Iterator[A]:
         sizes = self.space.sampled_sizes
@@ -146,11 +163,14 @@ class Problem(Generic[A]):
         return None
 
     def _new_sample(self) -> A | None:
-        for _ in range(RANDOM_SAMPLES):
-            architecture = self.space.sample(self._rng)
-            if self.reserve(architecture):
-                return architecture
-        return None
+        return next(filter(self.reserve, self._random_draws()), None)
+
+    def _random_draws(self) -> Iterator[A]:
+        if self._known is None:
+            yield from (self.space.sample(self._rng) for _ in range(RANDOM_SAMPLES))
+        else:
+            known = list(self._known.values())
+            yield from (known[index] for index in self._rng.permutation(len(known)))
 
     def stop(self, reason: str) -> None:
         """End the search before its trials are spent."""
@@ -218,3 +238,8 @@ class Engine(Protocol):
     """Proposes populations until the problem is done."""
 
     def __call__(self, problem: Problem[A], /) -> None: ...
+
+
+def load_engine(name: str) -> Engine:
+    """The engine of that name; its library is imported only now."""
+    return cast(Engine, importlib.import_module(f"studies.{name}_engine").run)

@@ -14,11 +14,11 @@ import numpy as np
 
 from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, to_losses
-from studies.config import SearchConfig
+from studies.config import SearchConfig, feasible_mask
+from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
 from studies.history import History
 from studies.pareto import BoolArray, complete_mask, hypervolume, hypervolume_ratio, pareto_mask
-from studies.surrogate import TableEvaluator
 
 A = TypeVar("A", bound=Hashable)
 
@@ -54,7 +54,8 @@ class StudyResult:
         hypervolume: of the front's medians up to ``reference_point``; 0 when nothing is feasible.
         reference_point: (M,) the worst median of each goal in the history, own units.
         evaluations: distinct architectures evaluated.
-        pruned: architectures for which the evaluator had no complete answer; not among the evaluations.
+        pruned: architectures that the gate stopped, or for which the evaluator had no complete answer; not among
+            the evaluations.
         stopped: why the search ended before its trials were spent, or None.
         seconds: this run took, without figures.
         truth: present when a table of true labels was given.
@@ -182,7 +183,7 @@ def judge(config: SearchConfig, history: History, truth: TableEvaluator[A]) -> T
     found = [row_of_key[history.keys[row]] for row in _known_front(config, history, row_of_key)]
     losses = to_losses(config.goals, labels[:, : len(config.goals)])
     worst = losses.max(axis=0)
-    feasible = _meets(config, labels)
+    feasible = feasible_mask(config.objectives, config.constraints, labels)
     return Truth(
         hypervolume_ratio=hypervolume_ratio(losses[found][feasible[found]], losses[feasible], worst),
         reference_point=tuple(to_losses(config.goals, worst[None])[0].tolist()),
@@ -196,14 +197,6 @@ def _known_front(config: SearchConfig, history: History, known_keys: Container[s
     rows = [row for row in np.flatnonzero(history.feasible).tolist() if history.keys[row] in known_keys]
     mask = pareto_mask(history_losses(config, history)[rows])
     return [row for row, flag in zip(rows, mask, strict=True) if flag]
-
-
-def _meets(config: SearchConfig, values: FloatArray) -> BoolArray:
-    """(N,) flags of (N, M) values of ``config.objectives`` that meet every constraint."""
-    met = np.ones(len(values), dtype=np.bool_)
-    for constraint in config.constraints:
-        met &= constraint.violation(values[:, config.objectives.index(constraint.objective)]) <= 0
-    return met
 
 
 def write_report(out: Path, config: SearchConfig, history: History, result: StudyResult) -> None:

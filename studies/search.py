@@ -1,21 +1,20 @@
 """A search: an engine proposes, an evaluator answers, a folder keeps the study."""
 
-import importlib
 import time
 from collections.abc import Hashable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from tqdm import tqdm
 
 from spaces import SearchSpace
 from studies.config import Constraint, SearchConfig
+from studies.evaluators import Evaluator, TableEvaluator
 from studies.folder import HISTORY_FILE, StudyError, open_folder
 from studies.history import History, HistoryWriter
 from studies.plots import plot_study
-from studies.problem import Engine, Problem
+from studies.problem import Problem, load_engine
 from studies.report import StudyResult, summarise, true_labels, write_report
-from studies.surrogate import Evaluator, TableEvaluator
 
 __all__ = ["Constraint", "SearchConfig", "StudyError", "StudyResult", "search"]
 
@@ -89,9 +88,8 @@ def _run(
         problem = Problem(config, space, evaluator, recorded=recorded, on_batch=after_batch)
         if recorded is None:
             problem.history.save(path)
-        engine = cast(Engine, importlib.import_module(f"studies.{config.engine}_engine").run)
         try:
-            engine(problem)
+            load_engine(config.engine)(problem)
         finally:
             if len(problem.history) >= problem.num_recorded:
                 problem.history.save(path)

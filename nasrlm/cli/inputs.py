@@ -63,8 +63,9 @@ def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | No
         raise ValueError("input: expected architectures or --table, and not both. See --help.")
     if table is not None:
         frame = read_rows(table, space)
-        column = "architecture" if "architecture" in frame else "text"
-        return Inputs(frame[column].astype(str).tolist(), table_texts(frame, table))
+        columns = [name for name in ("architecture", "text") if name in frame]
+        described = frame[columns].bfill(axis="columns").iloc[:, 0]
+        return Inputs(described.astype(str).tolist(), table_texts(frame, table))
     names = list(given or [])
     if all(Path(name).suffix in TEXT_ENDINGS + MODEL_ENDINGS for name in names):
         return Inputs(names, [_read_text(Path(name)) for name in names])
@@ -91,17 +92,21 @@ def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> 
 
 
 def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True) -> list[str]:
-    """The column ``text``, or the texts of the columns ``space`` and ``architecture``, as measured or canonical.
+    """The column ``text``; where it is empty, the texts of ``space`` and ``architecture``, as measured or canonical.
 
     Raises:
         ValueError: no space is named, or a row's notation is malformed; the message names file and row.
     """
-    if "text" in frame:
-        return frame["text"].astype(str).tolist()
-    if "space" not in frame:
-        raise ValueError(f"{path}: expected a column space, got none. Name it with --space.")
     texts: dict[Hashable, str] = {}
-    for name, rows in frame.groupby("space", dropna=False):
+    if "text" in frame:
+        written = frame["text"][frame["text"].notna() & (frame["text"] != "")].astype(str)
+        texts |= zip(written.index, written, strict=True)
+    spelled = frame[~frame.index.isin(list(texts))]
+    if len(spelled) and "space" not in frame:
+        raise ValueError(f"{path}: expected a column space, got none. Name it with --space.")
+    for name, rows in spelled.groupby("space", dropna=False) if len(spelled) else ():
+        if pd.isna(name):
+            raise ValueError(f"{path}: expected a space in every row without text, got none in row {rows.index[0]}.")
         space = get_space(str(name))
         architectures = [_parse_row(space, notation, path, row) for row, notation in rows["architecture"].items()]
         converted = to_onnx_texts(space, architectures, measured=measured, progress=show_progress())

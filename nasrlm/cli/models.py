@@ -23,10 +23,13 @@ from nasrlm.cli.inputs import (
     table_texts,
 )
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
+from nasrlm.cli.table_predictions import predict_whole_table
+from nasrlm.engine import EngineName
 from nasrlm.evaluation import Evaluation, evaluate
 from nasrlm.examples import Examples, make_examples
 from nasrlm.model_card import release
 from nasrlm.predictor import Predictor
+from nasrlm.processes import is_first_process
 from nasrlm.table import label_columns, objective_columns
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
@@ -34,6 +37,7 @@ from nasrlm.training import train
 LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", "moocore")
 ObjectivesOption = Annotated[str | None, typer.Option("--objectives", help="Names, separated by commas.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="Where torch runs.")]
+EngineOption = Annotated[EngineName, typer.Option("--engine", help="What computes; auto is ONNX Runtime on a CPU.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -51,16 +55,24 @@ def predict(
     objectives: ObjectivesOption = None,
     quantiles: Annotated[str, typer.Option(help="Three levels or more, ascending, 0.5 among them.")] = ".1,.5,.9",
     samples: Annotated[int, typer.Option(min=0, help="Also draw so many samples of each objective.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Of a table of any size: write the predictions to this .parquet.")
+    ] = None,
     checkpoint: CheckpointOption = None,
     device: DeviceOption = "cpu",
+    engine: EngineOption = "auto",
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
     """Predict objectives with calibrated intervals."""
-    predictor = Predictor.from_pretrained(checkpoint, device)
-    inputs = read_inputs(architectures, table, space)
+    predictor = Predictor.from_pretrained(checkpoint, device, engine)
     names = _split(objectives) or predictor.objectives
     levels = _levels(quantiles)
+    if out is not None:
+        if table is None or architectures or samples:
+            raise ValueError("predict --out: expected --table, and no architectures or --samples. See --help.")
+        return predict_whole_table(predictor, table, out, space=space, objectives=names, quantiles=levels, json=json)
+    inputs = read_inputs(architectures, table, space)
     prediction = predictor.predict(inputs.texts, names, levels, progress=show_progress())
     drawn = predictor.sample(inputs.texts, names, samples, seed) if samples else None
     rows: list[dict[str, Any]] = []
@@ -90,10 +102,11 @@ def evaluate_table(
     space: SpaceOption = None,
     checkpoint: CheckpointOption = None,
     device: DeviceOption = "cpu",
+    engine: EngineOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Compare predictions with the labels of a table: rank correlation, error and coverage."""
-    predictor = Predictor.from_pretrained(checkpoint, device)
+    predictor = Predictor.from_pretrained(checkpoint, device, engine)
     wanted = _split(objectives)
     frame = _rows_of_split(read_rows(table, space, require=wanted), split, table)
     labels = wanted or label_columns(frame)
@@ -121,11 +134,13 @@ def train_model(
     seed: Annotated[int | None, typer.Option("--seed", help="Instead of the config's.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Train a model; the same command goes on where a stopped run was."""
+    """Train a model; the same command goes on where a stopped run was. torchrun and accelerate launch may run it."""
     overrides = {"out": out, "device": device, "seed": seed}
     chosen = TrainConfig.load(config, **{key: value for key, value in overrides.items() if value is not None})
     examples = _examples(chosen)
     result = train(chosen, examples, progress=show_progress())
+    if not is_first_process():
+        return
     test = examples.split("test")
     measured = evaluate(Predictor(result.checkpoint), test) if len(test) else None
     folder = release(result, measured, chosen, str(config))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,11 +21,21 @@ from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
 from spaces.space import SearchSpace
 from studies.config import Constraint, SearchConfig
-from studies.evaluators import Evaluator, TableEvaluator
+from studies.evaluators import (
+    FunctionEvaluator,
+    MeasuringEvaluator,
+    RealEvaluator,
+    TableEvaluator,
+    load_function,
+)
+from studies.guide import Guide
+from studies.guided import guided_search
 from studies.plots import plot_studies, plot_study
 from studies.report import StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
+
+FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 def register(app: typer.Typer) -> None:
@@ -34,14 +48,25 @@ def search_space(
     objectives: Annotated[str, typer.Option(help="max:… or min:… goals, separated by commas.")],
     out: Annotated[Path, typer.Option(help="Folder of the study.")],
     space: SpaceOption = None,
-    trials: Annotated[int, typer.Option(min=1, help="Distinct architectures to evaluate.")] = 1000,
+    trials: Annotated[int, typer.Option(min=1, help="Distinct architectures to evaluate: the budget.")] = 1000,
     engine: Annotated[str, typer.Option(help="optuna or pymoo.")] = "optuna",
     sampler: Annotated[str, typer.Option(help="nsga2; with optuna also nsga3, tpe, random.")] = "nsga2",
     constraint: Annotated[list[str] | None, typer.Option(help="For example latency_ms@pixel3<=10.")] = None,
-    evaluator: Annotated[str, typer.Option(help="surrogate, or table:PATH to answer from labels.")] = "surrogate",
+    evaluator: Annotated[
+        str, typer.Option(help="surrogate; or what gives real results: table:PATH, module:function, measure.")
+    ] = "surrogate",
     truth: Annotated[Path | None, typer.Option(help="Table of true values to judge the front by.")] = None,
     storage: Annotated[str | None, typer.Option(help="Optuna storage, a URL or a journal file.")] = None,
     population: Annotated[int, typer.Option(min=2, help="Architectures proposed at a time.")] = 32,
+    acquisition: Annotated[
+        str, typer.Option(help="How the model chooses real evaluations: hypervolume, median; none leaves it out.")
+    ] = Guide.acquisition,
+    gate: Annotated[bool, typer.Option(help="Prune what is predicted not to move the front.")] = Guide.gate,
+    risk: Annotated[float, typer.Option(help="Of one objective being better than the gate allows for.")] = Guide.risk,
+    batch: Annotated[int, typer.Option(min=1, help="Real evaluations between predictions.")] = Guide.batch_size,
+    generations: Annotated[
+        int, typer.Option(min=1, help="Populations proposed on predictions for each batch.")
+    ] = Guide.generations,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the study in --out.")] = False,
     checkpoint: CheckpointOption = None,
     seed: SeedOption = 0,
@@ -49,6 +74,10 @@ def search_space(
 ) -> None:
     """Search a space for its Pareto front."""
     chosen = require_space(space, "search")
+    to_text = partial(to_measured_text, chosen)
+    guide = None
+    if evaluator != "surrogate" and acquisition != "none":
+        guide = Guide(acquisition=acquisition, gate=gate, risk=risk, batch_size=batch, generations=generations)
     config = SearchConfig(
         space=chosen.name,
         goals=tuple(Goal.parse(goal) for goal in objectives.split(",")),
@@ -60,12 +89,28 @@ def search_space(
         seed=seed,
         evaluator=evaluator,
         storage=storage,
+        guide=guide,
     )
     true_values = None
     if truth is not None:
         true_values = TableEvaluator(chosen, read_table(truth, require=config.objectives), objectives=config.objectives)
-    answers = _evaluator(evaluator, chosen, config.objectives, checkpoint)
-    result = search(config, chosen, answers, out, truth=true_values, resume=resume, progress=show_progress())
+    options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": show_progress()}
+    predictor = cache(lambda: Predictor.from_pretrained(checkpoint))
+    if evaluator == "surrogate":
+        surrogate = Surrogate(chosen, predictor(), objectives=config.objectives, to_text=to_text)
+        result = search(config, chosen, surrogate, out, **options)
+    else:
+        real = _real_evaluator(evaluator, chosen, config.objectives, to_text, predictor)
+        unknown = [name for name in config.objectives if guide and name not in predictor().objectives]
+        if unknown:
+            print(
+                f"nasrlm: the checkpoint does not know {', '.join(unknown)}; the search goes on without it.",
+                file=sys.stderr,
+            )
+        if guide is None or unknown:
+            result = search(replace(config, guide=None), chosen, real, out, **options)
+        else:
+            result = guided_search(config, chosen, real, predictor(), out, to_text=to_text, **options)
     if json:
         print_json(result.to_dict())
     else:
@@ -89,7 +134,7 @@ def plot(
 
 def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
     """The front as a table, best in the first goal first, then its hypervolume."""
-    rows = [[row["architecture"], *[spell_interval(row[name]) for name in objectives]] for row in result.front]
+    rows = [[row["architecture"], *[_spell(row[name]) for name in objectives]] for row in result.front]
     print_table(["architecture", *objectives], rows, title=f"Pareto front, {len(rows)} architectures")
     line = f"{result.evaluations:,} evaluations, {result.pruned} pruned, hypervolume {result.hypervolume:.4g}"
     if result.truth is not None:
@@ -97,13 +142,24 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
     print(f"{line}, {result.seconds:.0f} s" + (f"; {result.stopped}" if result.stopped else ""))
 
 
-def _evaluator(
-    name: str, space: SearchSpace[Any], objectives: Sequence[str], checkpoint: Path | None
-) -> Evaluator[Any]:
-    if name == "surrogate":
-        predictor = Predictor.from_pretrained(checkpoint)
-        return Surrogate(space, predictor, objectives=objectives, to_text=partial(to_measured_text, space))
-    kind, _, path = name.partition(":")
-    if kind == "table" and path:
-        return TableEvaluator(space, read_table(path, require=objectives), objectives=objectives)
-    raise ValueError(f"--evaluator: expected surrogate or table:PATH, got {name!r}.")
+def _spell(answer: Mapping[str, float]) -> float | str:
+    """A real result has no interval."""
+    return answer["median"] if answer["low"] == answer["high"] else spell_interval(answer)
+
+
+def _real_evaluator(
+    name: str,
+    space: SearchSpace[Any],
+    objectives: Sequence[str],
+    to_text: Callable[[Any], str],
+    predictor: Callable[[], Predictor],
+) -> RealEvaluator[Any]:
+    kind, _, rest = name.partition(":")
+    if name == "measure":
+        return MeasuringEvaluator(objectives=objectives, predictor=predictor(), to_text=to_text)
+    if kind == "table" and rest:
+        return TableEvaluator(space, read_table(rest, require=objectives), objectives=objectives)
+    if FUNCTION.fullmatch(name):
+        sys.path.insert(0, os.getcwd())  # as with python -m: the user's own modules
+        return FunctionEvaluator(space, load_function(name), objectives=objectives)
+    raise ValueError(f"--evaluator: expected surrogate, table:PATH, module:function or measure, got {name!r}.")

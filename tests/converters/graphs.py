@@ -1,6 +1,7 @@
 """Small graphs for tests: by hand, at random, and other spellings of the same graph."""
 
 import random
+from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
@@ -9,7 +10,22 @@ from converters.canonical import COMMUTATIVE
 from converters.graph import Graph, Node
 
 SHAPE = (1, 2, 4, 4)
-KINDS = ("relu", "add", "zero", "average_pool", "conv", "conv_bias", "conv_batch_norm")
+KINDS = (
+    *(
+        "relu",
+        "silu",
+        "add",
+        "zero",
+        "gate",
+        "concat_slice",
+        "transpose_twice",
+        "average_pool",
+        "max_pool",
+        "pixel_pool",
+    ),
+    *("conv", "conv_bias", "conv_batch_norm", "batch_norm"),
+)
+OPERANDS = {"add": 4, "gate": 2, "concat_slice": 2}  # at most; of other kinds one
 
 
 def node(op_type: str, inputs: str, output: str, *, weights: str = "", **attributes) -> Node:
@@ -32,28 +48,52 @@ def graph(*nodes: Node, outputs: str) -> Graph:
 
 
 @st.composite
-def random_graphs(draw, max_nodes: int = 12) -> Graph:
-    """Directed acyclic graphs of KINDS on tiny tensors; sums read one to four of the latest values."""
+def random_graphs(draw, max_nodes: int = 12, kinds: Sequence[str] = KINDS) -> Graph:
+    """Directed acyclic graphs on tiny tensors, with one or two outputs; nodes read the latest values."""
     g = GraphBuilder(SHAPE)
     values = [g.input]
-    for kind in draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=max_nodes)):
-        operands = draw(st.lists(st.sampled_from(values[-6:]), min_size=1, max_size=4 if kind == "add" else 1))
+    for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=max_nodes)):
+        operands = draw(st.lists(st.sampled_from(values[-6:]), min_size=1, max_size=OPERANDS.get(kind, 1)))
         values.append(_append(g, kind, operands))
-    return g.build(g.add(*values[-3:]))
+    return g.build(g.add(*values[-3:]), *draw(st.lists(st.sampled_from(values), max_size=1)))
 
 
 def _append(g: GraphBuilder, kind: str, operands: list[str]) -> str:
-    x = operands[0]
+    x, y = operands[0], operands[-1]
     match kind:
         case "add":
             return g.add(*operands)
-        case "average_pool":
-            return g.average_pool(x, kernel=3, padding=1)
+        case "gate":
+            return g.multiply(x, g.sigmoid(y))
+        case "concat_slice":
+            return g.slice(g.concat(x, y), axes=(1,), starts=(1,), ends=(3,))
+        case "transpose_twice":
+            return g.transpose(g.transpose(x, 0, 1, 3, 2), 0, 1, 3, 2)
+        case "average_pool" | "max_pool":
+            return getattr(g, kind)(x, kernel=3, padding=1)
+        case "pixel_pool":
+            return g.max_pool(x, kernel=1)
         case "conv" | "conv_bias":
             return g.conv(x, 2, kernel=1, bias=kind == "conv_bias")
         case "conv_batch_norm":
             return g.batch_norm(g.conv(x, 2, kernel=1))
     return getattr(g, kind)(x)
+
+
+def nest_sums(graph: Graph, rng: random.Random) -> Graph:
+    """The same graph with sums of many operands as sums of two, in any order and any nesting."""
+    nodes: list[Node] = []
+    shapes = dict(graph.shapes)
+    for given in graph.nodes:
+        operands = list(given.inputs)
+        while given.op_type == "Sum" and len(operands) > 2:
+            part = f"{given.outputs[0]}.{len(operands)}"
+            pair = [operands.pop(rng.randrange(len(operands))) for _ in range(2)]
+            nodes.append(Node("Sum", tuple(pair), (part,)))
+            operands.append(part)
+            shapes[part] = shapes[given.outputs[0]]
+        nodes.append(given._replace(inputs=tuple(operands)))
+    return Graph(graph.inputs, graph.outputs, tuple(nodes), shapes)
 
 
 def scramble(graph: Graph, rng: random.Random) -> Graph:

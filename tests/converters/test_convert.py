@@ -2,13 +2,16 @@
 
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 
 from converters import to_canonical_graph, to_graph, to_onnx_text
 from converters.builder import GraphBuilder
 from converters.graph import Graph
+from spaces import get_space
 from spaces.nasbench201 import NASBench201
+from tests.spaces.contract import rng
 
 
 class Homemade(NASBench201):
@@ -37,6 +40,29 @@ def test_a_space_without_converter_is_told_how_to_get_one():
     message = r"'unconvertible': expected a module converters/unconvertible\.py or a method Unconvertible\.build"
     with pytest.raises(ValueError, match=message):
         to_graph(space, space.from_official_index(0))
+
+
+@pytest.mark.parametrize("stem", ["graph", "hiaml", "nds", "text"])
+def test_a_users_file_may_be_called_like_a_module_of_ours(stem, tmp_path, monkeypatch):
+    """Neither the name of the file nor that of the space finds a converter that was made for other architectures."""
+    source = f"from spaces.nasbench201 import NASBench201\nclass Mine(NASBench201):\n    name = {stem!r}\n"
+    (tmp_path / f"{stem}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, stem, raising=False)
+    spaces = [import_module(stem).Mine(), get_space(f"{tmp_path / stem}.py:Mine")]
+    monkeypatch.delitem(sys.modules, stem)
+    for space in spaces:
+        with pytest.raises(ValueError, match=rf"{stem!r}: expected .* a method Mine\.build"):
+            to_graph(space, space.from_official_index(0))
+
+
+def test_a_space_that_keeps_its_name_keeps_its_converter():
+    class Narrower(type(get_space("nds_darts"))):
+        pass
+
+    space = Narrower()
+    architecture = space.sample(rng(0))
+    assert to_onnx_text(space, architecture) == to_onnx_text(get_space("nds_darts"), architecture)
 
 
 def test_canonical_graph_is_flat():

@@ -135,6 +135,10 @@ SPELLINGS = {
         "i = Constant <value_ints = [3]> ()  c = Gather <axis = 1> (x, i)  a = Constant <value_ints = [1]> () "
         "y = Squeeze (c, a)",
     ]),
+    "the only element": ("(float[1,4,6] x) => (float[4,6] y)", ["v1 = nn.Reshape <shape: ints = [4, 6]> (v0)"], [
+        "i = Constant <value_int = 0> ()  y = Gather <axis = 0> (x, i)",
+        "a = Constant <value_ints = [0]> ()  y = Squeeze (x, a)",
+    ]),
     "reshapes": ("(float[1,4,6] x) => (float[2,2,6] y)", ["v1 = nn.Reshape <shape: ints = [2, 2, 6]> (v0)"], [
         "s = Constant <value_ints = [2,2,6]> ()  y = Reshape (x, s)",
         "s = Constant <value_ints = [2,-1,6]> ()  f = Flatten (x)  y = Reshape (f, s)",

@@ -1,7 +1,5 @@
 """Functions for what repeats: inlining them gives back the flat graph."""
 
-import onnx
-import onnx.inliner
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,28 +11,7 @@ from converters.graph import Graph, Reference
 from converters.outline import outline
 from converters.text import parse, write
 from spaces.nasbench201 import NASBench201
-from tests.converters.graphs import random_graphs
-
-
-def spelled(model: onnx.ModelProto) -> list[tuple[object, ...]]:
-    """Operators with attributes and operands, values numbered in the order in which they are made."""
-    numbers = {value.name: index for index, value in enumerate(model.graph.input)}
-    nodes: list[tuple[object, ...]] = []
-    for node in model.graph.node:
-        for x in node.output:
-            numbers[x] = len(numbers)
-        attributes = sorted((a.name, a.type, str(onnx.helper.get_attribute_value(a))) for a in node.attribute)
-        nodes.append((node.domain, node.op_type, attributes, [numbers[x] for x in node.input], len(node.output)))
-    return [*nodes, tuple(numbers[value.name] for value in model.graph.output)]
-
-
-def inlined(onnx_text: str) -> onnx.ModelProto:
-    model = parse(onnx_text)
-    blocks = [(function.domain, function.name) for function in model.functions]
-    assert all(domain == "block" for domain, _ in blocks)
-    flat = onnx.inliner.inline_selected_functions(model, blocks)
-    assert not flat.functions
-    return flat
+from tests.converters.inlined import inlined, spelled
 
 
 def repeated(num_blocks: int, *, widths: tuple[int, ...] = (4,), after: int = 0) -> Graph:
@@ -48,13 +25,6 @@ def repeated(num_blocks: int, *, widths: tuple[int, ...] = (4,), after: int = 0)
     for _ in range(after):
         x = g.sigmoid(x)
     return canonicalise(g.build(x))
-
-
-@settings(max_examples=100, deadline=None)
-@given(random_graphs(max_nodes=30))
-def test_inlining_gives_back_the_flat_graph(faithful):
-    flat = to_canonical_graph(faithful)
-    assert spelled(inlined(write(outline(flat)))) == spelled(parse(write(flat)))
 
 
 @settings(max_examples=25, deadline=None)

@@ -9,45 +9,14 @@ from converters import model_to_onnx_text, to_onnx_text
 from converters.torch_module import export_module
 from spaces import get_space
 from tests.converters.golden import notation
-from tests.converters.space_networks import (
-    DARTSNetwork,
-    FBNetNetwork,
-    HiAMLNetwork,
-    NASBench101Network,
-    NASBench201Network,
-    OFAMobileNetV3Network,
-)
-from tests.spaces.contract import read_goldens
-
-NETWORKS = {
-    "darts": DARTSNetwork,
-    "fbnet": FBNetNetwork,
-    "hiaml": HiAMLNetwork,
-    "nasbench101": NASBench101Network,
-    "nasbench201": NASBench201Network,
-    "ofa_mobilenetv3": OFAMobileNetV3Network,
-}
-
-
-def is_rendered(row):
-    """Variants that the networks in torch leave out."""
-    genotype = row["genotype"]
-    return not isinstance(genotype, dict) or (genotype.get("dataset") != "ImageNet" and genotype.get("w", 1.0) == 1.0)
+from tests.converters.rendered import NETWORKS, module_of, rendered_goldens
 
 
 def rows(counts, seed):
     """Goldens by space: as many as ``counts`` says."""
     for name, count in counts.items():
-        goldens = [row for row in read_goldens(name) if is_rendered(row)]
-        for row in random.Random(seed).sample(goldens, count):
+        for row in random.Random(seed).sample(rendered_goldens(name), count):
             yield pytest.param(name, row, id=f"{name} {json.dumps(row['genotype'])[:60]}")
-
-
-def module_of(name, row):
-    genotype = row["genotype"]
-    if name == "nasbench101":
-        genotype = {"adjacency": row["pruned_adjacency"], "operations": row["pruned_operations"]}
-    return NETWORKS[name](genotype)
 
 
 def scrambled(model, seed):

@@ -121,6 +121,8 @@ MALFORMED = {
     "a version from the future": (TEXT.replace("13", "99"), r"ir_version 99"),
     "a letter from abroad": (TEXT.replace("Relu", "Rélu"), r"line: 15 .*Rélu"),
     "half a character": (TEXT.replace("Relu", "\ud800"), r"surrogates not allowed"),
+    "a size beyond 64 bits": (TEXT.replace("float[1,", f"float[{10**20},"), r"expected numbers in range"),
+    "a number beyond 32 bits": (TEXT.replace("Relu", "Relu <x: float = 1e999>"), r"expected numbers in range.*1e999"),
     "a zero byte": (f"{TEXT}\0{TEXT}", rf"zero byte at character {len(TEXT)}\."),
 }
 

@@ -101,5 +101,42 @@ def test_heavy_objectives_are_drawn_more_often() -> None:
     assert np.mean(drawn == 3) == pytest.approx(50 / 53, abs=0.06)
 
 
+def test_heavy_rows_are_drawn_more_often_in_an_epoch_of_the_same_length() -> None:
+    weights = np.where(np.arange(ROWS) < 10, 3.0, 0.5)
+    batches = Batches(
+        TOKEN_IDS,
+        LABELS,
+        np.ones(OBJECTIVES),
+        CODE,
+        batch_size=8,
+        objectives_per_row=1,
+        alone_probability=0,
+        seed=0,
+        row_weights=weights,
+    )
+    for epoch in range(3):
+        rows = [row for step in range(5) for row in rows_of(batches[5 * epoch + step])]
+        drawn = np.bincount(rows, minlength=ROWS)
+        assert drawn.sum() == ROWS
+        assert (np.abs(drawn - ROWS * weights / weights.sum()) < 1).all()  # rounded up or down
+
+
+def test_parts_of_a_batch_are_the_batch() -> None:
+    batch = make()[0]
+    N = len(batch.text_ids)
+    for count in (1, 3, N):
+        parts = [batch.part(index, count) for index in range(count)]
+        for name, whole in vars(batch).items():
+            rows = [row for index in range(count) for row in range(index, N, count)]
+            assert torch.equal(torch.cat([getattr(part, name) for part in parts]), whole[rows])
+
+
+def test_a_part_too_many_has_a_row_without_labels() -> None:
+    batch = make()[0]
+    extra = batch.part(9, 10)
+    assert torch.equal(extra.text_ids, batch.text_ids[:1])
+    assert not extra.present.any()
+
+
 def test_more_objectives_a_row_than_there_are_is_all_of_them() -> None:
     assert make(per_row=9)[0].objectives.shape[1] == OBJECTIVES

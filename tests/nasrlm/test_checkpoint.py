@@ -104,6 +104,14 @@ def test_a_checkpoint_comes_back_as_it_was(checkpoint: Checkpoint, checkpoint_fo
     assert Predictor(loaded).predict(texts).values.tolist() == Predictor(checkpoint).predict(texts).values.tolist()
 
 
+def test_a_checkpoint_of_before_a_key_was_added_is_loaded(checkpoint_folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(checkpoint_folder, tmp_path / "old")
+    sizes = ("width", "num_heads", "num_encoder_layers", "num_decoder_layers", "hidden", "dropout", "max_text_tokens")
+    edit_config(lambda c: c.update(model={name: c["model"][name] for name in sizes}))(tmp_path / "old")
+    loaded = Checkpoint.from_pretrained(tmp_path / "old")
+    assert loaded.model.config == Checkpoint.from_pretrained(checkpoint_folder).model.config
+
+
 def test_its_files_are_those_of_hugging_face(checkpoint_folder: Path) -> None:
     names = {"config.json", "model.safetensors", "tokenizer.json"}
     assert {path.name for path in checkpoint_folder.iterdir()} == names

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.parser
 import onnxruntime
@@ -119,6 +120,37 @@ def test_predict_reads_tables(answers: Any, table: Path) -> None:
     assert [row["architecture"] for row in rows] == pd.read_parquet(table)["architecture"].tolist()
 
 
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
+def test_predict_writes_the_predictions_of_a_table(answers: Any, tmp_path: Path, ending: str) -> None:
+    frame = architecture_table(8)
+    table, out = tmp_path / f"table{ending}", tmp_path / "new" / "predicted.parquet"
+    write_table(frame, table)
+    told = answers("predict", "--table", table, "--out", out, "--objectives", OBJECTIVES[1], "--quantiles", ".05,.5,.9")
+    assert (told["rows"], list(told)) == (8, ["rows", "seconds"])
+    written = pd.read_parquet(out)
+    name = OBJECTIVES[1]
+    assert list(written) == ["architecture", "space", "split", f"{name}.q0.05", name, f"{name}.q0.9"]
+    assert written["architecture"].tolist() == frame["architecture"].tolist()
+    rows = answers("predict", "--table", table, "--objectives", name, "--quantiles", ".05,.5,.9")
+    for key, column in (("low", f"{name}.q0.05"), ("median", name), ("high", f"{name}.q0.9")):
+        np.testing.assert_allclose(written[column], [row[name][key] for row in rows], rtol=1e-4)
+
+
+def test_predict_writes_the_rows_of_one_space_and_texts_as_they_are(answers: Any, tmp_path: Path) -> None:
+    frame, out = architecture_table(8), tmp_path / "predicted.parquet"
+    texts = pd.DataFrame({"space": "nasbench201", "text": ["Conv3\n"] * 300})
+    other = frame.assign(space="elsewhere", architecture="unreadable")
+    write_table(pd.concat([other, texts, frame], ignore_index=True), tmp_path / "table.parquet")
+    assert answers("predict", *SPACE, "--table", tmp_path / "table.parquet", "--out", out)["rows"] == 308
+    written = pd.read_parquet(out)
+    assert written["architecture"].tolist()[300:] == frame["architecture"].tolist()
+    assert written[OBJECTIVES[0]][:300].nunique() == 1
+    assert {path.name for path in tmp_path.iterdir()} >= {"predicted.parquet", "table.parquet"}
+    write_table(frame.drop(columns="space"), tmp_path / "unnamed.csv")
+    assert answers("predict", *SPACE, "--table", tmp_path / "unnamed.csv", "--out", out)["rows"] == 8
+    assert set(pd.read_parquet(out)["space"]) == {"nasbench201"}
+
+
 def test_predict_reads_a_text_without_its_prelude(
     answers: Any, nasrlm: CommandLine, tmp_path: Path, checkpoint: Checkpoint
 ) -> None:
@@ -177,6 +209,17 @@ def test_train_writes_a_checkpoint_with_a_card(answers: Any, tmp_path: Path) -> 
     assert loaded.card["test"] == result["test"]
     assert loaded.card["training"]["seed"] == 4
     assert f"nasrlm train --config {config}" in (folder / "README.md").read_text()
+
+
+def test_train_reads_texts_and_architectures_from_one_table(answers: Any, tmp_path: Path) -> None:
+    texts = layer_table(16).assign(split=["train", "valid", "train", "test"] * 4)
+    architectures = architecture_table(16).drop(columns=OBJECTIVES[1])  # these have no latency
+    config = train_config(tmp_path, pd.concat([texts, architectures]), objectives=list(OBJECTIVES), epochs=1)
+    found = answers("train", "--config", config)["test"]
+    assert {space: set(quality) for space, quality in found.items()} == {
+        "nasbench201": {OBJECTIVES[0]},
+        "text": set(OBJECTIVES),
+    }
 
 
 def test_train_reads_architectures(answers: Any, tmp_path: Path) -> None:

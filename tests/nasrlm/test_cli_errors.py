@@ -13,6 +13,7 @@ from tests.nasrlm.test_cli import ARCHITECTURE, GOALS, SPACE
 
 MODEL = ("--checkpoint", "tiny")
 SEARCH = ("search", *SPACE, *MODEL, "--trials", 4, "--out", "study", "--objectives")
+STREAM = ("predict", *MODEL, "--table")
 COMMANDS = {
     "no verb": ((), "expected a verb, got none."),
     "unknown verb": (("prophesy",), "No such command 'prophesy'."),
@@ -55,6 +56,24 @@ COMMANDS = {
         ("predict", *MODEL, "--table", "table.csv", "--space", "x"),
         "expected rows of space x, got nasbench",
     ),
+    "no table to write from": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--out", "x.parquet"),
+        "predict --out: expected --table, and no architectures or --samples.",
+    ),
+    "no parquet": ((*STREAM, "table.csv", "--out", "x.csv"), "x.csv: expected a file ending in .parquet, got .csv."),
+    "malformed row of a stream": ((*STREAM, "wrong.csv", "--out", "x.parquet"), "wrong.csv, row 2: nasbench201"),
+    "no row of the space": (
+        (*STREAM, "table.csv", "--out", "x.parquet", "--space", "darts"),
+        "table.csv: expected rows of space darts, got none.",
+    ),
+    "unwritable predictions": (
+        (*STREAM, "table.csv", "--out", "file/x.parquet"),
+        "file/x.parquet: expected to write this file",
+    ),
+    "unknown engine": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--engine", "abacus"),
+        "Invalid value for '--engine'",
+    ),
     "no checkpoint": (("info", "--checkpoint", "none"), "none: expected a checkpoint folder with config.json"),
     "corrupt checkpoint": (("info", "--checkpoint", "corrupt"), "model.safetensors: expected a safetensors file, got"),
     "no config": (("train", "--config", "none.yaml"), "none.yaml: expected a YAML file, got No such file"),
@@ -65,7 +84,7 @@ COMMANDS = {
     ),
     "no goal": ((*SEARCH, "accuracy@cifar10"), "goal: expected max:objective or min:objective"),
     "unknown goal": ((*SEARCH, "max:accuracy@cifar1"), "Did you mean accuracy@cifar10?"),
-    "unknown evaluator": ((*SEARCH, GOALS, "--evaluator", "oracle"), "--evaluator: expected surrogate or table:PATH"),
+    "unknown evaluator": ((*SEARCH, GOALS, "--evaluator", "oracle"), "--evaluator: expected surrogate, table:PATH"),
     "unwritable study": ((*SEARCH, GOALS, "--out", "file/study"), "file/study"),
     "no study": (("plot", "none"), "none"),
 }
@@ -108,6 +127,12 @@ def test_bad_input_is_answered_in_one_line(nasrlm: CommandLine, mistake: str) ->
 def test_the_row_of_a_table_is_named_as_it_stands_in_the_file(nasrlm: CommandLine) -> None:
     finished = nasrlm("evaluate", *MODEL, "--table", "wrong.csv", "--split", "train")
     assert_one_line(finished, "wrong.csv, row 3: nasbench201")
+
+
+def test_a_stream_that_fails_leaves_nothing_behind(nasrlm: CommandLine, workplace: Path) -> None:
+    before = sorted(workplace.iterdir())
+    assert nasrlm(*STREAM, "wrong.csv", "--out", "x.parquet").status == 2
+    assert sorted(workplace.iterdir()) == before
 
 
 def test_our_own_mistakes_show_a_traceback(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,14 +6,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nasrlm.decoding import cumulative_probabilities, joint_samples, log_probabilities, quantiles
-from nasrlm.model import masked_log_softmax
+from nasrlm.decoding import Encoded, cumulative_probabilities, joint_samples, log_probabilities, quantiles
+from nasrlm.model import RegressionLanguageModel, masked_log_softmax
 from nasrlm.predictor import pad
 from tests.nasrlm.scenes import CODE, all_spellings, spelling_probabilities, tiny_model
 
 TEXT = torch.tensor([[3, 7, 7, 1, 12]])
 LEVELS = torch.linspace(0.0005, 0.9995, 1999, dtype=torch.float64)
 OBJECTIVES = torch.tensor([0, 1])
+
+
+def read(model: RegressionLanguageModel, text_ids: Tensor) -> tuple[RegressionLanguageModel, Encoded]:
+    """The model and the texts it has encoded."""
+    with torch.inference_mode():
+        return model, model.encoder(text_ids)
 
 
 def enumerated_quantiles(probabilities: Tensor, levels: Tensor) -> NDArray[np.float64]:
@@ -38,7 +44,7 @@ def test_the_probabilities_of_all_numbers_sum_to_one(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_quantiles_are_those_of_the_enumerated_distribution(seed: int) -> None:
     model = tiny_model(seed)
-    walked = quantiles(model, TEXT, OBJECTIVES, LEVELS.expand(2, -1))[0].numpy()
+    walked = quantiles(*read(model, TEXT), OBJECTIVES, LEVELS.expand(2, -1))[0].numpy()
     for objective in (0, 1):
         probabilities = spelling_probabilities(model, TEXT, objective)
         assert (walked[objective] >= enumerated_quantiles(probabilities, LEVELS - 1e-5)).all()
@@ -50,16 +56,16 @@ def test_quantiles_are_those_of_the_enumerated_distribution(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_quantiles_ascend_with_their_levels(seed: int) -> None:
-    walked = quantiles(tiny_model(seed), TEXT, OBJECTIVES, LEVELS.expand(2, -1))
+    walked = quantiles(*read(tiny_model(seed), TEXT), OBJECTIVES, LEVELS.expand(2, -1))
     assert (walked.diff(dim=-1) >= -1e-9).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_cumulative_probabilities_invert_quantiles(seed: int) -> None:
     model = tiny_model(seed)
-    values = quantiles(model, TEXT, OBJECTIVES[:1], LEVELS[None, :])[0, 0]
+    values = quantiles(*read(model, TEXT), OBJECTIVES[:1], LEVELS[None, :])[0, 0]
     texts = TEXT.expand(len(values), -1)
-    levels = cumulative_probabilities(model, texts, OBJECTIVES[:1], values[:, None])[:, 0]
+    levels = cumulative_probabilities(*read(model, texts), OBJECTIVES[:1], values[:, None])[:, 0]
     away_from_zero = values != 0
     torch.testing.assert_close(levels[away_from_zero], LEVELS[away_from_zero], rtol=0, atol=1e-5)
 
@@ -70,19 +76,21 @@ def test_half_of_the_probability_of_zero_counts_as_below_it() -> None:
     middle = len(probabilities) // 2
     expected = float(probabilities[:middle].sum() + probabilities[middle] / 2)
     zero = torch.zeros(1, 1, dtype=torch.float64)
-    assert float(cumulative_probabilities(model, TEXT, OBJECTIVES[:1], zero)) == pytest.approx(expected, abs=1e-5)
+    assert float(cumulative_probabilities(*read(model, TEXT), OBJECTIVES[:1], zero)) == pytest.approx(
+        expected, abs=1e-5
+    )
 
 
 def test_all_probability_lies_between_values_beyond_the_code() -> None:
     beyond = torch.tensor([[-1e6, 1e6]], dtype=torch.float64)
-    levels = cumulative_probabilities(tiny_model(), TEXT, torch.tensor([0, 0]), beyond)
+    levels = cumulative_probabilities(*read(tiny_model(), TEXT), torch.tensor([0, 0]), beyond)
     assert levels[0].tolist() == pytest.approx([0, 1], abs=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_levels_zero_and_one_give_numbers_of_the_code(seed: int) -> None:
     levels = torch.tensor([0.0, 1.0], dtype=torch.float64).expand(2, -1)
-    ends = quantiles(tiny_model(seed), TEXT, OBJECTIVES, levels)
+    ends = quantiles(*read(tiny_model(seed), TEXT), OBJECTIVES, levels)
     assert (ends.abs() <= CODE.largest + 0.5).all()
     assert (ends[..., 0] < ends[..., 1]).all()
 
@@ -90,7 +98,7 @@ def test_levels_zero_and_one_give_numbers_of_the_code(seed: int) -> None:
 def test_samples_fall_below_a_quantile_as_often_as_its_level_says() -> None:
     model = tiny_model()
     rng = np.random.default_rng(0)
-    samples = quantiles(model, TEXT, OBJECTIVES, torch.from_numpy(rng.uniform(size=(2, 20_000))))[0]
+    samples = quantiles(*read(model, TEXT), OBJECTIVES, torch.from_numpy(rng.uniform(size=(2, 20_000))))[0]
     probabilities = [spelling_probabilities(model, TEXT, objective) for objective in (0, 1)]
     spelled = torch.from_numpy(CODE.decode(all_spellings().numpy()))
     rounded = torch.from_numpy(CODE.decode(CODE.encode(samples.clamp(-99, 99).numpy().ravel()))).reshape(2, -1)
@@ -119,13 +127,13 @@ def test_padding_changes_nothing() -> None:
     model = tiny_model()
     texts = [[3, 7, 7, 1, 12, 4, 4, 9], [5], [2, 2, 6]]
     levels = LEVELS[::100].expand(2, -1)
-    together = quantiles(model, pad(texts), OBJECTIVES, levels)
+    together = quantiles(*read(model, pad(texts)), OBJECTIVES, levels)
     values = torch.tensor([[3.2, -14.0]] * 3, dtype=torch.float64)
-    shares = cumulative_probabilities(model, pad(texts), OBJECTIVES, values)
+    shares = cumulative_probabilities(*read(model, pad(texts)), OBJECTIVES, values)
     for row, text in enumerate(texts):
-        alone = quantiles(model, torch.tensor([text]), OBJECTIVES, levels)
+        alone = quantiles(*read(model, torch.tensor([text])), OBJECTIVES, levels)
         torch.testing.assert_close(together[row], alone[0], rtol=1e-3, atol=1e-3)
-        share = cumulative_probabilities(model, torch.tensor([text]), OBJECTIVES, values[:1])
+        share = cumulative_probabilities(*read(model, torch.tensor([text])), OBJECTIVES, values[:1])
         torch.testing.assert_close(shares[row], share[0], rtol=0, atol=1e-5)
 
 
@@ -159,7 +167,7 @@ def conditional_log_probabilities(first: float) -> Tensor:
     numbers = all_spellings()
     values = torch.from_numpy(CODE.decode(numbers.numpy()))
     pairs = torch.stack([torch.full_like(values, first), values], dim=1)
-    return log_probabilities(tiny_model(), TEXT.expand(len(pairs), -1), OBJECTIVES, pairs, joint=True)[:, 1]
+    return log_probabilities(*read(tiny_model(), TEXT.expand(len(pairs), -1)), OBJECTIVES, pairs, joint=True)[:, 1]
 
 
 def test_log_probabilities_of_all_numbers_sum_to_one_given_another() -> None:
@@ -170,19 +178,21 @@ def test_log_probabilities_of_all_numbers_sum_to_one_given_another() -> None:
 
 def test_log_probabilities_alone_are_those_of_the_spellings() -> None:
     values = torch.from_numpy(CODE.decode(all_spellings().numpy()))[:, None]
-    logs = log_probabilities(tiny_model(), TEXT.expand(len(values), -1), OBJECTIVES[1:], values, joint=False)[:, 0]
+    logs = log_probabilities(*read(tiny_model(), TEXT.expand(len(values), -1)), OBJECTIVES[1:], values, joint=False)[
+        :, 0
+    ]
     torch.testing.assert_close(logs.exp(), spelling_probabilities(tiny_model(), TEXT, 1), rtol=1e-4, atol=1e-6)
 
 
 def test_the_first_of_joint_samples_is_distributed_as_if_alone() -> None:
     levels = uniform(500)
-    drawn = joint_samples(tiny_model(), TEXT, OBJECTIVES, levels, UNKNOWN)
-    torch.testing.assert_close(drawn[:, 0], quantiles(tiny_model(), TEXT, OBJECTIVES[:1], levels[:, :1])[:, 0])
+    drawn = joint_samples(*read(tiny_model(), TEXT), OBJECTIVES, levels, UNKNOWN)
+    torch.testing.assert_close(drawn[:, 0], quantiles(*read(tiny_model(), TEXT), OBJECTIVES[:1], levels[:, :1])[:, 0])
 
 
 def test_joint_samples_follow_the_conditional_distribution_of_a_known_value() -> None:
     known = torch.tensor([[13.0, float("nan")]], dtype=torch.float64)
-    drawn = joint_samples(tiny_model(), TEXT, OBJECTIVES, uniform(20_000), known)
+    drawn = joint_samples(*read(tiny_model(), TEXT), OBJECTIVES, uniform(20_000), known)
     assert (drawn[0, 0] == 13.0).all()
     spelled = torch.from_numpy(CODE.decode(all_spellings().numpy()))
     share = (rounded(drawn[0, 1])[None, :] <= spelled[:, None] + 1e-9).double().mean(dim=1)
@@ -191,5 +201,5 @@ def test_joint_samples_follow_the_conditional_distribution_of_a_known_value() ->
 
 
 def test_samples_at_a_low_temperature_are_all_alike() -> None:
-    drawn = joint_samples(tiny_model(), TEXT, OBJECTIVES, uniform(50), UNKNOWN, temperature=1e-3)
+    drawn = joint_samples(*read(tiny_model(), TEXT), OBJECTIVES, uniform(50), UNKNOWN, temperature=1e-3)
     assert (rounded(drawn).std(dim=-1) < 1e-9).all()

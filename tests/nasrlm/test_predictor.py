@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from nasrlm import predictor as predictor_module
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.engine import TorchEngine
 from nasrlm.predictor import Predictor, pad
 from tests.nasrlm.scenes import OBJECTIVES
 
@@ -27,17 +27,20 @@ def test_predictions_have_a_row_a_text_and_quantiles_that_ascend(predictor: Pred
 
 def test_a_text_gets_the_same_answer_in_any_company(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
     together = predictor.predict(TEXTS).values
-    monkeypatch.setattr(predictor_module, "TOKENS_PER_BATCH", 40)
+    monkeypatch.setattr(TorchEngine, "tokens_per_batch", 40)
     np.testing.assert_allclose(predictor.predict(TEXTS).values, together, rtol=1e-3, atol=1e-3)
     for row, text in enumerate(TEXTS):
         np.testing.assert_allclose(predictor.predict([text]).values[0], together[row], rtol=1e-3, atol=1e-3)
 
 
 def test_a_batch_never_holds_more_tokens_than_it_may(predictor: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
-    longest = max(map(len, predictor.to_ids(TEXTS)))
-    monkeypatch.setattr(predictor_module, "TOKENS_PER_BATCH", longest)
-    shapes = [text_ids.shape for _, text_ids in predictor._batches(TEXTS, 1, progress=False)]
-    assert max(N * L for N, L in shapes) <= longest
+    longest, encode = max(map(len, predictor.to_ids(TEXTS))), TorchEngine.encode
+    read: list[int] = []
+    monkeypatch.setattr(TorchEngine, "tokens_per_batch", longest)
+    monkeypatch.setattr(TorchEngine, "encode", lambda self, ids: read.append(ids.numel()) or encode(self, ids))
+    predictor.predict(TEXTS)
+    assert len(read) > 1
+    assert max(read) <= longest
 
 
 def test_objectives_are_answered_in_the_order_asked(predictor: Predictor) -> None:

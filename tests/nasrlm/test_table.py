@@ -34,6 +34,12 @@ def test_a_table_comes_back_as_it_was_written(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_a_row_has_text_or_an_architecture(path: Path) -> None:
+    write_table(FRAME.assign(text=[None, "a"], architecture=["0123", None]), path)
+    frame = read_table(path)
+    assert (frame["architecture"][0], frame["text"][1]) == ("0123", "a")
+
+
 def test_labels_are_columns_with_a_context_and_facts(path: Path) -> None:
     write_table(FRAME, path)
     frame = read_table(path, require=["params"])
@@ -52,7 +58,11 @@ def test_a_label_column_may_be_empty(path: Path) -> None:
         (FRAME.drop(columns="architecture"), "expected a column architecture or text, got split, accuracy@cifar10"),
         (FRAME.drop(columns="latency_ms@raspi4"), "expected a column latency_ms@raspi4, got labels accuracy@cifar10"),
         (FRAME.assign(architecture=["a", None]), "expected architecture in every row, got none in row 1"),
-        (FRAME.assign(text=[None, "a"]), "expected text in every row, got none in row 0"),
+        (
+            FRAME.assign(text=[None, "a"], architecture=[None, None]),
+            "expected text or architecture in every row, got none in row 0",
+        ),
+        (FRAME.drop(columns="architecture").assign(text=["a", ""]), "expected text in every row, got none in row 1"),
         (FRAME.assign(**{"energy_mj@x": ["3", "fast"]}), "expected numbers in column energy_mj@x, got 'fast' in row 1"),
     ],
 )

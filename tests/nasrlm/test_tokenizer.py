@@ -14,6 +14,8 @@ from tests.nasrlm.scenes import layer_table
 from tests.nasrlm.test_presentation import CANONICAL
 
 TOKENIZER = TextTokenizer.train(layer_table(50)["text"], vocabulary_size=300)
+CODE = "def double(x):\n    y_1 = 2.5 * x  # twice\n\n    return y_1\n"
+FOR_CODE = TextTokenizer.train([CODE] * 9, 400, pieces="code")
 
 
 @given(st.lists(st.text(), max_size=3))
@@ -53,6 +55,20 @@ def test_a_saved_tokenizer_is_the_same(tmp_path: Path) -> None:
     texts = [f"Conv3\nPool\n{PADDING}", CANONICAL]
     assert loaded.to_ids(texts) == TOKENIZER.to_ids(texts)
     assert loaded.vocabulary_size == TOKENIZER.vocabulary_size
+
+
+@given(st.lists(st.text(), max_size=3))
+def test_code_comes_back(texts: list[str]) -> None:
+    token_ids = FOR_CODE.to_ids([*texts, CODE])
+    assert [FOR_CODE.from_ids(ids) for ids in token_ids] == [*texts, CODE]
+
+
+def test_tokens_of_code_are_words_digits_and_signs(tmp_path: Path) -> None:
+    FOR_CODE.save(tmp_path / "tokenizer.json")
+    for tokenizer in (FOR_CODE, TextTokenizer.load(tmp_path / "tokenizer.json")):
+        tokens = [tokenizer.from_ids([token]) for token in tokenizer.to_ids([CODE])[0]]
+        assert tokens[:6] == ["def", " double", "(", "x", "):", "\n    "]
+        assert tokens[6:14] == ["y_", "1", " =", " ", "2", ".", "5", " *"]
 
 
 @pytest.mark.parametrize("contents", ["", "{}", "no json"])

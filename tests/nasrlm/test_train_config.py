@@ -1,5 +1,6 @@
 """Configs of training runs: unknown keys and impossible values are refused in one line that names them."""
 
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,13 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
         (LEAST + "objective_weights: {a@b: 0}\n", "objective_weights.a@b: Input should be greater than 0, got 0"),
         (LEAST + "learning_rate: fast\n", "learning_rate: Input should be a valid number"),
         (LEAST + "objectives: [a@b]\nmonitor: [c@d]\n", "monitor: expected objectives that are learned, got ['c@d']"),
+        (LEAST + "model: {head: mae}\n", "model.head: Input should be 'digits' or 'mse', got 'mae'"),
+        (LEAST + "model: {lora_rank: 4}\n", "model: Value error, ModelConfig: expected lora_rank of 0 or more, and a"),
+        (LEAST + "model: {truncation: middle}\n", "model.truncation: Input should be 'error', 'head', 'tail' or"),
+        (LEAST + "tokenizer: words\n", "tokenizer: Input should be 'onnx' or 'code', got 'words'"),
+        (LEAST + "augment: twice\n", "augment: String should match pattern"),
+        (LEAST + "accumulation_steps: 0\n", "accumulation_steps: Input should be greater than or equal to 1, got 0"),
+        (LEAST + "rank_loss_weight: -1\n", "rank_loss_weight: Input should be greater than or equal to 0, got -1"),
         ("out: runs\n", "table: Field required"),
         ("- a list\n", "expected keys and values, got list"),
         ("", "expected keys and values, got NoneType"),
@@ -56,3 +64,9 @@ def test_other_configs_are_refused(tmp_path: Path, text: str, message: str) -> N
 def test_a_missing_config_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"none\.yaml: expected a YAML file, got No such file or directory"):
         TrainConfig.load(tmp_path / "none.yaml")
+
+
+def test_the_documentation_names_every_key() -> None:
+    documented = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    keys = {*TrainConfig.model_fields, *(field.name for field in fields(ModelConfig))} - {"backbone_sizes"}
+    assert [key for key in sorted(keys) if f"`{key}`" not in documented and f"`model.{key}`" not in documented] == []

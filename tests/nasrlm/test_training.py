@@ -1,7 +1,9 @@
 """Training learns, resumes exactly, and complains early."""
 
 import json
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import torch
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.model import ModelConfig
+from nasrlm.model_config import Head
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import TrainResult, _Run, train
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
@@ -208,12 +211,78 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(
         train(config(tmp_path / "file" / "run"), layer_examples(40), progress=False)
 
 
+def test_a_named_objective_needs_labels_and_others_are_left_out(tmp_path: Path) -> None:
+    half = with_labels(layer_examples(40), (slice(None), slice(1, 2)))  # no latency
+    assert _Run(config(tmp_path), half).objectives == OBJECTIVES[:1]
+    with pytest.raises(
+        ValueError, match=r"train: objectives: expected labels in rows .*, got none of latency_ms@raspi4"
+    ):
+        train(config(tmp_path, objectives=OBJECTIVES), half, progress=False)
+
+
+def test_a_state_of_before_a_key_was_added_is_taken_up(tmp_path: Path) -> None:
+    train(config(tmp_path), layer_examples(40), progress=False)
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    identity = json.loads(state["identity"])
+    del identity["config"]["space_weights"], identity["config"]["model"]["head"]
+    torch.save(state | {"identity": json.dumps(identity)}, tmp_path / "state.pt")
+    assert train(config(tmp_path), layer_examples(40), progress=False).steps == 6
+    identity["config"]["girth"] = 3
+    torch.save(state | {"identity": json.dumps(identity)}, tmp_path / "state.pt")
+    with pytest.raises(ValueError, match=r"got one with another config"):
+        train(config(tmp_path), layer_examples(40), progress=False)
+
+
+def first_losses(out: Path, steps: int = 4, **changes: Any) -> list[float]:
+    run = _Run(config(out, **changes), layer_examples())
+    losses = []
+    for run.step in range(steps):
+        losses.append(run._train_step())
+    return losses
+
+
+@pytest.mark.parametrize("parts", [2, 5, 20])  # of 16 rows
+def test_a_batch_in_parts_is_the_same_batch(tmp_path: Path, parts: int) -> None:
+    assert first_losses(tmp_path, accumulation_steps=parts) == pytest.approx(first_losses(tmp_path), abs=1e-5)
+
+
+@pytest.mark.parametrize("head", ["digits", "mse"])
+def test_a_rank_loss_adds_to_the_loss(tmp_path: Path, head: Head) -> None:
+    sizes = replace(SIZES, head=head)
+    plain, ranked = (first_losses(tmp_path, model=sizes, rank_loss_weight=weight)[0] for weight in (0.0, 2.0))
+    assert ranked - plain == pytest.approx(2 * math.log(2), abs=0.4)  # no better than a coin at the start
+
+
+def test_a_run_ends_after_its_steps(tmp_path: Path) -> None:
+    result = train(config(tmp_path, max_steps=5), layer_examples(), progress=False)
+    assert (result.steps, [entry["step"] for entry in log_of(tmp_path)]) == (5, [5])
+
+
+@pytest.mark.slow
+def test_compiled_it_learns_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compile_ = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda module, **options: compile_(module, backend="eager", **options))
+    assert first_losses(tmp_path, compile=True) == pytest.approx(first_losses(tmp_path), abs=1e-5)
+
+
+def test_weights_of_spaces_are_those_of_their_rows(tmp_path: Path) -> None:
+    rows = layer_examples()
+    spaces = np.where(np.arange(len(rows)) % 4 == 1, "rare", "common")
+    labels = np.where(spaces == "rare", 1.0, 0.0)[:, None].repeat(2, axis=1)
+    examples = Examples(rows.texts, rows.objectives, labels, rows.splits, spaces)
+    batches = _Run(config(tmp_path, space_weights={"rare": 4.0}), examples).batches
+    epoch = [bool(values[0]) for step in range(batches.steps_per_epoch) for values in batches[step].values]
+    assert (sum(epoch), len(epoch)) == (120, 180)  # a third of the rows, drawn four times as often as the others
+    with pytest.raises(ValueError, match=r"train: space_weights: expected names among common, rare, got moon"):
+        _Run(config(tmp_path, space_weights={"moon": 2.0}), examples)
+
+
 def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
     rows = layer_examples(40)
     new = Examples(rows.texts, (OBJECTIVES[1], "energy_mj@new"), rows.labels, rows.splits, rows.spaces)
     run = _Run(config(Path("unused"), initial_checkpoint=checkpoint_folder), new)
     given, start = checkpoint.model.state_dict(), run.model.state_dict()
-    assert run.code == checkpoint.model.code
+    assert run.model.code == checkpoint.model.code
     torch.testing.assert_close(start.pop("decoder.objectives.weight")[0], given["decoder.objectives.weight"][1])
     for name, weights in start.items():
         torch.testing.assert_close(weights, given[name], rtol=0, atol=0)

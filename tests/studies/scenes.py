@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import ArchitectureError, SearchSpace
 from studies.config import SearchConfig
+from studies.evaluators import FunctionEvaluator
 
 OBJECTIVES = ("accuracy@toy", "latency_ms@toy", "energy_mj@toy")
 
@@ -76,6 +78,56 @@ class ToyEvaluator:
         self.batches.append([ToySpace().architecture_key(architecture) for architecture in architectures])
         median = np.array([true_values(a) for a in architectures])[:, columns_of(self.objectives)]
         return Prediction(self.objectives, (0.1, 0.5, 0.9), np.stack([median - 0.5, median, median + 1.0], axis=2))
+
+
+class ToyPredictor:
+    """Normal distributions around true values that are ``sigma`` off, each notation with an error of its own.
+
+    Its quantiles are calibrated. It remembers which objectives it was asked of which texts, and can know fewer.
+    """
+
+    def __init__(self, *, sigma: float = 1.0, objectives: Sequence[str] = OBJECTIVES) -> None:
+        self.sigma = sigma
+        self.objectives = tuple(objectives)
+        self.calls: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+
+    def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
+        names = tuple(objectives or self.objectives)
+        self.calls.append((tuple(texts), names))
+        values = self._centres(texts, names)[:, :, None] + self.sigma * norm.ppf(quantiles)
+        return Prediction(names, tuple(quantiles), values)
+
+    def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
+        drawn = np.random.default_rng(seed).normal(size=(len(texts), len(objectives), samples))
+        return self._centres(texts, objectives)[:, :, None] + self.sigma * drawn
+
+    def _centres(self, texts: Sequence[str], objectives: Sequence[str]) -> FloatArray:
+        rows = [ToySpace().parse(text) for text in texts]
+        centres = np.array([true_values(row) + self.sigma * self._errors(row) for row in rows])
+        return np.asarray(centres.reshape(len(texts), -1)[:, columns_of(objectives)])
+
+    def _errors(self, row: Row) -> FloatArray:
+        return np.random.default_rng(row.genes).normal(size=len(OBJECTIVES))
+
+
+def toy_results(notation: str) -> dict[str, float]:
+    """True values of every objective: the function of a user."""
+    return dict(zip(OBJECTIVES, true_values(ToySpace().parse(notation)), strict=True))
+
+
+class ToyResults(FunctionEvaluator[Row]):
+    """Real results; remembers what it was asked, and can break down."""
+
+    def __init__(self, objectives: Sequence[str] = OBJECTIVES, *, breaks_at: int | None = None) -> None:
+        super().__init__(ToySpace(), self._result, objectives=objectives)
+        self.breaks_at = breaks_at
+        self.asked: list[str] = []
+
+    def _result(self, notation: str) -> dict[str, float]:
+        if len(self.asked) == self.breaks_at:
+            raise KeyboardInterrupt("as if killed")
+        self.asked.append(notation)
+        return toy_results(notation)
 
 
 def toy_table(share: float = 1.0, seed: int = 0) -> pd.DataFrame:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from studies.config import Constraint, SearchConfig
+from studies.guide import Guide
 from tests.studies.scenes import toy_config
 
 
@@ -14,6 +15,9 @@ def test_config_survives_json() -> None:
     config = toy_config(constraints=["latency_ms@toy<=10", "energy_mj@toy>=0.1"], sampler="tpe", storage="s.log")
     assert SearchConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
     assert config.objectives == ("accuracy@toy", "latency_ms@toy", "energy_mj@toy")
+    guided = toy_config(guide={"acquisition": "median", "gate": False, "batch_size": 3})
+    assert guided.guide == Guide(acquisition="median", gate=False, batch_size=3)
+    assert SearchConfig.from_dict(json.loads(json.dumps(guided.to_dict()))) == guided
 
 
 @pytest.mark.parametrize(
@@ -27,6 +31,10 @@ def test_config_survives_json() -> None:
         ({"engine": "pymoo", "sampler": "tpe"}, "got pymoo with tpe"),
         ({"engine": "nevergrad"}, "got nevergrad with nsga2"),
         ({"engine": "pymoo", "storage": "sqlite:///a.db"}, "expected engine optuna with a storage, got pymoo"),
+        ({"guide": {"acquisition": "luck"}}, "expected an acquisition of hypervolume, median, got 'luck'"),
+        ({"guide": {"risk": 0.7}}, "gate: expected a risk between 0 and 0.5, got 0.7"),
+        ({"guide": {"batch_size": 0}}, "expected batch_size of 1 or more, got 0"),
+        ({"guide": {"generation": 3}}, "search guide: expected acquisition, gate, risk, batch_size, generations"),
         ({"trails": 5}, "got unknown ['trails'], missing []"),
     ],
 )

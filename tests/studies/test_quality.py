@@ -7,8 +7,8 @@ import pytest
 
 import spaces
 from studies.config import SAMPLERS, SearchConfig
+from studies.evaluators import TableEvaluator
 from studies.search import search
-from studies.surrogate import TableEvaluator
 
 TABLE = Path(__file__).parents[3] / "shared" / "data" / "nasbench201.parquet"
 GOALS = ["max:accuracy@cifar10", "min:latency_ms@raspi4", "min:latency_ms@edgegpu"]

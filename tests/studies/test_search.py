@@ -13,13 +13,13 @@ from optuna.distributions import IntDistribution
 
 from nasrlm.prediction import Prediction
 from studies.config import SAMPLERS
+from studies.evaluators import TableEvaluator
 from studies.folder import StudyError
 from studies.history import History
 from studies.optuna_storage import StoredStudy, open_storage, study_name
 from studies.pareto import hypervolume, hypervolume_ratio, pareto_mask
 from studies.problem import FUTILE_EVALUATIONS
 from studies.search import search
-from studies.surrogate import TableEvaluator
 from tests.studies.scenes import OBJECTIVES, ToyEvaluator, ToySpace, toy_config, toy_table
 
 SPACE = ToySpace()

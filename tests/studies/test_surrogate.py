@@ -1,15 +1,15 @@
-"""Evaluators: a predictor's and a table's."""
+"""A predictor in the terms of a search space."""
 
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from nasrlm.objective import Goal
 from nasrlm.prediction import Prediction
-from studies.surrogate import Surrogate, TableEvaluator
-from tests.studies.scenes import OBJECTIVES, Row, ToySpace, columns_of, toy_table, true_values
+from studies.memory import PredictorMemory
+from studies.surrogate import Surrogate
+from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, columns_of, true_values
 
 SPACE = ToySpace()
 
@@ -59,29 +59,22 @@ def test_surrogate_losses_follow_the_goals() -> None:
     np.testing.assert_allclose(losses, [[latency, -accuracy]])
 
 
-def test_table_answers_twins_with_their_mean_and_strangers_with_nan() -> None:
-    table = pd.DataFrame(
-        {
-            "architecture": ["0-1-2-0", "2-1-0-0", "1-1-0-3", "9-9"],
-            "space": ["toy", "toy", "toy", "another"],
-            "accuracy@toy": [50.0, 60.0, np.nan, 1.0],
-            "latency_ms@toy": [1.0, np.nan, 3.0, 1.0],
-        }
+def test_a_memory_asks_for_what_it_lacks() -> None:
+    predictor = ToyPredictor()
+    memory = PredictorMemory(predictor)
+    accuracy, latency, energy = OBJECTIVES
+    memory.predict(["0-1-2-0", "0-1-2-0"], [accuracy], (0.5,))
+    both = memory.predict(["0-1-2-0", "0-1-3-2"], [latency, accuracy], (0.5,))
+    assert predictor.calls == [
+        (("0-1-2-0",), (accuracy,)),
+        (("0-1-2-0",), (latency,)),
+        (("0-1-3-2",), (latency, accuracy)),
+    ]
+    np.testing.assert_array_equal(
+        both.values, ToyPredictor().predict(["0-1-2-0", "0-1-3-2"], [latency, accuracy], (0.5,)).values
     )
-    evaluator = TableEvaluator(SPACE, table, objectives=("latency_ms@toy", "accuracy@toy"))
-    answer = evaluator.evaluate([Row((1, 0, 2, 0)), Row((0, 1, 1, 3)), Row((4, 4, 0, 0))])
-    np.testing.assert_array_equal(answer.median, [[1.0, 55.0], [3.0, np.nan], [np.nan, np.nan]])
-    np.testing.assert_array_equal(answer.low, answer.high)
-    assert evaluator.evaluate([]).values.shape == (0, 2, 1)
-    assert len(evaluator.keys) == 2
-
-
-def test_table_errors_name_the_place() -> None:
-    table = toy_table()
-    with pytest.raises(ValueError, match=r"got no latency_ms@moon\. It has accuracy@toy"):
-        TableEvaluator(SPACE, table, objectives=("accuracy@toy", "latency_ms@moon"))
-    with pytest.raises(ValueError, match="expected rows of space toy, got none in 480 rows"):
-        TableEvaluator(SPACE, table.assign(space="else"), objectives=OBJECTIVES)
-    table.loc[7, "architecture"] = "what"
-    with pytest.raises(ValueError, match=r"table row 7, column architecture: toy: expected digits, got 'what'"):
-        TableEvaluator(SPACE, table, objectives=OBJECTIVES)
+    memory.predict(["0-1-2-0"], [energy], (0.1, 0.5))  # other levels are asked for again
+    memory.predict(["0-1-2-0"], [accuracy], (0.1, 0.5))
+    assert len(predictor.calls) == 5
+    with pytest.raises(ValueError, match="predictor memory: expected objectives by name, got None"):
+        memory.predict(["0-1-2-0"], None, (0.5,))

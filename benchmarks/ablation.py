@@ -1,0 +1,279 @@
+"""What does each part of the method bring? Accuracy of NAS-Bench-201 cells, learned from 781 of them.
+
+    python -m benchmarks.ablation ../shared/data/nasbench201.parquet --minutes-per-run 20
+
+Every row of the table differs from the first in one thing:
+
+- ``flat-text``: the ONNX text that torch would export, instead of the canonical one;
+- ``mse-head``: one number learned by its squared error, instead of spelled digits;
+- ``no-smoothing``: nothing for neighbouring digits;
+- ``pretrained``: first as long on parameters, MACs and depth of sampled cells, which cost no training;
+- ``median-of-samples``: 64 samples and their median, instead of the quantile at 0.5.
+
+All get the same time, measured in steps before the first run of each. Kendall τ is that of test rows, no cell of
+which is among the train rows in any spelling. A finished cell is a line of ``results.jsonl`` in ``--out`` and is not
+computed again; a run that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import mean, stdev
+
+import numpy as np
+import pandas as pd
+import torch
+from tqdm import tqdm
+
+from converters import statistics, to_graph
+from converters.bulk import to_onnx_texts
+from nasrlm.examples import Examples, make_examples
+from nasrlm.files import write_atomically
+from nasrlm.metrics import kendall_tau
+from nasrlm.model_config import Head, ModelConfig
+from nasrlm.predictor import Predictor
+from nasrlm.train_config import TrainConfig
+from nasrlm.training import train
+from spaces import get_space
+from tests.benchmarks.flat import to_flat_text
+
+OBJECTIVE = "accuracy@cifar10"
+COUNTS = ("params", "macs", "depth")
+SAMPLES = 64
+EVALUATIONS = 10  # of valid rows in a run
+TIMED_STEPS = 10
+FAR = 10**6  # epochs: runs end by their steps
+MODEL = ModelConfig(width=128, num_heads=4, hidden=384, max_text_tokens=4096)
+
+
+@dataclass(frozen=True)
+class Config:
+    """What to measure.
+
+    Attributes:
+        rows: labelled train cells; a quarter as many valid, at most four times as many test cells.
+        minutes_per_run: of training, evaluations left out.
+        steps: of every run, instead of minutes.
+        model: everything but the head.
+    """
+
+    table: Path
+    out: Path = Path("runs/ablation")
+    rows: int = 781
+    seeds: tuple[int, ...] = (0, 1, 2)
+    minutes_per_run: float = 20.0
+    steps: int | None = None
+    only: tuple[str, ...] = ()
+    model: ModelConfig = MODEL
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row of the table."""
+
+    flat: bool = False
+    head: Head = "digits"
+    smoothing_digits: float = 0.7
+    pretrained: bool = False
+    sampled: bool = False
+
+
+VARIANTS = {
+    "base": Variant(),
+    "flat-text": Variant(flat=True),
+    "mse-head": Variant(head="mse"),
+    "no-smoothing": Variant(smoothing_digits=0.0),
+    "pretrained": Variant(pretrained=True),
+    "median-of-samples": Variant(sampled=True),
+}
+
+
+class Ablation:
+    """All cells, those of ``results.jsonl`` read and the others computed.
+
+    Raises:
+        ValueError: ``results.jsonl`` is of other settings.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self._space = get_space("nasbench201")
+        kept = {key: str(value) for key, value in asdict(config).items() if key not in ("out", "only", "seeds")}
+        self._path = config.out / "results.jsonl"
+        self.cells: list[dict[str, object]] = []
+        if self._path.exists():
+            self.cells = [json.loads(line) for line in self._path.read_text().splitlines()]
+        if any(cell["settings"] != kept for cell in self.cells):
+            raise ValueError(f"{self._path}: expected cells of {kept}, got others. Choose another --out.")
+        self._settings = kept
+
+    def run(self, progress: bool) -> None:
+        """Compute what is missing."""
+        todo = [cell for cell in self._wanted() if self.tau(*cell) is None]
+        for name, seed in tqdm(todo, "cells", disable=not progress):
+            tau = self._measure(name, VARIANTS[name], seed)
+            self.cells.append({"variant": name, "seed": seed, "kendall_tau": tau, "settings": self._settings})
+            write_atomically(self._path, "".join(f"{json.dumps(cell)}\n" for cell in self.cells).encode())
+
+    def tau(self, name: str, seed: int) -> float | None:
+        """Of a cell; None if it is not there yet."""
+        found = [cell["kendall_tau"] for cell in self.cells if (cell["variant"], cell["seed"]) == (name, seed)]
+        return float(str(found[0])) if found else None
+
+    def _wanted(self) -> Iterator[tuple[str, int]]:
+        for seed in self.config.seeds:
+            yield from ((name, seed) for name in VARIANTS if name in (self.config.only or VARIANTS))
+
+    def _measure(self, name: str, variant: Variant, seed: int) -> float:
+        examples = self._examples(seed, variant.flat)
+        trained = "base" if variant.sampled else name
+        initial = self._pretrain(seed) if variant.pretrained else None
+        predictor = Predictor.from_pretrained(self._train(trained, variant, examples, seed, initial))
+        test = examples.split("test")
+        if variant.sampled:
+            predicted = np.median(predictor.sample(test.texts, [OBJECTIVE], SAMPLES, seed), axis=-1)
+        else:
+            predicted = predictor.predict(test.texts, [OBJECTIVE], quantiles=(0.5,)).median
+        return float(kendall_tau(predicted, test.labels)[0])
+
+    def _train(self, name: str, variant: Variant, examples: Examples, seed: int, initial: Path | None) -> Path:
+        """The folder of a trained checkpoint."""
+        out = self.config.out / f"{name}-seed{seed}"
+        config = TrainConfig(
+            table=self.config.table,
+            out=out,
+            initial_checkpoint=initial,
+            model=replace(self.config.model, head=variant.head),
+            smoothing_digits=variant.smoothing_digits,
+            num_digits=3,
+            epochs=FAR,
+            patience=FAR,
+            batch_size=32,
+            embedding_learning_rate=2e-3,
+            seed=seed,
+        )
+        steps = self._steps(name, config, examples)
+        steps_per_epoch = -(-len(examples.split("train")) // config.batch_size)
+        every = steps / EVALUATIONS / steps_per_epoch
+        warmup = 0.05 * steps / steps_per_epoch
+        train(
+            config.model_copy(update={"max_steps": steps, "evaluate_every_epochs": every, "warmup_epochs": warmup}),
+            examples,
+            progress=sys.stderr.isatty(),
+        )
+        return out / "checkpoint"
+
+    def _steps(self, name: str, config: TrainConfig, examples: Examples) -> int:
+        """As many as fit into the minutes of a run; timed once for each row of the table, and written down."""
+        if self.config.steps is not None:
+            return self.config.steps
+        path = self.config.out / f"{name}-steps.json"
+        if not path.exists():
+            fitting = round(60 * self.config.minutes_per_run / _seconds_per_step(config, examples))
+            write_atomically(path, json.dumps(max(1, fitting)).encode())
+        return int(json.loads(path.read_text()))
+
+    def _pretrain(self, seed: int) -> Path:
+        """A model of parameters, MACs and depth of sampled cells."""
+        rng = np.random.default_rng((seed, 1))
+        drawn = [self._space.sample(rng) for _ in range(5 * self.config.rows)]
+        counted = [statistics(to_graph(self._space, architecture)) for architecture in drawn]
+        frame = pd.DataFrame({name: [float(getattr(counts, name)) for counts in counted] for name in COUNTS})
+        frame["split"] = np.where(np.arange(len(frame)) % 20 == 0, "valid", "train")
+        examples = make_examples(frame, to_onnx_texts(self._space, drawn), COUNTS)
+        return self._train("counts", Variant(), examples, seed, None)
+
+    def _examples(self, seed: int, flat: bool) -> Examples:
+        """Train rows drawn by seed, the same valid and test rows for all."""
+        frame = pd.read_parquet(self.config.table)
+        frame = frame[frame[OBJECTIVE].notna()]
+        chosen = []
+        for split, count, drawn_by in (
+            ("train", self.config.rows, seed),
+            ("valid", self.config.rows // 4, 0),
+            ("test", 4 * self.config.rows, 0),
+        ):
+            rows = frame[frame["split"] == split]
+            chosen.append(rows.sample(min(count, len(rows)), random_state=drawn_by))
+        frame = pd.concat(chosen)
+        architectures = [self._space.parse(text) for text in frame["architecture"]]
+        if flat:
+            texts = [to_flat_text(to_graph(self._space, architecture)) for architecture in architectures]
+        else:
+            texts = to_onnx_texts(self._space, architectures)
+        return make_examples(frame, texts, [OBJECTIVE])
+
+    def table(self) -> list[str]:
+        """Lines of Markdown: τ by seed, mean and deviation, and the mean difference to the base on the same seeds."""
+        seeds = self.config.seeds
+        lines = [
+            f"| | {' | '.join(f'seed {seed}' for seed in seeds)} | mean ± sd | against base |",
+            f"|---|{'---|' * (len(seeds) + 2)}",
+        ]
+        for name in VARIANTS:
+            taus = [self.tau(name, seed) for seed in seeds]
+            known = [tau for tau in taus if tau is not None]
+            if known:
+                spread = f"{mean(known):.3f} ± {stdev(known) if len(known) > 1 else 0:.3f}"
+                cells = [*("" if tau is None else f"{tau:.3f}" for tau in taus), spread, self._against_base(name)]
+                lines.append(f"| {name} | {' | '.join(cells)} |")
+        return lines
+
+    def _against_base(self, name: str) -> str:
+        pairs = [(self.tau(name, seed), self.tau("base", seed)) for seed in self.config.seeds]
+        differences = [a - b for a, b in pairs if a is not None and b is not None]
+        return f"{mean(differences):+.3f}" if differences and name != "base" else ""
+
+
+def _seconds_per_step(config: TrainConfig, examples: Examples) -> float:
+    """Of a run that is thrown away; a shorter one before it warms up and tells what the first steps cost."""
+    seconds = []
+    for steps in (2, 2 + TIMED_STEPS):
+        with tempfile.TemporaryDirectory() as folder:
+            timed = config.model_copy(update={"out": Path(folder), "max_steps": steps})
+            seconds.append(train(timed, examples, progress=False).seconds)
+    return max(1e-3, (seconds[1] - seconds[0]) / TIMED_STEPS)
+
+
+def circumstances(config: Config) -> dict[str, object]:
+    """Commit, machine, versions and config, for the record."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    )
+    return {
+        "commit": commit.stdout.strip() or None,
+        "machine": platform.machine(),
+        "threads": torch.get_num_threads(),
+        "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
+        "config": {key: str(value) for key, value in asdict(config).items()},
+    }
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Compute what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=Path, nargs="?", default=Path("../shared/data/nasbench201.parquet"))
+    parser.add_argument("--out", type=Path, default=Config.out)
+    parser.add_argument("--rows", type=int, default=Config.rows)
+    parser.add_argument("--seeds", type=int, nargs="+", default=Config.seeds)
+    parser.add_argument("--minutes-per-run", type=float, default=Config.minutes_per_run)
+    parser.add_argument("--steps", type=int, default=None)
+    parser.add_argument("--only", nargs="+", choices=tuple(VARIANTS), default=())
+    given = vars(parser.parse_args(words))
+    config = Config(**given | {"seeds": tuple(given["seeds"]), "only": tuple(given["only"])})
+    ablation = Ablation(config)
+    ablation.run(progress=sys.stderr.isatty())
+    print("\n".join(ablation.table()))
+    print(json.dumps(circumstances(config)))
+
+
+if __name__ == "__main__":
+    main()

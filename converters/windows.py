@@ -1,0 +1,66 @@
+"""Windows that slide over height and width: what convolutions and pools of a shape make, and their attributes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from converters.constants import attributes
+from converters.graph import Attributes, Shape
+
+Pair = int | tuple[int, int]  # height and width
+
+# A network repeats few layers many times, and a space has few of them.
+
+
+@lru_cache(maxsize=1 << 12)
+def convolution(
+    shape: Shape, out_channels: int, kernel: Pair, stride: Pair, padding: Pair | None, dilation: int, groups: int
+) -> tuple[Shape, Attributes]:
+    """Output shape and attributes of a convolution; ``padding`` None is half the kernel, rounded down."""
+    kernel, stride = _pair(kernel), _pair(stride)
+    padding = (kernel[0] // 2, kernel[1] // 2) if padding is None else _pair(padding)
+    reach = (dilation * (kernel[0] - 1) + 1, dilation * (kernel[1] - 1) + 1)
+    batch, channels, *size = shape
+    spelled = attributes(
+        dilations=(dilation, dilation) if dilation > 1 else None,
+        group=groups if groups > 1 else None,
+        pads=padding * 2 if padding != (0, 0) else None,
+        strides=stride if stride != (1, 1) else None,
+        weight_shape=(out_channels, channels // groups, *kernel),
+    )
+    return (batch, out_channels, *_num_windows(size, reach, stride, padding)), spelled
+
+
+@lru_cache(maxsize=1 << 10)
+def pool(
+    shape: Shape, kernel: int, stride: int, padding: int, ceil_mode: bool, count_include_pad: bool
+) -> tuple[Shape, Attributes]:
+    """Output shape and attributes of a pool, which says no more than its windows need."""
+    batch, channels, *size = shape
+    pairs = _pair(kernel), _pair(stride), _pair(padding)
+    floor, ceil = _num_windows(size, *pairs), _num_windows(size, *pairs, ceil_mode=True)
+    spelled = attributes(
+        ceil_mode=1 if ceil_mode and ceil != floor else None,
+        count_include_pad=1 if count_include_pad and padding else None,
+        kernel_shape=(kernel, kernel),
+        pads=(padding,) * 4 if padding else None,
+        strides=(stride, stride) if stride > 1 else None,
+    )
+    return (batch, channels, *(ceil if ceil_mode else floor)), spelled
+
+
+def _num_windows(
+    size: list[int], kernel: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], ceil_mode: bool = False
+) -> list[int]:
+    """Windows along each axis; with ``ceil_mode`` a last one may reach beyond the end, if it starts before."""
+    counts: list[int] = []
+    for n, k, s, p in zip(size, kernel, stride, padding, strict=True):
+        span = n + 2 * p - k
+        windows = span // s + 1
+        one_more = ceil_mode and span % s and windows * s < n + p
+        counts.append(windows + 1 if one_more else windows)
+    return counts
+
+
+def _pair(value: Pair) -> tuple[int, int]:
+    return (value, value) if isinstance(value, int) else value

@@ -1,0 +1,189 @@
+"""A new device in ten measurements: a new objective prompt, learned from a few labels.
+
+Devices resemble each other. What the model already predicts of a text (all its objectives) are the features of a
+Gaussian process that is fitted to the few labels; drawn from its posterior, as many labels as there are texts teach
+the decoder one new prompt. Nothing else of the model moves, so the old objectives answer as before, bit for bit.
+
+N texts, M known objectives, L text tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel
+from torch import Tensor
+from tqdm import trange
+
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.loss import number_loss, smoothing_kernel
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.objective import FloatArray, Objective, decoding_order
+from nasrlm.predictor import Predictor, pad
+
+NOISE = 0.03  # variance of a label that the features do not explain, in units of all labels' variance
+CURVATURE = 0.3  # variance of what is not linear in the features
+STEPS = 300
+BATCH_SIZE = 128
+LEARNING_RATE = 0.03
+SMOOTHING_DIGITS = 0.3
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Texts with what the model predicts of them.
+
+    Attributes:
+        texts: N texts.
+        features: (N, M) medians of the known objectives, on the scale on which they are learned, standardised.
+    """
+
+    texts: Sequence[str]
+    features: FloatArray
+
+
+def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False) -> Pool:
+    """Predict everything of every text."""
+    medians = Predictor(checkpoint).predict(texts, quantiles=(0.5,), progress=progress).median
+    features = np.stack([_scaled(name, medians[:, m]) for m, name in enumerate(checkpoint.objectives)], axis=1)
+    return Pool(texts, (features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1e-9))
+
+
+def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> NDArray[np.intp]:
+    """The texts whose labels would tell most about all candidates: greatest fall of the mean posterior variance.
+
+    Args:
+        candidates: rows of the pool that may be chosen.
+        samples: how many.
+
+    Returns:
+        (samples,) rows of the pool, most telling first.
+    """
+    covariance = _kernel(pool.features.shape[1])(pool.features[candidates])
+    chosen: list[int] = []
+    for _ in range(samples):
+        gain = (covariance**2).sum(axis=0) / (covariance.diagonal() + NOISE)
+        gain[chosen] = -np.inf
+        best = int(gain.argmax())
+        chosen.append(best)
+        column = covariance[:, best]
+        covariance = covariance - np.outer(column, column) / (column[best] + NOISE)
+    return candidates[chosen]
+
+
+def adapt(
+    checkpoint: Checkpoint,
+    pool: Pool,
+    objective: str,
+    labels: FloatArray,
+    *,
+    seed: int = 0,
+    progress: bool = False,
+) -> Checkpoint:
+    """A checkpoint that also answers a new objective, or answers a known one anew.
+
+    Args:
+        checkpoint: what to start from; left as it is.
+        pool: texts with and without labels; a thousand or two of the space that will be asked about.
+        objective: ``metric_unit@context``.
+        labels: (N,) in the objective's unit, NaN where there is none; ten are a good start.
+
+    Raises:
+        ValueError: fewer than two labels, or an objective's name that cannot be read.
+    """
+    known = np.flatnonzero(np.isfinite(labels))
+    if len(known) < 2:
+        raise ValueError(f"adapt: expected two or more labels of {objective}, got {len(known)}.")
+    logarithmic = _multiplies(objective, labels[known])
+    process = GaussianProcessRegressor(_kernel(pool.features.shape[1]), alpha=NOISE, optimizer=None, normalize_y=True)
+    process.fit(pool.features[known], _scaled(objective, labels[known]))
+    mean, deviation = process.predict(pool.features, return_std=True)
+    adapted = _with_prompt(checkpoint, objective)
+    rng = np.random.default_rng(seed)
+
+    def draw(rows: NDArray[np.intp]) -> FloatArray:
+        drawn: FloatArray = rng.normal(mean[rows], deviation[rows])
+        values: FloatArray = np.exp(drawn) if logarithmic else drawn
+        return values
+
+    _learn_prompt(adapted, pool.texts, objective, draw, rng, progress)
+    return adapted
+
+
+def _multiplies(objective: str, values: FloatArray) -> bool:
+    """Costs multiply from device to device and are learned on a logarithmic scale, accuracies as they are."""
+    return "accuracy" not in Objective.parse(objective).metric and bool((values > 0).all())
+
+
+def _scaled(objective: str, values: FloatArray) -> FloatArray:
+    scaled: FloatArray = np.log(values) if _multiplies(objective, values) else values
+    return scaled
+
+
+def _kernel(num_features: int) -> Kernel:
+    linear = ConstantKernel(1 / num_features) * DotProduct(sigma_0=1e-3)
+    return linear + ConstantKernel(CURVATURE) * RBF(length_scale=math.sqrt(num_features))
+
+
+def _with_prompt(checkpoint: Checkpoint, objective: str) -> Checkpoint:
+    """The same model with a prompt for one more objective; accuracies stand before costs."""
+    old = checkpoint.model
+    names = decoding_order(dict.fromkeys((*checkpoint.objectives, objective)))
+    model = RegressionLanguageModel(old.config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
+    weights = old.state_dict()
+    prompts = weights["decoder.objectives.weight"]
+    rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
+    model.load_state_dict({**weights, "decoder.objectives.weight": torch.stack(rows)})
+    calibration = {name: levels for name, levels in checkpoint.calibration.items() if name != objective}
+    return replace(checkpoint, model=model.to(prompts.device).eval(), objectives=names, calibration=calibration)
+
+
+def _learn_prompt(
+    checkpoint: Checkpoint,
+    texts: Sequence[str],
+    objective: str,
+    draw: Callable[[NDArray[np.intp]], FloatArray],
+    rng: np.random.Generator,
+    progress: bool,
+) -> None:
+    """Fit the prompt of one objective to labels that are drawn anew in every step; texts are encoded once."""
+    model = checkpoint.model
+    index = checkpoint.objectives.index(objective)
+    prompts = model.decoder.objectives.weight
+    kernel = smoothing_kernel(model.code, SMOOTHING_DIGITS).to(prompts.device)
+    states, mask = _encode(checkpoint, texts)
+
+    def loss(rows: NDArray[np.intp], prompt: int) -> Tensor:
+        numbers = torch.from_numpy(model.code.encode(draw(rows)))[:, None, :].to(prompts.device)
+        asked = torch.full((len(rows), 1), prompt, device=prompts.device)
+        alone = torch.zeros(len(rows), 1, 1, dtype=torch.bool, device=prompts.device)
+        log_probabilities = model.decode((states[rows], mask[rows]), asked, numbers, alone)
+        return number_loss(log_probabilities, numbers, torch.ones_like(alone[..., 0]), kernel)
+
+    with torch.no_grad():  # start from the objective that is most alike
+        some = rng.choice(len(texts), min(len(texts), 4 * BATCH_SIZE), replace=False)
+        alike = min((row for row in range(len(prompts)) if row != index), key=lambda row: float(loss(some, row)))
+        prompts[index] = prompts[alike]
+    for parameter in model.parameters():
+        parameter.requires_grad_(parameter is prompts)
+    optimizer = torch.optim.Adam([prompts], lr=LEARNING_RATE)  # prompts that no row asks for stay as they are
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    for _ in trange(STEPS, desc="adapt", unit="step", disable=not progress):
+        optimizer.zero_grad()
+        loss(rng.integers(len(texts), size=BATCH_SIZE), index).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+
+
+def _encode(checkpoint: Checkpoint, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
+    """(N, L, D) states and (N, 1, 1, L) mask of all texts."""
+    text_ids = pad(Predictor(checkpoint).to_ids(texts)).to(checkpoint.model.decoder.objectives.weight.device)
+    with torch.no_grad():
+        parts = [checkpoint.model.encoder(part) for part in torch.split(text_ids, BATCH_SIZE)]
+    return torch.cat([states for states, _ in parts]), torch.cat([mask for _, mask in parts])

@@ -1,0 +1,43 @@
+"""A user's function that changes texts as they are trained on."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+
+Augmentation = Callable[[str, np.random.Generator], str]
+
+
+def load_augmentation(name: str) -> Augmentation:
+    """The function that ``module:function`` names.
+
+    It takes a text and, if it has a second parameter, a ``numpy.random.Generator`` that depends on the run's seed and
+    the step alone; it returns a text. Draw from nothing else, or the run cannot be repeated.
+
+    Raises:
+        ValueError: there is no such module or function, or it takes something else; the module's own errors pass.
+    """
+    module_name, _, function_name = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the module is there, and lacks another
+        raise ValueError(f"augment {name}: expected a module {module_name}, got none. Is it on PYTHONPATH?") from None
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        raise ValueError(f"augment {name}: expected a function {function_name} in {module_name}, got {function!r}.")
+    parameters = len(inspect.signature(function).parameters)
+    if parameters not in (1, 2):
+        raise ValueError(f"augment {name}: expected a function of a text and a generator, got {parameters} parameters.")
+
+    def augment(text: str, rng: np.random.Generator) -> str:
+        changed = function(text) if parameters == 1 else function(text, rng)
+        if not isinstance(changed, str) or not changed:
+            raise ValueError(f"augment {name}: expected a text that is not empty, got {changed!r} for {text[:40]!r}…")
+        return changed
+
+    return augment

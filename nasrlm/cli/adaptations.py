@@ -1,0 +1,101 @@
+"""The verb adapt: a new device, objective or space from a few labels."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import pandas as pd
+import typer
+from numpy.typing import NDArray
+
+from converters.bulk import to_onnx_texts
+from nasrlm.adaptation import adapt, choose_diverse, make_pool
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.cli.inputs import CheckpointOption, SpaceOption, read_rows, table_texts
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
+from spaces import get_space
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb of this file."""
+    app.command("adapt")(adapt_checkpoint)
+
+
+def adapt_checkpoint(
+    table: Annotated[Path, typer.Option("--table", help="Architectures or texts with labels of the new objectives.")],
+    objectives: Annotated[str, typer.Option("--objectives", help="Names to learn, separated by commas.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the new checkpoint.")],
+    samples: Annotated[str, typer.Option("--samples", help="How many labelled rows to use, or all.")] = "10",
+    choose: Annotated[
+        Literal["random", "active"],
+        typer.Option("--choose", help="Rows by the seed, or those whose labels would tell most."),
+    ] = "random",
+    pool: Annotated[int, typer.Option(min=2, help="Texts, labelled or not, that the prompt is learned on.")] = 1500,
+    space: SpaceOption = None,
+    checkpoint: CheckpointOption = None,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used."""
+    started = time.monotonic()
+    names = tuple(name.strip() for name in objectives.split(",") if name.strip())
+    frame = read_rows(table, space, require=names)
+    if "split" in frame:
+        frame = frame[frame["split"] != "test"]
+    labelled = frame[list(names)].notna().all(axis=1).to_numpy()
+    wanted = _count(samples, int(labelled.sum()), table, names)
+    rng = np.random.default_rng(seed)
+    rows = _pool_rows(labelled, wanted, max(pool, wanted), rng)
+    frame, labelled = frame.iloc[rows], labelled[rows]
+    loaded = Checkpoint.from_pretrained(checkpoint)
+    texts = table_texts(frame, table) + _more_texts(frame, pool - len(frame), rng)
+    known = make_pool(loaded, texts, progress=show_progress())
+    candidates = np.flatnonzero(labelled)
+    if choose == "active":
+        used = choose_diverse(known, candidates, wanted)
+    else:
+        used = rng.choice(candidates, wanted, replace=False)
+    for name in names:
+        labels = np.full(len(texts), np.nan)
+        labels[used] = frame[name].to_numpy(dtype=np.float64)[used]
+        loaded = adapt(loaded, known, name, labels, seed=seed, progress=show_progress())
+    loaded.save_pretrained(out)
+    column = "architecture" if "architecture" in frame else "text"
+    answer = {"used": frame[column].iloc[used].tolist(), "seconds": round(time.monotonic() - started, 1)}
+    if json:
+        print_json(answer)
+        return
+    print_table([column, *names], frame[[column, *names]].iloc[used].to_numpy().tolist(), title="learned from")
+    print(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {answer['seconds']} s")
+
+
+def _count(samples: str, labelled: int, table: Path, names: tuple[str, ...]) -> int:
+    if samples != "all" and not (samples.isdecimal() and int(samples) > 1):
+        raise ValueError(f"--samples: expected all or a number above 1, got {samples!r}.")
+    wanted = labelled if samples == "all" else int(samples)
+    if not 2 <= wanted <= labelled:
+        raise ValueError(
+            f"{table}: expected at least {max(wanted, 2)} rows outside the test split with labels of "
+            f"{', '.join(names)}, got {labelled}."
+        )
+    return wanted
+
+
+def _pool_rows(labelled: NDArray[np.bool_], wanted: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Rows of the table for the pool, in its order: random ones, with enough labelled ones among them."""
+    order = rng.permutation(len(labelled))
+    first = order[labelled[order]][:wanted]
+    others = order[~np.isin(order, first)]
+    return np.sort(np.concatenate([first, others[: size - len(first)]]))
+
+
+def _more_texts(frame: pd.DataFrame, count: int, rng: np.random.Generator) -> list[str]:
+    """Texts of architectures drawn from the table's space, where it has one and too few rows."""
+    if count <= 0 or "text" in frame or frame["space"].nunique() != 1:
+        return []
+    space = get_space(str(frame["space"].iloc[0]))
+    drawn = [space.sample(rng) for _ in range(count)]
+    return to_onnx_texts(space, drawn, measured=True, progress=show_progress())

@@ -1,0 +1,51 @@
+"""Verbs that keep running: serve."""
+
+from __future__ import annotations
+
+import socket
+from typing import Annotated
+
+import typer
+
+from nasrlm.cli.inputs import CheckpointOption
+from nasrlm.cli.models import DeviceOption, EngineOption
+from nasrlm.predictor import Predictor
+
+EXTRA = ("fastapi", "starlette", "uvicorn")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs of this file."""
+    app.command()(serve)
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
+    max_networks: Annotated[int, typer.Option(min=1, help="Networks that one request may ask about.")] = 1024,
+    max_connections: Annotated[int, typer.Option(min=1, help="Beyond these, requests are answered 503.")] = 256,
+    checkpoint: CheckpointOption = None,
+    device: DeviceOption = "cpu",
+    engine: EngineOption = "auto",
+) -> None:
+    """Answer over HTTP: POST /predict, POST /convert, GET /health; /docs describes them."""
+    try:
+        import uvicorn
+
+        from nasrlm.cli.serving.app import Limits, create_app
+    except ModuleNotFoundError as e:
+        if e.name not in EXTRA:
+            raise
+        raise ValueError(f'serve: expected {e.name} to be installed. Try pip install "nasrlm[serve]".') from e
+    app = create_app(Predictor.from_pretrained(checkpoint, device, engine), Limits(max_networks=max_networks))
+    config = uvicorn.Config(app, log_level="warning", limit_concurrency=max_connections)
+    with _listen(host, port) as listening:
+        print(f"http://{host}:{listening.getsockname()[1]}", flush=True)
+        uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port))
+    except OSError as e:
+        raise ValueError(f"serve: expected a free address, got {host}:{port} ({e.strerror}). Try --port 0.") from e

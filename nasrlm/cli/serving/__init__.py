@@ -1,0 +1,1 @@
+"""The HTTP service of ``nasrlm serve``; needs the extra ``serve``."""

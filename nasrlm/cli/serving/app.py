@@ -1,0 +1,187 @@
+"""The service: predictions and conversions over HTTP, described at /docs and /openapi.json."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+
+from converters import to_measured_text, to_onnx_text
+from nasrlm.cli.serving.batcher import Batcher
+from nasrlm.cli.serving.body_limit import BodyLimit
+from nasrlm.cli.serving.messages import (
+    Answer,
+    ConvertRequest,
+    ConvertResponse,
+    Health,
+    Network,
+    PredictRequest,
+    PredictResponse,
+    Problem,
+)
+from nasrlm.objective import FloatArray
+from nasrlm.predictor import Predictor
+from spaces import get_space, space_names
+from spaces.space import SearchSpace
+
+CACHED_TEXTS = 8192  # about 20 MB
+VERSION = version("nasrlm")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request may ask.
+
+    Attributes:
+        max_networks: architectures or texts.
+        max_characters: of one text.
+        max_quantiles: levels.
+        max_bytes: of its body.
+        max_texts_per_call: of all requests that are answered together.
+    """
+
+    max_networks: int = 1024
+    max_characters: int = 2**18
+    max_quantiles: int = 99
+    max_bytes: int = 16 * 2**20
+    max_texts_per_call: int = 4096
+
+
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    413: {"model": Problem, "description": "The body is too large."},
+    422: {"model": Problem, "description": "What was expected, and what the request had."},
+}
+
+
+def create_app(predictor: Predictor, limits: Limits | None = None) -> FastAPI:
+    """The application.
+
+    Args:
+        predictor: answers; its calls are made one at a time.
+        limits: of requests.
+    """
+    service = _Service(predictor, limits or Limits())
+    app = FastAPI(
+        title="nasrlm",
+        version=str(VERSION),
+        description="Accuracy, latency and more of neural networks, predicted from their ONNX text.",
+    )
+    app.add_middleware(BodyLimit, max_bytes=service.limits.max_bytes)
+
+    @app.exception_handler(ValueError)
+    async def refuse(_: Request, error: ValueError) -> JSONResponse:
+        return JSONResponse({"detail": " ".join(str(error).split())}, status_code=422)
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse_form(_: Request, error: RequestValidationError) -> JSONResponse:
+        return JSONResponse({"detail": "; ".join(map(_spell, error.errors()))}, status_code=422)
+
+    @app.get("/health")
+    async def health() -> Health:
+        """Whether the service answers, and what it knows."""
+        return service.health()
+
+    @app.post("/predict", responses=REFUSALS)
+    async def predict(request: PredictRequest) -> PredictResponse:
+        """Calibrated quantiles of objectives; requests that come together share one call of the model."""
+        return await service.predict(request)
+
+    @app.post("/convert", responses=REFUSALS)
+    async def convert(request: ConvertRequest) -> ConvertResponse:
+        """Canonical ONNX text of architectures."""
+        return await run_in_threadpool(service.convert, request)
+
+    return app
+
+
+class _Service:
+    def __init__(self, predictor: Predictor, limits: Limits) -> None:
+        self.predictor, self.limits = predictor, limits
+        self._batcher = Batcher(predictor.predict, limits.max_texts_per_call)
+
+    def health(self) -> Health:
+        """What /health answers."""
+        return Health(
+            status="ok",
+            version=str(VERSION),
+            parameters=self.predictor.checkpoint.model.num_parameters,
+            objectives=list(self.predictor.objectives),
+            spaces=list(space_names()),
+        )
+
+    async def predict(self, request: PredictRequest) -> PredictResponse:
+        """What /predict answers."""
+        objectives = self.predictor.objectives if request.objectives is None else request.objectives
+        self._check_quantiles(request.quantiles)
+        self._check_count("objectives", objectives, len(self.predictor.objectives))
+        texts = await run_in_threadpool(self._texts, request)
+        values = await self._batcher.predict(texts, objectives, request.quantiles)
+        answers = [
+            {name: _answer(row, request.quantiles) for name, row in zip(objectives, rows, strict=True)}
+            for rows in values
+        ]
+        return PredictResponse(predictions=answers)
+
+    def convert(self, request: ConvertRequest) -> ConvertResponse:
+        """What /convert answers."""
+        texts = self._converted(request.space, request.architectures, measured=False)
+        token_ids = self.predictor.to_ids(texts)
+        pairs = zip(texts, token_ids, strict=True)
+        return ConvertResponse(networks=[Network(text=text, tokens=len(ids)) for text, ids in pairs])
+
+    def _texts(self, request: PredictRequest) -> list[str]:
+        if (request.texts is None) == (request.architectures is None):
+            raise ValueError("predict: expected either texts, or a space and architectures.")
+        if request.architectures is not None:
+            return self._converted(request.space, request.architectures, measured=True)
+        assert request.texts is not None, "one of the two is there"
+        if request.space is not None:
+            raise ValueError(f"predict: expected no space with texts, got {request.space!r}.")
+        self._check_count("texts", request.texts, self.limits.max_networks)
+        for row, text in enumerate(request.texts):
+            self._check_count(f"text {row}: characters", text, self.limits.max_characters)
+        return request.texts
+
+    def _converted(self, space: str | None, architectures: Sequence[str], *, measured: bool) -> list[str]:
+        self._check_count("architectures", architectures, self.limits.max_networks)
+        if space not in space_names():  # and never a file: that would run whatever somebody asks for
+            raise ValueError(f"space: expected one of {', '.join(space_names())}, got {space!r}.")
+        return [_text(space, notation, measured) for notation in architectures]
+
+    def _check_count(self, what: str, given: Sequence[object], most: int) -> None:
+        if not 0 < len(given) <= most:
+            raise ValueError(f"{what}: expected 1 to {most:,}, got {len(given):,}.")
+
+    def _check_quantiles(self, levels: Sequence[float]) -> None:
+        self._check_count("quantiles", levels, self.limits.max_quantiles)
+        if 0.5 not in levels or list(levels) != sorted(set(levels)) or not all(0 < level < 1 for level in levels):
+            raise ValueError(f"quantiles: expected ascending levels in (0, 1) with 0.5 among them, got {levels}.")
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _text(space: str, notation: str, measured: bool) -> str:
+    opened = _opened(space)
+    return (to_measured_text if measured else to_onnx_text)(opened, opened.parse(notation))
+
+
+@cache
+def _opened(space: str) -> SearchSpace[Any]:
+    return get_space(space)
+
+
+def _answer(values: FloatArray, levels: Sequence[float]) -> Answer:
+    by_level = dict(zip(levels, values.tolist(), strict=True))
+    quantiles = {f"{level:g}": value for level, value in by_level.items()}
+    return Answer(median=by_level[0.5], low=by_level[levels[0]], high=by_level[levels[-1]], quantiles=quantiles)
+
+
+def _spell(error: Any) -> str:
+    """``architectures.0: Input should be a valid string, got 3``."""
+    place = ".".join(str(part) for part in error["loc"][1:]) or "body"
+    return f"{place}: {error['msg']}, got {str(error.get('input'))[:80]}"

@@ -1,0 +1,89 @@
+"""Requests that wait at the same time are answered by one call of the model. N texts, M objectives, Q quantiles."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from nasrlm.objective import FloatArray
+from nasrlm.prediction import Prediction
+
+Predict = Callable[[Sequence[str], Sequence[str], Sequence[float]], Prediction]
+
+
+class _Question(NamedTuple):
+    """What must be equal to be asked together."""
+
+    objectives: tuple[str, ...]
+    quantiles: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Request:
+    texts: Sequence[str]
+    question: _Question
+    answer: asyncio.Future[FloatArray] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class Batcher:
+    """Lets requests wait while the model works, then takes up those that ask the same of other texts.
+
+    Args:
+        predict: of texts, objectives and quantiles; called in one thread at a time.
+        max_texts: of one call; a single request may have more.
+    """
+
+    def __init__(self, predict: Predict, max_texts: int) -> None:
+        self._predict, self._max_texts = predict, max_texts
+        self._waiting: deque[_Request] = deque()
+        self._worker: asyncio.Task[None] | None = None
+
+    async def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> FloatArray:
+        """(N, M, Q) values.
+
+        Raises:
+            ValueError: as ``predict`` of this request alone.
+        """
+        request = _Request(texts, _Question(tuple(objectives), tuple(quantiles)))
+        self._waiting.append(request)
+        if self._worker is None or self._worker.done():
+            self._worker = asyncio.create_task(self._work())
+        return await request.answer
+
+    async def _work(self) -> None:
+        while self._waiting:
+            batch = self._take()
+            outcomes = await asyncio.to_thread(self._answer, batch)
+            for request, outcome in zip(batch, outcomes, strict=True):
+                if request.answer.done():  # who asked has gone
+                    continue
+                if isinstance(outcome, Exception):
+                    request.answer.set_exception(outcome)
+                else:
+                    request.answer.set_result(outcome)
+
+    def _take(self) -> list[_Request]:
+        """The request that has waited longest and those like it, as many as fit."""
+        question, num_texts = self._waiting[0].question, 0
+        batch: list[_Request] = []
+        for request in list(self._waiting):
+            if request.question == question and (not batch or num_texts + len(request.texts) <= self._max_texts):
+                batch.append(request)
+                num_texts += len(request.texts)
+                self._waiting.remove(request)
+        return batch
+
+    def _answer(self, batch: Sequence[_Request]) -> Sequence[FloatArray | Exception]:
+        """An answer each; a request that cannot be answered does not spoil the others."""
+        try:
+            texts = [text for request in batch for text in request.texts]
+            values = self._predict(texts, *batch[0].question).values
+        except Exception as e:
+            return [e] if len(batch) == 1 else [self._answer([request])[0] for request in batch]
+        ends = np.cumsum([len(request.texts) for request in batch])
+        return np.split(values, ends[:-1])

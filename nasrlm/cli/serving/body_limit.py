@@ -1,0 +1,33 @@
+"""Bodies of requests that are too large are refused before they are read whole."""
+
+from __future__ import annotations
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+class BodyLimit:
+    """Reads the body of a request, up to a limit, before the application does."""
+
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+        self._app, self._max_bytes = app, max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand a request on, or answer 413."""
+        if scope["type"] != "http":
+            return await self._app(scope, receive, send)
+        read: list[Message] = []
+        size = 0
+        while not read or read[-1].get("more_body"):
+            read.append(await receive())
+            size += len(read[-1].get("body", b""))
+            if size > self._max_bytes:
+                detail = f"body: expected at most {self._max_bytes:,} bytes, got more. Ask in several requests."
+                return await JSONResponse({"detail": detail}, status_code=413)(scope, receive, send)
+        messages = iter(read)
+
+        async def again() -> Message:
+            message = next(messages, None)
+            return await receive() if message is None else message
+
+        await self._app(scope, again, send)

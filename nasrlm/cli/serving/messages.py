@@ -1,0 +1,76 @@
+"""What the service is asked and what it answers, as JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Architectures = Annotated[
+    list[str], Field(description="In the space's published notation.", examples=[["|nor_conv_3x3~0|+|none~0|…"]])
+]
+
+
+class PredictRequest(BaseModel):
+    """Networks, as architectures of a space or as texts, and what to predict of them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    space: str | None = Field(None, description="A registered space, with architectures.", examples=["nasbench201"])
+    architectures: Architectures | None = None
+    texts: list[str] | None = Field(None, description="Instead: canonical ONNX text.")
+    objectives: list[str] | None = Field(None, description="All of the checkpoint's if left out; see /health.")
+    quantiles: list[float] = Field([0.1, 0.5, 0.9], description="Ascending in (0, 1), 0.5 among them.")
+
+
+class Answer(BaseModel):
+    """One objective of one network, in the objective's own unit."""
+
+    median: float
+    low: float = Field(description="The lowest quantile.")
+    high: float = Field(description="The highest quantile.")
+    quantiles: dict[str, float]
+
+
+class PredictResponse(BaseModel):
+    """An answer for each network, in the order asked, by objective."""
+
+    predictions: list[dict[str, Answer]]
+
+
+class ConvertRequest(BaseModel):
+    """Architectures to convert."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    space: str = Field(description="A registered space.", examples=["nasbench201"])
+    architectures: Architectures
+
+
+class Network(BaseModel):
+    """A network as canonical ONNX text."""
+
+    text: str
+    tokens: int = Field(description="That the checkpoint's model reads.")
+
+
+class ConvertResponse(BaseModel):
+    """A text for each architecture, in the order given."""
+
+    networks: list[Network]
+
+
+class Health(BaseModel):
+    """That the service answers, and about what."""
+
+    status: str
+    version: str
+    parameters: int
+    objectives: list[str]
+    spaces: list[str]
+
+
+class Problem(BaseModel):
+    """Why a request was refused: what was expected and what it had."""
+
+    detail: str

@@ -1,0 +1,177 @@
+"""``nasrlm predict --table … --out …``: a table of any size, in constant memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from tqdm import tqdm
+
+from converters import to_measured_text
+from converters.batches import WORDS, BatchedTable, open_table
+from converters.engines import map_in_order, num_workers
+from nasrlm.cli.output import print_json, show_progress
+from nasrlm.files import replacing
+from nasrlm.predictor import Predictor
+from spaces import get_space
+from spaces.space import SearchSpace
+
+CHUNK_ROWS = 128  # that a worker converts at a time
+GROUP_CHUNKS = 16  # that are predicted and written together, as one row group
+CACHED_TEXTS = 8192  # of each worker, about 20 MB
+
+
+class _Chunk(NamedTuple):
+    """Rows that a worker turns into texts."""
+
+    path: Path
+    numbers: Sequence[int]  # in the file
+    words: Any  # Arrow table of what describes the rows
+    num_read: int  # rows of other spaces included
+
+
+def predict_whole_table(
+    predictor: Predictor,
+    table: Path,
+    out: Path,
+    *,
+    space: str | None,
+    objectives: Sequence[str],
+    quantiles: Sequence[float],
+    json: bool,
+) -> None:
+    """Write what describes the rows, each objective's median under its name, and its other quantiles.
+
+    The 10 % quantile of ``latency_ms@pixel3`` is the column ``latency_ms@pixel3.q0.1``.
+
+    Args:
+        predictor: answers.
+        table: with a column architecture, text or both.
+        out: the Parquet file; it is there when it is complete.
+        space: of all rows, or of those that are predicted where the table names spaces.
+        objectives: what to predict.
+        quantiles: ascending, 0.5 among them.
+        json: print one JSON document.
+
+    Raises:
+        ValueError: the table cannot be read or lacks a column, a row is malformed, or there is none.
+    """
+    started = time.perf_counter()
+    source = open_table(table)
+    _check(source, out, space)
+    predictor.predict([], objectives, quantiles)  # unknown objectives fail before any work
+    columns = [name if level == 0.5 else f"{name}.q{level:g}" for name in objectives for level in quantiles]
+    words = _words_schema(source, space)
+    rows = 0
+    with (
+        replacing(out) as temporary,
+        pq.ParquetWriter(temporary, _with_numbers(words, columns), compression="zstd") as writer,
+        tqdm(desc="predict", total=source.num_rows, unit="row", disable=not show_progress()) as bar,
+    ):
+        for chunks, texts in _groups(source, words, space):
+            values = predictor.predict(texts, objectives, quantiles).values.reshape(len(texts), len(columns))
+            described = pa.concat_tables([chunk.words for chunk in chunks])
+            arrays = [*described.columns, *[pa.array(column) for column in values.T]]
+            writer.write_table(pa.table(arrays, schema=writer.schema))
+            rows += len(texts)
+            bar.update(sum(chunk.num_read for chunk in chunks))
+        if not rows:
+            raise ValueError(f"{table}: expected rows{f' of space {space}' if space else ''}, got none.")
+    seconds = time.perf_counter() - started
+    if json:
+        print_json({"rows": rows, "seconds": seconds})
+    else:
+        print(f"{rows:,} rows in {seconds:.0f} s: {out}")
+
+
+def _groups(source: BatchedTable, words: Any, space: str | None) -> Iterator[tuple[list[_Chunk], list[str]]]:
+    """Chunks and the texts of all their rows, converted in other processes while this one predicts."""
+    waiting: list[_Chunk] = []
+
+    def tasks() -> Iterator[_Chunk]:
+        for chunk in _chunks(source, words, space):
+            waiting.append(chunk)
+            yield chunk
+
+    converts = "architecture" in source.schema.names
+    workers = num_workers(None, source.num_rows) if converts else 1
+    answers = map_in_order(_texts, tasks(), workers=workers)
+    while group := list(islice(answers, GROUP_CHUNKS)):
+        chunks, waiting[: len(group)] = waiting[: len(group)], []
+        yield chunks, [text for texts in group for text in texts]
+
+
+def _chunks(source: BatchedTable, words: Any, space: str | None) -> Iterator[_Chunk]:
+    start = 0
+    for batch in source.batches(CHUNK_ROWS):
+        numbers: Sequence[int] = range(start, start + batch.num_rows)
+        start += batch.num_rows
+        num_read = batch.num_rows
+        if space is not None and "space" in batch.column_names:
+            mine = pc.equal(batch["space"].cast(pa.string()), space).fill_null(False)
+            numbers = [number for number, keep in zip(numbers, mine.to_pylist(), strict=True) if keep]
+            batch = batch.filter(mine)
+        elif space is not None:
+            batch = batch.append_column("space", pa.array([space] * batch.num_rows, pa.string()))
+        yield _Chunk(source.path, numbers, batch.select(words.names).cast(words), num_read)
+
+
+def _texts(chunk: _Chunk) -> list[str]:
+    """What a worker does: the text of each row, or of its architecture where it has none."""
+    nothing = [None] * chunk.words.num_rows
+    columns = [
+        chunk.words[name].to_pylist() if name in chunk.words.column_names else nothing
+        for name in ("text", "space", "architecture")
+    ]
+    rows = zip(chunk.numbers, *columns, strict=True)
+    return [text or _text_of(chunk.path, number, space, notation) for number, text, space, notation in rows]
+
+
+def _text_of(path: Path, number: int, space: str | None, notation: str | None) -> str:
+    if not notation:
+        raise ValueError(f"{path}: expected an architecture or text in every row, got none in row {number}.")
+    if space is None:
+        raise ValueError(f"{path}: expected a space in every row, got none in row {number}. Name it with --space.")
+    try:
+        return _converted(space, notation)
+    except ValueError as e:
+        raise ValueError(f"{path}, row {number}: {e}") from e
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _converted(space: str, notation: str) -> str:
+    opened = _opened(space)
+    return to_measured_text(opened, opened.parse(notation))
+
+
+@lru_cache(maxsize=64)
+def _opened(space: str) -> SearchSpace[Any]:
+    return get_space(space)
+
+
+def _check(source: BatchedTable, out: Path, space: str | None) -> None:
+    names = source.schema.names
+    if out.suffix != ".parquet":
+        raise ValueError(f"{out}: expected a file ending in .parquet, got {out.suffix or 'no ending'}.")
+    if "architecture" not in names and "text" not in names:
+        raise ValueError(f"{source.path}: expected a column architecture or text, got {', '.join(names) or 'none'}.")
+    if "text" not in names and space is None and "space" not in names:
+        raise ValueError(f"{source.path}: expected a column space, got none. Name it with --space.")
+    if space is not None:
+        get_space(space)
+
+
+def _words_schema(source: BatchedTable, space: str | None) -> Any:
+    names = [name for name in WORDS if name in source.schema.names or (name == "space" and space is not None)]
+    return pa.schema([(name, pa.string()) for name in names])
+
+
+def _with_numbers(words: Any, columns: Sequence[str]) -> Any:
+    return pa.schema([*words, *[pa.field(name, pa.float64()) for name in columns]])

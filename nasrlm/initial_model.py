@@ -1,0 +1,85 @@
+"""Where training starts from: random weights, a backbone that was trained before, or a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.examples import Examples
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.model_config import COMPACT
+from nasrlm.number import NumberCode
+from nasrlm.point_decoder import POINT_DIGITS, PointDecoder
+from nasrlm.t5gemma import T5GemmaTextEncoder, load_t5gemma
+from nasrlm.tokenizer import TextTokenizer
+from nasrlm.train_config import TrainConfig
+from nasrlm.truncation import token_limit
+
+
+def initial_model(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
+    """The model as it is before the first step, seeded, and the tokenizer it reads with.
+
+    Args:
+        config: of the run.
+        rows: to train on, with the objectives to learn in decoding order.
+
+    Raises:
+        ValueError: a backbone or checkpoint cannot be loaded.
+    """
+    if config.initial_checkpoint is not None:
+        model, tokenizer = _from_checkpoint(config, Checkpoint.from_pretrained(config.initial_checkpoint), rows)
+    elif config.model.backbone != COMPACT:
+        model, tokenizer = _from_backbone(config, rows)
+    else:
+        model, tokenizer = _from_scratch(config, rows)
+    return model, tokenizer.limited(token_limit(model.config))
+
+
+def _from_scratch(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
+    tokenizer = TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
+    torch.manual_seed(config.seed)
+    model = RegressionLanguageModel(config.model, tokenizer.vocabulary_size, len(rows.objectives), _code(config))
+    _standardise(model, rows)
+    return model, tokenizer
+
+
+def _from_backbone(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
+    loaded = load_t5gemma(config.model)
+    torch.manual_seed(config.seed)
+    size = loaded.tokenizer.vocabulary_size
+    model = RegressionLanguageModel(loaded.config, size, len(rows.objectives), _code(config))
+    assert isinstance(model.encoder, T5GemmaTextEncoder)
+    loaded.fill(model.encoder)
+    _standardise(model, rows)
+    return model, loaded.tokenizer
+
+
+def _from_checkpoint(
+    config: TrainConfig, initial: Checkpoint, rows: Examples
+) -> tuple[RegressionLanguageModel, TextTokenizer]:
+    """The weights of another model; what belongs to objectives that it does not know is new."""
+    sizes = replace(initial.model.config, dropout=config.model.dropout, truncation=config.model.truncation)
+    torch.manual_seed(config.seed)
+    size = initial.tokenizer.vocabulary_size
+    model = RegressionLanguageModel(sizes, size, len(rows.objectives), initial.model.code)
+    _standardise(model, rows)
+    weights, fresh = initial.model.state_dict(), model.state_dict()
+    known = [(row, initial.objectives.index(x)) for row, x in enumerate(rows.objectives) if x in initial.objectives]
+    for name in ("decoder.objectives.weight", "decoder.mean", "decoder.scale"):
+        if name in weights:
+            old, weights[name] = weights[name], fresh[name].clone()
+            for row, old_row in known:
+                weights[name][row] = old[old_row]
+    model.load_state_dict(weights)
+    return model, initial.tokenizer
+
+
+def _code(config: TrainConfig) -> NumberCode:
+    return NumberCode(POINT_DIGITS if config.model.head == "mse" else config.num_digits)
+
+
+def _standardise(model: RegressionLanguageModel, rows: Examples) -> None:
+    if isinstance(model.decoder, PointDecoder):
+        model.decoder.standardise_by(rows.labels)

@@ -1,0 +1,61 @@
+"""What a model is made of: sizes, kind of head, backbone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+COMPACT = "compact"
+Head = Literal["digits", "mse"]
+Truncation = Literal["error", "head", "tail", "head_and_tail"]
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What a model is made of. The defaults have 3.2 M parameters at a vocabulary of 1,024.
+
+    Attributes:
+        width: D of the decoder, and of the encoder of the compact backbone.
+        max_text_tokens: the longest text.
+        head: "digits" spells numbers; "mse" gives one number, learned by its squared error, without intervals.
+        truncation: what is kept of a longer text; by default it is an error.
+        backbone: "compact", or a T5Gemma by its name on the Hugging Face hub or its folder.
+        freeze_backbone: leave a T5Gemma as it is.
+        lora_rank: leave it as it is but for a learned change of this rank in its attention; 0 for none.
+        backbone_sizes: a T5Gemma's own config, filled in when it is loaded.
+    """
+
+    width: int = 192
+    num_heads: int = 6
+    num_encoder_layers: int = 4
+    num_decoder_layers: int = 2
+    hidden: int = 512
+    dropout: float = 0.1
+    max_text_tokens: int = 2048
+    head: Head = "digits"
+    truncation: Truncation = "error"
+    backbone: str = COMPACT
+    freeze_backbone: bool = False
+    lora_rank: int = 0
+    backbone_sizes: Mapping[str, Any] | None = None
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}  # a misspelt key of a training config is an error
+
+    def __post_init__(self) -> None:
+        sizes = (self.width, self.num_heads, self.num_encoder_layers, self.num_decoder_layers, self.hidden)
+        if min(*sizes, self.max_text_tokens) < 1 or self.width % (2 * self.num_heads) or not 0 <= self.dropout < 1:
+            raise ValueError(
+                f"ModelConfig: expected sizes of 1 or more, width a multiple of 2 * num_heads, dropout in [0, 1), "
+                f"got {self}."
+            )
+        for name, kinds in (("head", Head), ("truncation", Truncation)):
+            if getattr(self, name) not in get_args(kinds):
+                raise ValueError(
+                    f"ModelConfig: {name}: expected one of {', '.join(get_args(kinds))}, got {getattr(self, name)!r}."
+                )
+        if self.lora_rank < 0 or (self.backbone == COMPACT and (self.freeze_backbone or self.lora_rank)):
+            raise ValueError(
+                f"ModelConfig: expected lora_rank of 0 or more, and a backbone to freeze or adapt, "
+                f"got lora_rank {self.lora_rank}, freeze_backbone {self.freeze_backbone}, backbone {self.backbone}."
+            )

@@ -1,0 +1,40 @@
+"""The compact encoder as an ONNX model. N texts, L text tokens, D width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from torch import nn
+
+from nasrlm.encoder import Encoder
+from nasrlm.layers import EncoderLayer
+from nasrlm.onnx_graph import FLOAT, FUSED, INT32, INT64, GraphBuilder
+
+
+def encoder_model(encoder: Encoder, *, int8: bool = False) -> bytes:
+    """The model: ``text_ids`` (N, L) int64, 0 = padding, to ``states`` (N, L, D) float32."""
+    graph = GraphBuilder(int8=int8)
+    layers = list(cast(Iterator[EncoderLayer], iter(encoder.layers)))
+    is_text = graph.node("Cast", "text_ids", to=INT32)  # any id but 0
+    x = graph.node("Gather", graph.weight(encoder.embedding.weight), "text_ids")
+    normed = graph.rms_norm(x, layers[0].attention_norm)
+    for layer, next_norm in zip(layers, _norms_after(layers, encoder), strict=True):
+        attended = _self_attention(graph, normed, layer, encoder, is_text)
+        normed, x = graph.add_and_norm(x, attended, layer.mlp.norm)
+        normed, x = graph.add_and_norm(x, graph.gated_mlp(normed, layer.mlp), next_norm)
+    return graph.build({"text_ids": (INT64, ["N", "L"])}, {"states": (normed, FLOAT)})
+
+
+def _norms_after(layers: list[EncoderLayer], encoder: Encoder) -> list[nn.RMSNorm]:
+    return [*[layer.attention_norm for layer in layers[1:]], encoder.norm]
+
+
+def _self_attention(graph: GraphBuilder, normed: str, layer: EncoderLayer, encoder: Encoder, is_text: str) -> str:
+    q, k, v = graph.split(graph.linear(normed, layer.qkv), 3)
+    cos, sin = (graph.weight(part) for part in encoder.rotation)
+    first = graph.ints(0)
+    q, k = (
+        graph.node("RotaryEmbedding", part, first, cos, sin, domain=FUSED, num_heads=layer.num_heads) for part in (q, k)
+    )
+    return graph.linear(graph.attention(q, k, v, layer.num_heads, is_text), layer.out)

@@ -1,0 +1,106 @@
+"""A decoder that gives one number and no distribution, to compare spelled numbers with.
+
+N texts, L text tokens, R number rows an input, T number tokens, D width, V vocabulary of numbers, M objectives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nasrlm.decoder import Memory
+from nasrlm.layers import DecoderLayer, split_heads
+from nasrlm.model_config import ModelConfig
+from nasrlm.number import NumberCode
+from nasrlm.objective import FloatArray
+
+POINT_DIGITS = 15  # of the code a point is spelled in: as many as float64 holds
+_CERTAIN = 1e4  # logit of the only token
+
+
+class PointDecoder(nn.Module):
+    """Reads one standardised number off each objective prompt; the layers are those of ``Decoder``.
+
+    To those who decode, a point is a distribution with all its weight on one number: every quantile is that number,
+    every sample too.
+    """
+
+    grammar: Tensor
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, config: ModelConfig, num_objectives: int, code: NumberCode) -> None:
+        super().__init__()
+        self.config, self.code = config, code
+        self.objectives = nn.Embedding(num_objectives, config.width)
+        self.positions = nn.Embedding(1, config.width)
+        self.layers = nn.ModuleList([DecoderLayer(config) for _ in range(config.num_decoder_layers)])
+        self.norm = nn.RMSNorm(config.width)
+        self.head = nn.Linear(config.width, 1)
+        self.dropout = nn.Dropout(config.dropout)
+        self.register_buffer("grammar", code.grammar, persistent=False)
+        self.register_buffer("mean", torch.zeros(num_objectives))
+        self.register_buffer("scale", torch.ones(num_objectives))
+        for embedding in (self.objectives, self.positions):
+            nn.init.normal_(embedding.weight, std=0.02)
+
+    def standardise_by(self, labels: FloatArray) -> None:
+        """Take mean and deviation of (N, M) labels as those of every objective that has two or more."""
+        for index, column in enumerate(labels.T):
+            known = column[column == column]
+            if len(known) > 1:
+                self.mean[index] = known.mean()
+                self.scale[index] = known.std() or 1.0
+
+    def standardised(self, values: Tensor, objectives: Tensor) -> Tensor:
+        """(N, R) values in the objectives' own units to those that ``points`` shall give."""
+        return ((values - self.mean[objectives]) / self.scale[objectives]).float()
+
+    def points(self, encoded: tuple[Tensor, Tensor], objectives: Tensor) -> Tensor:
+        """(N, R) standardised predictions, each from its prompt and the text alone."""
+        return self._points(self.remember(*encoded), objectives)
+
+    def forward(self, encoded: tuple[Tensor, Tensor], objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
+        """(N, R, T, V) logits of the spelled points, whatever ``numbers`` came before."""
+        return self._logits(self._spelled(self.remember(*encoded), objectives))
+
+    def remember(self, states: Tensor, mask: Tensor) -> Memory:
+        """Keys and values of (N, L, D) encoder states for every layer."""
+        layers = cast(Iterator[DecoderLayer], iter(self.layers))
+        pairs = [split_heads(layer.memory(states), 2, self.config.num_heads) for layer in layers]
+        return Memory([k for k, _ in pairs], [v for _, v in pairs], mask)
+
+    def step(
+        self,
+        memory: Memory,
+        objectives: Tensor,
+        position: int,
+        tokens: Tensor | None,
+        cache: list[tuple[Tensor, Tensor]],
+    ) -> Tensor:
+        """(N, R, V) logits of the next token, as ``Decoder.step``; the cache holds the spelled points."""
+        if position == 0:
+            spelled = self._spelled(memory, objectives)
+            cache[:] = [(spelled, spelled)]
+        return self._logits(cache[0][0][..., position])
+
+    def _points(self, memory: Memory, objectives: Tensor) -> Tensor:
+        x = self.dropout(self.positions.weight[0] + self.objectives(objectives))
+        alone = torch.eye(objectives.shape[1], dtype=torch.bool, device=objectives.device)[None, None]
+        for layer, keys, values in zip(self.layers, memory.keys, memory.values, strict=True):
+            x = layer(x, alone, keys, values, memory.mask)
+        return self.head(self.norm(x))[..., 0].float()
+
+    def _spelled(self, memory: Memory, objectives: Tensor) -> Tensor:
+        """(N, R, T) number ids of the points in the objectives' own units."""
+        points = self._points(memory, objectives).double()
+        values = (points * self.scale[objectives] + self.mean[objectives]).detach().cpu().numpy()
+        ids = self.code.encode(values.ravel()).reshape(*values.shape, self.code.length)
+        return torch.from_numpy(ids).to(objectives.device)
+
+    def _logits(self, ids: Tensor) -> Tensor:
+        return _CERTAIN * F.one_hot(ids, self.code.vocabulary_size).float()

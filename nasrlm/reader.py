@@ -1,0 +1,115 @@
+"""Texts to encoder states, in batches of similar length; each different text is read once.
+
+N texts, L text tokens, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from nasrlm.decoding import Encoded
+from nasrlm.encoded_texts import EncodedTexts
+from nasrlm.engine import Engine
+from nasrlm.tokenizer import PADDING_ID, TextTokenizer
+
+ROWS_PER_BATCH = 4096  # number rows: texts x objectives x quantiles
+TEXTS_PER_PLAN = 8192  # tokenised at a time
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Texts to read together.
+
+    Attributes:
+        rows: (N,) which of all texts these are.
+        texts: N texts.
+        token_ids: of those that are not known yet.
+        known: (L, D) states of the others.
+    """
+
+    rows: NDArray[np.intp]
+    texts: Sequence[str]
+    token_ids: dict[str, list[int]]
+    known: dict[str, Tensor]
+
+
+class TextReader:
+    """Reads with an engine and remembers what it has read.
+
+    Args:
+        memory: whose states are this engine's own.
+        longest: tokens a text may have.
+    """
+
+    def __init__(self, tokenizer: TextTokenizer, engine: Engine, memory: EncodedTexts, longest: int) -> None:
+        self._tokenizer, self._engine, self._memory, self._longest = tokenizer, engine, memory, longest
+
+    def to_ids(self, texts: Sequence[str], rows: Sequence[int] | None = None) -> list[list[int]]:
+        """Token ids of every text; ``rows`` are their numbers if not 0, 1, ….
+
+        Raises:
+            ValueError: a text is empty or too long; nothing is cut.
+        """
+        token_ids = self._tokenizer.to_ids(texts)
+        for index, ids in enumerate(token_ids):
+            if not 0 < len(ids) <= self._longest:
+                start = texts[index][:40].replace("\n", " ")
+                row = index if rows is None else rows[index]
+                raise ValueError(
+                    f"text: expected 1 to {self._longest} tokens, got {len(ids)} in row {row} ({start!r}…). "
+                    "Use a model with a larger max_text_tokens."
+                )
+        return token_ids
+
+    def batches(self, texts: Sequence[str], rows_per_text: int) -> Iterator[Batch]:
+        """All texts, those of similar length together."""
+        for start in range(0, len(texts), TEXTS_PER_PLAN):
+            yield from self._plan(texts[start : start + TEXTS_PER_PLAN], start, rows_per_text)
+
+    def read(self, batch: Batch) -> Encoded:
+        """The (N, L, D) states of a batch and the (N, 1, 1, L) mask of what is text."""
+        states = dict(batch.known)
+        if batch.token_ids:
+            read = self._engine.encode(pad(list(batch.token_ids.values())))
+            new = {
+                text: of_text[: len(ids)] for (text, ids), of_text in zip(batch.token_ids.items(), read, strict=True)
+            }
+            self._memory.keep(new)
+            states |= new
+        together = [states[text] for text in batch.texts]
+        lengths = torch.tensor([len(of_text) for of_text in together])
+        mask = torch.arange(int(lengths.max())) < lengths[:, None]
+        padded = pad_sequence(together, batch_first=True)
+        return padded, mask[:, None, None, :].to(padded.device)
+
+    def _plan(self, texts: Sequence[str], first_row: int, rows_per_text: int) -> Iterator[Batch]:
+        known = self._memory.find(texts)
+        new = {text: first_row + row for row, text in enumerate(texts) if text not in known}
+        token_ids = dict(zip(new, self.to_ids(list(new), list(new.values())), strict=True))
+        lengths = [len(known[text]) if text in known else len(token_ids[text]) for text in texts]
+        order = sorted(range(len(texts)), key=lambda row: -lengths[row])  # the first of a batch is the longest
+        start = 0
+        while start < len(order):
+            most = self._engine.tokens_per_batch // lengths[order[start]]
+            rows = order[start : start + max(1, min(ROWS_PER_BATCH // rows_per_text, most))]
+            start += len(rows)
+            of_batch = [texts[row] for row in rows]
+            yield Batch(
+                np.array(rows) + first_row,
+                of_batch,
+                {text: token_ids[text] for text in of_batch if text in token_ids},
+                {text: known[text] for text in of_batch if text in known},
+            )
+
+
+def pad(token_ids: Sequence[Sequence[int]]) -> Tensor:
+    """(N, L) ids, shorter rows filled with padding."""
+    longest = max(len(ids) for ids in token_ids)
+    return torch.tensor([[*ids, *[PADDING_ID] * (longest - len(ids))] for ids in token_ids])

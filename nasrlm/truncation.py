@@ -1,0 +1,45 @@
+"""What is kept of a text that is longer than the context, where the config allows that something is lost."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nasrlm.model_config import ModelConfig, Truncation
+
+
+@dataclass(frozen=True)
+class TokenLimit:
+    """At most so many tokens of a text.
+
+    Attributes:
+        max_tokens: 2 or more for "head_and_tail".
+        keep: "head", "tail" or "head_and_tail", which is half of each.
+    """
+
+    max_tokens: int
+    keep: Truncation
+
+    def cut(self, token_ids: Sequence[list[int]]) -> list[list[int]]:
+        """The ids that are kept of each text, with a warning that says how many texts lost some."""
+        if num_longer := self.num_longer(token_ids):
+            warnings.warn(
+                f"text: {num_longer} of {len(token_ids)} are longer than {self.max_tokens} tokens; "
+                f"only {self.keep.replace('_', ' ')} is read, as the model's `truncation` says.",
+                stacklevel=3,
+            )
+        return [self._kept(ids) if len(ids) > self.max_tokens else ids for ids in token_ids]
+
+    def num_longer(self, token_ids: Sequence[Sequence[int]]) -> int:
+        """How many texts are longer."""
+        return sum(len(ids) > self.max_tokens for ids in token_ids)
+
+    def _kept(self, ids: list[int]) -> list[int]:
+        head = {"head": self.max_tokens, "tail": 0}.get(self.keep, self.max_tokens - self.max_tokens // 2)
+        return ids[:head] + ids[len(ids) - (self.max_tokens - head) :]
+
+
+def token_limit(config: ModelConfig) -> TokenLimit | None:
+    """The limit of a model; None where longer texts are an error."""
+    return None if config.truncation == "error" else TokenLimit(config.max_text_tokens, config.truncation)

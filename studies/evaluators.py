@@ -1,0 +1,223 @@
+"""What answers a search: labels of a table, a function of the user's, or measurements on this machine."""
+
+import importlib
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from converters.runtime import measure_latencies
+from nasrlm.objective import FloatArray, Objective
+from nasrlm.prediction import Prediction
+from spaces import SearchSpace
+from studies.memory import SamplingPredictor
+from studies.pareto import complete_mask
+
+A = TypeVar("A", bound=Hashable)
+A_contra = TypeVar("A_contra", bound=Hashable, contravariant=True)
+
+MS_PER_UNIT = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+
+
+class Evaluator(Protocol[A_contra]):
+    """What a search asks: architectures in, quantiles of every objective out."""
+
+    def evaluate(self, architectures: Sequence[A_contra]) -> Prediction:
+        """(N, M, Q) values in own units, rows in the order given; NaN where there is no answer."""
+        ...
+
+
+class RealEvaluator(Protocol[A]):
+    """An evaluator whose answers are real, and cost something.
+
+    Attributes:
+        known: the only architectures it can answer, by key; None where it can answer any.
+        modelled: objectives that it takes from a predictor, so that evaluating tells nothing new about them.
+    """
+
+    @property
+    def known(self) -> Mapping[str, A] | None: ...
+
+    @property
+    def modelled(self) -> tuple[str, ...]: ...
+
+    def evaluate(self, architectures: Sequence[A]) -> Prediction: ...
+
+
+class TableEvaluator(Generic[A]):
+    """True labels from a table, found by architecture key; several rows of one key give their mean.
+
+    Args:
+        space: parses the table's notation.
+        table: a column ``architecture``, label columns, and perhaps ``space``, of which only this
+            space's rows are read.
+        objectives: M label columns.
+
+    Raises:
+        ValueError: a column is missing, a notation is malformed, or no row is of this space.
+
+    Attributes:
+        labels: (K, M), one row a key, NaN where no row of the key has the label.
+        keys: the K keys, in the table's order.
+        known: by key, an architecture of each key that has every label.
+        modelled: nothing.
+    """
+
+    modelled = ()
+
+    def __init__(self, space: SearchSpace[A], table: pd.DataFrame, *, objectives: Sequence[str]) -> None:
+        self.space = space
+        self.objectives = tuple(objectives)
+        rows = _rows_of_space(table, space.name, self.objectives)
+        parsed = [self._parse_row(index, text) for index, text in rows["architecture"].items()]
+        keys = [space.architecture_key(architecture) for architecture in parsed]
+        means = rows[list(self.objectives)].astype(np.float64).groupby(keys, sort=False).mean()
+        self.keys = tuple(str(key) for key in means.index)
+        self.labels: FloatArray = means.to_numpy(dtype=np.float64)
+        self._row_of_key = {key: row for row, key in enumerate(self.keys)}
+        complete = {key for key, flag in zip(self.keys, complete_mask(self.labels), strict=True) if flag}
+        self.known = {key: architecture for key, architecture in zip(keys, parsed, strict=True) if key in complete}
+
+    def _parse_row(self, index: Hashable, notation: str) -> A:
+        try:
+            return self.space.parse(notation)
+        except ValueError as error:
+            raise ValueError(f"table row {index}, column architecture: {error}") from error
+
+    def labels_of(self, keys: Sequence[str]) -> FloatArray:
+        """(N, M) labels of N keys; a row of NaN where the table does not know the key."""
+        unknown = np.full((1, len(self.objectives)), np.nan)
+        return np.vstack([self.labels, unknown])[[self._row_of_key.get(key, -1) for key in keys]]
+
+    def evaluate(self, architectures: Sequence[A]) -> Prediction:
+        """(N, M, 1) labels, certain, so the only quantile is the median."""
+        labels = self.labels_of([self.space.architecture_key(architecture) for architecture in architectures])
+        return Prediction(self.objectives, (0.5,), labels[:, :, None])
+
+
+def _rows_of_space(table: pd.DataFrame, space: str, objectives: Sequence[str]) -> pd.DataFrame:
+    missing = [name for name in ("architecture", *objectives) if name not in table.columns]
+    if missing:
+        raise ValueError(
+            f"table: expected columns architecture and {', '.join(objectives)}, got no {', '.join(missing)}. "
+            f"It has {', '.join(map(str, table.columns))}."
+        )
+    rows = table if "space" not in table.columns else table[table["space"] == space]
+    if rows.empty:
+        raise ValueError(f"table: expected rows of space {space}, got none in {len(table)} rows.")
+    return rows
+
+
+class FunctionEvaluator(Generic[A]):
+    """Real results from a function of the user's: the notation in, the value of every objective out.
+
+    Args:
+        space: writes the notation.
+        function: answers a mapping with every objective; others in it are left alone, NaN says that there is
+            no result.
+        objectives: M names.
+    """
+
+    known: Mapping[str, A] | None = None
+    modelled = ()
+
+    def __init__(
+        self, space: SearchSpace[A], function: Callable[[str], Mapping[str, float]], *, objectives: Sequence[str]
+    ) -> None:
+        self.space = space
+        self.function = function
+        self.objectives = tuple(objectives)
+
+    def evaluate(self, architectures: Sequence[A]) -> Prediction:
+        """(N, M, 1) results, one call of the function an architecture.
+
+        Raises:
+            ValueError: the function answers no mapping of all objectives to numbers.
+        """
+        values = [self._results(self.space.format(architecture)) for architecture in architectures]
+        shape = (len(architectures), len(self.objectives), 1)
+        return Prediction(self.objectives, (0.5,), np.array(values, dtype=np.float64).reshape(shape))
+
+    def _results(self, notation: str) -> list[float]:
+        answer = self.function(notation)
+        try:
+            values = [float(answer[name]) for name in self.objectives]
+        except (KeyError, TypeError, ValueError):
+            values = [math.inf]
+        if any(math.isinf(value) for value in values):
+            raise ValueError(
+                f"evaluator: expected a dict with a finite number, or NaN, for each of {', '.join(self.objectives)}, "
+                f"got {answer!r} for {notation}."
+            )
+        return values
+
+
+def load_function(name: str) -> Callable[[str], Mapping[str, float]]:
+    """The function that ``module:function`` names.
+
+    Raises:
+        ValueError: there is no such module or function; the module's own errors pass through.
+    """
+    module_name, _, function_name = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the module is there, and lacks another
+        raise ValueError(f"evaluator {name}: expected a module {module_name}, got none. Is it on PYTHONPATH?") from None
+    function: Any = getattr(module, function_name, None)
+    if not callable(function):
+        raise ValueError(
+            f"evaluator {name}: expected a function {function_name} in {module.__file__}, got {function!r}."
+        )
+    return function  # type: ignore[no-any-return]
+
+
+class MeasuringEvaluator(Generic[A]):
+    """Latencies from ONNX Runtime on this machine, everything else from a predictor.
+
+    Args:
+        objectives: M names; those of the metric latency are measured, whatever their context says.
+        predictor: knows the other objectives.
+        to_text: architecture to the text that is measured and predicted from.
+        repeats: timed runs of a network.
+
+    Raises:
+        ValueError: no objective is a latency, or the predictor does not know another.
+    """
+
+    known: Mapping[str, A] | None = None
+
+    def __init__(
+        self,
+        *,
+        objectives: Sequence[str],
+        predictor: SamplingPredictor,
+        to_text: Callable[[A], str],
+        repeats: int = 50,
+    ) -> None:
+        self.objectives = tuple(objectives)
+        self.predictor = predictor
+        self.to_text = to_text
+        self.repeats = repeats
+        parsed = [Objective.parse(name) for name in self.objectives]
+        self.measured = tuple(part.name for part in parsed if part.metric == "latency" and part.unit in MS_PER_UNIT)
+        self.modelled = tuple(name for name in self.objectives if name not in self.measured)
+        unknown = [name for name in self.modelled if name not in predictor.objectives]
+        if not self.measured or unknown:
+            raise ValueError(
+                "evaluator measure: expected a latency, and else objectives of the checkpoint, got "
+                f"{', '.join(unknown or self.objectives)}. Example: latency_ms@here."
+            )
+
+    def evaluate(self, architectures: Sequence[A]) -> Prediction:
+        """(N, M, 1): median latencies, and predicted medians."""
+        texts = [self.to_text(architecture) for architecture in architectures]
+        milliseconds = np.array([latency.median_ms for latency in measure_latencies(texts, repeats=self.repeats)])
+        columns = {name: milliseconds / MS_PER_UNIT[Objective.parse(name).unit] for name in self.measured}
+        if self.modelled:
+            columns |= zip(self.modelled, self.predictor.predict(texts, self.modelled, (0.5,)).median.T, strict=True)
+        values: FloatArray = np.array([columns[name] for name in self.objectives]).T
+        return Prediction(self.objectives, (0.5,), values.reshape(len(texts), len(self.objectives), 1))

@@ -1,0 +1,225 @@
+"""The Pareto gate: stops candidates that cannot move the front, before the next decode or the real evaluation.
+
+N candidates, F front members, M objectives: those of the goals, then those of constraints only.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nasrlm.objective import FloatArray, Goal, Objective, from_losses, to_losses
+from studies.config import Constraint, feasible_mask, objectives_of
+from studies.guide import levels_of
+from studies.memory import TextPredictor
+from studies.pareto import pareto_mask
+
+DECODED_FIRST = "accuracy"  # the metric that stage 1 decodes; the first goal where no objective is one
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the gate says about one candidate.
+
+    Attributes:
+        stage: 0 kept; 1 pruned on what is decoded first; 2 pruned on everything.
+        reason: why it was pruned, in words; "" for a kept one.
+        dominated_by: the front member that dominates it; None for a kept one, and where a constraint decided.
+        values: (M, 3) quantiles at ``Gate.levels`` in own units; NaN where nothing was decoded.
+    """
+
+    stage: int
+    reason: str
+    dominated_by: str | None
+    values: FloatArray
+
+    @property
+    def kept(self) -> bool:
+        """Whether the candidate may still move the front."""
+        return self.stage == 0
+
+
+class Gate:
+    """Compares calibrated optimistic corners of candidates with the front of real results.
+
+    A candidate's optimistic corner is the quantile ``1 - risk`` of each maximised objective and the quantile ``risk``
+    of each minimised one. Stage 1 decodes the accuracies alone and completes the corner with the best conceivable
+    value of everything else; stage 2 decodes the rest. A candidate whose corner a front member dominates, or that
+    violates a constraint at both ends of its interval, is pruned there.
+
+    NOTE: with honest quantiles an objective lies beyond its corner with probability ``risk``, so a member of the true
+    front is pruned with a probability of at most M times ``risk``.
+
+    Args:
+        goals: what the front is of.
+        constraints: bounds that every front member meets.
+        risk: probability, in (0, 0.5), that one objective is better than its optimistic value.
+        best: best conceivable value of some objectives, own units. Of the others it is the best that is known so
+            far: of real results and of candidates' optimistic values.
+
+    Raises:
+        ValueError: ``risk`` outside (0, 0.5), or ``best`` of an unknown objective.
+    """
+
+    def __init__(
+        self,
+        goals: Sequence[Goal],
+        constraints: Sequence[Constraint] = (),
+        *,
+        risk: float = 0.05,
+        best: Mapping[str, float] | None = None,
+    ) -> None:
+        self.goals = tuple(goals)
+        self.constraints = tuple(constraints)
+        self.objectives = objectives_of(self.goals, self.constraints)
+        self.levels = levels_of(risk)
+        self._given = self._given_best(best or {})
+        self._known_best = np.full(len(self.goals), np.inf)
+        self._names: list[str] = []
+        self._front = np.empty((0, len(self.goals)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the F front members."""
+        return tuple(self._names)
+
+    @property
+    def front(self) -> FloatArray:
+        """(F, goals) losses of the front members."""
+        return self._front
+
+    def add(self, names: Sequence[str], results: FloatArray) -> None:
+        """Renew the front with real results.
+
+        Args:
+            names: N names, by which decisions refer to them.
+            results: (N, M) in own units; rows with a NaN, and infeasible ones, do not join the front.
+        """
+        losses = to_losses(self.goals, results[:, : len(self.goals)])
+        self._learn_best(losses)
+        feasible = feasible_mask(self.objectives, self.constraints, results)
+        members = [*self._names, *(name for name, flag in zip(names, feasible, strict=True) if flag)]
+        merged = np.vstack([self._front, losses[feasible]])
+        mask = pareto_mask(merged)
+        self._names = [name for name, flag in zip(members, mask, strict=True) if flag]
+        self._front = merged[mask]
+
+    def check(self, texts: Sequence[str], predictor: TextPredictor) -> list[Decision]:
+        """Decide about N candidates.
+
+        Where no accuracy, however low, could be pruned on its own, both stages are decoded at once.
+
+        Args:
+            texts: N texts.
+            predictor: answers the quantiles of ``levels``; NaN counts as the best conceivable value.
+
+        Returns:
+            N decisions.
+        """
+        values = np.full((len(texts), len(self.objectives), len(self.levels)), np.nan)
+        pruned: dict[int, Decision] = {}
+        rows = list(range(len(texts)))
+        for stage, columns in self._stages():
+            if rows:
+                names = [self.objectives[column] for column in columns]
+                answer = predictor.predict([texts[row] for row in rows], names, self.levels)
+                values[np.array(rows)[:, None], columns] = answer.values
+                pruned |= self._prune(stage, rows, values[rows])
+                rows = [row for row in rows if row not in pruned]
+        self.observe(values[rows])
+        return [pruned.get(row) or Decision(0, "", None, values[row]) for row in range(len(texts))]
+
+    def _prune(self, stage: int, rows: Sequence[int], values: FloatArray) -> dict[int, Decision]:
+        """Decisions against some of the rows, given their (N, M, 3) values."""
+        corners = self._corners(values)
+        violated, members = self._violated(values), self._dominating(corners).tolist()
+        decisions = {}
+        for index, row in enumerate(rows):
+            constraint, member = violated[index], members[index]
+            if constraint is not None:
+                reason = self._violation_in_words(constraint, values[index])
+                decisions[row] = Decision(stage, reason, None, values[index])
+            elif member >= 0:
+                reason = self._domination_in_words(corners[index], values[index], member)
+                decisions[row] = Decision(stage, reason, self._names[member], values[index])
+        return decisions
+
+    def observe(self, values: FloatArray) -> None:
+        """Let the optimistic values of (N, M, 3) decoded quantiles count as conceivable."""
+        self._learn_best(self.optimistic_losses(values))
+
+    def _learn_best(self, losses: FloatArray) -> None:
+        self._known_best = np.fmin(self._known_best, np.fmin.reduce(losses, axis=0, initial=np.inf))
+
+    def _given_best(self, best: Mapping[str, float]) -> FloatArray:
+        """(goals,) losses, NaN where none is given."""
+        names = [goal.objective for goal in self.goals]
+        unknown = [name for name in best if name not in names]
+        if unknown:
+            raise ValueError(f"gate: expected best values of {', '.join(names)}, got {', '.join(unknown)}.")
+        given = np.array([[best.get(name, np.nan) for name in names]])
+        return np.asarray(to_losses(self.goals, given)[0], dtype=np.float64)
+
+    def _best(self) -> FloatArray:
+        """(goals,) best conceivable losses."""
+        known = np.where(np.isinf(self._known_best), -np.inf, self._known_best)  # nothing known: anything goes
+        return np.asarray(np.where(np.isnan(self._given), known, self._given), dtype=np.float64)
+
+    def _stages(self) -> list[tuple[int, list[int]]]:
+        """Stage numbers with the columns that each decodes."""
+        every = list(range(len(self.objectives)))
+        metrics = [Objective.parse(name).metric.split("_") for name in self.objectives]
+        first = [column for column in every if DECODED_FIRST in metrics[column]] or [0]
+        rest = [column for column in every if column not in first]
+        if not rest or not self._first_may_prune(first):
+            return [(2, every)]
+        return [(1, first), (2, rest)]
+
+    def _first_may_prune(self, first: Sequence[int]) -> bool:
+        decided = {self.objectives[column] for column in first}
+        if any(constraint.objective in decided for constraint in self.constraints):
+            return True
+        rest = [column for column in range(len(self.goals)) if column not in first]
+        return bool((self._front[:, rest] <= self._best()[rest]).all(axis=1).any())
+
+    def optimistic_losses(self, values: FloatArray) -> FloatArray:
+        """(N, goals) losses of the optimistic ends of (N, M, 3) quantiles; NaN where not decoded."""
+        ends = [-1 if goal.maximise else 0 for goal in self.goals]
+        return to_losses(self.goals, values[:, range(len(self.goals)), ends])
+
+    def _corners(self, values: FloatArray) -> FloatArray:
+        optimistic = self.optimistic_losses(values)
+        return np.asarray(np.where(np.isnan(optimistic), self._best(), optimistic), dtype=np.float64)
+
+    def _dominating(self, corners: FloatArray) -> NDArray[np.intp]:
+        """(N,) index of the first front member that dominates each corner, -1 where none does."""
+        if len(self._front) == 0:
+            return np.full(len(corners), -1, dtype=np.intp)
+        front, corner = self._front[None], corners[:, None]
+        dominates = np.asarray((front <= corner).all(axis=2) & (front < corner).any(axis=2), dtype=np.bool_)
+        return np.where(dominates.any(axis=1), dominates.argmax(axis=1), -1)
+
+    def _violated(self, values: FloatArray) -> list[Constraint | None]:
+        """The first constraint that each candidate violates at both ends of its interval."""
+        found: list[Constraint | None] = [None] * len(values)
+        for constraint in reversed(self.constraints):
+            ends = values[:, self.objectives.index(constraint.objective)]
+            beyond = np.minimum(constraint.violation(ends[:, 0]), constraint.violation(ends[:, -1])) > 0
+            found = [constraint if flag else earlier for flag, earlier in zip(beyond, found, strict=True)]
+        return found
+
+    def _violation_in_words(self, constraint: Constraint, values: FloatArray) -> str:
+        end = values[self.objectives.index(constraint.objective), 0 if constraint.at_most else -1]
+        return f"{constraint.objective} is {end:.5g} at best, outside {constraint}"
+
+    def _domination_in_words(self, corner: FloatArray, values: FloatArray, index: int) -> str:
+        best = from_losses(self.goals, corner[None])[0].tolist()
+        guessed = np.isnan(values[: len(self.goals), 0]).tolist()
+        theirs = from_losses(self.goals, self._front[[index]])[0].tolist()
+        mine = ", ".join(
+            f"{goal.objective} {value:.5g}{' conceivably' if guess else ''}"
+            for goal, value, guess in zip(self.goals, best, guessed, strict=True)
+        )
+        other = ", ".join(f"{value:.5g}" for value in theirs)
+        return f"{mine} at best, dominated by {self._names[index]} with {other}"

@@ -1,0 +1,169 @@
+"""Everything a guided search has predicted, pruned and evaluated, in order, and its Parquet file."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from nasrlm.objective import FloatArray
+from studies.config import SearchConfig, feasible_mask
+from studies.folder import StudyError
+from studies.history import BOUNDS, History, write_frame
+
+PRUNED, CHOSEN, EVALUATED = "pruned", "chosen", "evaluated"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One architecture that a guided search has looked at.
+
+    Attributes:
+        architecture: its notation.
+        key: its architecture key.
+        genotype: G integers.
+        batch: when it was pruned or chosen, counted from 0.
+        status: "pruned" by the gate, "chosen" to be evaluated, or "evaluated".
+        stage: of the gate, at which it was pruned; else 0.
+        reason: why it was pruned; else "".
+        predicted: (M, 3) median, low and high, own units; NaN where nothing was decoded.
+        real: (M,) own units, NaN where there is no answer.
+    """
+
+    architecture: str
+    key: str
+    genotype: tuple[int, ...]
+    batch: int
+    status: str
+    stage: int
+    reason: str
+    predicted: FloatArray
+    real: FloatArray
+
+
+class Ledger:
+    """Entries by architecture key, each key once, in the order in which their status was decided."""
+
+    def __init__(self, config: SearchConfig, entries: Iterable[Entry] = ()) -> None:
+        self.config = config
+        self._entries = {entry.key: entry for entry in entries}
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All of them, in order."""
+        return tuple(self._entries.values())
+
+    @property
+    def evaluated(self) -> tuple[Entry, ...]:
+        """Those with real results, in the order of evaluation."""
+        return tuple(entry for entry in self.entries if entry.status == EVALUATED)
+
+    @property
+    def chosen(self) -> tuple[Entry, ...]:
+        """Those still to be evaluated, in order."""
+        return tuple(entry for entry in self.entries if entry.status == CHOSEN)
+
+    @property
+    def next_batch(self) -> int:
+        """The number of the batch to come."""
+        return max((entry.batch for entry in self.entries), default=-1) + 1
+
+    @property
+    def barren_batches(self) -> int:
+        """How many of the last batches had nothing to evaluate."""
+        chosen = (entry.batch for entry in self.entries if entry.status != PRUNED)
+        return self.next_batch - 1 - max(chosen, default=-1)
+
+    @property
+    def results(self) -> FloatArray:
+        """(N, M) real results of the evaluated, own units."""
+        return self._stacked([entry.real for entry in self.evaluated])
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        """Append a batch: pruned ones that are new, chosen ones that may have been pruned before."""
+        for entry in entries:
+            earlier = self._entries.pop(entry.key, None)
+            assert earlier is None or earlier.status == PRUNED, f"{entry.key} is {entry.status} already"
+            self._entries[entry.key] = entry
+
+    def record(self, key: str, real: FloatArray) -> None:
+        """Set the (M,) real results of a chosen architecture."""
+        entry = self._entries[key]
+        assert entry.status == CHOSEN, f"{key} is {entry.status}"
+        self._entries[key] = replace(entry, status=EVALUATED, real=real)
+
+    def labels(self, count: int) -> pd.DataFrame:
+        """The first ``count`` real results as a table: space, architecture, a column an objective."""
+        first = self.evaluated[:count]
+        names = {"space": self.config.space, "architecture": [entry.architecture for entry in first]}
+        values = self._stacked([entry.real for entry in first])
+        return pd.DataFrame(names | dict(zip(self.config.objectives, values.T, strict=True)))
+
+    def history(self) -> History:
+        """Real results in the terms of every study; NaN for what was not evaluated."""
+        config, entries = self.config, self.entries
+        real = self._stacked([entry.real for entry in entries])
+        return History(
+            config.objectives,
+            [entry.architecture for entry in entries],
+            [entry.key for entry in entries],
+            [entry.genotype for entry in entries],
+            list(np.repeat(real[:, :, None], len(BOUNDS), axis=2)),
+            feasible_mask(config.objectives, config.constraints, real).tolist(),
+        )
+
+    def save(self, path: Path) -> None:
+        """Write history.parquet, atomically: the columns of every study, then what was predicted and decided."""
+        frame = self.history().to_frame().assign(**{name: self._column(name) for name in _DECISIONS})
+        names = _predicted_columns(self.config)
+        predicted = np.array([entry.predicted for entry in self.entries]).reshape(len(frame), len(names))
+        write_frame(pd.concat([frame, pd.DataFrame(predicted, columns=names)], axis=1), path, interval=None)
+
+    @classmethod
+    def load(cls, path: Path, config: SearchConfig) -> "Ledger":
+        """Read what ``save`` wrote.
+
+        Raises:
+            StudyError: the file is truncated, no Parquet file, or lacks columns.
+        """
+        history = History.load(path, config.objectives)
+        try:
+            frame = pd.read_parquet(path, columns=[*_DECISIONS, *_predicted_columns(config)])
+        except (pa.ArrowException, KeyError, ValueError) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise StudyError(
+                f"{path}: expected the history of a guided search, got {reason}. "
+                "Restore the file, or remove it to evaluate everything again."
+            ) from error
+        predicted = frame[_predicted_columns(config)].to_numpy(dtype=np.float64)
+        decided = [frame[name].tolist() for name in _DECISIONS]
+        entries = [
+            Entry(
+                architecture=history.architectures[row],
+                key=history.keys[row],
+                genotype=history.genotypes[row],
+                batch=batch,
+                status=status,
+                stage=stage,
+                reason=reason,
+                predicted=predicted[row].reshape(len(config.objectives), len(BOUNDS)),
+                real=history.values[row][:, 0],
+            )
+            for row, (status, batch, stage, reason) in enumerate(zip(*decided, strict=True))
+        ]
+        return cls(config, entries)
+
+    def _column(self, name: str) -> list[int | str]:
+        return [getattr(entry, name) for entry in self.entries]
+
+    def _stacked(self, rows: list[FloatArray]) -> FloatArray:
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.config.objectives))
+
+
+_DECISIONS = ("status", "batch", "stage", "reason")
+
+
+def _predicted_columns(config: SearchConfig) -> list[str]:
+    return [f"{name} predicted{bound}" for name in config.objectives for bound in BOUNDS]

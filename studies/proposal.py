@@ -1,0 +1,195 @@
+"""One batch of a guided search: a search on the predictions, the gate, and the candidates that add most.
+
+N candidates, S samples, M objectives.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from nasrlm.objective import FloatArray, to_losses
+from spaces import SearchSpace
+from studies.acquisition import choose, improvements
+from studies.config import SearchConfig, feasible_mask
+from studies.gate import Decision, Gate
+from studies.guide import Guide
+from studies.history import History
+from studies.ledger import CHOSEN, PRUNED, Entry, Ledger
+from studies.memory import SamplingPredictor, TextPredictor
+from studies.pareto import BoolArray, complete_mask, pareto_mask
+from studies.problem import Problem, load_engine
+from studies.screen import Screen
+
+A = TypeVar("A", bound=Hashable)
+
+SHORTLIST = 64  # candidates whose distributions are sampled: those with the most promising optimistic corners
+
+
+@dataclass(frozen=True)
+class Model(Generic[A]):
+    """What a guided search asks about architectures without evaluating them.
+
+    Attributes:
+        predictor: samples, and quantiles.
+        memory: the same predictor's quantiles, each predicted once.
+        to_text: architecture to the text that it reads.
+    """
+
+    predictor: SamplingPredictor
+    memory: TextPredictor
+    to_text: Callable[[A], str]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An architecture that was looked at, and what the gate says of it."""
+
+    architecture: str
+    key: str
+    genotype: tuple[int, ...]
+    text: str
+    decision: Decision
+
+
+def propose(
+    config: SearchConfig,
+    guide: Guide,
+    space: SearchSpace[A],
+    model: Model[A],
+    ledger: Ledger,
+    *,
+    count: int,
+    known: Mapping[str, A] | None = None,
+    attempt: int = 0,
+) -> list[Entry]:
+    """The entries of the next batch: a function of the ledger, and of nothing that happened before it.
+
+    Args:
+        config: goals, constraints, engine and seed.
+        guide: how to choose.
+        space: the search space.
+        model: predicts.
+        ledger: what is known.
+        count: architectures to choose at most.
+        known: by key, the only architectures to choose from; None chooses from the space.
+        attempt: another one draws anew for the same batch.
+
+    Returns:
+        Architectures that the gate pruned now and never before, then up to ``count`` chosen ones.
+    """
+    batch = ledger.next_batch
+    seed = int(np.random.SeedSequence([config.seed, batch, attempt]).generate_state(1)[0])
+    gate = gate_of(config, guide, ledger)
+    results = {entry.key: entry.real for entry in ledger.evaluated}
+    screen = Screen(space, model.to_text, model.memory, gate, prunes=guide.gate, results=results)
+    looked_at = _search(config, guide, space, screen, seed, known)
+    candidates: list[Candidate] = []
+    pruned: list[Candidate] = []
+    for row, key in enumerate(looked_at.keys):
+        if key not in results:
+            decision = screen.decisions[key]
+            found = (looked_at.architectures[row], key, looked_at.genotypes[row], screen.texts[key], decision)
+            (candidates if decision.kept else pruned).append(Candidate(*found))
+    recorded = {entry.key for entry in ledger.entries}
+    chosen = _choose(config, guide, model, gate, ledger, candidates, count, seed)
+    return [
+        *(_entry(candidate, batch, PRUNED) for candidate in pruned if candidate.key not in recorded),
+        *(_entry(candidate, batch, CHOSEN) for candidate in chosen),
+    ]
+
+
+def gate_of(config: SearchConfig, guide: Guide, ledger: Ledger) -> Gate:
+    """The gate with the front of a ledger's real results, and the best that it has predicted."""
+    gate = Gate(config.goals, config.constraints, risk=guide.risk)
+    gate.add([entry.architecture for entry in ledger.evaluated], ledger.results)
+    if ledger.entries:
+        gate.observe(np.array([entry.predicted[:, [1, 0, 2]] for entry in ledger.entries]))
+    return gate
+
+
+def _search(
+    config: SearchConfig,
+    guide: Guide,
+    space: SearchSpace[A],
+    screen: Screen[A],
+    seed: int,
+    known: Mapping[str, A] | None,
+) -> History:
+    """Everything that some generations on the predictions have looked at, begun with the real front."""
+    trials = guide.generations * config.population_size
+    inner = replace(config, trials=trials, seed=seed, storage=None, guide=None)
+    front = [space.parse(architecture) for architecture in screen.gate.names]
+
+    def stop_when_spent(problem: Problem[A]) -> None:
+        if len(problem.history) >= trials:
+            problem.stop("as many architectures were looked at")
+
+    problem = Problem(inner, space, screen, on_batch=stop_when_spent, first=front, known=known)
+    load_engine(config.engine)(problem)
+    return problem.history
+
+
+def _choose(
+    config: SearchConfig,
+    guide: Guide,
+    model: Model[A],
+    gate: Gate,
+    ledger: Ledger,
+    candidates: Sequence[Candidate],
+    count: int,
+    seed: int,
+) -> list[Candidate]:
+    """Those expected to add most hypervolume; where nothing more is expected, the most promising corners."""
+    if not candidates:
+        return []
+    values = np.array([candidate.decision.values for candidate in candidates])
+    reference_point = _reference_point(config, ledger.results, values)
+    promise = improvements(gate.optimistic_losses(values), gate.front, reference_point)
+    shortlist = np.argsort(-promise, kind="stable")[:SHORTLIST].tolist()
+    if guide.acquisition == "median":
+        samples = values[shortlist][:, :, [1]]
+    else:
+        texts = [candidates[row].text for row in shortlist]
+        samples = model.predictor.sample(texts, config.objectives, guide.samples, seed)
+    losses, feasible = _sampled_losses(config, samples)
+    best = choose(losses, feasible, gate.front, reference_point, count)
+    rest = [row for row in range(len(shortlist)) if row not in best]
+    return [candidates[shortlist[row]] for row in [*best, *rest][:count]]
+
+
+def _reference_point(config: SearchConfig, results: FloatArray, values: FloatArray) -> FloatArray:
+    """(goals,) the worst losses of the real results and of the front of (N, M, 3) predicted medians.
+
+    NOTE: real results alone would shut out what is better than all of them in one goal and worse in another.
+    """
+    goals = len(config.goals)
+    real = to_losses(config.goals, results[:, :goals])
+    predicted = to_losses(config.goals, values[:, :goals, 1])
+    known = np.vstack([real[complete_mask(real)], predicted[pareto_mask(predicted)]])
+    return np.asarray(known.max(axis=0), dtype=np.float64)
+
+
+def _sampled_losses(config: SearchConfig, samples: FloatArray) -> tuple[FloatArray, BoolArray]:
+    """(N, S, goals) losses, and (N, S) flags of the feasible, of samples (N, M, S)."""
+    count, num_samples = len(samples), samples.shape[2]
+    rows = samples.transpose(0, 2, 1).reshape(count * num_samples, -1)
+    losses = to_losses(config.goals, rows[:, : len(config.goals)])
+    feasible = feasible_mask(config.objectives, config.constraints, rows)
+    return losses.reshape(count, num_samples, -1), feasible.reshape(count, num_samples)
+
+
+def _entry(candidate: Candidate, batch: int, status: str) -> Entry:
+    decision = candidate.decision
+    return Entry(
+        architecture=candidate.architecture,
+        key=candidate.key,
+        genotype=candidate.genotype,
+        batch=batch,
+        status=status,
+        stage=decision.stage,
+        reason=decision.reason,
+        predicted=decision.values[:, [1, 0, 2]],
+        real=np.full(len(decision.values), np.nan),
+    )

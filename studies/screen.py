@@ -1,0 +1,77 @@
+"""The evaluator of a search on predictions: real results where known, and else what passes the gate."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from nasrlm.objective import FloatArray
+from nasrlm.prediction import Prediction
+from spaces import SearchSpace
+from studies.gate import Decision, Gate
+from studies.memory import TextPredictor
+
+A = TypeVar("A", bound=Hashable)
+
+
+class Screen(Generic[A]):
+    """Predictions for an engine to search on; an architecture that the gate prunes has no answer.
+
+    Args:
+        space: the search space.
+        to_text: architecture to the text that the predictor reads.
+        predictor: answers the gate's levels.
+        gate: knows the front; decides.
+        prunes: whether its decisions count; otherwise all objectives are predicted at once.
+        results: (M,) real results by architecture key, certain.
+
+    Attributes:
+        decisions: by key, about every architecture without real results.
+        texts: by key, the same.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace[A],
+        to_text: Callable[[A], str],
+        predictor: TextPredictor,
+        gate: Gate,
+        *,
+        prunes: bool,
+        results: Mapping[str, FloatArray],
+    ) -> None:
+        self.space = space
+        self.to_text = to_text
+        self.predictor = predictor
+        self.gate = gate
+        self.prunes = prunes
+        self.results = results
+        self.decisions: dict[str, Decision] = {}
+        self.texts: dict[str, str] = {}
+
+    def evaluate(self, architectures: Sequence[A]) -> Prediction:
+        """(N, M, 3) values at the gate's levels; NaN where pruned."""
+        keys = [self.space.architecture_key(architecture) for architecture in architectures]
+        new = {
+            key: self.to_text(architecture)
+            for key, architecture in zip(keys, architectures, strict=True)
+            if key not in self.results and key not in self.decisions
+        }
+        self.texts |= new
+        self.decisions |= zip(new, self._decide(list(new.values())), strict=True)
+        shape = (len(keys), len(self.gate.objectives), len(self.gate.levels))
+        values = np.array([self._values(key) for key in keys], dtype=np.float64).reshape(shape)
+        return Prediction(self.gate.objectives, self.gate.levels, values)
+
+    def _decide(self, texts: Sequence[str]) -> list[Decision]:
+        if self.prunes:
+            return self.gate.check(texts, self.predictor)
+        predicted = self.predictor.predict(texts, self.gate.objectives, self.gate.levels)
+        return [Decision(0, "", None, row) for row in predicted.values]
+
+    def _values(self, key: str) -> FloatArray:
+        levels = len(self.gate.levels)
+        if key in self.results:
+            return np.repeat(self.results[key][:, None], levels, axis=1)
+        decision = self.decisions[key]
+        return decision.values if decision.kept else np.full((len(self.gate.objectives), levels), np.nan)

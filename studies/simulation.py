@@ -1,0 +1,208 @@
+"""A published table stands in for training and measuring: how good is a search after few real evaluations?
+
+python -m studies.simulation --table nasbench201.parquet --objectives max:accuracy@cifar10,min:latency_ms@raspi4
+
+Question: how much of the true front's hypervolume do 50 and 100 evaluations reach, with and without the gate, and how
+often does the gate prune a member of the true front?
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pandas as pd
+
+from converters import to_measured_text
+from nasrlm.objective import FloatArray, Goal, to_losses
+from nasrlm.predictor import Predictor
+from nasrlm.table import read_table
+from spaces import SearchSpace, get_space
+from studies.config import SearchConfig, feasible_mask
+from studies.evaluators import TableEvaluator
+from studies.folder import HISTORY_FILE
+from studies.gate import Gate
+from studies.guide import Guide
+from studies.guided import guided_search
+from studies.memory import PredictorMemory, SamplingPredictor
+from studies.pareto import hypervolume_ratio, pareto_mask
+from studies.search import search
+
+A = TypeVar("A", bound=Hashable)
+
+ARMS: dict[str, Guide | None] = {
+    "hypervolume, gate": Guide(),
+    "hypervolume, no gate": Guide(gate=False),
+    "median, gate": Guide(acquisition="median"),
+    "median, no gate": Guide(acquisition="median", gate=False),
+    "engine alone": None,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One search.
+
+    Attributes:
+        arm: its name.
+        seed: of the search.
+        ratios: hypervolume ratio after each of the asked numbers of evaluations.
+        looked_at: architectures that were pruned or evaluated.
+        pruned: share of those that the gate pruned.
+        pruned_first: share of those that it pruned on accuracies alone.
+        front_pruned: share of the true front's members that it pruned.
+        seconds: of the search.
+    """
+
+    arm: str
+    seed: int
+    ratios: dict[int, float]
+    looked_at: int
+    pruned: float
+    pruned_first: float
+    front_pruned: float
+    seconds: float
+
+
+def simulate(
+    config: SearchConfig,
+    space: SearchSpace[A],
+    table: TableEvaluator[A],
+    predictor: SamplingPredictor,
+    *,
+    to_text: Callable[[A], str],
+    counts: Sequence[int] = (50, 100),
+    seeds: Sequence[int] = (0, 1, 2),
+    arms: Mapping[str, Guide | None] = ARMS,
+) -> list[Outcome]:
+    """Search with every arm and seed.
+
+    Args:
+        config: goals, constraints and engine; arm, seed and trials are replaced.
+        space: the search space.
+        table: answers, and tells the true front.
+        predictor: guides.
+        to_text: architecture to the text that it reads.
+        counts: evaluations after which the hypervolume is taken, multiples of the batch size.
+        seeds: of the searches.
+        arms: guides by name; None lets the engine ask the table itself.
+    """
+    outcomes = []
+    for arm, guide in arms.items():
+        for seed in seeds:
+            chosen = replace(config, trials=max(counts), seed=seed, guide=guide)
+            with tempfile.TemporaryDirectory() as folder:
+                out = Path(folder)
+                if chosen.guide is None:
+                    result = search(chosen, space, table, out)
+                else:
+                    result = guided_search(chosen, space, table, predictor, out, to_text=to_text)
+                history = pd.read_parquet(out / HISTORY_FILE)
+            outcomes.append(_outcome(arm, chosen, table, history, counts, result.seconds))
+    return outcomes
+
+
+def true_front(config: SearchConfig, table: TableEvaluator[A]) -> tuple[list[str], FloatArray]:
+    """Keys of the true front's members, and the (K, M) values of all that is feasible and complete."""
+    feasible = feasible_mask(config.objectives, config.constraints, table.labels)
+    values = table.labels[feasible]
+    keys = [key for key, flag in zip(table.keys, feasible, strict=True) if flag]
+    mask = pareto_mask(to_losses(config.goals, values[:, : len(config.goals)]))
+    return [key for key, flag in zip(keys, mask, strict=True) if flag], values
+
+
+def pruned_front_share(
+    config: SearchConfig,
+    table: TableEvaluator[A],
+    predictor: SamplingPredictor,
+    to_text: Callable[[A], str],
+    risk: float,
+) -> float:
+    """The share of the true front's members that a gate prunes once it knows all of the front but the member."""
+    keys, _ = true_front(config, table)
+    results = table.labels_of(keys)
+    memory, pruned = PredictorMemory(predictor), 0
+    for row, key in enumerate(keys):
+        gate = Gate(config.goals, config.constraints, risk=risk)
+        gate.add([*keys[:row], *keys[row + 1 :]], np.delete(results, row, axis=0))
+        text = to_text(table.space.representative(table.known[key]))
+        pruned += not gate.check([text], memory)[0].kept
+    return pruned / len(keys)
+
+
+def _outcome(
+    arm: str,
+    config: SearchConfig,
+    table: TableEvaluator[A],
+    history: pd.DataFrame,
+    counts: Sequence[int],
+    seconds: float,
+) -> Outcome:
+    front, values = true_front(config, table)
+    goals = len(config.goals)
+    complete = to_losses(config.goals, table.labels[~np.isnan(table.labels).any(axis=1), :goals])
+    status = history["status"] if "status" in history else pd.Series("evaluated", index=history.index)
+    evaluated = history[(status == "evaluated") & history[list(config.objectives)].notna().all(axis=1)]
+    pruned = history[status == "pruned"]
+    ratios = {}
+    for count in counts:
+        first = evaluated[:count]
+        found = first.loc[first["feasible"], [goal.objective for goal in config.goals]].to_numpy(dtype=np.float64)
+        losses = to_losses(config.goals, found)
+        ratios[count] = hypervolume_ratio(losses, to_losses(config.goals, values[:, :goals]), complete.max(axis=0))
+    looked_at = len(pruned) + len(evaluated)
+    return Outcome(
+        arm=arm,
+        seed=config.seed,
+        ratios=ratios,
+        looked_at=looked_at,
+        pruned=len(pruned) / looked_at,
+        pruned_first=float((pruned["stage"] == 1).sum()) / looked_at if len(pruned) else 0.0,
+        front_pruned=len(set(pruned["key"]) & set(front)) / len(front),
+        seconds=seconds,
+    )
+
+
+def main() -> None:
+    """Command line of the simulation; one JSON line a search, then one for the gate."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--space", default="nasbench201")
+    parser.add_argument("--table", required=True)
+    parser.add_argument("--objectives", required=True)
+    parser.add_argument("--checkpoint", type=Path)
+    parser.add_argument("--counts", type=int, nargs="+", default=[50, 100])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
+    arguments = parser.parse_args()
+    space = get_space(arguments.space)
+    goals = tuple(Goal.parse(goal) for goal in arguments.objectives.split(","))
+    config = SearchConfig(space=space.name, goals=goals, trials=max(arguments.counts), evaluator="table")
+    frame = read_table(arguments.table, require=config.objectives)
+    table = TableEvaluator(space, frame, objectives=config.objectives)
+    predictor, to_text = Predictor.from_pretrained(arguments.checkpoint), partial(to_measured_text, space)
+    for arm in arguments.arms:
+        for seed in arguments.seeds:
+            found = simulate(
+                config,
+                space,
+                table,
+                predictor,
+                to_text=to_text,
+                counts=arguments.counts,
+                seeds=[seed],
+                arms={arm: ARMS[arm]},
+            )
+            print(json.dumps(asdict(found[0])), flush=True)
+    shares = {risk: pruned_front_share(config, table, predictor, to_text, risk) for risk in (0.01, 0.05, 0.1, 0.2)}
+    print(json.dumps({"true_front": len(true_front(config, table)[0]), "pruned_by_risk": shares}))
+
+
+if __name__ == "__main__":
+    main()

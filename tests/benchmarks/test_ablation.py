@@ -1,0 +1,51 @@
+"""The ablation runs every variant once, keeps what is done, and tells other settings apart."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import benchmarks.ablation
+from benchmarks.ablation import VARIANTS, Ablation, Config
+from nasrlm.files import write_table
+from nasrlm.model_config import ModelConfig
+from tests.nasrlm.scenes import architecture_table
+
+SIZES = ModelConfig(width=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=32, max_text_tokens=4096)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    write_table(architecture_table(32), tmp_path / "cells.parquet")
+    return Config(tmp_path / "cells.parquet", tmp_path / "out", rows=8, seeds=(0,), steps=2, model=SIZES)
+
+
+@pytest.mark.slow
+def test_every_variant_is_a_row_of_the_table(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    ablation = Ablation(config)
+    ablation.run(progress=False)
+    lines = ablation.table()
+    assert [line.split("|")[1].strip() for line in lines[2:]] == list(VARIANTS)
+    assert len((config.out / "results.jsonl").read_text().splitlines()) == len(VARIANTS)
+    monkeypatch.setattr(benchmarks.ablation, "train", lambda *_, **__: pytest.fail("trained again"))
+    again = Ablation(config)
+    again.run(progress=False)
+    assert again.table() == lines
+    with pytest.raises(ValueError, match=r"results\.jsonl: expected cells of .*, got others\. Choose another --out"):
+        Ablation(replace(config, rows=4))
+
+
+def test_only_some_variants(config: Config) -> None:
+    ablation = Ablation(replace(config, only=("mse-head",)))
+    ablation.run(progress=False)
+    assert [cell["variant"] for cell in ablation.cells] == ["mse-head"]
+    assert len(ablation.table()) == 3
+
+
+def test_minutes_become_steps_that_are_kept(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmarks.ablation, "_seconds_per_step", lambda *_: 0.02)
+    timed = replace(config, steps=None, minutes_per_run=0.001, only=("base",))
+    Ablation(timed).run(progress=False)
+    assert json.loads((config.out / "base-steps.json").read_text()) == 3
+    assert json.loads((config.out / "base-seed0" / "log.jsonl").read_text().splitlines()[-1])["step"] == 3

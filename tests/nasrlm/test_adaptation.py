@@ -1,0 +1,125 @@
+"""A new objective from a few labels, and nothing forgotten."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from nasrlm.adaptation import Pool, adapt, choose_diverse, make_pool
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.examples import make_examples
+from nasrlm.model import ModelConfig
+from nasrlm.predictor import Predictor
+from nasrlm.train_config import TrainConfig
+from nasrlm.training import train
+from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
+
+NEW = "latency_ms@unheard"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    """A small model that knows how accuracy and latency follow from the layers."""
+    table = layer_table(360)
+    size = ModelConfig(width=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=64, dropout=0.0)
+    config = TrainConfig(
+        table=Path("layers.parquet"),
+        out=tmp_path_factory.mktemp("run"),
+        model=size,
+        vocabulary_size=270,
+        num_digits=3,
+        epochs=20,
+        batch_size=16,
+        average_decay=0.95,
+        evaluate_every_epochs=10,
+    )
+    return train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
+
+
+def test_ten_labels_teach_a_device_that_resembles_a_known_one(trained: Checkpoint) -> None:
+    table = layer_table(300, seed=1)
+    pool = make_pool(trained, table["text"].tolist())
+    true = 2 * table[OBJECTIVES[1]].to_numpy() ** 0.8
+    used = choose_diverse(pool, np.arange(150), 10)
+    labels = np.full(300, np.nan)
+    labels[used] = true[used]
+    adapted = adapt(trained, pool, NEW, labels)
+    assert adapted.objectives == (*OBJECTIVES, NEW)
+    prediction = Predictor(adapted).predict(list(pool.texts)[150:], [NEW])
+    assert spearmanr(prediction.median[:, 0], true[150:]).statistic > 0.8
+    assert 0.7 < np.median(prediction.median[:, 0] / true[150:]) < 1.4
+
+
+def test_what_was_known_is_answered_as_before(trained: Checkpoint) -> None:
+    texts = layer_table(40, seed=2)["text"].tolist()
+    labels = np.where(np.arange(40) < 5, np.linspace(1, 2, 40), np.nan)
+    adapted = adapt(trained, make_pool(trained, texts), "accuracy@new", labels)
+    assert adapted.objectives == (OBJECTIVES[0], "accuracy@new", OBJECTIVES[1])  # accuracies first
+    before = Predictor(trained).predict(texts, OBJECTIVES).values
+    assert (Predictor(adapted).predict(texts, OBJECTIVES).values == before).all()
+    assert trained.objectives == OBJECTIVES
+
+
+def test_a_known_objective_may_be_learned_anew(trained: Checkpoint) -> None:
+    texts = layer_table(60, seed=3)["text"].tolist()
+    labels = np.full(60, 500.0) + np.arange(60)
+    adapted = adapt(trained, make_pool(trained, texts), OBJECTIVES[1], labels)
+    assert adapted.objectives == OBJECTIVES
+    assert np.median(Predictor(adapted).predict(texts, OBJECTIVES[1:]).median) > 100
+
+
+def test_one_label_is_too_few(trained: Checkpoint) -> None:
+    pool = make_pool(trained, ["Pool\n", "Skip\n"])
+    with pytest.raises(ValueError, match=r"adapt: expected two or more labels of latency_ms@unheard, got 1\."):
+        adapt(trained, pool, NEW, np.array([1.0, np.nan]))
+
+
+def test_diverse_rows_are_distinct_candidates_from_different_groups() -> None:
+    rng = np.random.default_rng(0)
+    centres = 3 * np.eye(4)
+    features = np.repeat(centres, 25, axis=0) + rng.normal(0, 0.05, (100, 4))
+    candidates = np.arange(0, 100, 2)
+    chosen = choose_diverse(Pool([""] * 100, features), candidates, 4)
+    assert set(chosen) <= set(candidates)
+    assert sorted(chosen // 25) == [0, 1, 2, 3]
+
+
+def test_the_command_adapts_and_says_what_it_used(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    table = architecture_table(24)
+    table.to_parquet(tmp_path / "table.parquet")
+    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder]
+    done = nasrlm(*words, "--samples", 5, "--choose", "active", "--pool", 30, "--out", tmp_path / "new", "--json")
+    assert done.status == 0, done.stderr
+    used = json.loads(done.stdout)["used"]
+    rows = table.set_index("architecture").loc[used]
+    assert len(rows) == 5
+    assert "test" not in set(rows["split"])
+    assert NEW in Checkpoint.from_pretrained(tmp_path / "new").objectives
+    again = nasrlm(*words, "--samples", 5, "--choose", "active", "--pool", 30, "--out", tmp_path / "new2", "--json")
+    assert json.loads(again.stdout)["used"] == used
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"--samples": 100}, "expected at least 100 rows outside the test split with labels of latency_ms@unheard"),
+        ({"--samples": "some"}, "--samples: expected all or a number above 1, got 'some'."),
+        ({"--objectives": "latency_ms@nowhere"}, "latency_ms@nowhere"),
+    ],
+)
+def test_what_cannot_be_adapted_is_refused_in_a_line(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    architecture_table(8).to_parquet(tmp_path / "table.parquet")
+    options: dict[str, object] = {
+        "--table": tmp_path / "table.parquet",
+        "--objectives": NEW,
+        "--out": tmp_path / "out",
+        "--checkpoint": checkpoint_folder,
+    }
+    done = nasrlm("adapt", *[word for option in (options | changes).items() for word in option])
+    assert (done.status, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr

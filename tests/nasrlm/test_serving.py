@@ -1,0 +1,198 @@
+"""The HTTP service answers as the predictor does, batches what comes together, and refuses in one line."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from converters import to_measured_text, to_onnx_text
+from nasrlm.cli import services
+from nasrlm.prediction import Prediction
+from nasrlm.predictor import Predictor
+from spaces import get_space, space_names
+from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.scenes import OBJECTIVES
+from tests.nasrlm.test_cli import ARCHITECTURE
+
+pytest.importorskip("fastapi", reason="needs the extra `serve`")
+pytest.importorskip("uvicorn", reason="needs the extra `serve`")
+testclient = pytest.importorskip("starlette.testclient", reason="needs httpx2", exc_type=RuntimeError)
+
+from nasrlm.cli.serving.app import Limits, create_app  # noqa: E402
+from nasrlm.cli.serving.batcher import Batcher  # noqa: E402
+
+SPACE = get_space("nasbench201")
+NETWORKS = {"space": SPACE.name, "architectures": [ARCHITECTURE]}
+LIMITS = Limits(max_networks=3, max_characters=100, max_quantiles=4, max_bytes=5000)
+
+
+@pytest.fixture(scope="module")
+def predictor(checkpoint_folder: Path) -> Predictor:
+    return Predictor.from_pretrained(checkpoint_folder)
+
+
+@pytest.fixture(scope="module")
+def client(predictor: Predictor) -> Iterator[Any]:
+    with testclient.TestClient(create_app(predictor, LIMITS)) as client:
+        yield client
+
+
+def test_architectures_are_predicted(client: Any, predictor: Predictor) -> None:
+    answered = client.post("/predict", json=NETWORKS)
+    assert answered.status_code == 200
+    (row,) = answered.json()["predictions"]
+    expected = predictor.predict([to_measured_text(SPACE, SPACE.parse(ARCHITECTURE))])
+    assert list(row) == list(OBJECTIVES)
+    for index, name in enumerate(OBJECTIVES):
+        low, median, high = expected.values[0, index].tolist()
+        assert (row[name]["low"], row[name]["median"], row[name]["high"]) == pytest.approx((low, median, high))
+        assert row[name]["quantiles"] == pytest.approx({"0.1": low, "0.5": median, "0.9": high})
+
+
+def test_texts_are_predicted_in_their_order(client: Any, predictor: Predictor) -> None:
+    texts = ["Conv3\n", "Pool\nPool\n", "Conv3\n"]
+    asked = {"texts": texts, "objectives": [OBJECTIVES[1]], "quantiles": [0.25, 0.5]}
+    rows = client.post("/predict", json=asked).json()["predictions"]
+    medians = predictor.predict(texts, [OBJECTIVES[1]], [0.5]).median[:, 0]
+    assert [row[OBJECTIVES[1]]["median"] for row in rows] == pytest.approx(medians.tolist(), rel=1e-3)
+
+
+def test_architectures_are_converted(client: Any, predictor: Predictor) -> None:
+    (network,) = client.post("/convert", json=NETWORKS).json()["networks"]
+    assert network["text"] == to_onnx_text(SPACE, SPACE.parse(ARCHITECTURE))
+    assert network["tokens"] == len(predictor.to_ids([network["text"]])[0])
+
+
+def test_health_and_description(client: Any) -> None:
+    health = client.get("/health").json()
+    assert (health["status"], health["objectives"], health["spaces"]) == ("ok", list(OBJECTIVES), list(space_names()))
+    assert {"/predict", "/convert", "/health"} <= client.get("/openapi.json").json()["paths"].keys()
+    assert client.get("/docs").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        ("/predict", {}, "predict: expected either texts, or a space and architectures."),
+        ("/predict", {"texts": ["x"], **NETWORKS}, "predict: expected either texts, or a space and architectures."),
+        ("/predict", {"texts": ["x"], "space": "darts"}, "predict: expected no space with texts, got 'darts'."),
+        ("/predict", {"texts": []}, "texts: expected 1 to 3, got 0."),
+        ("/predict", {"texts": ["x"] * 4}, "texts: expected 1 to 3, got 4."),
+        ("/predict", {"texts": ["x", "x" * 101]}, "text 1: characters: expected 1 to 100, got 101."),
+        ("/predict", {"texts": ["\ud800"]}, "surrogates not allowed"),
+        ("/predict", {"texts": ["x"], "objectives": ["latency_ms@raspi"]}, "Did you mean latency_ms@raspi4?"),
+        ("/predict", {"texts": ["x"], "objectives": []}, "objectives: expected 1 to 2, got 0."),
+        ("/predict", {"texts": ["x"], "quantiles": [0.9, 0.5]}, "quantiles: expected ascending levels in (0, 1)"),
+        ("/predict", {"texts": ["x"], "quantiles": [0.1] * 5}, "quantiles: expected 1 to 4, got 5."),
+        ("/predict", {"texts": ["x"], "quantile": 3}, "quantile: Extra inputs are not permitted, got 3"),
+        ("/predict", {"texts": ["x", 3]}, "texts.1: Input should be a valid string, got 3"),
+        ("/predict", {"space": "moon", "architectures": ["x"]}, "space: expected one of "),
+        ("/predict", {"space": "tests/space.py:Mine", "architectures": ["x"]}, "space: expected one of "),
+        ("/predict", {"space": SPACE.name, "architectures": ["|conv~0|"]}, "nasbench201"),
+        ("/convert", {"space": SPACE.name}, "architectures: Field required"),
+        ("/convert", {"space": SPACE.name, "architectures": ["x"] * 4}, "architectures: expected 1 to 3, got 4."),
+        ("/convert", [1], "body: Input should be a valid dictionary"),
+    ],
+)
+def test_bad_requests_are_told_what_was_expected(client: Any, path: str, body: object, message: str) -> None:
+    answered = client.post(path, content=json.dumps(body), headers={"content-type": "application/json"})
+    assert answered.status_code == 422
+    assert list(answered.json()) == ["detail"]
+    assert message in answered.json()["detail"]
+    assert "\n" not in answered.json()["detail"]
+
+
+def test_large_bodies_are_refused(client: Any) -> None:
+    answered = client.post("/predict", content=b" " * 5001)
+    assert (answered.status_code, answered.json()["detail"][:40]) == (413, "body: expected at most 5,000 bytes, got ")
+    in_pieces = client.post("/predict", content=(b" " * 1000 for _ in range(6)))
+    assert in_pieces.status_code == 413
+
+
+class SlowPredictor:
+    """Gives the length of each text; the first call waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+        self.called, self.go = threading.Event(), threading.Event()
+
+    def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> Prediction:
+        self.calls.append(list(texts))
+        self.called.set()
+        assert self.go.wait(10)
+        if "" in texts:
+            raise ValueError("text: expected some, got none.")
+        lengths = np.array([len(text) for text in texts], dtype=float)[:, None, None]
+        return Prediction(tuple(objectives), tuple(quantiles), lengths * np.ones((1, len(objectives), len(quantiles))))
+
+
+def answers_of(requests: Sequence[tuple[Sequence[str], str]], max_texts: int = 10) -> tuple[SlowPredictor, list[Any]]:
+    """What a batcher answers to the first request, and then to the others, which come while it is busy."""
+    slow = SlowPredictor()
+
+    async def ask() -> list[Any]:
+        batcher = Batcher(slow.predict, max_texts)
+        tasks = [asyncio.create_task(batcher.predict(*requests[0], [0.5]))]  # type: ignore[arg-type]
+        await asyncio.to_thread(slow.called.wait, 10)
+        tasks += [asyncio.create_task(batcher.predict(texts, [name], [0.5])) for texts, name in requests[1:]]
+        await asyncio.sleep(0)
+        slow.go.set()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    return slow, asyncio.run(ask())
+
+
+def test_requests_that_wait_share_a_call() -> None:
+    slow, answers = answers_of([(["a"], "x"), (["bb"], "x"), (["ccc", "d"], "x"), (["eeeee"], "x")])
+    assert slow.calls == [["a"], ["bb", "ccc", "d", "eeeee"]]
+    assert [answer[:, 0, 0].tolist() for answer in answers] == [[1], [2], [3, 1], [5]]
+
+
+def test_only_the_same_questions_share_a_call_and_only_while_they_fit() -> None:
+    slow, answers = answers_of([(["a"], "x"), (["bb"], "x"), (["c"], "y"), (["d"] * 3, "x"), (["ee"], "x")], 3)
+    assert slow.calls == [["a"], ["bb", "ee"], ["c"], ["d", "d", "d"]]
+    assert [len(answer) for answer in answers] == [1, 1, 1, 3, 1]
+
+
+def test_a_request_that_fails_does_not_spoil_the_others() -> None:
+    slow, (_, good, bad, other) = answers_of([(["a"], "x"), (["bb"], "x"), ([""], "x"), (["ccc"], "x")])
+    assert len(slow.calls) == 5
+    assert isinstance(bad, ValueError)
+    assert (good[0, 0, 0], other[0, 0, 0]) == (2, 3)
+
+
+def test_the_command_serves_until_it_is_ended(checkpoint_folder: Path) -> None:
+    words = [sys.executable, "-c", "from nasrlm.cli import main; main()", "serve", "--port", "0"]
+    with subprocess.Popen(
+        [*words, "--checkpoint", str(checkpoint_folder)], stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        with urllib.request.urlopen(f"{address}/health", timeout=30) as answered:
+            assert json.load(answered)["status"] == "ok"
+        server.terminate()
+        server.wait(30)
+
+
+def test_a_port_in_use_is_told_in_one_line(nasrlm: CommandLine, checkpoint_folder: Path) -> None:
+    with services._listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        finished = nasrlm("serve", "--port", port, "--checkpoint", checkpoint_folder)
+    assert finished.status == 2
+    assert f"serve: expected a free address, got 127.0.0.1:{port} (" in finished.stderr
+
+
+def test_without_the_extra_one_line_says_what_to_install(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    finished = nasrlm("serve")
+    assert finished.status == 2
+    assert 'serve: expected uvicorn to be installed. Try pip install "nasrlm[serve]".' in finished.stderr
+    assert finished.stderr.count("\n") == 1

@@ -1,0 +1,44 @@
+"""What every process of the tests of data parallelism runs: ``python -m tests.nasrlm.train_together OUT [STEP]``."""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+from nasrlm.processes import is_first_process
+from nasrlm.training import _Run
+from tests.nasrlm.scenes import layer_examples
+from tests.nasrlm.test_training import config, killed_in
+
+CHANGES = {
+    "batch_size": 15,  # over two processes of two parts each, parts differ in size
+    "accumulation_steps": 2,
+    "epochs": 2,
+    "evaluate_every_epochs": 0.5,
+    "patience": 99,
+    "save_every_seconds": 0,
+    "clip_norm": 1e9,  # or the size of gradients would not show
+}
+
+
+def train_and_report(out: Path) -> None:
+    """Write what this process ends with: the sums of its weights and the norm of the last step's gradients."""
+    run = _Run(config(out, **CHANGES), layer_examples(60))
+    result = run.finish(progress=False)
+    sums = [float(x.double().sum()) for x in result.checkpoint.model.state_dict().values()]
+    norm = sum(float(p.grad.double().square().sum()) for p in run.model.parameters() if p.grad is not None) ** 0.5
+    name = "first.json" if is_first_process() else "second.json"
+    (out / name).write_text(json.dumps({"sums": sums, "norm": norm}))
+
+
+def main() -> None:
+    """Train, or die at a step."""
+    torch.set_num_threads(1)
+    if len(sys.argv) > 2:
+        _Run._train_step = killed_in("_train_step", int(sys.argv[2]))
+    train_and_report(Path(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""A search in a process of its own, for tests that kill it."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from unittest import mock
+
+from nasrlm.prediction import Prediction
+from studies.guided import guided_search
+from studies.search import search
+from tests.studies.scenes import Row, ToyEvaluator, ToyPredictor, ToyResults, ToySpace, toy_config
+
+ASKED_FILE = "asked.txt"
+TRIALS = {"surrogate": 100, "guided": 20}
+
+
+class SlowEvaluator(ToyEvaluator):
+    """Answers slowly, a batch at a time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.seconds = seconds
+
+    def evaluate(self, architectures: Sequence[Row]) -> Prediction:
+        time.sleep(self.seconds * len(architectures))
+        return super().evaluate(architectures)
+
+
+class SlowResults(ToyResults):
+    """Answers slowly, and writes down what it has been asked."""
+
+    def __init__(self, seconds: float, asked: Path) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.file = asked
+
+    def _result(self, notation: str) -> dict[str, float]:
+        with self.file.open("a") as stream:
+            stream.write(f"{notation}\n")
+        time.sleep(self.seconds)
+        return super()._result(notation)
+
+
+def run(kind: str, folder: Path, seconds: float) -> None:
+    """Begin, or resume, a search on predictions ("surrogate") or with real results ("guided").
+
+    Args:
+        kind: in TRIALS.
+        folder: of the study, and of what its evaluator was asked.
+        seconds: that all evaluations take together.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    out, space, trials = folder / "study", ToySpace(), TRIALS[kind]
+    with mock.patch("studies.search.plot_study"), mock.patch("studies.guided.plot_study"):
+        if kind == "surrogate":
+            config = toy_config(trials=trials, population_size=5)
+            search(config, space, SlowEvaluator(seconds / trials), out, resume=True)
+        else:
+            config = toy_config(trials=trials, guide={"batch_size": 3, "generations": 2, "samples": 4})
+            results = SlowResults(seconds / trials, folder / ASKED_FILE)
+            guided_search(config, space, results, ToyPredictor(), out, to_text=space.format, resume=True)

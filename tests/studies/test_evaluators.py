@@ -1,0 +1,123 @@
+"""Evaluators: a table's labels, a user's function, measurements."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from converters import Latency
+from nasrlm.objective import FloatArray
+from studies.evaluators import FunctionEvaluator, MeasuringEvaluator, TableEvaluator, load_function
+from studies.modelled import CertainPredictor
+from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_results, toy_table, true_values
+
+SPACE = ToySpace()
+
+
+def test_table_answers_twins_with_their_mean_and_strangers_with_nan() -> None:
+    table = pd.DataFrame(
+        {
+            "architecture": ["0-1-2-0", "2-1-0-0", "1-1-0-3", "9-9"],
+            "space": ["toy", "toy", "toy", "another"],
+            "accuracy@toy": [50.0, 60.0, np.nan, 1.0],
+            "latency_ms@toy": [1.0, np.nan, 3.0, 1.0],
+        }
+    )
+    evaluator = TableEvaluator(SPACE, table, objectives=("latency_ms@toy", "accuracy@toy"))
+    answer = evaluator.evaluate([Row((1, 0, 2, 0)), Row((0, 1, 1, 3)), Row((4, 4, 0, 0))])
+    np.testing.assert_array_equal(answer.median, [[1.0, 55.0], [3.0, np.nan], [np.nan, np.nan]])
+    np.testing.assert_array_equal(answer.low, answer.high)
+    assert evaluator.evaluate([]).values.shape == (0, 2, 1)
+    assert len(evaluator.keys) == 2
+    assert dict(evaluator.known) == {SPACE.architecture_key(Row((0, 1, 2, 0))): Row((2, 1, 0, 0))}
+    assert evaluator.modelled == ()
+
+
+def test_table_errors_name_the_place() -> None:
+    table = toy_table()
+    with pytest.raises(ValueError, match=r"got no latency_ms@moon\. It has accuracy@toy"):
+        TableEvaluator(SPACE, table, objectives=("accuracy@toy", "latency_ms@moon"))
+    with pytest.raises(ValueError, match="expected rows of space toy, got none in 480 rows"):
+        TableEvaluator(SPACE, table.assign(space="else"), objectives=OBJECTIVES)
+    table.loc[7, "architecture"] = "what"
+    with pytest.raises(ValueError, match=r"table row 7, column architecture: toy: expected digits, got 'what'"):
+        TableEvaluator(SPACE, table, objectives=OBJECTIVES)
+
+
+def test_a_function_answers_the_notation() -> None:
+    evaluator = FunctionEvaluator(SPACE, toy_results, objectives=OBJECTIVES[1:])
+    answer = evaluator.evaluate([Row((0, 1, 2, 3)), Row((4, 4, 0, 1))])
+    np.testing.assert_array_equal(
+        answer.median, [true_values(Row((0, 1, 2, 3)))[1:], true_values(Row((4, 4, 0, 1)))[1:]]
+    )
+    assert evaluator.evaluate([]).values.shape == (0, 2, 1)
+    assert (evaluator.known, evaluator.modelled) == (None, ())
+    failed = FunctionEvaluator(SPACE, lambda notation: {"accuracy@toy": float("nan")}, objectives=OBJECTIVES[:1])
+    assert np.isnan(failed.evaluate([Row((0, 1, 2, 3))]).values).all()
+
+
+@pytest.mark.parametrize("answer", [{}, {"accuracy@toy": "high"}, {"accuracy@toy": float("inf")}, None, 3.0])
+def test_a_function_that_answers_something_else_is_named(answer: object) -> None:
+    evaluator = FunctionEvaluator(SPACE, lambda notation: answer, objectives=OBJECTIVES[:1])  # type: ignore[arg-type, return-value]
+    with pytest.raises(
+        ValueError, match=r"expected a dict with a finite number, or NaN, for each of accuracy@toy, got .* for 0-1-2-3"
+    ):
+        evaluator.evaluate([Row((0, 1, 2, 3))])
+
+
+def test_functions_are_loaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a_users_bench.py").write_text("def train(notation):\n    return {'a': 1.0}\n\nseven = 7\n")
+    (tmp_path / "a_users_broken_bench.py").write_text("import a_module_that_is_not_there\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load_function("a_users_bench:train")("0-1-2-3") == {"a": 1.0}
+    with pytest.raises(ValueError, match="evaluator no_such_bench:train: expected a module no_such_bench, got none"):
+        load_function("no_such_bench:train")
+    with pytest.raises(ValueError, match=r"expected a module a_users_bench\.more, got none"):
+        load_function("a_users_bench.more:f")
+    for name, got in (("test", "None"), ("seven", "7")):
+        with pytest.raises(ValueError, match=rf"expected a function {name} in .*a_users_bench\.py, got {got}"):
+            load_function(f"a_users_bench:{name}")
+    with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
+        load_function("a_users_broken_bench:train")
+    del sys.modules["a_users_bench"]
+
+
+def test_latencies_are_measured_and_the_rest_is_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[tuple[list[str], int]] = []
+
+    def measure(texts: Sequence[str], *, repeats: int) -> list[Latency]:
+        measured.append((list(texts), repeats))
+        return [Latency(median_ms=2.0 + index, iqr_ms=(1, 3), repeats=repeats) for index in range(len(texts))]
+
+    monkeypatch.setattr("studies.evaluators.measure_latencies", measure)
+    predictor = ToyPredictor(objectives=OBJECTIVES[:1])
+    objectives = ("latency_ms@here", "accuracy@toy", "latency_us@here")
+    evaluator = MeasuringEvaluator(objectives=objectives, predictor=predictor, to_text=SPACE.format, repeats=7)
+    answer = evaluator.evaluate([Row((0, 1, 2, 3)), Row((4, 4, 0, 1))])
+    assert measured == [(["0-1-2-3", "4-4-0-1"], 7)]
+    accuracies = predictor.predict(["0-1-2-3", "4-4-0-1"], OBJECTIVES[:1], (0.5,)).median[:, 0]
+    np.testing.assert_allclose(answer.median.T, [[2.0, 3.0], accuracies, [2000.0, 3000.0]])
+    assert (evaluator.known, evaluator.modelled) == (None, ("accuracy@toy",))
+    alone = MeasuringEvaluator(objectives=["latency_ms@here"], predictor=predictor, to_text=SPACE.format)
+    assert alone.evaluate([Row((0, 1, 2, 3))]).values.tolist() == [[[2.0]]]
+    for wrong in (["accuracy@toy"], ["latency_ms@here", "energy_mj@moon"]):
+        with pytest.raises(ValueError, match=rf"evaluator measure: expected a latency, .* got {wrong[-1]}"):
+            MeasuringEvaluator(objectives=wrong, predictor=predictor, to_text=SPACE.format)
+
+
+def test_certain_answers_have_no_spread() -> None:
+    texts, levels = ["0-1-2-3", "4-4-0-1"], (0.1, 0.5, 0.9)
+    predictor = ToyPredictor()
+    certain = CertainPredictor(predictor, ["latency_ms@toy"])
+    given = predictor.predict(texts, OBJECTIVES, levels)
+    answer = certain.predict(texts, OBJECTIVES, levels)
+    np.testing.assert_array_equal(answer.values[:, [0, 2]], given.values[:, [0, 2]])
+    np.testing.assert_array_equal(answer.values[:, 1], np.repeat(given.median[:, [1]], 3, axis=1))
+    samples: FloatArray = certain.sample(texts, OBJECTIVES, 4, 0)
+    np.testing.assert_array_equal(samples[:, [0, 2]], predictor.sample(texts, OBJECTIVES, 4, 0)[:, [0, 2]])
+    np.testing.assert_array_equal(samples[:, 1], np.repeat(given.median[:, [1]], 4, axis=1))
+    assert certain.sample(texts, OBJECTIVES[:1], 4, 0).shape == (2, 1, 4)
+    assert certain.objectives == OBJECTIVES

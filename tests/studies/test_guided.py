@@ -1,0 +1,340 @@
+"""Searches with real evaluations: what is evaluated, what is pruned, and what a resumed one repeats."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pandas as pd
+import pytest
+
+from studies.config import SAMPLERS, SearchConfig
+from studies.evaluators import TableEvaluator
+from studies.folder import StudyError
+from studies.guide import ACQUISITIONS, Guide
+from studies.guided import guided_search
+from studies.ledger import Ledger
+from studies.optuna_storage import open_storage, study_name
+from studies.report import StudyResult
+from tests.studies.scenes import OBJECTIVES, ToyPredictor, ToyResults, ToySpace, toy_config, toy_results, toy_table
+
+SPACE = ToySpace()
+ENGINES = [
+    pytest.param({"engine": engine, "sampler": sampler}, id=f"{engine}-{sampler}")
+    for engine, samplers in SAMPLERS.items()
+    for sampler in samplers
+]
+
+
+@pytest.fixture(autouse=True)
+def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("studies.guided.plot_study", lambda folder: ())
+
+
+def guided_config(*, trials: int = 14, guide: dict[str, Any] | None = None, **changes: object) -> SearchConfig:
+    settings = {"batch_size": 4, "generations": 3, "samples": 8, **(guide or {})}
+    return toy_config(trials=trials, guide=settings, **changes)
+
+
+def run(config: SearchConfig, out: Path, evaluator: Any = None, **options: Any) -> StudyResult:
+    predictor = options.pop("predictor", None) or ToyPredictor()
+    evaluator = evaluator or ToyResults(config.objectives)
+    return guided_search(config, SPACE, evaluator, predictor, out, to_text=SPACE.format, **options)
+
+
+def history_of(folder: Path) -> pd.DataFrame:
+    return pd.read_parquet(folder / "history.parquet")
+
+
+def keys_of(notations: list[str]) -> list[str]:
+    return [SPACE.architecture_key(SPACE.parse(notation)) for notation in notations]
+
+
+@pytest.mark.parametrize("acquisition", ACQUISITIONS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_budget_is_spent_on_distinct_architectures(
+    engine: dict[str, str], acquisition: str, tmp_path: Path
+) -> None:
+    evaluator = ToyResults()
+    result = run(guided_config(**engine, guide={"acquisition": acquisition}), tmp_path, evaluator)
+    assert result.evaluations == len(evaluator.asked) == len(set(keys_of(evaluator.asked))) == 14
+    assert result.stopped is None
+    history = history_of(tmp_path)
+    assert history["key"].is_unique
+    evaluated = history[history["status"] == "evaluated"]
+    assert evaluated["architecture"].tolist() == evaluator.asked
+    assert evaluated.groupby("batch").size().tolist() == [4, 4, 4, 2]
+
+
+def test_the_history_tells_what_was_predicted_found_and_pruned(tmp_path: Path) -> None:
+    config = guided_config(constraints=["energy_mj@toy<=15"])
+    result = run(config, tmp_path)
+    history = history_of(tmp_path)
+    evaluated, pruned = (history[history["status"] == status] for status in ("evaluated", "pruned"))
+    assert len(evaluated) + len(pruned) == len(history)
+    assert result.pruned == len(pruned) > 0
+    for name in config.objectives:
+        assert evaluated[name].tolist() == [toy_results(notation)[name] for notation in evaluated["architecture"]]
+        assert pruned[name].isna().all()
+        predicted = ToyPredictor().predict(evaluated["architecture"].tolist(), [name], (0.05, 0.5, 0.95)).values[:, 0]
+        columns = [f"{name} predicted low", f"{name} predicted", f"{name} predicted high"]
+        np.testing.assert_array_equal(evaluated[columns].to_numpy(), predicted)
+    assert (evaluated["reason"] == "").all()
+    assert set(pruned["stage"]) <= {1, 2}
+    dominated = pruned["reason"].str.contains("dominated by")
+    assert dominated.any()
+    assert pruned["reason"][~dominated].str.contains("outside energy_mj@toy<=15").all()
+    first = pruned[pruned["stage"] == 1]
+    assert first["latency_ms@toy predicted"].isna().all()
+    study = json.loads((tmp_path / "study.json").read_text())
+    assert study["status"] == "finished"
+    assert SearchConfig.from_dict(study["config"]) == config
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["front.csv", "history.parquet", "study.json"]
+
+
+def test_without_its_gate_nothing_is_pruned(tmp_path: Path) -> None:
+    run(guided_config(guide={"gate": False}, constraints=["energy_mj@toy<=15"]), tmp_path)
+    assert set(history_of(tmp_path)["status"]) == {"evaluated"}
+
+
+def test_latencies_of_what_is_pruned_first_are_not_decoded(tmp_path: Path) -> None:
+    predictor = ToyPredictor()
+    run(guided_config(constraints=["accuracy@toy>=75"]), tmp_path, predictor=predictor)
+    history = history_of(tmp_path)
+    first = history[history["stage"] == 1]
+    assert len(first) > 5
+    assert (first["reason"].str.contains("outside accuracy@toy>=75")).all()
+    asked = {name: {text for texts, names in predictor.calls if name in names for text in texts} for name in OBJECTIVES}
+    assert set(first["architecture"]) == asked["accuracy@toy"] - asked["latency_ms@toy"]
+
+
+@pytest.mark.parametrize("engine", [ENGINES[0], ENGINES[-1]])
+def test_same_seed_same_history(engine: dict[str, str], tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run(guided_config(**engine, seed=seed), tmp_path / name)
+    first, second, other = (history_of(tmp_path / name) for name in "abc")
+    pd.testing.assert_frame_equal(first, second)
+    assert first["key"].tolist() != other["key"].tolist()
+
+
+@pytest.mark.parametrize("breaks_at", [0, 1, 4, 10, 13])
+@pytest.mark.parametrize("engine", [ENGINES[0], ENGINES[-1]])
+def test_killed_and_resumed_equals_uninterrupted(engine: dict[str, str], breaks_at: int, tmp_path: Path) -> None:
+    config = guided_config(**engine)
+    whole = ToyResults()
+    finished = run(config, tmp_path / "whole", whole)
+    broken, rest = ToyResults(breaks_at=breaks_at), ToyResults()
+    with pytest.raises(KeyboardInterrupt):
+        run(config, tmp_path / "killed", broken)
+    resumed = run(config, tmp_path / "killed", rest, resume=True)
+    assert broken.asked + rest.asked == whole.asked
+    pd.testing.assert_frame_equal(history_of(tmp_path / "killed"), history_of(tmp_path / "whole"))
+    assert resumed.front == finished.front
+
+
+def test_killed_while_proposing_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = guided_config()
+    run(config, tmp_path / "whole")
+    calls = []
+
+    def sample(self: ToyPredictor, *arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(self, *arguments)
+
+    original = ToyPredictor.sample
+    monkeypatch.setattr(ToyPredictor, "sample", sample)
+    first, rest = ToyResults(), ToyResults()
+    with pytest.raises(KeyboardInterrupt):
+        run(config, tmp_path / "killed", first)
+    run(config, tmp_path / "killed", rest, resume=True)
+    assert (len(first.asked), len(rest.asked)) == (8, 6)
+    pd.testing.assert_frame_equal(history_of(tmp_path / "killed"), history_of(tmp_path / "whole"))
+
+
+def test_a_finished_search_has_nothing_left_to_do(tmp_path: Path) -> None:
+    config = guided_config()
+    run(config, tmp_path)
+    before = history_of(tmp_path)
+    evaluator = ToyResults()
+    with pytest.raises(StudyError, match=r"expected a folder without a study.*Pass --resume"):
+        run(config, tmp_path, evaluator)
+    run(config, tmp_path, evaluator, resume=True)
+    assert evaluator.asked == []
+    pd.testing.assert_frame_equal(history_of(tmp_path), before)
+    changed = replace(config, guide=Guide(batch_size=9))
+    with pytest.raises(StudyError, match=r"got guide \{'acquisition': 'hypervolume', .*'batch_size': 9"):
+        run(changed, tmp_path, evaluator, resume=True)
+
+
+@pytest.mark.parametrize("acquisition", ACQUISITIONS)
+def test_a_good_model_finds_the_front_in_few_evaluations(acquisition: str, tmp_path: Path) -> None:
+    truth = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:2])
+    ratios = []
+    for seed in range(3):
+        config = guided_config(seed=seed, trials=15, guide={"acquisition": acquisition})
+        result = run(config, tmp_path / str(seed), truth=truth, predictor=ToyPredictor(sigma=0.3))
+        assert result.truth is not None
+        ratios.append(result.truth.hypervolume_ratio)
+    assert min(ratios) > 0.94  # 15 random ones of the 120 keys reach 0.88 in the mean
+
+
+def test_a_table_is_asked_for_what_it_knows(tmp_path: Path) -> None:
+    frame = toy_table(share=0.1)
+    frame.loc[0, "latency_ms@toy"] = np.nan
+    table = TableEvaluator(SPACE, frame, objectives=OBJECTIVES[:2])
+    result = run(guided_config(trials=100, guide={"gate": False}), tmp_path, table)
+    assert result.evaluations == len(table.known) < 48
+    assert result.stopped == "the last 3 batches had nothing to evaluate: all was evaluated before, or pruned"
+    assert set(history_of(tmp_path)["key"]) == set(table.known)
+
+
+def test_tables_go_beyond_what_a_search_draws(tmp_path: Path) -> None:
+    class Narrow(ToySpace):
+        sampled_sizes = (5, 5, 5, 2)  # type: ignore[assignment]
+
+    space = Narrow()
+    table = TableEvaluator(space, toy_table(), objectives=OBJECTIVES[:2])
+    assert any(row.genes[-1] >= 2 for row in table.known.values())
+    guided_search(guided_config(), space, table, ToyPredictor(), tmp_path, to_text=space.format)
+    assert all(genotype[-1] < 2 for genotype in history_of(tmp_path)["genotype"])
+
+
+@pytest.mark.parametrize("storage", ["sqlite:///{}/study.db", "{}/journal.log"])
+def test_storage_keeps_the_results(storage: str, tmp_path: Path) -> None:
+    config = guided_config(storage=storage.format(tmp_path), constraints=["latency_ms@toy<=8"])
+    with pytest.raises(KeyboardInterrupt):
+        run(config, tmp_path / "out", ToyResults(breaks_at=6))
+    run(config, tmp_path / "out", resume=True)
+    study = optuna.load_study(study_name=study_name(config), storage=open_storage(config.storage or ""))
+    trials = study.get_trials(deepcopy=False)
+    history = history_of(tmp_path / "out")
+    evaluated = history[history["status"] == "evaluated"]
+    assert [trial.user_attrs["architecture"] for trial in trials] == evaluated["architecture"].tolist()
+    assert [trial.values for trial in trials] == evaluated[study.metric_names].to_numpy().tolist()
+    assert [trial.constraints["latency_ms@toy<=8"] <= 0 for trial in trials] == evaluated["feasible"].tolist()
+    with pytest.raises(StudyError, match=rf"expected no study {study_name(config)}, got one with 14 trials"):
+        run(config, tmp_path / "elsewhere")
+
+
+def test_a_search_ends_when_the_gate_lets_nothing_through(tmp_path: Path) -> None:
+    """With no uncertainty left every architecture off the front is pruned."""
+    config = guided_config(trials=120, guide={"generations": 10})
+    predictor = ToyPredictor(sigma=1e-9)
+    result = run(config, tmp_path, predictor=predictor)
+    assert result.evaluations < 40
+    assert result.stopped is not None
+    assert "nothing to evaluate" in result.stopped
+    resumed = ToyResults()
+    assert run(config, tmp_path, resumed, resume=True, predictor=predictor).stopped == result.stopped
+    assert resumed.asked == []
+
+
+def test_no_answer_costs_an_evaluation_and_stays_off_the_front(tmp_path: Path) -> None:
+    class Failing(ToyResults):
+        def _result(self, notation: str) -> dict[str, float]:
+            found = super()._result(notation)
+            return found if len(self.asked) % 2 else found | {"latency_ms@toy": float("nan")}
+
+    evaluator = Failing(OBJECTIVES[:2])
+    result = run(guided_config(), tmp_path, evaluator)
+    assert (len(evaluator.asked), result.evaluations) == (14, 7)
+    assert not {row["architecture"] for row in result.front} & set(evaluator.asked[1::2])
+    stored = guided_config(storage=str(tmp_path / "journal.log"))
+    run(stored, tmp_path / "stored", Failing(OBJECTIVES[:2]))
+    study = optuna.load_study(study_name=study_name(stored), storage=open_storage(stored.storage or ""))
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED"] * 7
+
+
+def test_infeasible_results_stay_off_the_front(tmp_path: Path) -> None:
+    result = run(guided_config(constraints=["latency_ms@toy<=6"]), tmp_path)
+    assert result.front
+    assert all(row["latency_ms@toy"]["median"] <= 6 for row in result.front)
+    history = history_of(tmp_path)
+    evaluated = history[history["status"] == "evaluated"]
+    assert evaluated["feasible"].tolist() == (evaluated["latency_ms@toy"] <= 6).tolist()
+    assert evaluated["feasible"].mean() > 0.5  # 5 % of the space
+
+
+def test_the_model_learns_from_results(tmp_path: Path) -> None:
+    tables: list[pd.DataFrame] = []
+
+    def adapt(table: pd.DataFrame) -> ToyPredictor:
+        tables.append(table)
+        return ToyPredictor(sigma=5.0 / len(table))
+
+    config = guided_config()
+    whole = ToyResults()
+    run(config, tmp_path / "whole", whole, adapt=adapt, adapt_every=5, predictor=ToyPredictor(sigma=5.0))
+    assert [len(table) for table in tables] == [5, 10]
+    assert list(tables[0].columns) == ["space", "architecture", *config.objectives]
+    assert tables[1]["architecture"].tolist() == whole.asked[:10]
+    assert tables[1]["latency_ms@toy"].tolist() == [toy_results(name)["latency_ms@toy"] for name in whole.asked[:10]]
+
+    broken, rest = ToyResults(breaks_at=11), ToyResults()
+    options: dict[str, Any] = {"adapt": adapt, "adapt_every": 5, "predictor": ToyPredictor(sigma=5.0)}
+    with pytest.raises(KeyboardInterrupt):
+        run(config, tmp_path / "killed", broken, **options)
+    run(config, tmp_path / "killed", rest, resume=True, **options)
+    assert broken.asked + rest.asked == whole.asked
+    pd.testing.assert_frame_equal(history_of(tmp_path / "killed"), history_of(tmp_path / "whole"))
+
+
+def test_what_a_better_model_keeps_is_evaluated_although_it_was_pruned(tmp_path: Path) -> None:
+    evaluator = ToyResults()
+
+    def adapt(table: pd.DataFrame) -> ToyPredictor:
+        return ToyPredictor(sigma=0.01)
+
+    class Wrong(ToyPredictor):
+        def _errors(self, row: Any) -> Any:
+            return 60 * super()._errors(row)
+
+    config = guided_config(trials=40, guide={"generations": 5})
+    run(config, tmp_path, evaluator, adapt=adapt, predictor=Wrong(sigma=0.1))
+    assert len(set(evaluator.asked)) == len(evaluator.asked)
+    truth = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:2])
+    history = Ledger.load(tmp_path / "history.parquet", config)
+    assert len(history.entries) == len({entry.key for entry in history.entries})
+    result = run(config, tmp_path, evaluator, resume=True, truth=truth, adapt=adapt, predictor=Wrong(sigma=0.1))
+    assert result.truth is not None
+    assert result.truth.hypervolume_ratio > 0.999
+
+
+def test_a_ledger_is_read_as_written(tmp_path: Path) -> None:
+    config = guided_config(constraints=["energy_mj@toy<=15"])
+    with pytest.raises(KeyboardInterrupt):
+        run(config, tmp_path, ToyResults(breaks_at=6))
+    ledger = Ledger.load(tmp_path / "history.parquet", config)
+    assert (len(ledger.evaluated), len(ledger.chosen)) == (6, 2)
+    ledger.save(tmp_path / "again.parquet")
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "again.parquet"), history_of(tmp_path), check_exact=True)
+
+
+def test_a_history_of_another_search_is_named(tmp_path: Path) -> None:
+    config = guided_config()
+    run(config, tmp_path)
+    history_of(tmp_path).drop(columns="reason").to_parquet(tmp_path / "history.parquet")
+    with pytest.raises(StudyError, match=r"history\.parquet: expected the history of a"):
+        run(config, tmp_path, resume=True)
+
+
+def test_what_is_lacking_is_named_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="guided search: expected a config with a guide, got none"):
+        run(toy_config(), tmp_path)
+    with pytest.raises(ValueError, match="expected a predictor of accuracy@toy, latency_ms@toy, got none of l"):
+        run(guided_config(), tmp_path, predictor=ToyPredictor(objectives=OBJECTIVES[:1]))
+    truth = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:1])
+    with pytest.raises(ValueError, match="truth: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
+        run(guided_config(), tmp_path, truth=truth)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_bar_counts_evaluations_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(guided_config(), tmp_path, progress=True)
+    captured = capsys.readouterr()
+    assert "14/14" in captured.err
+    assert captured.out == ""

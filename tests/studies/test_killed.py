@@ -1,0 +1,55 @@
+"""A search that is killed with SIGKILL at random moments, and resumed, ends like one that never was."""
+
+import multiprocessing
+import random
+import signal
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.studies import killed
+
+LONGEST = 0.5  # seconds until a kill; all evaluations together take longer than all of these
+
+
+def start(kind: str, folder: Path, seconds: float) -> multiprocessing.process.BaseProcess:
+    """From a server that has everything imported: a process takes milliseconds, not seconds, to begin."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.studies.killed"])
+    process = context.Process(target=killed.run, args=(kind, folder, seconds))
+    process.start()
+    return process
+
+
+def assert_survives(kind: str, kills: int, seed: int, folder: Path) -> None:
+    killed.run(kind, folder / "whole", 0.0)
+    rng = random.Random(seed)
+    for _ in range(kills):
+        process = start(kind, folder / "killed", kills * LONGEST)
+        process.join(rng.uniform(0.02, LONGEST))
+        process.kill()
+        process.join()
+        assert process.exitcode == -signal.SIGKILL
+    last = start(kind, folder / "killed", kills * LONGEST)
+    last.join()
+    assert last.exitcode == 0
+
+    whole, resumed = (pd.read_parquet(folder / name / "study/history.parquet") for name in ("whole", "killed"))
+    pd.testing.assert_frame_equal(resumed, whole)
+    if kind == "guided":
+        asked = (folder / "killed" / killed.ASKED_FILE).read_text().split()
+        assert list(dict.fromkeys(asked)) == whole["architecture"][whole["status"] == "evaluated"].tolist()
+        assert len(asked) - len(set(asked)) <= kills  # only what was running when the process was killed
+
+
+@pytest.mark.parametrize("kind", list(killed.TRIALS))
+def test_three_kills(kind: str, tmp_path: Path) -> None:
+    assert_survives(kind, 3, 0, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", list(killed.TRIALS))
+def test_twenty_kills(kind: str, seed: int, tmp_path: Path) -> None:
+    assert_survives(kind, 20, seed, tmp_path)

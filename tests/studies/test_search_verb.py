@@ -1,0 +1,105 @@
+"""``nasrlm search`` with real evaluations: a user's function, a table, measurements."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from nasrlm.cli import main
+from spaces import get_space
+from tests.nasrlm.scenes import network_checkpoint
+
+GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
+FUNCTION = """
+def results(architecture):
+    with open("asked.txt", "a") as stream:
+        stream.write(architecture + "\\n")
+    return {"accuracy@cifar10": float(architecture.count("conv")), "latency_ms@raspi4": 1.0 + architecture.count("3x3")}
+"""
+Search = Callable[..., tuple[Any, str]]
+
+
+@pytest.fixture
+def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Search:
+    """``search("--option", value)`` in an empty folder: what it prints with --json, and on stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "my_bench", raising=False)  # of another test's folder
+    network_checkpoint().save_pretrained(tmp_path / "checkpoint")
+    for module in ("search", "guided"):
+        monkeypatch.setattr(f"studies.{module}.plot_study", lambda folder: ())
+    fixed = ["nasrlm", "search", "--space", "nasbench201", "--checkpoint", "checkpoint", "--out", "study"]
+    short = ["--trials", "6", "--population", "8", "--generations", "2", "--batch", "3"]
+
+    def run(*words: object) -> tuple[Any, str]:
+        monkeypatch.setattr(sys, "argv", [*fixed, *short, *map(str, words), "--json"])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        printed = capsys.readouterr()
+        assert not exit_.value.code, printed.err
+        return json.loads(printed.out), printed.err
+
+    return run
+
+
+def test_a_function_decides(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    found, told = search("--objectives", GOALS, "--evaluator", "my_bench:results", "--seed", 1)
+    assert found["evaluations"] == 6
+    assert told == ""
+    history = pd.read_parquet("study/history.parquet")
+    evaluated = history[history["status"] == "evaluated"]
+    assert evaluated["architecture"].tolist() == Path("asked.txt").read_text().split()
+    assert evaluated["accuracy@cifar10"].tolist() == [name.count("conv") for name in evaluated["architecture"]]
+    guide = json.loads(Path("study/study.json").read_text())["config"]["guide"]
+    assert (guide["batch_size"], guide["generations"], guide["gate"], guide["risk"]) == (3, 2, True, 0.05)
+    again, _ = search("--objectives", GOALS, "--evaluator", "my_bench:results", "--seed", 1, "--resume")
+    assert again["front"] == found["front"]
+    assert len(Path("asked.txt").read_text().split()) == 6
+
+
+def test_the_gate_and_the_acquisition_are_chosen(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    search("--objectives", GOALS, "--evaluator", "my_bench:results", "--no-gate", "--acquisition", "median")
+    guide = json.loads(Path("study/study.json").read_text())["config"]["guide"]
+    assert (guide["acquisition"], guide["gate"]) == ("median", False)
+
+
+def test_the_engine_asks_itself_where_the_model_is_left_out_or_knows_too_little(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION.replace("raspi4", "moon"))
+    goals = GOALS.replace("raspi4", "moon")
+    found, told = search("--objectives", goals, "--evaluator", "my_bench:results")
+    assert found["evaluations"] == 6
+    assert told == "nasrlm: the checkpoint does not know latency_ms@moon; the search goes on without it.\n"
+    _, told = search("--objectives", goals, "--evaluator", "my_bench:results", "--acquisition", "none", "--out", "more")
+    assert told == ""
+    for folder in ("study", "more"):
+        assert json.loads(Path(f"{folder}/study.json").read_text())["config"]["guide"] is None
+
+
+def test_latencies_are_measured_here(search: Search) -> None:
+    found, told = search("--objectives", GOALS, "--evaluator", "measure", "--trials", 2, "--batch", 2)
+    assert found["evaluations"] == 2
+    assert told == ""
+    history = pd.read_parquet("study/history.parquet")
+    evaluated = history[history["status"] == "evaluated"]
+    assert (evaluated["latency_ms@raspi4"] > 0).all()
+    assert evaluated["accuracy@cifar10"].tolist() == evaluated["accuracy@cifar10 predicted"].tolist()
+    assert evaluated["accuracy@cifar10 predicted low"].tolist() == evaluated["accuracy@cifar10 predicted"].tolist()
+
+
+def test_a_table_of_few_rows_is_searched_to_its_end(search: Search) -> None:
+    space = get_space("nasbench201")
+    rows = [(3, 3, 3, 1, 3, 2), (3, 2, 3, 1, 3, 2), (0, 1, 2, 3, 4, 0), (1, 1, 1, 1, 1, 1)]
+    labels = {"accuracy@cifar10": [90.0, 91.0, 50.0, 80.0], "latency_ms@raspi4": [9.0, 10.0, 3.0, 1.0]}
+    table = pd.DataFrame({"architecture": [space.format(space.decode(row)) for row in rows], **labels})
+    table.to_csv("labels.csv", index=False)
+    words = ("--objectives", GOALS, "--evaluator", "table:labels.csv", "--truth", "labels.csv", "--no-gate")
+    found, _ = search(*words)
+    assert found["evaluations"] == 4
+    assert found["hypervolume_ratio"] == 1
+    assert "nothing to evaluate" in found["stopped"]

@@ -1,0 +1,55 @@
+"""The simulation counts what it says."""
+
+from dataclasses import replace
+
+import pytest
+
+from studies.evaluators import TableEvaluator
+from studies.guide import Guide
+from studies.pareto import pareto_mask
+from studies.simulation import ARMS, pruned_front_share, simulate, true_front
+from tests.studies.scenes import OBJECTIVES, ToyPredictor, ToySpace, toy_config, toy_table
+
+SPACE = ToySpace()
+TABLE = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:2])
+
+
+def test_every_arm_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("search", "guided"):
+        monkeypatch.setattr(f"studies.{module}.plot_study", lambda folder: ())
+    small = Guide(generations=2, samples=4)
+    arms = {"gate": small, "no gate": replace(small, gate=False), "alone": None}
+    outcomes = simulate(
+        toy_config(population_size=8),
+        SPACE,
+        TABLE,
+        ToyPredictor(sigma=0.3),
+        to_text=SPACE.format,
+        counts=(5, 15),
+        seeds=[1],
+        arms=arms,
+    )
+    assert [(outcome.arm, outcome.seed) for outcome in outcomes] == [(arm, 1) for arm in arms]
+    for outcome in outcomes:
+        assert 0.5 < outcome.ratios[5] <= outcome.ratios[15] <= 1
+        assert (outcome.pruned > 0) == (outcome.arm == "gate")
+        assert outcome.looked_at == pytest.approx(15 / (1 - outcome.pruned))
+        assert outcome.pruned_first == 0  # the fastest of the toys is the least accurate
+    assert set(ARMS.values()) >= {None, Guide(), Guide(gate=False)}
+
+
+def test_the_true_front_is_that_of_the_table() -> None:
+    front, values = true_front(toy_config(), TABLE)
+    expected = pareto_mask(TABLE.labels * [-1, 1])
+    assert front == [key for key, flag in zip(TABLE.keys, expected, strict=True) if flag]
+    assert len(values) == len(TABLE.keys)
+    feasible, _ = true_front(toy_config(constraints=["latency_ms@toy<=6"]), TABLE)
+    assert 0 < len(feasible) < len(front)
+
+
+def test_calibrated_predictions_prune_few_of_the_true_front() -> None:
+    shares = [
+        pruned_front_share(toy_config(), TABLE, ToyPredictor(sigma=4.0), SPACE.format, risk) for risk in (0.001, 0.3)
+    ]
+    assert shares[0] == 0
+    assert shares[0] < shares[1] <= 0.6
