@@ -47,7 +47,10 @@ class RealEvaluator(Protocol[A]):
 
 
 class TableEvaluator(Generic[A]):
-    """True labels from a table, found by architecture key; several rows of one key give their mean.
+    """True labels from a table: an architecture's own row, or that of its simplest twin where the table lacks it.
+
+    Isomorphic twins compute the same, and yet their published labels differ: each was trained and measured on its
+    own. The simplest is the one whose genotype is the smallest.
 
     Args:
         space: parses the table's notation.
@@ -59,7 +62,8 @@ class TableEvaluator(Generic[A]):
         ValueError: a column is missing, a notation is malformed, or no row is of this space.
 
     Attributes:
-        labels: (K, M), one row a key, NaN where no row of the key has the label.
+        row_labels: (N, M), the table's rows of this space.
+        labels: (K, M), of the simplest row of each key that has the label; NaN where none has it.
         keys: the K keys, in the table's order.
         known: by key, an architecture of each key that has every label.
         modelled: nothing.
@@ -73,9 +77,14 @@ class TableEvaluator(Generic[A]):
         rows = _rows_of_space(table, space.name, self.objectives)
         parsed = [self._parse_row(index, text) for index, text in rows["architecture"].items()]
         keys = [space.architecture_key(architecture) for architecture in parsed]
-        means = rows[list(self.objectives)].astype(np.float64).groupby(keys, sort=False).mean()
-        self.keys = tuple(str(key) for key in means.index)
-        self.labels: FloatArray = means.to_numpy(dtype=np.float64)
+        numbers = rows[list(self.objectives)].astype(np.float64)
+        self.row_labels: FloatArray = numbers.to_numpy()
+        self._row_of_notation = {space.format(architecture): row for row, architecture in enumerate(parsed)}
+        simplest = sorted(range(len(parsed)), key=lambda row: space.encode(parsed[row]))
+        shared = numbers.iloc[simplest].groupby([keys[row] for row in simplest], sort=False).first()
+        shared = shared.loc[list(dict.fromkeys(keys))]
+        self.keys = tuple(str(key) for key in shared.index)
+        self.labels: FloatArray = shared.to_numpy(dtype=np.float64)
         self._row_of_key = {key: row for row, key in enumerate(self.keys)}
         complete = {key for key, flag in zip(self.keys, complete_mask(self.labels), strict=True) if flag}
         self.known = {key: architecture for key, architecture in zip(keys, parsed, strict=True) if key in complete}
@@ -93,8 +102,11 @@ class TableEvaluator(Generic[A]):
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
         """(N, M, 1) labels, certain, so the only quantile is the median."""
-        labels = self.labels_of([self.space.architecture_key(architecture) for architecture in architectures])
-        return Prediction(self.objectives, (0.5,), labels[:, :, None])
+        shared = self.labels_of([self.space.architecture_key(architecture) for architecture in architectures])
+        unknown = np.full((1, len(self.objectives)), np.nan)
+        rows = [self._row_of_notation.get(self.space.format(architecture), -1) for architecture in architectures]
+        own = np.vstack([self.row_labels, unknown])[rows]
+        return Prediction(self.objectives, (0.5,), np.where(np.isnan(own), shared, own)[:, :, None])
 
 
 def _rows_of_space(table: pd.DataFrame, space: str, objectives: Sequence[str]) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 import io
 import math
 import platform
-from collections.abc import Container, Hashable
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, to_losses
@@ -28,14 +29,14 @@ LIBRARIES = ("nasrlm", "numpy", "optuna", "pymoo", "moocore")
 
 @dataclass(frozen=True)
 class Truth:
-    """How the found front fares by true labels.
+    """How the found front fares by true labels, those of the table's rows.
 
     Attributes:
         hypervolume_ratio: of the true labels of the found front to the true front, in [0, 1].
         reference_point: (M,) the worst label of each goal in the table, own units.
         unknown: front members that the table does not know; the found front is then the one among those
             evaluated architectures that it does know.
-        left_out: architectures of the table with a label missing.
+        left_out: rows of the table with a label missing.
     """
 
     hypervolume_ratio: float
@@ -149,11 +150,11 @@ def _front_row(history: History, row: int) -> dict[str, Any]:
     return {"architecture": history.architectures[row], **numbers}
 
 
-def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> tuple[BoolArray, FloatArray]:
-    """Which of the K keys have every label, and the labels of those, a column each of ``config.objectives``.
+def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> FloatArray:
+    """(N, M) labels of the rows that have every one of ``config.objectives``, a column each.
 
     Raises:
-        ValueError: the table lacks an objective, or no key has every label.
+        ValueError: the table lacks an objective, or no row has every label.
     """
     missing = [name for name in config.objectives if name not in truth.objectives]
     if missing:
@@ -161,42 +162,46 @@ def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> tuple[BoolArr
             f"truth: expected {', '.join(config.objectives)}, got no {', '.join(missing)}. "
             f"It was read for {', '.join(truth.objectives)}."
         )
-    labels = truth.labels[:, [truth.objectives.index(name) for name in config.objectives]]
+    labels = truth.row_labels[:, [truth.objectives.index(name) for name in config.objectives]]
     known = complete_mask(labels)
     if not known.any():
         raise ValueError(
-            f"truth: expected rows with {', '.join(config.objectives)}, got none in {len(known)} architectures. "
+            f"truth: expected rows with {', '.join(config.objectives)}, got none in {len(known)} rows. "
             "Use a table with these labels."
         )
-    return known, labels[known]
+    return labels[known]
 
 
 def judge(config: SearchConfig, history: History, truth: TableEvaluator[A]) -> Truth:
-    """Compare with true labels.
+    """Compare with true labels, row by row.
 
     The found front is predicted: the feasible evaluated architectures that the table knows and that no other
     such one dominates by predicted medians. Its members count with their true labels, where these meet the
     constraints.
     """
-    known, labels = true_labels(config, truth)
-    row_of_key = {truth.keys[index]: row for row, index in enumerate(np.flatnonzero(known))}
-    found = [row_of_key[history.keys[row]] for row in _known_front(config, history, row_of_key)]
+    labels = true_labels(config, truth)
+    columns = [truth.objectives.index(name) for name in config.objectives]
+    architectures = [truth.space.parse(notation) for notation in history.architectures]
+    own = truth.evaluate(architectures).median[:, columns]
+    known = complete_mask(own)
+    found = own[_front_among(config, history, known & history.feasible)]
     losses = to_losses(config.goals, labels[:, : len(config.goals)])
     worst = losses.max(axis=0)
-    feasible = feasible_mask(config.objectives, config.constraints, labels)
+    feasible, found_feasible = (feasible_mask(config.objectives, config.constraints, x) for x in (labels, found))
     return Truth(
-        hypervolume_ratio=hypervolume_ratio(losses[found][feasible[found]], losses[feasible], worst),
+        hypervolume_ratio=hypervolume_ratio(
+            to_losses(config.goals, found[found_feasible, : len(config.goals)]), losses[feasible], worst
+        ),
         reference_point=tuple(to_losses(config.goals, worst[None])[0].tolist()),
-        unknown=sum(history.keys[row] not in row_of_key for row in front_rows(config, history)),
-        left_out=int((~known).sum()),
+        unknown=int((~known[front_rows(config, history)]).sum()),
+        left_out=len(truth.row_labels) - len(labels),
     )
 
 
-def _known_front(config: SearchConfig, history: History, known_keys: Container[str]) -> list[int]:
-    """Rows of the predicted front among feasible rows of known keys."""
-    rows = [row for row in np.flatnonzero(history.feasible).tolist() if history.keys[row] in known_keys]
-    mask = pareto_mask(history_losses(config, history)[rows])
-    return [row for row, flag in zip(rows, mask, strict=True) if flag]
+def _front_among(config: SearchConfig, history: History, mask: BoolArray) -> NDArray[np.intp]:
+    """Rows of the predicted front among some of the rows."""
+    rows = np.flatnonzero(mask)
+    return rows[pareto_mask(history_losses(config, history)[rows])]
 
 
 def write_report(out: Path, config: SearchConfig, history: History, result: StudyResult) -> None:

@@ -17,7 +17,7 @@ from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_re
 SPACE = ToySpace()
 
 
-def test_table_answers_twins_with_their_mean_and_strangers_with_nan() -> None:
+def test_table_answers_unlisted_twins_with_the_simplest_row_and_strangers_with_nan() -> None:
     table = pd.DataFrame(
         {
             "architecture": ["0-1-2-0", "2-1-0-0", "1-1-0-3", "9-9"],
@@ -28,7 +28,7 @@ def test_table_answers_twins_with_their_mean_and_strangers_with_nan() -> None:
     )
     evaluator = TableEvaluator(SPACE, table, objectives=("latency_ms@toy", "accuracy@toy"))
     answer = evaluator.evaluate([Row((1, 0, 2, 0)), Row((0, 1, 1, 3)), Row((4, 4, 0, 0))])
-    np.testing.assert_array_equal(answer.median, [[1.0, 55.0], [3.0, np.nan], [np.nan, np.nan]])
+    np.testing.assert_array_equal(answer.median, [[1.0, 50.0], [3.0, np.nan], [np.nan, np.nan]])
     np.testing.assert_array_equal(answer.low, answer.high)
     assert evaluator.evaluate([]).values.shape == (0, 2, 1)
     assert len(evaluator.keys) == 2

