@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from nasrlm import adaptation
 from nasrlm.adaptation import Pool, adapt, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import make_examples
@@ -23,7 +24,7 @@ NEW = "latency_ms@unheard"
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     """A small model that knows how accuracy and latency follow from the layers."""
-    table = layer_table(360)
+    table = layer_table(240)
     size = ModelConfig(width=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=64, dropout=0.0)
     config = TrainConfig(
         table=Path("layers.parquet"),
@@ -31,10 +32,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
         model=size,
         vocabulary_size=270,
         num_digits=3,
-        epochs=20,
+        epochs=15,
         batch_size=16,
         average_decay=0.95,
-        evaluate_every_epochs=10,
+        evaluate_every_epochs=15,
     )
     return train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
 
@@ -53,7 +54,8 @@ def test_ten_labels_teach_a_device_that_resembles_a_known_one(trained: Checkpoin
     assert 0.7 < np.median(prediction.median[:, 0] / true[150:]) < 1.4
 
 
-def test_what_was_known_is_answered_as_before(trained: Checkpoint) -> None:
+def test_what_was_known_is_answered_as_before(trained: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptation, "STEPS", 5)
     texts = layer_table(40, seed=2)["text"].tolist()
     labels = np.where(np.arange(40) < 5, np.linspace(1, 2, 40), np.nan)
     adapted = adapt(trained, make_pool(trained, texts), "accuracy@new", labels)
