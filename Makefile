@@ -11,13 +11,16 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format-check lint types format
+.PHONY: help demo bench-engine test check format-check lint types format
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: $(VENV)/installed  ## a small search, written to demo/
 	$(BIN)/python -m studies.demo --out demo
+
+bench-engine: $(VENV)/installed  ## texts learned and predicted a second, beside regress-lm
+	$(BIN)/python -m benchmarks.engine $(BENCH_ARGS)
 
 check: format-check lint types test  ## format, lint, types, tests
 

@@ -7,7 +7,7 @@ most nodes becomes a function, and so on until nothing is saved; a later functio
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
@@ -86,24 +86,33 @@ def _saving(blocks: Sequence[tuple[int, int] | Block]) -> int:
 
 def _repeated_runs(forms: Sequence[Form]) -> Iterator[list[tuple[int, int]]]:
     """Groups of equal, non-overlapping runs ``first:last`` of forms: of one form, then two, while they repeat."""
-    symbols = _numbered(forms)
-    labels = list(symbols)  # labels[first]: number of the run of the present length that starts there
-    for length in range(1, len(forms) // 2 + 1):
-        groups: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for first in range(len(forms) - length + 1):
-            group = groups[labels[first]]
-            if not group or group[-1][1] <= first:
-                group.append((first, first + length))
-        repeated = [group for group in groups.values() if len(group) > 1]
+    numbers: dict[Form, int] = {}
+    symbols = [numbers.setdefault(form, len(numbers)) for form in forms]
+    groups = [list(range(len(symbols)))]  # where equal runs start, overlapping or not; at first those of no form
+    for length in range(1, len(symbols) // 2 + 1):
+        groups = sorted(group for starts in groups for group in _continued(starts, symbols, length - 1))
+        repeated = [runs for starts in groups if len(runs := _apart(starts, length)) > 1]
         if not repeated:
             return
         yield from repeated
-        labels = _numbered(list(zip(labels[:-1], symbols[length:], strict=False)))
 
 
-def _numbered(keys: Sequence[Hashable]) -> list[int]:
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(key, len(numbers)) for key in keys]
+def _continued(starts: Sequence[int], symbols: Sequence[int], offset: int) -> list[list[int]]:
+    """Of equal runs, those that go on with the same symbol as another."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for start in starts:
+        if start + offset < len(symbols):
+            found[symbols[start + offset]].append(start)
+    return [group for group in found.values() if len(group) > 1]
+
+
+def _apart(starts: Sequence[int], length: int) -> list[tuple[int, int]]:
+    """Runs that do not overlap, from the first on."""
+    runs: list[tuple[int, int]] = []
+    for start in starts:
+        if not runs or runs[-1][1] <= start:
+            runs.append((start, start + length))
+    return runs
 
 
 def _last_readers(nodes: Sequence[Node], outputs: Sequence[str]) -> dict[str, int]:

@@ -95,8 +95,10 @@ def adapt(
         labels: (N,) in the objective's unit, NaN where there is none; ten are a good start.
 
     Raises:
-        ValueError: fewer than two labels, or an objective's name that cannot be read.
+        ValueError: fewer than two labels, an objective's name that cannot be read, or a model that spells no digits.
     """
+    if checkpoint.model.config.head != "digits":
+        raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
     known = np.flatnonzero(np.isfinite(labels))
     if len(known) < 2:
         raise ValueError(f"adapt: expected two or more labels of {objective}, got {len(known)}.")

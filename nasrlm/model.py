@@ -37,7 +37,7 @@ class RegressionLanguageModel(nn.Module):
 
     @property
     def num_parameters(self) -> int:
-        """Trainable numbers."""
+        """Numbers it has, frozen ones included."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     def forward(self, text_ids: Tensor, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:

@@ -33,6 +33,7 @@ from studies.guide import Guide
 from studies.guided import guided_search
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.pareto import hypervolume_ratio, pareto_mask
+from studies.report import true_labels
 from studies.search import search
 
 A = TypeVar("A", bound=Hashable)
@@ -53,7 +54,7 @@ class Outcome:
     Attributes:
         arm: its name.
         seed: of the search.
-        ratios: hypervolume ratio after each of the asked numbers of evaluations.
+        ratios: hypervolume of the results after so many evaluations, to that of all rows of the table.
         looked_at: architectures that were pruned or evaluated.
         pruned: share of those that the gate pruned.
         pruned_first: share of those that it pruned on accuracies alone.
@@ -109,13 +110,13 @@ def simulate(
     return outcomes
 
 
-def true_front(config: SearchConfig, table: TableEvaluator[A]) -> tuple[list[str], FloatArray]:
-    """Keys of the true front's members, and the (K, M) values of all that is feasible and complete."""
-    feasible = feasible_mask(config.objectives, config.constraints, table.labels)
-    values = table.labels[feasible]
-    keys = [key for key, flag in zip(table.keys, feasible, strict=True) if flag]
-    mask = pareto_mask(to_losses(config.goals, values[:, : len(config.goals)]))
-    return [key for key, flag in zip(keys, mask, strict=True) if flag], values
+def true_front(config: SearchConfig, table: TableEvaluator[A]) -> dict[str, FloatArray]:
+    """By key, the (M,) values of what a search that evaluates everything has on its front."""
+    values = table.evaluate([table.space.representative(known) for known in table.known.values()]).median
+    feasible = feasible_mask(config.objectives, config.constraints, values)
+    rows = np.flatnonzero(feasible)[pareto_mask(to_losses(config.goals, values[feasible, : len(config.goals)]))]
+    keys = list(table.known)
+    return {keys[row]: values[row] for row in rows.tolist()}
 
 
 def pruned_front_share(
@@ -126,15 +127,14 @@ def pruned_front_share(
     risk: float,
 ) -> float:
     """The share of the true front's members that a gate prunes once it knows all of the front but the member."""
-    keys, _ = true_front(config, table)
-    results = table.labels_of(keys)
-    memory, pruned = PredictorMemory(predictor), 0
-    for row, key in enumerate(keys):
+    front, memory, pruned = true_front(config, table), PredictorMemory(predictor), 0
+    for key in front:
+        others = {other: values for other, values in front.items() if other != key}
         gate = Gate(config.goals, config.constraints, risk=risk)
-        gate.add([*keys[:row], *keys[row + 1 :]], np.delete(results, row, axis=0))
+        gate.add(list(others), np.array(list(others.values())).reshape(-1, len(config.objectives)))
         text = to_text(table.space.representative(table.known[key]))
         pruned += not gate.check([text], memory)[0].kept
-    return pruned / len(keys)
+    return pruned / len(front)
 
 
 def _outcome(
@@ -145,18 +145,18 @@ def _outcome(
     counts: Sequence[int],
     seconds: float,
 ) -> Outcome:
-    front, values = true_front(config, table)
-    goals = len(config.goals)
-    complete = to_losses(config.goals, table.labels[~np.isnan(table.labels).any(axis=1), :goals])
+    front, goals = true_front(config, table), len(config.goals)
+    labels = true_labels(config, table)
+    feasible = feasible_mask(config.objectives, config.constraints, labels)
+    losses = to_losses(config.goals, labels[:, :goals])
     status = history["status"] if "status" in history else pd.Series("evaluated", index=history.index)
     evaluated = history[(status == "evaluated") & history[list(config.objectives)].notna().all(axis=1)]
     pruned = history[status == "pruned"]
     ratios = {}
     for count in counts:
         first = evaluated[:count]
-        found = first.loc[first["feasible"], [goal.objective for goal in config.goals]].to_numpy(dtype=np.float64)
-        losses = to_losses(config.goals, found)
-        ratios[count] = hypervolume_ratio(losses, to_losses(config.goals, values[:, :goals]), complete.max(axis=0))
+        found = first.loc[first["feasible"], list(config.objectives[:goals])].to_numpy(dtype=np.float64)
+        ratios[count] = hypervolume_ratio(to_losses(config.goals, found), losses[feasible], losses.max(axis=0))
     looked_at = len(pruned) + len(evaluated)
     return Outcome(
         arm=arm,
@@ -201,7 +201,7 @@ def main() -> None:
             )
             print(json.dumps(asdict(found[0])), flush=True)
     shares = {risk: pruned_front_share(config, table, predictor, to_text, risk) for risk in (0.01, 0.05, 0.1, 0.2)}
-    print(json.dumps({"true_front": len(true_front(config, table)[0]), "pruned_by_risk": shares}))
+    print(json.dumps({"true_front": len(true_front(config, table)), "pruned_by_risk": shares}))
 
 
 if __name__ == "__main__":

@@ -74,9 +74,8 @@ def search_space(
 ) -> None:
     """Search a space for its Pareto front."""
     chosen = require_space(space, "search")
-    to_text = partial(to_measured_text, chosen)
     guide = None
-    if evaluator != "surrogate" and acquisition != "none":
+    if acquisition != "none":
         guide = Guide(acquisition=acquisition, gate=gate, risk=risk, batch_size=batch, generations=generations)
     config = SearchConfig(
         space=chosen.name,
@@ -89,28 +88,13 @@ def search_space(
         seed=seed,
         evaluator=evaluator,
         storage=storage,
-        guide=guide,
+        guide=None if evaluator == "surrogate" else guide,
     )
     true_values = None
     if truth is not None:
         true_values = TableEvaluator(chosen, read_table(truth, require=config.objectives), objectives=config.objectives)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": show_progress()}
-    predictor = cache(lambda: Predictor.from_pretrained(checkpoint))
-    if evaluator == "surrogate":
-        surrogate = Surrogate(chosen, predictor(), objectives=config.objectives, to_text=to_text)
-        result = search(config, chosen, surrogate, out, **options)
-    else:
-        real = _real_evaluator(evaluator, chosen, config.objectives, to_text, predictor)
-        unknown = [name for name in config.objectives if guide and name not in predictor().objectives]
-        if unknown:
-            print(
-                f"nasrlm: the checkpoint does not know {', '.join(unknown)}; the search goes on without it.",
-                file=sys.stderr,
-            )
-        if guide is None or unknown:
-            result = search(replace(config, guide=None), chosen, real, out, **options)
-        else:
-            result = guided_search(config, chosen, real, predictor(), out, to_text=to_text, **options)
+    result = _search(config, chosen, out, checkpoint, **options)
     if json:
         print_json(result.to_dict())
     else:
@@ -145,6 +129,25 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
 def _spell(answer: Mapping[str, float]) -> float | str:
     """A real result has no interval."""
     return answer["median"] if answer["low"] == answer["high"] else spell_interval(answer)
+
+
+def _search(
+    config: SearchConfig, space: SearchSpace[Any], out: Path, checkpoint: Path | None, **options: Any
+) -> StudyResult:
+    """On predictions; with real results and a model that knows the objectives; or with real results alone."""
+    predictor = cache(lambda: Predictor.from_pretrained(checkpoint))  # loaded where it is needed
+    to_text = partial(to_measured_text, space)
+    if config.evaluator == "surrogate":
+        surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=to_text)
+        return search(config, space, surrogate, out, **options)
+    evaluator = _real_evaluator(config.evaluator, space, config.objectives, to_text, predictor)
+    unknown = [name for name in config.objectives if config.guide and name not in predictor().objectives]
+    if unknown:
+        words = f"nasrlm: the checkpoint does not know {', '.join(unknown)}; the search goes on without it."
+        print(words, file=sys.stderr)
+    if config.guide is None or unknown:
+        return search(replace(config, guide=None), space, evaluator, out, **options)
+    return guided_search(config, space, evaluator, predictor(), out, to_text=to_text, **options)
 
 
 def _real_evaluator(

@@ -287,7 +287,7 @@ def test_statistics_count_weights_of_any_operator_once():
 def test_a_tensor_that_lies_about_its_shape_is_refused():
     proto = model("(float[1,4] x) => (float[2,2] y) { y = Reshape (x, s) }")
     proto.graph.initializer.append(numpy_helper.from_array(np.array([2, 2]), "s"))
-    proto.graph.initializer[0].dims[0] = 3
+    proto.graph.initializer[0].dims[0] = 1
     with pytest.raises(OnnxModelError, match=r"tensor 's': expected as many numbers as its shape says, got: .*reshape"):
         model_to_onnx_text(proto)
 
@@ -302,6 +302,7 @@ def test_a_fill_with_several_numbers_is_refused():
 
 def test_a_layer_that_reads_nothing_is_refused():
     own = to_model(model_to_onnx_text(conv_relu()))
+    own.graph.node[0].overload = "another"
     del own.graph.node[0].input[:]
     with pytest.raises(OnnxModelError, match=r"^model: ConvBias 'v1': expected a layer of one input and output, got"):
         model_to_onnx_text(own)
@@ -330,7 +331,7 @@ def test_a_network_may_be_deep(start):
     steps = [f"a{i + 1} = {('Sigmoid', 'Tanh', 'Relu')[i % 3]} (a{i})" for i in range(depth)]
     proto = model(f"(float[2] x) => (float[2] y) {{ {start} {' '.join(steps)} y = Add (a{depth}, x) }}")
     assert len(model_to_graph(proto).nodes) == depth + 2
-    assert "block.B0" in model_to_onnx_text(proto)
+    assert body(proto)[-1].split()[2] == "Sum"
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,8 @@ def test_health_and_description(client: Any) -> None:
         ("/predict", {"space": "moon", "architectures": ["x"]}, "space: expected one of "),
         ("/predict", {"space": "tests/space.py:Mine", "architectures": ["x"]}, "space: expected one of "),
         ("/predict", {"space": SPACE.name, "architectures": ["|conv~0|"]}, "nasbench201"),
+        ("/convert", {"space": SPACE.name, "architectures": ["\ud800"]}, "nasbench201"),
+        ("/convert", {"space": SPACE.name, "\ud800": 1}, "unable to parse raw data as a unicode string, got ?"),
         ("/convert", {"space": SPACE.name}, "architectures: Field required"),
         ("/convert", {"space": SPACE.name, "architectures": ["x"] * 4}, "architectures: expected 1 to 3, got 4."),
         ("/convert", [1], "body: Input should be a valid dictionary"),
@@ -169,6 +171,7 @@ def test_a_request_that_fails_does_not_spoil_the_others() -> None:
     assert (good[0, 0, 0], other[0, 0, 0]) == (2, 3)
 
 
+@pytest.mark.slow
 def test_the_command_serves_until_it_is_ended(checkpoint_folder: Path) -> None:
     words = [sys.executable, "-c", "from nasrlm.cli import main; main()", "serve", "--port", "0"]
     with subprocess.Popen(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -76,11 +77,11 @@ def create_app(predictor: Predictor, limits: Limits | None = None) -> FastAPI:
 
     @app.exception_handler(ValueError)
     async def refuse(_: Request, error: ValueError) -> JSONResponse:
-        return JSONResponse({"detail": " ".join(str(error).split())}, status_code=422)
+        return _refusal(str(error))
 
     @app.exception_handler(RequestValidationError)
     async def refuse_form(_: Request, error: RequestValidationError) -> JSONResponse:
-        return JSONResponse({"detail": "; ".join(map(_spell, error.errors()))}, status_code=422)
+        return _refusal("; ".join(map(_spell, error.errors())))
 
     @app.get("/health")
     async def health() -> Health:
@@ -146,6 +147,8 @@ class _Service:
         self._check_count("texts", request.texts, self.limits.max_networks)
         for row, text in enumerate(request.texts):
             self._check_count(f"text {row}: characters", text, self.limits.max_characters)
+            if not text.isascii():
+                text.encode()  # half a surrogate pair, which JSON can spell, is a ValueError
         return request.texts
 
     def _converted(self, space: str | None, architectures: Sequence[str], *, measured: bool) -> list[str]:
@@ -179,6 +182,12 @@ def _answer(values: FloatArray, levels: Sequence[float]) -> Answer:
     by_level = dict(zip(levels, values.tolist(), strict=True))
     quantiles = {f"{level:g}": value for level, value in by_level.items()}
     return Answer(median=by_level[0.5], low=by_level[levels[0]], high=by_level[levels[-1]], quantiles=quantiles)
+
+
+def _refusal(message: str) -> JSONResponse:
+    """One line, of what UTF-8 can spell."""
+    detail = " ".join(message.split()).encode(errors="replace").decode()
+    return JSONResponse({"detail": detail}, status_code=422)
 
 
 def _spell(error: Any) -> str:

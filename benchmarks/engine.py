@@ -1,0 +1,269 @@
+"""How many texts a second do we learn from and predict, beside regress-lm with a model of the same size?
+
+One run on one machine: the same texts, random weights, encoder and decoder of as many layers, parameters within 10 %.
+A prediction is the median of each objective: ours exact, regress-lm's of 64 samples. It begins with the text.
+"Equal" context is the longest of these texts in each tool's own tokens; "default" is what each reads unless told
+otherwise, 2,048 tokens, to which regress-lm pads and we do not. A training step begins with token ids.
+
+    python -m benchmarks.engine --json
+
+regress-lm is installed into .bench/regress-lm; where that fails, only we are measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from tqdm import tqdm
+
+from benchmarks.engine_timing import Measurement, measure
+from converters import machine_description
+from converters.bulk import to_onnx_texts
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.loss import number_loss, smoothing_kernel
+from nasrlm.model import ModelConfig, RegressionLanguageModel
+from nasrlm.number import NumberCode
+from nasrlm.predictor import Predictor, pad
+from nasrlm.tokenizer import TextTokenizer
+from spaces import get_space
+
+ROOT = Path(__file__).resolve().parent.parent
+OBJECTIVES = (1, 2, 6)
+SIZES = ModelConfig(width=128, num_heads=4, num_encoder_layers=4, num_decoder_layers=2, hidden=384)
+VOCABULARY = 1024
+SAMPLES = 64  # of which the peer's median is taken
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is measured.
+
+    Attributes:
+        space: whose architectures are drawn, all different.
+        texts: how many; the tokenizers are trained on them, and we predict them.
+        batch: texts of a training step.
+        peer_texts: how many of the texts the peer predicts.
+        seconds: of one case, if one run takes no longer.
+        repeats: runs of one case at most.
+        model: our sizes.
+        engine: of our predictions.
+        threads: of torch, on both sides.
+    """
+
+    space: str = "nasbench201"
+    texts: int = 512
+    batch: int = 16
+    peer_texts: int = 2
+    seconds: float = 10.0
+    repeats: int = 5
+    model: ModelConfig = SIZES
+    engine: str = "auto"
+    threads: int = torch.get_num_threads()
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What was measured of the peer: its size and cases, or why there are none."""
+
+    size: dict[str, int]
+    cases: list[Measurement]
+    reason: str | None = None
+
+
+def main() -> None:
+    """Print a table, or one JSON document."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peer", default="regress-lm==0.0.1", help="What pip installs.")
+    parser.add_argument("--torch", default="torch==2.13.0", help="And beside it.")
+    parser.add_argument("--seconds", type=float, default=Config.seconds)
+    parser.add_argument("--repeats", type=int, default=Config.repeats)
+    parser.add_argument("--engine", default=Config.engine)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    config = Config(seconds=arguments.seconds, repeats=arguments.repeats, engine=arguments.engine)
+    python, reason = install_peer(ROOT / ".bench" / "regress-lm", arguments.peer, arguments.torch)
+    texts = draw_texts(config)
+    parameters, ours = measure_ours(config, texts)
+    peer = Peer({}, [], reason) if python is None else measure_peer(config, texts, parameters, [python])
+    if peer.reason:
+        print(f"regress-lm: {peer.reason} Only nasrlm was measured.", file=sys.stderr)
+    if arguments.json:
+        print(json.dumps(report(config, parameters, ours, peer)))
+    else:
+        print_report(config, parameters, ours, peer)
+
+
+def draw_texts(config: Config) -> list[str]:
+    """Different texts of random architectures."""
+    space, rng = get_space(config.space), np.random.default_rng(0)
+    architectures = [space.sample(rng) for _ in range(2 * config.texts)]
+    return list(dict.fromkeys(to_onnx_texts(space, architectures, measured=True)))[: config.texts]
+
+
+def measure_ours(config: Config, texts: Sequence[str]) -> tuple[int, list[Measurement]]:
+    """Our number of parameters and cases; both contexts are the same to us.
+
+    Raises:
+        AssertionError: the engine's predictions are not torch's.
+    """
+    torch.manual_seed(0)
+    tokenizer = TextTokenizer.train(texts, VOCABULARY)
+    code = NumberCode(3)
+    model = RegressionLanguageModel(config.model, tokenizer.vocabulary_size, max(OBJECTIVES), code).eval()
+    names = tuple(f"latency_ms@device{index}" for index in range(max(OBJECTIVES)))
+    checkpoint = Checkpoint(model, tokenizer, names)
+    predictor = Predictor(checkpoint, config.engine)
+    if config.engine != "onnxruntime-int8":
+        found, expected = (each.predict(texts[:8]).values for each in (predictor, Predictor(checkpoint)))
+        assert np.allclose(found, expected, rtol=1e-3), "the engine answers as torch does"
+    token_ids = pad(tokenizer.to_ids(texts[: config.batch]))
+    cases = []
+    for objectives in tqdm(OBJECTIVES, desc="nasrlm", disable=not sys.stderr.isatty()):
+        asked = names[:objectives]
+
+        def predict(asked: Sequence[str] = asked) -> int:
+            return len(predictor.predict(texts, asked, [0.5]).median)
+
+        limits = {"seconds": config.seconds, "repeats": config.repeats}
+        cases.append(measure("prediction", objectives, "any", predict, **limits))
+        cases.append(measure("training", objectives, "any", _trainer(model, token_ids, objectives), **limits))
+    return model.num_parameters, cases
+
+
+def measure_peer(config: Config, texts: Sequence[str], parameters: int, python: Sequence[str]) -> Peer:
+    """The same of regress-lm, by an interpreter that has it."""
+    request = {
+        "texts": list(texts),
+        "values": _labels(len(texts)).tolist(),
+        "objectives": OBJECTIVES,
+        "parameters": parameters,
+        "layers": (config.model.num_encoder_layers, config.model.num_decoder_layers),
+        "vocabulary": VOCABULARY,
+        "samples": SAMPLES,
+        "batch": config.batch,
+        "predicted": config.peer_texts,
+        "seconds": config.seconds,
+        "repeats": config.repeats,
+        "threads": config.threads,
+    }
+    command = [*python, "-m", "benchmarks.engine_peer"]
+    with tempfile.TemporaryFile("w+") as question, tempfile.TemporaryFile("w+") as errors:
+        json.dump(request, question)
+        question.seek(0)
+        with subprocess.Popen(
+            command, cwd=ROOT, text=True, stdin=question, stdout=subprocess.PIPE, stderr=errors
+        ) as process:
+            bar = tqdm(process.stdout, "regress-lm", 1 + 4 * len(OBJECTIVES), disable=not sys.stderr.isatty())
+            lines = [json.loads(line) for line in bar]
+        errors.seek(0)
+        last = (errors.read().strip().splitlines() or ["no word"])[-1]
+    if process.returncode:
+        return Peer({}, [], f"expected it to run, got {last}.")
+    return Peer(lines[0], lines[1:])
+
+
+def install_peer(folder: Path, requirement: str, torch_requirement: str) -> tuple[str | None, str | None]:
+    """An interpreter with regress-lm, installed unless it is there already; or why there is none."""
+    python = folder / "bin" / "python"
+    stamp = folder / "installed"
+    wanted = f"{requirement} {torch_requirement}"
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return str(python), None
+    shutil.rmtree(folder, ignore_errors=True)
+    venv.create(folder, with_pip=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    find = "import importlib.util, sys; sys.exit(None if importlib.util.find_spec('regress_lm') else 'none in it')"
+    steps = [*pip, "--no-deps", requirement], [str(python), "-c", find], [*pip, requirement, torch_requirement]
+    for command in steps:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no word"])[-1]
+            return None, f"expected {requirement} from pip with a module regress_lm, got {last}."
+    stamp.write_text(wanted)
+    return str(python), None
+
+
+def report(config: Config, parameters: int, ours: Sequence[Measurement], peer: Peer) -> dict[str, object]:
+    """Everything, as JSON."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return {
+        "nasrlm": {"parameters": parameters, "cases": ours},
+        "regress_lm": None if peer.reason else {**peer.size, "cases": peer.cases},
+        "ratios": [
+            {key: theirs[key] for key in ("what", "objectives", "context")} | {"ratio": ratio}
+            for theirs, ratio in _ratios(ours, peer)
+        ],
+        "config": asdict(config),
+        "machine": machine_description() | {"torch": torch.__version__},
+        "commit": commit.stdout.strip() or None,
+    }
+
+
+def print_report(config: Config, parameters: int, ours: Sequence[Measurement], peer: Peer) -> None:
+    """The same as a table."""
+    title = f"texts a second, {config.threads} threads, nasrlm {parameters:,} parameters"
+    if peer.size:
+        title += f", regress-lm {peer.size['parameters']:,}, {peer.size['tokens']:,} tokens a text at most"
+    table = Table(title=title, title_justify="left")
+    for column in ("", "objectives", "context", "nasrlm", "regress-lm", "ratio"):
+        table.add_column(column, justify="left" if column in ("", "context") else "right")
+    rows = [(_ours_of(ours, theirs), theirs, f"{ratio:,.0f}") for theirs, ratio in _ratios(ours, peer)]
+    for mine, theirs, ratio in rows or [(case, None, "") for case in ours]:
+        context = theirs["context"] if theirs else mine["context"]
+        cells = _spell(mine), _spell(theirs) if theirs else "", ratio
+        table.add_row(mine["what"], str(mine["objectives"]), context, *cells)
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+
+
+def _ratios(ours: Sequence[Measurement], peer: Peer) -> list[tuple[Measurement, float]]:
+    return [(theirs, _ours_of(ours, theirs)["per_second"] / theirs["per_second"]) for theirs in peer.cases]
+
+
+def _ours_of(ours: Sequence[Measurement], theirs: Measurement) -> Measurement:
+    return next(x for x in ours if (x["what"], x["objectives"]) == (theirs["what"], theirs["objectives"]))
+
+
+def _spell(case: Measurement) -> str:
+    return f"{case['per_second']:,.4g} ({case['slowest']:,.4g} to {case['fastest']:,.4g}, {case['runs']} runs)"
+
+
+def _trainer(model: RegressionLanguageModel, token_ids: torch.Tensor, objectives: int) -> Callable[[], int]:
+    N = len(token_ids)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    kernel = smoothing_kernel(model.code, 0.7)
+    labels = _labels(N)[:, :objectives]
+    numbers = torch.from_numpy(model.code.encode(labels.ravel())).reshape(N, objectives, -1)
+    rows = torch.arange(objectives).expand(N, -1)
+    visible = torch.ones(objectives, objectives, dtype=torch.bool).tril(-1).expand(N, -1, -1)
+
+    def step() -> int:
+        model.train()
+        loss = number_loss(model(token_ids, rows, numbers, visible), numbers, torch.ones_like(rows).bool(), kernel)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        model.eval()
+        return N
+
+    return step
+
+
+def _labels(num_texts: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return np.random.default_rng(0).uniform(1, 100, (num_texts, max(OBJECTIVES)))
+
+
+if __name__ == "__main__":
+    main()

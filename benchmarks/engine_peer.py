@@ -1,0 +1,116 @@
+"""The other side of ``benchmarks/engine.py``: regress-lm, in an environment of its own, through its public interface.
+
+Reads a request from stdin, one JSON document, and prints a line of JSON for the model's size and for every case.
+
+    python -m benchmarks.engine_peer < request.json
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from regress_lm import core, rlm, vocabs
+
+from benchmarks.engine_timing import measure
+
+DEFAULT_CONTEXT = 2048
+NUM_HEADS = 8  # of its decoder, whatever the width
+
+
+def main() -> None:
+    """Measure what the request lists."""
+    request = json.load(sys.stdin)
+    torch.set_num_threads(request["threads"])
+    torch.manual_seed(0)
+    examples = [core.Example(x=text, y=y) for text, y in zip(request["texts"], request["values"], strict=True)]
+    vocabulary = _train_vocabulary(request["texts"], request["vocabulary"])
+    longest = max(len(vocabulary.to_token_ids(example.x)) for example in examples)
+    width = _choose_width(request, vocabulary, longest)
+    for context, length in (("equal", longest), ("default", DEFAULT_CONTEXT)):
+        for objectives in request["objectives"]:
+            lm = _make(request, vocabulary, width, length, objectives)
+            if context == "equal" and objectives == request["objectives"][0]:
+                print(json.dumps({"parameters": _size(lm), "width": width, "tokens": longest}), flush=True)
+            labelled = [core.Example(x=example.x, y=list(example.y[:objectives])) for example in examples]
+            for what, work in (
+                ("training", _trainer(lm, labelled[: request["batch"]])),
+                ("prediction", _predictor(lm, examples[: request["predicted"]], request["samples"])),
+            ):
+                limits = {"seconds": request["seconds"], "repeats": request["repeats"]}
+                print(json.dumps(measure(what, objectives, context, work, **limits)), flush=True)
+
+
+def _trainer(lm: Any, examples: Sequence[Any]) -> Callable[[], int]:
+    batch = getattr(lm.model, "converter", lm.model).convert_examples(examples)
+    optimizer = torch.optim.AdamW(lm.model.parameters(), lr=1e-4)
+
+    def step() -> int:
+        lm.model.train()
+        losses, _ = lm.model.compute_losses_and_metrics(batch)
+        optimizer.zero_grad()
+        losses.mean().backward()
+        optimizer.step()
+        return len(examples)
+
+    return step
+
+
+def _predictor(lm: Any, examples: Sequence[Any], samples: int) -> Callable[[], int]:
+    def predict() -> int:
+        lm.model.eval()
+        for example in examples:  # one by one: samples of several texts need several times the memory
+            (drawn,) = lm.sample([core.ExampleInput(x=example.x)], samples)
+            np.median(np.asarray(drawn, dtype=float), axis=0)
+        return len(examples)
+
+    return predict
+
+
+def _make(request: dict[str, Any], vocabulary: Any, width: int, length: int, objectives: int) -> Any:
+    encoder_layers, decoder_layers = request["layers"]
+    return rlm.RegressLM.from_scratch(
+        device="cpu",
+        encoder_vocab=vocabulary,
+        max_input_len=length,
+        max_num_objs=objectives,
+        d_model=width,
+        num_encoder_layers=encoder_layers,
+        num_decoder_layers=decoder_layers,
+        compile_model=False,
+    )
+
+
+def _choose_width(request: dict[str, Any], vocabulary: Any, length: int) -> int:
+    """Of widths that its heads divide evenly, the one whose model has the number of parameters nearest to ours."""
+    widths = range(2 * NUM_HEADS, 65 * NUM_HEADS, 2 * NUM_HEADS)
+    small, large = (_size(_make(request, vocabulary, width, length, 1)) for width in (widths[0], widths[1]))
+    nearest, nearest_size = (widths[0], small) if request["parameters"] < large else (widths[1], large)
+    for width in widths[2:]:
+        size = _size(_make(request, vocabulary, width, length, 1))
+        if abs(size - request["parameters"]) < abs(nearest_size - request["parameters"]):
+            nearest, nearest_size = width, size
+        if size > request["parameters"]:
+            break
+    return nearest
+
+
+def _size(lm: Any) -> int:
+    return sum(parameter.numel() for parameter in lm.model.parameters())
+
+
+def _train_vocabulary(texts: Sequence[str], size: int) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder) / "texts.txt"
+        corpus.write_text("\n".join(texts))
+        return vocabs.SentencePieceVocab.from_corpus(corpus, size, model_prefix=Path(folder) / "vocabulary")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The benchmark measures us, and regress-lm where there is one; here a stand-in with its public interface."""
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks import engine
+from benchmarks.engine import Config, Peer, draw_texts, install_peer, measure_ours, measure_peer, report
+from benchmarks.engine_timing import Measurement, measure
+from nasrlm.model import ModelConfig
+
+SMALL = ModelConfig(width=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=32)
+CONFIG = Config(texts=6, batch=2, peer_texts=1, seconds=0, repeats=1, model=SMALL, threads=1)
+STAND_IN = {
+    "__init__": "",
+    "core": """
+from dataclasses import dataclass
+@dataclass
+class ExampleInput:
+    x: str
+@dataclass
+class Example(ExampleInput):
+    y: object
+""",
+    "vocabs": """
+class SentencePieceVocab:
+    @classmethod
+    def from_corpus(cls, corpus_path, vocab_size=8192, model_prefix=None):
+        assert corpus_path.read_text()
+        return cls()
+    def to_token_ids(self, text):
+        return [1] * len(text.split())
+""",
+    "rlm": """
+import numpy as np, torch
+class Model(torch.nn.Linear):
+    def convert_examples(self, examples):
+        return torch.ones(len(examples), self.in_features)
+    def compute_losses_and_metrics(self, batch):
+        return self(batch).mean(dim=1), {}
+class RegressLM:
+    def __init__(self, width, objectives):
+        self.model, self.objectives = Model(width, 100), objectives
+    @classmethod
+    def from_scratch(cls, device=None, **kwargs):
+        assert kwargs["max_input_len"] > 10 and not kwargs["compile_model"]
+        return cls(kwargs["d_model"], kwargs["max_num_objs"])
+    def sample(self, xs, num_samples):
+        return [np.ones((num_samples, self.objectives), dtype=object) for _ in xs]
+""",
+}
+
+
+def case(what: str, objectives: int, speed: float, context: str = "any") -> Measurement:
+    return Measurement(
+        what=what, objectives=objectives, context=context, per_second=speed, slowest=speed, fastest=speed, runs=1
+    )
+
+
+OURS = [case(what, objectives, 100) for what in ("prediction", "training") for objectives in (1, 2, 6)]
+
+
+def test_a_case_is_run_once_more_than_it_is_measured() -> None:
+    runs: list[float] = []
+
+    def work() -> int:
+        runs.append(time.perf_counter())
+        return 7
+
+    measured = measure("training", 2, "any", work, seconds=10, repeats=3)
+    assert (len(runs), measured["runs"]) == (4, 3)
+    assert measured["slowest"] <= measured["per_second"] <= measured["fastest"]
+    assert measure("training", 2, "any", work, seconds=0, repeats=3)["runs"] == 1
+    assert len(runs) == 5
+
+
+def test_we_are_measured_with_every_number_of_objectives() -> None:
+    parameters, cases = measure_ours(CONFIG, draw_texts(CONFIG))
+    assert parameters > 0
+    assert {(x["what"], x["objectives"]) for x in cases} == {(x["what"], x["objectives"]) for x in OURS}
+    assert all(x["per_second"] > 0 for x in cases)
+
+
+def test_a_peer_is_measured_in_both_contexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "regress_lm").mkdir()
+    for name, source in STAND_IN.items():
+        (tmp_path / "regress_lm" / f"{name}.py").write_text(source)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    peer = measure_peer(CONFIG, draw_texts(CONFIG), 4850, [sys.executable])
+    assert peer.reason is None
+    assert peer.size["parameters"] == pytest.approx(4850, rel=0.1)
+    assert [x["context"] for x in peer.cases] == ["equal"] * 6 + ["default"] * 6
+    ratios = report(CONFIG, 1, OURS, peer)["ratios"]
+    assert isinstance(ratios, list)
+    assert [x["ratio"] for x in ratios] == [100 / x["per_second"] for x in peer.cases]
+
+
+def test_a_peer_that_fails_says_why() -> None:
+    peer = measure_peer(CONFIG, [], 1, [sys.executable, "-c", "raise SystemExit('no such thing')"])
+    assert peer.reason == "expected it to run, got no such thing."
+
+
+def test_a_package_without_the_module_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine.venv, "create", lambda folder, with_pip: (folder / "bin").mkdir(parents=True))
+    ran: list[list[str]] = []
+
+    class Finished:
+        stderr = "none in it\n"
+
+        def __init__(self, command: list[str], **_: object) -> None:
+            ran.append(command)
+            self.returncode = int("-c" in command)
+
+    monkeypatch.setattr(engine.subprocess, "run", Finished)
+    python, reason = install_peer(tmp_path / "peer", "regress-lm==0.0.1", "torch")
+    assert python is None
+    assert reason == "expected regress-lm==0.0.1 from pip with a module regress_lm, got none in it."
+    assert len(ran) == 2
+
+
+def test_the_table_stands_without_a_peer(capsys: pytest.CaptureFixture[str]) -> None:
+    engine.print_report(CONFIG, 1, OURS, Peer({}, [], "there is none."))
+    assert "100 (100 to 100, 1 runs)" in capsys.readouterr().out
+    slow = [case("prediction", 6, 2, "default")]
+    engine.print_report(CONFIG, 1, OURS, Peer({"parameters": 9, "tokens": 9}, slow))
+    assert "50" in capsys.readouterr().out
