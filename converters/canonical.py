@@ -118,6 +118,8 @@ class _Colours:
                 self.readers[source].append((index, -1 - output if commutes else slot))
         for position, root in enumerate(roots):
             self.readers[root].append((root, len(roots) + position))
+        commuting = [vertex.operands for vertex in vertices if vertex.op_type in COMMUTATIVE]
+        self.choices = [{source for source, _ in operands} for operands in commuting]  # to be put in order
         self.colour = list(range(self.total))
         self.members = [[vertex] for vertex in range(self.total)]  # of the class of every colour in use
         colour = num_entries
@@ -139,18 +141,16 @@ class _Colours:
     def operand_order(self, vertex: Vertex) -> tuple[int, ...]:
         """Positions of the operands in canonical order."""
         positions = range(len(vertex.operands))
-        if vertex.op_type not in COMMUTATIVE:
+        if len(positions) < 2 or vertex.op_type not in COMMUTATIVE:
             return tuple(positions)
         return tuple(sorted(positions, key=lambda p: (self.colour[vertex.operands[p][0]], vertex.operands[p][1])))
 
     def _tied(self) -> list[int]:
         tied: list[int] = []
-        for vertex in self.vertices:
-            if vertex.op_type in COMMUTATIVE:
-                sources = {source for source, _ in vertex.operands}
-                colours = [self.colour[source] for source in sources]
-                if len(set(colours)) < len(colours):
-                    tied.extend(source for source in sources if colours.count(self.colour[source]) > 1)
+        for sources in self.choices:
+            colours = [self.colour[source] for source in sources]
+            if len(set(colours)) < len(colours):
+                tied.extend(source for source in sources if colours.count(self.colour[source]) > 1)
         return tied
 
     def _refine(self, changed: Sequence[int]) -> None:

@@ -50,12 +50,40 @@ def graph(*nodes: Node, outputs: str) -> Graph:
 @st.composite
 def random_graphs(draw, max_nodes: int = 12, kinds: Sequence[str] = KINDS) -> Graph:
     """Directed acyclic graphs on tiny tensors, with one or two outputs; nodes read the latest values."""
+    steps = draw(_steps(kinds, max_nodes))
+    return _built(steps, draw(st.lists(st.integers(0, len(steps)), max_size=1)))
+
+
+@st.composite
+def repetitive_graphs(draw) -> Graph:
+    """A block of a few steps several times over; it reads the value before it, seldom the one before that."""
+    size, reach = draw(st.integers(2, 7)), draw(st.sampled_from((1, 1, 1, 2)))
+    block = []
+    for index in range(size):
+        kind = draw(st.sampled_from(KINDS))
+        others = draw(st.lists(st.integers(1, index + reach), max_size=OPERANDS.get(kind, 1) - 1))
+        block.append((kind, [1, *others]))
+    steps = block * draw(st.integers(2, 6))
+    return _built(steps, draw(st.lists(st.integers(0, len(steps)), max_size=1)))
+
+
+Step = tuple[str, list[int]]  # a kind, and how far back among the values its operands are
+
+
+@st.composite
+def _steps(draw, kinds: Sequence[str], max_nodes: int) -> list[Step]:
+    back = st.integers(1, 6)
+    chosen = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=max_nodes))
+    return [(kind, draw(st.lists(back, min_size=1, max_size=OPERANDS.get(kind, 1)))) for kind in chosen]
+
+
+def _built(steps: Sequence[Step], outputs: Sequence[int]) -> Graph:
+    """The graph whose first output sums up the last values; the others are at these places."""
     g = GraphBuilder(SHAPE)
     values = [g.input]
-    for kind in draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=max_nodes)):
-        operands = draw(st.lists(st.sampled_from(values[-6:]), min_size=1, max_size=OPERANDS.get(kind, 1)))
-        values.append(_append(g, kind, operands))
-    return g.build(g.add(*values[-3:]), *draw(st.lists(st.sampled_from(values), max_size=1)))
+    for kind, back in steps:
+        values.append(_append(g, kind, [values[-min(distance, len(values))] for distance in back]))
+    return g.build(g.add(*values[-3:]), *[values[place] for place in outputs])
 
 
 def _append(g: GraphBuilder, kind: str, operands: list[str]) -> str:

@@ -18,7 +18,7 @@ from converters.simplify import (
 )
 from converters.sums import flatten_sums
 from converters.text import parse, print_model, to_model, write
-from tests.converters.graphs import KINDS, nest_sums, random_graphs, scramble
+from tests.converters.graphs import KINDS, nest_sums, random_graphs, repetitive_graphs, scramble
 from tests.converters.inlined import inlined, spelled
 from tests.converters.numerics import draw_weights, relative_error, run
 
@@ -97,7 +97,7 @@ def text_is_valid_and_printed_as_it_stands(faithful):
     to_model(onnx_text)
 
 
-GRAPHS, RANDOM = random_graphs(max_nodes=16), st.randoms(use_true_random=False)
+GRAPHS, RANDOM = random_graphs(max_nodes=16) | repetitive_graphs(), st.randoms(use_true_random=False)
 WITHOUT_BATCH_NORMS = random_graphs(max_nodes=16, kinds=[kind for kind in KINDS if "batch_norm" not in kind])
 PROPERTIES = {
     each_pass_keeps_the_numbers: (50, (GRAPHS, st.sampled_from(PASSES), SEEDS)),
@@ -107,8 +107,8 @@ PROPERTIES = {
     values_that_remain_have_shapes: (50, (GRAPHS,)),
     spelling_does_not_matter: (100, (GRAPHS, RANDOM)),
     nesting_of_sums_does_not_matter: (50, (GRAPHS, RANDOM)),
-    inlining_undoes_the_outlining: (50, (random_graphs(max_nodes=40),)),
-    text_is_valid_and_printed_as_it_stands: (25, (random_graphs(max_nodes=40),)),
+    inlining_undoes_the_outlining: (100, (repetitive_graphs(),)),
+    text_is_valid_and_printed_as_it_stands: (50, (repetitive_graphs(),)),
 }
 MANY = 20  # times as many examples
 
