@@ -45,7 +45,7 @@ def constant_nodes(name: str, array: Array, *, in_full: bool = False) -> list[No
     short = 0 < array.size <= MAX_SPELLED and dtype not in FLOATS
     if array.size == 1 or in_full or (short and array.ndim < 2):
         return _in_full(name, array, dtype)
-    if bool(np.all(array == array.flat[:1])):  # an empty array has no number that differs
+    if not array.size or bool(np.all(array == array.flat[0])):
         return fill_nodes(name, array.shape, array.flat[0] if array.size else array.dtype.type(0), dtype)
     return _in_full(name, array, dtype) if short else [weight_node(name, array.shape, dtype, name)]
 

@@ -348,3 +348,14 @@ def test_behind_an_operator_nobody_knows_shapes_are_unknown(steps):
     weights = [weight for weight in (tensor("w", 4, 4), tensor("b", 4)) if weight.name in words]
     proto = model(f"(float[2,4] x) => (float[2,4] y) {{ h = com.x.F (x)  {steps} }}", *weights)
     assert "com.x.F" in body(proto)[0]
+
+
+def test_constants_may_be_empty():
+    proto = model("(float[3,2,4] x) => (float[3,2,4] y) { y = Concat <axis = 1> (x, e) }", tensor("e", 3, 0, 4))
+    assert run(proto, np.ones((3, 2, 4), np.float32))[0].shape == (3, 2, 4)
+
+
+def test_a_division_by_zero_among_constants_is_silent(recwarn):
+    steps = "a = Constant <value_int = 1> ()  z = Constant <value_int = 0> ()  d = Div (a, z)  f = Cast <to = 1> (d)"
+    body(model(f"(float[2] x) => (float[2] y) {{ {steps}  y = Add (x, f) }}"))
+    assert not recwarn.list
