@@ -20,22 +20,21 @@ MIN_ROWS = 9  # fewer cannot bound an 80 % interval
 Calibration = Mapping[str, Sequence[float]]  # objective: the model's level for every level of GRID
 
 
-def fit_calibration(objectives: Sequence[str], scores: FloatArray) -> dict[str, list[float]]:
+def fit_calibration(scores: Mapping[str, FloatArray]) -> dict[str, list[float]]:
     """Calibrated levels of every objective that has ``MIN_ROWS`` valid labels.
 
     N rows bound the levels from 1 / (N + 1) to N / (N + 1). Beyond those the model's own level stands, or the most
     extreme score if that is farther out.
 
     Args:
-        objectives: M names.
-        scores: (N, M) cumulative probabilities of the labels; NaN where there is no label.
+        scores: of every objective, cumulative probabilities of its labels; NaN where there is no label.
 
     Source:
         Chernozhukov, Wüthrich, Zhu 2021, "Distributional conformal prediction".
     """
     middle = len(GRID) // 2
     calibration: dict[str, list[float]] = {}
-    for name, column in zip(objectives, scores.T, strict=True):
+    for name, column in scores.items():
         known = column[np.isfinite(column)]
         if len(known) < MIN_ROWS:
             continue

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from nasrlm.examples import Examples
-from nasrlm.metrics import Quality, quality_by_space
+from nasrlm.metrics import Quality, quality
 from nasrlm.predictor import Predictor
 
 
@@ -16,7 +16,7 @@ class Evaluation:
 
     Attributes:
         quality: space to objective to metrics.
-        predictions_per_second: texts with all their objectives and three quantiles, tokenisation included.
+        predictions_per_second: texts with all objectives of their space and three quantiles, tokenisation included.
     """
 
     quality: dict[str, dict[str, Quality]]
@@ -31,7 +31,11 @@ def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -
     """
     if len(examples) == 0:
         raise ValueError("evaluate: expected labelled rows, got none. Check the split and the space.")
-    started = time.perf_counter()
-    prediction = predictor.predict(examples.texts, examples.objectives, progress=progress)
-    seconds = time.perf_counter() - started
-    return Evaluation(quality_by_space(prediction, examples), len(examples) / seconds)
+    result: dict[str, dict[str, Quality]] = {}
+    seconds = 0.0
+    for space, part in examples.by_space():
+        started = time.perf_counter()
+        prediction = predictor.predict(part.texts, part.objectives, progress=progress)
+        seconds += time.perf_counter() - started
+        result[space] = quality(prediction, part.labels)
+    return Evaluation(result, len(examples) / seconds)

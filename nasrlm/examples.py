@@ -6,7 +6,7 @@ N rows, M objectives.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -68,6 +68,14 @@ class Examples:
         columns = [self.objectives.index(name) for name in objectives]
         kept = self.rows(np.flatnonzero(np.isfinite(self.labels[:, columns]).any(axis=1)))
         return replace(kept, objectives=tuple(objectives), labels=kept.labels[:, columns])
+
+    def by_space(self) -> Iterator[tuple[str, Examples]]:
+        """Every space's rows, with the objectives that a row of it has a label of."""
+        for space in np.unique(self.spaces):
+            part = self.rows(np.flatnonzero(self.spaces == space))
+            columns = np.flatnonzero(np.isfinite(part.labels).any(axis=0))
+            if labelled := [self.objectives[column] for column in columns]:
+                yield str(space), part.labelled(labelled)
 
     def digest(self) -> str:
         """Hash of texts, labels and splits: which data a checkpoint has seen."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
@@ -16,6 +17,8 @@ from nasrlm.t5gemma import T5GemmaTextEncoder, load_t5gemma
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 from nasrlm.truncation import token_limit
+
+TOKENS = "encoder.embedding.weight"
 
 
 def initial_model(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
@@ -61,11 +64,15 @@ def _from_checkpoint(
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
     """The weights of another model; what belongs to objectives that it does not know is new."""
     sizes = replace(initial.model.config, dropout=config.model.dropout, truncation=config.model.truncation)
+    tokenizer = initial.tokenizer
+    if config.new_tokenizer:
+        tokenizer = TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
     torch.manual_seed(config.seed)
-    size = initial.tokenizer.vocabulary_size
-    model = RegressionLanguageModel(sizes, size, len(rows.objectives), initial.model.code)
+    model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
     _standardise(model, rows)
     weights, fresh = initial.model.state_dict(), model.state_dict()
+    if config.new_tokenizer:
+        weights[TOKENS] = _translated(weights[TOKENS], initial.tokenizer, tokenizer)
     known = [(row, initial.objectives.index(x)) for row, x in enumerate(rows.objectives) if x in initial.objectives]
     for name in ("decoder.objectives.weight", "decoder.mean", "decoder.scale"):
         if name in weights:
@@ -73,7 +80,17 @@ def _from_checkpoint(
             for row, old_row in known:
                 weights[name][row] = old[old_row]
     model.load_state_dict(weights)
-    return model, initial.tokenizer
+    return model, tokenizer
+
+
+def _translated(embedding: Tensor, old: TextTokenizer, new: TextTokenizer) -> Tensor:
+    """Embeddings of the tokens of ``new``: each the mean of the old tokens that spell it, itself if both know it."""
+    old_ids = {token: index for index, token in enumerate(old.tokens)}
+    spelled = [
+        [old_ids[token]] if token in old_ids else ids
+        for token, ids in zip(new.tokens, old.to_ids([new.from_ids([x]) for x in range(len(new.tokens))]), strict=True)
+    ]
+    return torch.stack([embedding[ids].mean(dim=0) for ids in spelled])
 
 
 def _code(config: TrainConfig) -> NumberCode:

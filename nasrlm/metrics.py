@@ -8,7 +8,6 @@ from typing import TypedDict
 import numpy as np
 from scipy import stats
 
-from nasrlm.examples import Examples
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 
@@ -72,17 +71,6 @@ def quality(prediction: Prediction, measured: FloatArray) -> dict[str, Quality]:
             mae=float(np.abs(prediction.median[known, index] - labels).mean()),
             coverage_80=float(inside.mean()),
         )
-    return result
-
-
-def quality_by_space(prediction: Prediction, examples: Examples) -> dict[str, dict[str, Quality]]:
-    """``quality`` of the rows of each space."""
-    result: dict[str, dict[str, Quality]] = {}
-    for space in sorted(set(examples.spaces)):
-        rows = np.flatnonzero(examples.spaces == space)
-        part = Prediction(prediction.objectives, prediction.quantiles, prediction.values[rows])
-        if measured := quality(part, examples.labels[rows]):
-            result[str(space)] = measured
     return result
 
 

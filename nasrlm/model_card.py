@@ -63,7 +63,7 @@ def _card(
             f"- `{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})."
             for step in steps
         ],
-        f"- Data: the train split of {config.table.name}, seed {config.seed}.",
+        f"- Data: the train split of {', '.join(path.name for path in config.table)}, seed {config.seed}.",
         "- Stopped and calibrated by the valid split; the table below is the test split, seen by neither.",
         f"- sha256 of texts, labels and splits: `{result.checkpoint.card['data_sha256']}`.",
     ]

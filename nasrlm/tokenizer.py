@@ -67,6 +67,12 @@ class TextTokenizer:
         """Number of ids, padding included."""
         return int(self._tokenizer.get_vocab_size())
 
+    @property
+    def tokens(self) -> list[str]:
+        """Every token in the order of the ids, its bytes as printable characters."""
+        ids = self._tokenizer.get_vocab()
+        return sorted(ids, key=ids.__getitem__)
+
     def to_ids(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of every text, as presented to the encoder; lengths differ. Warns of texts that are cut."""
         token_ids = [encoding.ids for encoding in self._tokenizer.encode_batch_fast([present(text) for text in texts])]

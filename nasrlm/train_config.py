@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, field_validator, model_validator
 
-from nasrlm.model_config import ModelConfig
+from nasrlm.model_config import COMPACT, ModelConfig
 from nasrlm.tokenizer import Pieces
 
 
@@ -16,10 +16,11 @@ class TrainConfig(BaseModel):
     """A training run. Times are in optimiser steps unless their names say epochs.
 
     Attributes:
-        table: file with the columns ``architecture`` (or ``text``), labels and ``split``.
+        table: files with the columns ``architecture`` (or ``text``), labels and ``split``; one or a list.
         out: folder of the run: state, log and the finished checkpoint.
         text: what a row's architecture becomes: canonical ONNX text, or that and the blocks as they were measured.
         initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept.
+        new_tokenizer: learn one from these texts nevertheless; tokens that both know keep what they mean.
         objectives: labels to learn; all label columns in which a train row has one if empty.
         monitor: objectives whose mean τ on valid rows decides when to stop; all if empty.
         objective_weights: how often an objective is drawn beside the others, 1 where none is given.
@@ -43,11 +44,12 @@ class TrainConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    table: Path
+    table: tuple[Path, ...] = Field(min_length=1)
     out: Path
     space: str | None = None
     text: Literal["measured", "canonical"] = "measured"
     initial_checkpoint: Path | None = None
+    new_tokenizer: bool = False
     objectives: tuple[str, ...] = ()
     monitor: tuple[str, ...] = ()
     objective_weights: dict[str, PositiveFloat] = Field(default_factory=dict)
@@ -82,11 +84,22 @@ class TrainConfig(BaseModel):
     seed: int = Field(default=0, ge=0)
     resume: bool = True
 
+    @field_validator("table", mode="before")
+    @classmethod
+    def _one_table_is_a_list_of_one(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str | Path) else value
+
     @model_validator(mode="after")
     def _monitored_objectives_are_learned(self) -> TrainConfig:
         unknown = [name for name in self.monitor if self.objectives and name not in self.objectives]
         if unknown:
             raise ValueError(f"monitor: expected objectives that are learned, got {unknown}.")
+        return self
+
+    @model_validator(mode="after")
+    def _a_new_tokenizer_takes_the_place_of_one(self) -> TrainConfig:
+        if self.new_tokenizer and (self.initial_checkpoint is None or self.model.backbone != COMPACT):
+            raise ValueError("new_tokenizer: expected an initial_checkpoint of a compact model beside it.")
         return self
 
     @classmethod

@@ -198,22 +198,26 @@ class _Run:
 
     def _evaluate(self) -> None:
         """Mean τ of the monitored objectives on valid rows, by the averaged weights; keeps the best."""
-        names = self.config.monitor or self.objectives
-        taus = self.processes.from_first(lambda: self._valid_taus(names))
-        known = taus[np.isfinite(taus)]
-        tau = float(known.mean()) if len(known) else float("nan")
+        taus = self.processes.from_first(self._valid_taus)
+        known = [tau for tau in taus.values() if math.isfinite(tau)]
+        tau = float(np.mean(known)) if known else float("nan")
         if self.processes.rank == 0:
             loss = sum(self.losses) / len(self.losses)
-            values = {"step": self.step, "loss": loss, "valid_tau": tau, **dict(zip(names, taus.tolist(), strict=True))}
+            values = {"step": self.step, "loss": loss, "valid_tau": tau, **taus}
             self.log.note({**values, "seconds": round(self.seconds, 1)})
         if tau > self.best_tau or not math.isfinite(self.best_tau):
             self.best_tau, self.best_step = tau, self.step
             self.best_weights = {name: x.clone() for name, x in self.average.state_dict().items()}
 
-    def _valid_taus(self, names: tuple[str, ...]) -> FloatArray:
-        prediction = self.predictor.predict(self.valid_rows.texts, names, quantiles=(0.5,))
-        columns = [self.objectives.index(name) for name in names]
-        return kendall_tau(prediction.median, self.valid_rows.labels[:, columns])
+    def _valid_taus(self) -> dict[str, float]:
+        """By objective; by space/objective if there are several spaces, since the scales of two do not compare."""
+        result: dict[str, float] = {}
+        several = len(set(self.valid_rows.spaces)) > 1
+        for space, part in self.valid_rows.labelled(self.config.monitor or self.objectives).by_space():
+            prediction = self.predictor.predict(part.texts, part.objectives, quantiles=(0.5,))
+            taus = kendall_tau(prediction.median, part.labels).tolist()
+            result |= {f"{space}/{name}" if several else name: t for name, t in zip(part.objectives, taus, strict=True)}
+        return result
 
     def _out_of_patience(self) -> bool:
         return self.best_step > 0 and self.step - self.best_step >= self.config.patience * self.evaluate_every
@@ -299,9 +303,12 @@ class _Run:
         """Calibrated levels by the valid rows; none for a head without a distribution."""
         if self.model.config.head == "mse":
             return {}
-        valid = self.valid_rows
-        scores = self.predictor.cumulative_probabilities(valid.texts, self.objectives, valid.labels)
-        return fit_calibration(self.objectives, scores)
+        scores: dict[str, list[FloatArray]] = {}
+        for _, part in self.valid_rows.by_space():
+            values = self.predictor.cumulative_probabilities(part.texts, part.objectives, part.labels)
+            for name, column in zip(part.objectives, values.T, strict=True):
+                scores.setdefault(name, []).append(column)
+        return fit_calibration({name: np.concatenate(columns) for name, columns in scores.items()})
 
 
 def _dependencies(config: TrainConfig) -> dict[str, Any]:

@@ -24,13 +24,14 @@ from nasrlm.cli.inputs import (
 )
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
 from nasrlm.cli.table_predictions import predict_whole_table
+from nasrlm.cli.training_examples import training_examples
 from nasrlm.engine import EngineName
 from nasrlm.evaluation import Evaluation, evaluate
-from nasrlm.examples import Examples, make_examples
+from nasrlm.examples import make_examples
 from nasrlm.model_card import release
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
-from nasrlm.table import label_columns, objective_columns
+from nasrlm.table import label_columns
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 
@@ -137,7 +138,7 @@ def train_model(
     """Train a model; the same command goes on where a stopped run was. torchrun and accelerate launch may run it."""
     overrides = {"out": out, "device": device, "seed": seed}
     chosen = TrainConfig.load(config, **{key: value for key, value in overrides.items() if value is not None})
-    examples = _examples(chosen)
+    examples = training_examples(chosen)
     result = train(chosen, examples, progress=show_progress())
     if not is_first_process():
         return
@@ -177,14 +178,6 @@ def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
     print(f"devices: {', '.join(devices)}")
     card = Path(checkpoint or released_folder()) / "README.md"
     print(card.read_text() if card.is_file() else f"checkpoint: {len(loaded.objectives)} objectives, no card")
-
-
-def _examples(config: TrainConfig) -> Examples:
-    frame = read_rows(config.table, config.space, require=config.objectives)
-    objectives = config.objectives or objective_columns(frame)
-    if not objectives:
-        raise ValueError(f"{config.table}: expected label columns named metric_unit@context, got none.")
-    return make_examples(frame, table_texts(frame, config.table, measured=config.text == "measured"), objectives)
 
 
 def _rows_of_split(frame: pd.DataFrame, split: str | None, path: Path) -> pd.DataFrame:

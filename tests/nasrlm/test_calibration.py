@@ -10,13 +10,13 @@ from nasrlm.objective import FloatArray
 
 
 def overconfident(rows: int, seed: int) -> FloatArray:
-    """(rows, 1) scores that gather at the ends: half of the labels lie outside of the model's own 80 %."""
-    return np.random.default_rng(seed).beta(0.4, 0.6, size=(rows, 1))
+    """(rows,) scores that gather at the ends: half of the labels lie outside of the model's own 80 %."""
+    return np.random.default_rng(seed).beta(0.4, 0.6, size=rows)
 
 
 @pytest.mark.parametrize("interval", [(0.1, 0.9), (0.25, 0.75), (0.02, 0.98)])
 def test_intervals_of_a_miscalibrated_model_cover_new_labels(interval: tuple[float, float]) -> None:
-    calibration = fit_calibration(["a@x"], overconfident(2000, seed=0))
+    calibration = fit_calibration({"a@x": overconfident(2000, seed=0)})
     ((low, high),) = calibrated_levels(calibration, ["a@x"], interval)
     scores = overconfident(20_000, seed=1)
     assert np.mean((scores >= low) & (scores <= high)) == pytest.approx(interval[1] - interval[0], abs=0.03)
@@ -24,14 +24,14 @@ def test_intervals_of_a_miscalibrated_model_cover_new_labels(interval: tuple[flo
 
 
 def test_a_calibrated_model_keeps_its_levels() -> None:
-    uniform = (np.arange(999)[:, None] + 0.5) / 999
-    np.testing.assert_allclose(fit_calibration(["a@x"], uniform)["a@x"], GRID, atol=2e-3)
+    uniform = (np.arange(999) + 0.5) / 999
+    np.testing.assert_allclose(fit_calibration({"a@x": uniform})["a@x"], GRID, atol=2e-3)
 
 
 @pytest.mark.parametrize("rows", [MIN_ROWS, 30, 98])
 def test_levels_that_few_rows_cannot_bound_stay_inside(rows: int) -> None:
     with warnings.catch_warnings(action="error"):
-        levels = fit_calibration(["a@x"], overconfident(rows, seed=0))["a@x"]
+        levels = fit_calibration({"a@x": overconfident(rows, seed=0)})["a@x"]
     assert (np.diff(levels) >= 0).all()
     assert levels[0] <= 0.01
     assert levels[-1] >= 0.99
@@ -39,10 +39,9 @@ def test_levels_that_few_rows_cannot_bound_stay_inside(rows: int) -> None:
 
 
 def test_an_objective_with_few_labels_is_not_calibrated() -> None:
-    scores = np.full((50, 2), np.nan)
-    scores[: MIN_ROWS - 1, 0] = 0.9
-    scores[:, 1] = np.linspace(0.3, 0.6, 50)
-    calibration = fit_calibration(["few@x", "many@x"], scores)
+    few = np.full(50, np.nan)
+    few[: MIN_ROWS - 1] = 0.9
+    calibration = fit_calibration({"few@x": few, "many@x": np.linspace(0.3, 0.6, 50)})
     assert list(calibration) == ["many@x"]
     levels = calibrated_levels(calibration, ["few@x", "many@x"], (0.1, 0.5, 0.9))
     np.testing.assert_allclose(levels, [[0.1, 0.5, 0.9], [0.33, 0.45, 0.57]], atol=0.02)

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nasrlm.metrics import kendall_tau, quality, quality_by_space, spearman_rho
+from nasrlm.metrics import kendall_tau, quality, spearman_rho
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
-from tests.nasrlm.scenes import layer_examples
 
 
 def tau_in_loops(a: FloatArray, b: FloatArray) -> float:
@@ -69,14 +68,3 @@ def test_quality_is_that_of_the_labels_that_are_there() -> None:
 def test_an_objective_with_one_label_has_no_quality() -> None:
     prediction = Prediction(("a@x",), (0.5,), np.zeros((2, 1, 1)))
     assert quality(prediction, np.array([[1.0], [np.nan]])) == {}
-
-
-def test_spaces_are_judged_apart() -> None:
-    examples = layer_examples(8)
-    examples.spaces[:] = ["b"] * 3 + ["a"] * 5
-    values = np.random.default_rng(0).normal(size=(8, 2, 3)).cumsum(axis=-1)
-    prediction = Prediction(examples.objectives, (0.1, 0.5, 0.9), values)
-    found = quality_by_space(prediction, examples)
-    assert list(found) == ["a", "b"]
-    first = Prediction(examples.objectives, (0.1, 0.5, 0.9), values[:3])
-    assert found["b"] == quality(first, examples.labels[:3])

@@ -19,8 +19,13 @@ def load(tmp_path: Path, text: str) -> TrainConfig:
 
 def test_a_config_is_a_table_and_a_folder(tmp_path: Path) -> None:
     config = load(tmp_path, LEAST)
-    assert (config.table, config.out) == (Path("labels.parquet"), Path("runs/first"))
+    assert (config.table, config.out) == ((Path("labels.parquet"),), Path("runs/first"))
     assert config.model == ModelConfig()
+
+
+def test_tables_may_be_several(tmp_path: Path) -> None:
+    several = load(tmp_path, LEAST.replace("labels.parquet", "[labels.parquet, others.csv]"))
+    assert several.table == (Path("labels.parquet"), Path("others.csv"))
 
 
 def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Path) -> None:
@@ -36,6 +41,8 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
         (LEAST + "epoch: 3\n", "epoch: Extra inputs are not permitted, got 3"),
         (LEAST + "model: {girth: 3}\n", "model.girth: Unexpected keyword argument, got 3"),
         (LEAST + "model: {width: 100}\n", "model: Value error, ModelConfig: expected sizes of 1 or more, width"),
+        (LEAST.replace("labels.parquet", "[]"), "table: Tuple should have at least 1 item"),
+        (LEAST + "new_tokenizer: true\n", "Value error, new_tokenizer: expected an initial_checkpoint"),
         (LEAST + "epochs: 0\n", "epochs: Input should be greater than or equal to 1, got 0"),
         (LEAST + "seed: -1\n", "seed: Input should be greater than or equal to 0, got -1"),
         (LEAST + "objective_weights: {a@b: 0}\n", "objective_weights.a@b: Input should be greater than 0, got 0"),

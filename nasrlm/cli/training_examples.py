@@ -1,0 +1,83 @@
+"""What a training run reads: the rows of its tables, each with its text, converted once a run."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nasrlm.cli.inputs import read_rows, table_texts
+from nasrlm.examples import Examples, make_examples
+from nasrlm.files import write_atomically
+from nasrlm.processes import is_first_process
+from nasrlm.table import label_columns, objective_columns
+from nasrlm.train_config import TrainConfig
+
+TEXTS = "texts.parquet"  # in the run's folder: a resumed run need not convert again
+KEY = b"rows_sha256"
+
+
+def training_examples(config: TrainConfig) -> Examples:
+    """The rows of all tables of a run.
+
+    Raises:
+        ValueError: a table cannot be read or lacks what a row needs, or no table has an objective.
+    """
+    frames = [read_rows(path, config.space) for path in config.table]
+    _check_objectives(config, frames)
+    columns = [name for frame in frames for name in objective_columns(frame)]
+    objectives = config.objectives or tuple(dict.fromkeys(columns))
+    if not objectives:
+        raise ValueError(f"{_named(config)}: expected label columns named metric_unit@context, got none.")
+    texts = _texts(config, frames)
+    return make_examples(pd.concat(frames, ignore_index=True), texts, objectives)
+
+
+def _check_objectives(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> None:
+    known = dict.fromkeys(name for frame in frames for name in label_columns(frame))
+    if missing := [name for name in config.objectives if name not in known]:
+        labels = ", ".join(known) or "none"
+        raise ValueError(f"{_named(config)}: expected a column {', '.join(missing)}, got labels {labels}.")
+
+
+def _texts(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> list[str]:
+    path, key = config.out / TEXTS, _digest(config, frames)
+    if config.resume and path.is_file() and (texts := _read_texts(path, key)) is not None:
+        return texts
+    measured = config.text == "measured"
+    parts = [table_texts(frame, table, measured=measured) for frame, table in zip(frames, config.table, strict=True)]
+    texts = [text for part in parts for text in part]
+    if is_first_process():
+        stored, buffer = pa.table({"text": texts}).replace_schema_metadata({KEY: key}), io.BytesIO()
+        pq.write_table(stored, buffer, compression="zstd")
+        write_atomically(path, buffer.getvalue())
+    return texts
+
+
+def _read_texts(path: Path, key: str) -> list[str] | None:
+    """The texts stored for these rows; None if they are of other rows or cannot be read."""
+    try:
+        stored = pq.read_table(path)
+    except (OSError, pa.ArrowInvalid):
+        return None
+    if (stored.schema.metadata or {}).get(KEY) != key.encode():
+        return None
+    texts: list[str] = stored["text"].to_pylist()
+    return texts
+
+
+def _digest(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> str:
+    digest = hashlib.sha256(config.text.encode())
+    for frame in frames:
+        described = frame[[name for name in ("space", "architecture", "text") if name in frame]]
+        digest.update(described.to_json(orient="values").encode())
+    return digest.hexdigest()
+
+
+def _named(config: TrainConfig) -> str:
+    return ", ".join(map(str, config.table))
