@@ -122,6 +122,10 @@ class GraphBuilder:
             raise ValueError(f"GraphBuilder.add: expected one shape, got {[self.shapes[x] for x in operands]}.")
         return self._append("Sum", operands, self.shapes[operands[0]])
 
+    def identity(self, x: str) -> str:
+        """``x`` by an operator of its own, as a skip connection is run."""
+        return self._append("Identity", (x,), self.shapes[x])
+
     def zero(self, x: str) -> str:
         """``x * 0``: what the ``none`` operation of cell spaces computes."""
         scalar = self._append("Constant", (), (), _attributes(value_float=0.0))

@@ -20,7 +20,7 @@ from converters.simplify import drop_identities, fold_batch_norms, remove_dead_n
 def executed_blocks(faithful: Graph) -> tuple[Function, ...]:
     """Innermost repeated blocks of a network as its reference builds it, named E0, E1, …, as they first occur."""
     executed = fold_batch_norms(faithful)
-    for rewrite in (spell_zero_products, drop_identities, remove_dead_nodes, canonicalise, outline):
+    for rewrite in (spell_scales, drop_identities, remove_dead_nodes, canonicalise, outline):
         executed = rewrite(executed)
     calls = _first_calls(executed)
     blocks = [f for f in executed.functions if not any(node.op_type.startswith("block.") for node in f.nodes)]
@@ -51,8 +51,8 @@ def _with_values(nodes: Sequence[Node], values: Mapping[str, AttributeValue]) ->
     return tuple(result)
 
 
-def spell_zero_products(graph: Graph) -> Graph:
-    """``x * 0`` as ``nn.Scale`` by 0."""
+def spell_scales(graph: Graph) -> Graph:
+    """``x * 0`` as ``nn.Scale`` by 0, and a skip connection, which some devices copy their data for, as one by 1."""
     scalars = {
         node.outputs[0] for node in graph.nodes if node.op_type == "Constant" and node.attribute("value_float") == 0.0
     }
@@ -60,5 +60,7 @@ def spell_zero_products(graph: Graph) -> Graph:
     for node in graph.nodes:
         if node.op_type == "Mul" and node.inputs[1] in scalars:
             node = Node("nn.Scale", node.inputs[:1], node.outputs, (("factor", 0.0),))
+        elif node.op_type == "Identity":
+            node = Node("nn.Scale", node.inputs, node.outputs, (("factor", 1.0),))
         nodes.append(node)
     return replace(graph, nodes=tuple(nodes))

@@ -11,7 +11,7 @@ CHANNELS = (16, 32, 64)
 
 
 def build(space: NASBench201, architecture: Cell) -> Graph:
-    """The network of one cell, faithful to the reference: batch norms and ``none`` edges included.
+    """The network of one cell, faithful to the reference: batch norms, ``none`` edges and skip connections included.
 
     Source: Dong & Yang, ICLR 2020; D-X-Y/AutoDL-Projects, cell_infers/tiny_network.py.
     """
@@ -39,7 +39,7 @@ def _operation(g: GraphBuilder, operation: str, x: str) -> str:
         case "none":
             return g.zero(x)
         case "skip_connect":
-            return x
+            return g.identity(x)
         case "nor_conv_1x1":
             return _relu_conv_bn(g, x, g.channels(x), kernel=1)
         case "nor_conv_3x3":

@@ -21,6 +21,7 @@ ZERO_PRESERVING = frozenset(
         "AveragePool",
         "Flatten",
         "GlobalAveragePool",
+        "Identity",
         "MaxPool",
         "Relu",
         "Transpose",

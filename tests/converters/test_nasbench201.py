@@ -9,6 +9,7 @@ from converters import measure_latencies, statistics, to_graph, to_model, to_onn
 from converters.text import parse, print_model
 from spaces.nasbench201 import Cell, NASBench201
 from tests.converters.golden import run
+from tests.converters.twins import bypassed, mirrored
 from tests.spaces.contract import read_goldens, rng
 
 TEXTS = Path(__file__).parents[1] / "goldens" / "texts"
@@ -24,18 +25,6 @@ GOLDEN_CELLS = {"example": (3, 3, 3, 1, 3, 2), "all_convolutions": (3,) * 6, "al
     name: DEGENERATE[name] for name in ("all_none", "all_skip", "convolution_of_zero")
 }
 SAMPLE = [SPACE.sample(rng(seed)) for seed in range(300)]
-
-
-def mirrored(cell: Cell) -> Cell:
-    """The twin of a cell without edge between its two inner nodes: these change places."""
-    to_first, to_second, _, to_output, first, second = cell.operations
-    return Cell((to_second, to_first, "none", to_output, second, first))
-
-
-def bypassed(cell: Cell) -> Cell:
-    """The twin of a cell whose first node copies the input: what reads one may read the other."""
-    _, from_input, from_first, to_output, first, second = cell.operations
-    return Cell(("skip_connect", from_first, from_input, first, to_output, second))
 
 
 def twins(cell: Cell) -> list[Cell]:

@@ -57,7 +57,8 @@ class TestPropagateZeros:
         assert spelled(simplified)[-1] == "a = Sum(x x)"
 
     def test_zero_passes_through_operators_that_keep_it(self):
-        chain = (node("Mul", "0 x", "z"), node("Relu", "z", "a"), node("MaxPool", "a", "b"), node("Sum", "b z", "c"))
+        copied = (node("Mul", "0 x", "z"), node("Identity", "z", "i"))
+        chain = (*copied, node("Relu", "i", "a"), node("MaxPool", "a", "b"), node("Sum", "b z", "c"))
         simplified = propagate_zeros(graph(ZERO, *chain, node("Sum", "c x", "d"), outputs="d"))
         assert spelled(simplified) == ["0 = Constant()", "d = Sum(x)"]
 
