@@ -9,7 +9,7 @@ block come out in the same order, and equal segments are ordered once.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -51,7 +51,9 @@ def canonicalise(graph: Graph) -> Graph:
     return replace(graph, nodes=tuple(constants_late(nodes, graph.inputs)))
 
 
-def _order_segment(segment: Sequence[Node], graph_inputs: Sequence[str], exits: Sequence[str] | None) -> list[Node]:
+def _order_segment(segment: Sequence[Node], graph_inputs: Sequence[str], exits: Sequence[str] | None) -> Sequence[Node]:
+    if len(segment) == 1 and segment[0].op_type not in COMMUTATIVE:
+        return segment
     made = {x for node in segment for x in node.outputs}
     read = dict.fromkeys([x for node in segment for x in node.inputs])
     entries = [x for x in graph_inputs if x in read]
@@ -148,9 +150,9 @@ class _Colours:
     def _tied(self) -> list[int]:
         tied: list[int] = []
         for sources in self.choices:
-            colours = [self.colour[source] for source in sources]
-            if len(set(colours)) < len(colours):
-                tied.extend(source for source in sources if colours.count(self.colour[source]) > 1)
+            colours = Counter([self.colour[source] for source in sources])
+            if len(colours) < len(sources):
+                tied.extend(source for source in sources if colours[self.colour[source]] > 1)
         return tied
 
     def _refine(self, changed: Sequence[int]) -> None:

@@ -13,7 +13,7 @@ import onnx
 
 from converters.graph import AttributeValue, Graph, Node
 from converters.onnx_model import STATE_INPUTS
-from converters.rewriting import Surroundings, as_integers, rewrite
+from converters.rewriting import Spelling, Surroundings, as_integers, rewrite
 from converters.spell_activations import spell_activation, spell_clip, spell_composite, spell_hard_sigmoid
 from converters.spell_arithmetic import round_scale, spell_number, spell_product, spell_sum, write_out_sum
 from converters.spell_layers import (
@@ -51,31 +51,7 @@ ALONG_AXIS = frozenset(
 
 def normalise(graph: Graph) -> Graph:
     """The same computation in our operators, each spelling after those that prepare what it looks for."""
-    for spelling in (
-        drop_unused_outputs,
-        spell_axis,
-        drop_defaults,
-        drop_single_operand,
-        write_out_sum,
-        absorb_bias,
-        spell_number,
-        spell_clip,
-        spell_hard_sigmoid,
-        spell_product,
-        spell_activation,
-        absorb_layer_norm,
-        spell_padding,
-        absorb_padding,
-        spell_pool,
-        spell_global_pool,
-        spell_slice,
-        spell_view,
-        spell_composite,
-        spell_sum,
-        round_scale,
-        drop_zero_states,
-        drop_defaults,
-    ):
+    for spelling in SPELLINGS:
         graph = rewrite(graph, spelling)
     return graph
 
@@ -158,3 +134,30 @@ def _outputs(op_type: str) -> tuple[bool, ...]:
 
 def _schema(op_type: str) -> onnx.defs.OpSchema | None:
     return onnx.defs.get_schema(op_type, OPSET) if onnx.defs.has(op_type, OPSET) else None
+
+
+SPELLINGS: tuple[Spelling, ...] = (
+    drop_unused_outputs,
+    spell_axis,
+    drop_defaults,
+    drop_single_operand,
+    write_out_sum,
+    absorb_bias,
+    spell_number,
+    spell_clip,
+    spell_hard_sigmoid,
+    spell_product,
+    spell_activation,
+    absorb_layer_norm,
+    spell_padding,
+    absorb_padding,
+    spell_pool,
+    spell_global_pool,
+    spell_slice,
+    spell_view,
+    spell_composite,
+    spell_sum,
+    round_scale,
+    drop_zero_states,
+    drop_defaults,
+)

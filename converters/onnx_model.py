@@ -22,6 +22,7 @@ from onnx.helper import make_tensor_type_proto
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
 from converters.input_sizes import fix_sizes
+from converters.limits import excess_of_model
 from converters.text import IR_VERSION, OPSET, OWN_DOMAINS, prelude_functions
 
 STANDARD_DOMAINS = ("", "ai.onnx")
@@ -84,6 +85,8 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
             the pinned opset.
     """
     with one_line_errors("expected a valid ONNX model"):
+        if excess := excess_of_model(model):
+            raise OnnxModelError(f"{excess}.")
         light, weights = _without_weights(model)
         _refuse_what_the_checker_lets_pass(light)
         onnx.checker.check_model(light)

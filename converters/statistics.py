@@ -33,6 +33,7 @@ class Statistics:
         nodes: operators of the canonical graph, repeated blocks written out.
         depth: operators on its longest path.
         activations: elements of all convolutions' outputs in the canonical graph.
+        largest_activation: elements of the largest output of any of its operators, as far as shapes are known.
     """
 
     params: int
@@ -43,6 +44,7 @@ class Statistics:
     nodes: int
     depth: int
     activations: int
+    largest_activation: int
 
 
 def statistics(faithful: Graph) -> Statistics:
@@ -70,7 +72,12 @@ def statistics(faithful: Graph) -> Statistics:
         nodes=len(live.nodes),
         depth=_depth(live.nodes),
         activations=sum(_output_size(live, node) for node in _convolutions(live)),
+        largest_activation=max((prod(live.shapes[x]) for x in _outputs(live) if x in live.shapes), default=0),
     )
+
+
+def _outputs(graph: Graph) -> list[str]:
+    return [output for node in graph.nodes for output in node.outputs]
 
 
 def _convolutions(graph: Graph) -> list[Node]:

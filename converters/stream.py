@@ -1,10 +1,14 @@
-"""Texts of a table of any size: read, converted and written in pieces, in constant memory; killed runs go on."""
+"""What follows from the architectures of a table of any size, in constant memory; killed runs go on.
+
+Their texts, or anything else that a function of space and architecture gives: rows are read, worked on by several
+processes and written in pieces.
+"""
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -20,7 +24,33 @@ from converters.engines import check_engine, map_in_order, num_workers
 from converters.parts import Parts, Settings
 from spaces import SearchSpace, get_space
 
-CACHED_TEXTS = 8192  # per worker, about 20 MB; NAS-Bench-201 has 5,875 distinct ones
+CACHED = 1024  # per worker, of texts at most 10 MB: tables list an architecture again for every device or data set
+
+
+Compute = Callable[[SearchSpace[Any], Any], tuple[Any, ...]]  # a row's new values of its space and architecture
+
+
+def text_of(space: SearchSpace[Any], architecture: Any) -> tuple[str]:
+    """The canonical text, as a row's one new value."""
+    return (to_onnx_text(space, architecture),)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """Columns that follow from a row's architecture.
+
+    Attributes:
+        columns: names and Arrow types.
+        compute: from space and architecture to one value a column; workers must be able to unpickle it.
+        settings: of ``compute``, in words: what else the values depend on.
+    """
+
+    columns: Mapping[str, Any]
+    compute: Compute
+    settings: str = ""
+
+
+TEXT = Derivation({"text": pa.string()}, text_of)
 
 
 @dataclass(frozen=True)
@@ -36,6 +66,7 @@ class StreamConfig:
         resume: go on with a killed run, or accept a finished one.
         chunk_rows: rows that a worker converts at a time.
         part_chunks: chunks of a part: what a killed run may lose.
+        derivation: the columns to add.
     """
 
     table: Path
@@ -46,6 +77,7 @@ class StreamConfig:
     resume: bool = False
     chunk_rows: int = 128
     part_chunks: int = 32
+    derivation: Derivation = TEXT
 
 
 @dataclass(frozen=True)
@@ -66,17 +98,24 @@ class Request(NamedTuple):
     architecture: str | None
 
 
-class Answer(NamedTuple):
-    """A text, or the reason why there is none."""
+class Task(NamedTuple):
+    """Rows for a worker, and what to do with them."""
 
-    text: str | None
+    compute: Compute
+    requests: Sequence[Request]
+
+
+class Answer(NamedTuple):
+    """The new values of a row, or the reason why there are none."""
+
+    values: tuple[Any, ...] | None
     reason: str | None
 
 
 def convert_table(
     config: StreamConfig, *, on_progress: Callable[[int, int], None] = lambda done, total: None
 ) -> StreamResult:
-    """Write the table with a column ``text`` more; rows that fail go to ``<out>.errors.jsonl`` with the reason.
+    """Write the table with the new columns; rows that fail go to ``<out>.errors.jsonl`` with the reason.
 
     Args:
         config: see there.
@@ -90,7 +129,10 @@ def convert_table(
     started = time.perf_counter()
     table = open_table(config.table)
     _check(config, table)
-    parts = Parts(config.out, table.schema.append(pa.field("text", pa.string())), _settings(config))
+    schema = table.schema
+    for name, kind in config.derivation.columns.items():
+        schema = schema.append(pa.field(name, kind))
+    parts = Parts(config.out, schema, _settings(config))
     if not (config.resume and parts.is_finished):
         _convert_parts(config, table, parts, on_progress)
     rows, failed = parts.count()
@@ -105,9 +147,9 @@ def convert_table(
     return StreamResult(rows, failed, left_out, parts.errors, time.perf_counter() - started)
 
 
-def convert_rows(requests: Sequence[Request]) -> list[Answer]:
+def convert_rows(task: Task) -> list[Answer]:
     """What a worker does."""
-    return [_convert(request) for request in requests]
+    return [_convert(task.compute, request) for request in task.requests]
 
 
 @dataclass
@@ -129,7 +171,7 @@ def _convert_parts(
     chunks = _converted(config, table, start=done)
     while part := list(_reported(islice(chunks, config.part_chunks), done, table.num_rows, on_progress)):
         done += sum(chunk.num_read for chunk in part)
-        _write_part(parts, index, part)
+        _write_part(parts, index, part, config.derivation)
         index += 1
     parts.assemble(index)
 
@@ -146,13 +188,13 @@ def _reported(
 def _converted(config: StreamConfig, table: BatchedTable, *, start: int) -> Iterator[_Chunk]:
     waiting: deque[_Chunk] = deque()
 
-    def requests() -> Iterator[list[Request]]:
+    def tasks() -> Iterator[Task]:
         for chunk in _chunks(config, table, start):
             waiting.append(chunk)
-            yield _requests(config, chunk)
+            yield Task(config.derivation.compute, _requests(config, chunk))
 
     workers = num_workers(config.workers, table.num_rows - start)
-    for answers in map_in_order(convert_rows, requests(), workers=workers, engine=config.engine):
+    for answers in map_in_order(convert_rows, tasks(), workers=workers, engine=config.engine):
         chunk = waiting.popleft()
         chunk.answers = answers
         yield chunk
@@ -177,45 +219,39 @@ def _requests(config: StreamConfig, chunk: _Chunk) -> list[Request]:
     return [Request(name and _absolute(str(name)), None if a is None else str(a)) for name, a in pairs]
 
 
-def _write_part(parts: Parts, index: int, chunks: Sequence[_Chunk]) -> None:
+def _write_part(parts: Parts, index: int, chunks: Sequence[_Chunk], derivation: Derivation) -> None:
     answers = [answer for chunk in chunks for answer in chunk.answers]
     numbers = [number for chunk in chunks for number in chunk.numbers]
     table = pa.concat_tables([chunk.table for chunk in chunks])
-    texts = pa.array([answer.text for answer in answers], pa.string())
     notations = table["architecture"].to_pylist()
     errors = [
         {"row": number, "architecture": notation, "reason": answer.reason}
         for number, notation, answer in zip(numbers, notations, answers, strict=True)
-        if answer.text is None
+        if answer.values is None
     ]
-    parts.write(index, table.append_column("text", texts).filter(texts.is_valid()), errors)
+    for column, (name, kind) in enumerate(derivation.columns.items()):
+        values = [None if answer.values is None else answer.values[column] for answer in answers]
+        table = table.append_column(name, pa.array(values, kind))
+    parts.write(index, table.filter(pa.array([answer.values is not None for answer in answers], pa.bool_())), errors)
 
 
-def _convert(request: Request) -> Answer:
+def _convert(compute: Compute, request: Request) -> Answer:
     try:
         if request.space is None or request.architecture is None:
             raise ValueError(f"row: expected a space and an architecture, got {request.space}, {request.architecture}.")
         space = _open(request.space)
         architecture = space.parse(request.architecture)
-        return Answer(_text(_Network(request.space, space.architecture_key(architecture), architecture)), None)
+        return Answer(_computed(compute, request.space, architecture), None)
     except ValueError as e:
         return Answer(None, str(e))
     except Exception as e:  # a mistake in a space of the user's own costs its rows, not the run
         return Answer(None, f"{type(e).__name__}: {e}")
 
 
-@dataclass(frozen=True)
-class _Network:
-    """Equal for isomorphic architectures, whose texts are the same."""
-
-    space: str
-    key: str
-    architecture: Any = field(compare=False)
-
-
-@lru_cache(maxsize=CACHED_TEXTS)
-def _text(network: _Network) -> str:
-    return to_onnx_text(_open(network.space), network.architecture)
+@lru_cache(maxsize=CACHED)
+def _computed(compute: Compute, space: str, architecture: Any) -> tuple[Any, ...]:
+    """NOTE: not one for all of an ``architecture_key``; isomorphic modules of NAS-Bench-101 may differ in channels."""
+    return compute(_open(space), architecture)
 
 
 def _open(name: str) -> SearchSpace[Any]:
@@ -241,8 +277,8 @@ def _check(config: StreamConfig, table: BatchedTable) -> None:
         raise ValueError(f"{config.out}: expected a file ending in .parquet, got {config.out.suffix or 'no ending'}.")
     if "architecture" not in names:
         raise ValueError(f"{table.path}: expected a column architecture, got {', '.join(names) or 'none'}.")
-    if "text" in names:
-        raise ValueError(f"{table.path}: expected no column text yet, got one. Rename or drop it.")
+    if there := [name for name in config.derivation.columns if name in names]:
+        raise ValueError(f"{table.path}: expected no column {there[0]} yet, got one. Rename or drop it.")
     if config.space is not None:
         get_space(config.space)
     elif "space" not in names:
@@ -258,6 +294,8 @@ def _settings(config: StreamConfig) -> Settings:
         "the space's file": _fingerprint(Path(file)) if is_file else None,
         "chunk_rows": config.chunk_rows,
         "part_chunks": config.part_chunks,
+        "columns": ", ".join(config.derivation.columns),
+        "settings": config.derivation.settings,
     }
 
 

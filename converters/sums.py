@@ -12,21 +12,28 @@ from converters.graph import Graph, Node, Shape
 
 Terms = Counter[str]  # a sum as a multiset of values that are no sums
 
+MAX_TIMES = 1 << 12  # that a sum holds a value: NAS-Bench-201 comes to 4 ** 5, and 128 layers of x + x beyond floats
+
 
 def flatten_sums(graph: Graph) -> Graph:
     """Nested sums become sums of terms; a sum that contains another live one reads that instead of its terms.
 
     However additions were nested and shared before, the same sums come out. ``x + x`` becomes ``nn.Scale`` by 2:
-    skips that add up through a network double a value again and again.
+    skips that add up through a network double a value again and again. A sum that holds a value more than MAX_TIMES
+    is written as it stands, and others take it for a value like any other.
 
     Expects a graph without dead nodes, sums of one operand and values that are made twice.
     """
     terms: dict[str, Terms] = {}
+    large: dict[str, Terms] = {}  # sums that others take for a value like any other
     for node in graph.nodes:
         if node.op_type == "Sum":
-            terms[node.outputs[0]] = expand(node.inputs, terms)
+            total = expand(node.inputs, terms)
+            is_large = max(total.values(), default=0) > MAX_TIMES
+            (large if is_large else terms)[node.outputs[0]] = Counter(node.inputs) if is_large else total
     read = {x for node in graph.nodes if node.op_type != "Sum" for x in node.inputs}.union(graph.outputs)
-    sums = {x: total for x, total in terms.items() if x in read}
+    read.update(large, *large.values())
+    sums = {x: total for x, total in (terms | large).items() if x in read}
     shapes = dict(graph.shapes)
     flat = _with_sums(graph, sums, shapes)
     if not _common_parts(sums):
@@ -108,9 +115,10 @@ def _scaled(part: Terms, times: int) -> Terms:
 
 
 def _with_sums(graph: Graph, sums: Mapping[str, Terms], shapes: dict[str, Shape]) -> Graph:
-    """``graph`` with these sums in place of its own."""
-    others = [node for node in graph.nodes if node.op_type != "Sum"]
-    nodes = _topological(_sum_nodes(sums, shapes) + others, graph.inputs)
+    """``graph`` with these sums in place of its own, each where it was, so that few have to wait for their operands."""
+    written = {node.outputs[0]: node for node in _sum_nodes(sums, shapes)}
+    old = [written.pop(node.outputs[0], None) if node.op_type == "Sum" else node for node in graph.nodes]
+    nodes = _topological([*written.values(), *(node for node in old if node)], graph.inputs)
     return replace(graph, nodes=tuple(nodes), shapes=shapes)
 
 
@@ -143,12 +151,12 @@ def _topological(nodes: Iterable[Node], inputs: Sequence[str]) -> list[Node]:
         ready = [node]
         while ready:
             node = ready.pop()
-            if known.issuperset(node.inputs):
-                known.update(node.outputs)
-                ordered.append(node)
-                for x in node.outputs:
-                    ready += waiting.pop(x, ())
-            else:
+            if not known.issuperset(node.inputs):
                 waiting[next(x for x in node.inputs if x not in known)].append(node)
+                continue
+            known.update(node.outputs)
+            ordered.append(node)
+            if waiting:
+                ready += [reader for x in node.outputs for reader in waiting.pop(x, ())]
     assert not waiting, f"values that no node makes: {', '.join(waiting)}"
     return ordered

@@ -14,6 +14,7 @@ import onnx.printer
 import onnx.shape_inference
 
 from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference, kind_of
+from converters.limits import excess_of_model, excess_of_text
 
 IR_VERSION = 13
 OPSET = 26
@@ -51,6 +52,8 @@ def parse(onnx_text: str) -> onnx.ModelProto:
     """
     if "\0" in onnx_text:  # the parser would stop there and leave the rest unread
         raise OnnxTextError(f"ONNX text: expected text, got a zero byte at character {onnx_text.index(chr(0))}.")
+    if excess := excess_of_text(onnx_text):
+        raise OnnxTextError(f"ONNX text: {excess}.")
     try:
         onnx_text.encode()  # the parser says nothing useful of a lone surrogate
         return onnx.parser.parse_model(onnx_text)
@@ -78,6 +81,8 @@ def to_model(onnx_text: str) -> onnx.ModelProto:
     present = {(function.domain, function.name) for function in model.functions}
     model.functions.extend(f for f in prelude_functions() if (f.domain, f.name) not in present)
     _check_calls(model)
+    if excess := excess_of_model(model):
+        raise OnnxTextError(f"ONNX text: {excess}.")
     try:
         onnx.checker.check_model(model, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as e:

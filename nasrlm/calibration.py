@@ -53,6 +53,21 @@ def fit_calibration(scores: Mapping[str, FloatArray]) -> dict[str, list[float]]:
     return calibration
 
 
+def read_calibration(stored: object) -> Calibration:
+    """What was stored, if it has a level in [0, 1] for every level of GRID.
+
+    Raises:
+        ValueError: it has not.
+    """
+    if not isinstance(stored, dict):
+        raise ValueError(f"calibration: expected levels of objectives, got {type(stored).__name__}.")
+    for name, levels in stored.items():
+        known = isinstance(levels, list) and all(isinstance(level, int | float) and 0 <= level <= 1 for level in levels)
+        if not known or len(levels) != len(GRID):
+            raise ValueError(f"calibration of {name}: expected {len(GRID)} levels in [0, 1], got {str(levels)[:40]}.")
+    return stored
+
+
 def calibrated_levels(calibration: Calibration, objectives: Sequence[str], quantiles: Sequence[float]) -> FloatArray:
     """The levels at which to ask the model for calibrated quantiles.
 

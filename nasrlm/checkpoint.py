@@ -15,7 +15,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from nasrlm.calibration import Calibration
+from nasrlm.calibration import Calibration, read_calibration
 from nasrlm.files import to_json
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
@@ -85,7 +85,8 @@ class Checkpoint:
         except ValueError as e:
             raise CheckpointError(str(e)) from e
         try:
-            objectives, calibration, card = tuple(config["objectives"]), config["calibration"], config["card"]
+            objectives, card = tuple(config["objectives"]), config["card"]
+            calibration = read_calibration(config["calibration"])
             code = NumberCode(**config["number_code"])
             sizes = ModelConfig(**config["model"])
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
@@ -132,6 +133,8 @@ def _load_weights(model: RegressionLanguageModel, path: Path) -> None:
         want = tuple(expected[name].shape) if name in expected else "none"
         if have != want:
             raise CheckpointError(f"{path}: expected tensor {name} of shape {want}, got {have}.")
+        if name in weights and not torch.isfinite(weights[name]).all():
+            raise CheckpointError(f"{path}: expected finite weights, got NaN or infinite ones in tensor {name}.")
     model.load_state_dict(weights)
 
 

@@ -21,7 +21,7 @@ from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
-from nasrlm.reader import Batch, TextReader, pad
+from nasrlm.reader import Batch, TextReader, check_texts, pad
 
 __all__ = ["Predictor", "pad"]
 
@@ -89,8 +89,10 @@ class Predictor:
             progress: show a bar on stderr.
 
         Raises:
-            ValueError: unknown or no objective, bad levels, empty text, or text longer than the model's context.
+            ValueError: unknown or no objective, bad levels, no list of texts, empty text, or text longer than the
+                model's context.
         """
+        check_texts(texts)
         names = self.objectives if objectives is None else tuple(objectives)
         ids = self._objective_ids(names)
         Prediction(names, tuple(quantiles), np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
@@ -110,7 +112,11 @@ class Predictor:
 
         Returns:
             (N, M, S) values in the objectives' own units.
+
+        Raises:
+            ValueError: as ``predict`` does, or no samples.
         """
+        _check_samples(samples)
         names = tuple(objectives)
         levels = np.random.default_rng(seed).uniform(size=(len(texts), len(names), samples))
         for index, name in enumerate(names):
@@ -147,7 +153,11 @@ class Predictor:
 
         Returns:
             (N, M, S) values in the objectives' own units.
+
+        Raises:
+            ValueError: as ``predict`` does, no samples, a temperature of 0, or known values that do not fit.
         """
+        _check_samples(samples)
         if temperature <= 0:
             raise ValueError(f"temperature: expected more than 0, got {temperature}.")
         asked = tuple(objectives)
@@ -159,6 +169,10 @@ class Predictor:
                 raise ValueError(
                     f"known: expected one value a text ({len(texts)}) of {', '.join(names)}, "
                     f"got {len(values)} of {name!r}."
+                )
+            if np.isinf(values).any():
+                raise ValueError(
+                    f"known: expected finite values, or NaN where there is none, got infinite ones of {name}."
                 )
             given[:, names.index(name)] = values
         levels = np.random.default_rng(seed).uniform(size=(len(texts), len(names), samples))
@@ -193,6 +207,7 @@ class Predictor:
         """
         names = tuple(objectives)
         ids = self._objective_ids(names)
+        _check_shape(values, texts, names)
         if joint and sorted(names, key=self._index.__getitem__) != list(names):
             raise ValueError(
                 f"objectives: expected the order of decoding, got {', '.join(names)}. `nasrlm info` lists it."
@@ -209,6 +224,7 @@ class Predictor:
     ) -> FloatArray:
         """P(objective <= value) under the model itself, uncalibrated; (N, M), NaN where ``values`` is NaN."""
         ids = self._objective_ids(tuple(objectives))
+        _check_shape(values, texts, objectives)
         known = np.isfinite(values)
         filled = torch.from_numpy(np.where(known, values, 1.0))
         model = self.checkpoint.model
@@ -248,6 +264,7 @@ class Predictor:
         progress: bool = False,
     ) -> FloatArray:
         """(N, *shape) of what is answered of the encoded texts of every batch, given their row numbers."""
+        check_texts(texts)
         values = np.empty((len(texts), *shape))
 
         def work(batch: Batch) -> NDArray[np.intp]:
@@ -262,3 +279,15 @@ class Predictor:
             for rows in pool.map(work, batches) if num_workers > 1 else map(work, batches):
                 bar.update(len(rows))
         return values
+
+
+def _check_samples(samples: int) -> None:
+    if samples < 1:
+        raise ValueError(f"samples: expected 1 or more, got {samples}.")
+
+
+def _check_shape(values: FloatArray, texts: Sequence[str], objectives: Sequence[str]) -> None:
+    if values.shape != (len(texts), len(objectives)):
+        raise ValueError(
+            f"values: expected one a text and objective, shape {(len(texts), len(objectives))}, got {values.shape}."
+        )

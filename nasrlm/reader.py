@@ -62,9 +62,9 @@ class TextReader:
             if not 0 < len(ids) <= self._longest:
                 start = texts[index][:40].replace("\n", " ")
                 row = index if rows is None else rows[index]
+                help_ = "Use a model with a larger max_text_tokens, or leave the row out." if ids else "Leave it out."
                 raise ValueError(
-                    f"text: expected 1 to {self._longest} tokens, got {len(ids)} in row {row} ({start!r}…). "
-                    "Use a model with a larger max_text_tokens."
+                    f"text: expected 1 to {self._longest} tokens, got {len(ids)} in row {row} ({start!r}…). {help_}"
                 )
         return token_ids
 
@@ -107,6 +107,19 @@ class TextReader:
                 {text: token_ids[text] for text in of_batch if text in token_ids},
                 {text: known[text] for text in of_batch if text in known},
             )
+
+
+def check_texts(texts: Sequence[str]) -> None:
+    """Refuse what is no sequence of texts.
+
+    Raises:
+        ValueError: one text, whose characters would be read as texts, or something else in a row.
+    """
+    if isinstance(texts, str):
+        raise ValueError(f"texts: expected a list of texts, got one text, {texts[:40]!r}. Put it in a list.")
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"texts: expected a text in every row, got {type(text).__name__} in row {row}.")
 
 
 def pad(token_ids: Sequence[Sequence[int]]) -> Tensor:

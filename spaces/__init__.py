@@ -11,12 +11,14 @@ neither: docs/new-space.md.
 from spaces.genotype_space import Choices, GenotypeSpace
 from spaces.registry import UnknownSpaceError, get_space, space_names
 from spaces.space import ArchitectureError, SearchSpace
+from spaces.spellings import Spellings
 
 __all__ = [
     "ArchitectureError",
     "Choices",
     "GenotypeSpace",
     "SearchSpace",
+    "Spellings",
     "UnknownSpaceError",
     "get_space",
     "space_names",

@@ -121,7 +121,11 @@ class CellSpace(SearchSpace[CellNetwork]):
         ]
 
     def architecture_key(self, architecture: CellNetwork) -> str:
-        """Equal if and only if two networks are isomorphic, dead cells left out and auxiliary heads aside."""
+        """Equal if and only if two networks are isomorphic, dead cells left out and auxiliary heads aside.
+
+        NOTE: nodes of one key may be concatenated in another order, which their texts say: with the same weights the
+        networks compute different numbers, and only with the channels of all later weights in another order the same.
+        """
         return network_key(architecture)
 
     def representative(self, architecture: CellNetwork) -> CellNetwork:

@@ -80,7 +80,8 @@ class NASBench101(SearchSpace[Module]):
     NOTE: every numbering of the vertices is an architecture, with a genotype and a network of its own: channels
     that do not divide evenly go to the first vertices (up to 1.3 % of the parameters). ``architecture_key`` does
     not see that: like the published files, it takes isomorphic modules for the same. So do ``size`` and
-    ``enumerate``, which count each once.
+    ``enumerate``, which count each once. Texts tell them apart, by their channels or by the order in which vertices
+    are concatenated: with the same weights they compute different numbers.
 
     Attributes:
         input_shape: NCHW of one image.

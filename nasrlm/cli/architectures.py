@@ -11,8 +11,10 @@ import numpy as np
 import onnx
 import pandas as pd
 import typer
+from tqdm import tqdm
 
 from converters import graph_to_onnx_text, to_model
+from converters.counts import derive_counts
 from converters.runtime import machine_description, measure_latencies
 from converters.statistics import statistics
 from converters.stream import StreamConfig
@@ -31,6 +33,13 @@ from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, s
 from nasrlm.cli.whole_tables import convert_whole_table
 from nasrlm.files import write_atomically, write_table
 from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
+from spaces.drawing import draw
+
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Of a table: processes; one a core if left out.")
+]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Of a table: go on with a run that was killed.")]
+WorkersEngineOption = Annotated[str, typer.Option("--engine", help="Of a table: process, or ray.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -50,13 +59,24 @@ def list_spaces(json: JsonOption = False) -> None:
 
 
 def sample(
-    space: SpaceOption = None,
-    count: Annotated[int, typer.Option("-n", min=1, help="How many.")] = 1,
+    space: Annotated[
+        list[str] | None,
+        typer.Option("--space", help="A space as elsewhere; with --out, given several times, several."),
+    ] = None,
+    count: Annotated[int, typer.Option("-n", min=1, help="How many, of each space.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write a table with splits, each once: .parquet, .csv or .jsonl.")
+    ] = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """Draw architectures, one a line in the space's published notation."""
-    chosen = require_space(space, "sample")
+    """Draw architectures, one a line in the space's published notation; or a table of them to learn from."""
+    if out is not None:
+        _write_drawn(space or [], count, seed, out, json=json)
+        return
+    if space and len(space) > 1:
+        raise ValueError(f"sample: expected one --space, or --out for a table of several, got {', '.join(space)}.")
+    chosen = require_space(space[0] if space else None, "sample")
     rng = np.random.default_rng(seed)
     drawn = [chosen.format(chosen.sample(rng)) for _ in range(count)]
     if json:
@@ -76,9 +96,9 @@ def convert(
             "--out", help="Write a runnable .onnx model, or an .onnxtxt text with its prelude; of a table, .parquet."
         ),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Of a table: processes; one a core if left out.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Of a table: go on with a run that was killed.")] = False,
-    engine: Annotated[str, typer.Option(help="Of a table: process, or ray.")] = "process",
+    workers: WorkersOption = None,
+    resume: ResumeOption = False,
+    engine: WorkersEngineOption = "process",
     checkpoint: CheckpointOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -86,7 +106,7 @@ def convert(
     if table is not None:
         if architecture is not None or out is None:
             raise ValueError("convert --table: expected --out and no architecture. See --help.")
-        return convert_whole_table(StreamConfig(table, out, space, workers, engine, resume), json=json)
+        return convert_whole_table(StreamConfig(table, out, space, workers, engine, resume), "convert", json=json)
     if architecture is None or workers is not None or resume:
         raise ValueError("convert: expected an architecture, or --table with --workers or --resume. See --help.")
     text = graph_to_onnx_text(read_network(architecture, space, input_shape, "convert"))
@@ -100,13 +120,31 @@ def convert(
 
 
 def stats(
-    architecture: Annotated[str, NETWORK_ARGUMENT],
+    architecture: Annotated[str | None, NETWORK_ARGUMENT] = None,
     space: SpaceOption = None,
+    table: TableOption = None,
     input_shape: InputShapeOption = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Of a table: write it with its counts, .parquet.")] = None,
+    latency: Annotated[
+        bool, typer.Option("--latency", help="Of a table: also time every network in ONNX Runtime on this machine.")
+    ] = False,
+    repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 20,
+    workers: WorkersOption = None,
+    resume: ResumeOption = False,
+    engine: WorkersEngineOption = "process",
     checkpoint: CheckpointOption = None,
     json: JsonOption = False,
 ) -> None:
     """Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph."""
+    if table is not None:
+        if architecture is not None or out is None:
+            raise ValueError("stats --table: expected --out and no architecture. See --help.")
+        counts = derive_counts(repeats if latency else None)
+        workers = 1 if latency and workers is None else workers  # they would slow each other down
+        config = StreamConfig(table, out, space, workers, engine, resume, derivation=counts)
+        return convert_whole_table(config, "stats", json=json)
+    if architecture is None or out is not None or latency or workers is not None or resume:
+        raise ValueError("stats: expected an architecture, or --table with --out. See --help.")
     faithful = read_network(architecture, space, input_shape, "stats")
     counted = asdict(statistics(faithful))
     text = graph_to_onnx_text(faithful)
@@ -152,6 +190,22 @@ def measure(
         columns = ["architecture", "latency_ms@here", "latency_q25_ms", "latency_q75_ms"]
         title = ", ".join(f"{key} {value}" for key, value in machine.items())
         print_table(columns, [[row[column] for column in columns] for row in rows], title)
+
+
+def _write_drawn(names: list[str], count: int, seed: int, out: Path, *, json: bool) -> None:
+    spaces = {name: require_space(name, "sample") for name in names}
+    if not spaces:
+        raise ValueError("sample: expected --space, got none. `nasrlm spaces` lists them.")
+    rows = [
+        {"space": name, **drawn._asdict()}
+        for name, space in spaces.items()
+        for drawn in tqdm(draw(space, count, seed), f"sample {name}", count, disable=not show_progress())
+    ]
+    write_table(pd.DataFrame(rows), out)
+    if json:
+        print_json({"rows": len(rows)})
+    else:
+        print(f"{len(rows):,} different architectures: {out}")
 
 
 def _open_spaces() -> list[SearchSpace[Any]]:

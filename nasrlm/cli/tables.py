@@ -23,10 +23,11 @@ def import_benchmark(
     out: Annotated[
         Path | None, typer.Option("--out", help="A table: .parquet, .csv or .jsonl; BENCHMARK.parquet if left out.")
     ] = None,
+    space: Annotated[str | None, typer.Option(help="Of code-regression: only rows of this space, as APPS.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Turn an official benchmark file into a table of architectures and labels."""
-    frame = read_benchmark(benchmark, path, progress=show_progress())
+    """Turn an official benchmark file into a table of architectures, or of source code, and labels."""
+    frame = read_benchmark(benchmark, path, progress=show_progress(), space=space)
     out = out or Path(f"{benchmark}.parquet")
     write_table(frame, out)
     if json:

@@ -1,4 +1,4 @@
-"""``nasrlm convert --table``: a table of any size, with a bar and a report of what failed."""
+"""``convert --table`` and ``stats --table``: a table of any size, with a bar and a report of what failed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from converters.stream import StreamConfig, StreamResult, convert_table
 from nasrlm.cli.output import print_json, show_progress
 
 
-def convert_whole_table(config: StreamConfig, *, json: bool) -> None:
-    """Convert a table and say how it went.
+def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
+    """Add columns to a table and say how it went.
 
     Raises:
         ValueError: bad input, or the engine is not installed.
     """
-    with tqdm(desc="convert", unit="row", disable=not show_progress()) as bar:
+    with tqdm(desc=verb, unit="row", disable=not show_progress()) as bar:
 
         def report(done: int, total: int) -> None:
             if bar.total is None:
@@ -32,7 +32,7 @@ def convert_whole_table(config: StreamConfig, *, json: bool) -> None:
     if json:
         print_json({"rows": result.rows, "seconds": result.seconds, "failed": result.failed})
     else:
-        print(f"{result.rows:,} texts in {result.seconds:.0f} s: {config.out}")
+        print(f"{result.rows:,} rows in {result.seconds:.0f} s: {config.out}")
 
 
 def _report_failures(result: StreamResult) -> None:

@@ -128,14 +128,16 @@ def scramble(graph: Graph, rng: random.Random) -> Graph:
     """The same graph in another topological order, with other names and commutative operands shuffled."""
     values = [*graph.inputs, *(x for node in graph.nodes for x in node.outputs)]
     numbers = rng.sample(range(len(values)), len(values))
-    names = {x: f"s{number}" for x, number in zip(values, numbers, strict=True)}
+    names = {x: f"s{number}" for x, number in zip(values, numbers, strict=True)} | {"": ""}
     nodes = [_renamed(node, names, rng) for node in _other_order(graph, rng)]
     inputs, outputs = (tuple(names[x] for x in ends) for ends in (graph.inputs, graph.outputs))
-    return Graph(inputs, outputs, tuple(nodes), {names[x]: shape for x, shape in graph.shapes.items()})
+    shapes = {names[x]: shape for x, shape in graph.shapes.items() if x in names}
+    types = {names[x]: kind for x, kind in graph.types.items() if x in names}
+    return Graph(inputs, outputs, tuple(nodes), shapes, types=types)
 
 
 def _other_order(graph: Graph, rng: random.Random) -> list[Node]:
-    waiting, known, ordered = list(graph.nodes), set(graph.inputs), []
+    waiting, known, ordered = list(graph.nodes), {"", *graph.inputs}, []
     while waiting:
         chosen = rng.choice([node for node in waiting if known.issuperset(node.inputs)])
         waiting.remove(chosen)

@@ -1,5 +1,6 @@
 """Run a graph with explicit weights, so that two graphs of one network can be compared number by number."""
 
+from collections.abc import Mapping
 from functools import cache
 from zlib import crc32
 
@@ -39,16 +40,39 @@ def _tensors(node: Node, shape: Shape, rng: np.random.Generator) -> Tensors:
     return kernel, rng.normal(0, 0.3, shape[0]) * node.op_type.endswith("Bias")
 
 
+def weights_of_model(graph: Graph, arrays: Mapping[str, np.ndarray]) -> dict[str, Tensors]:
+    """The same for a graph that was read from a model, of the model's arrays by name."""
+    weights: dict[str, Tensors] = {}
+    for node in graph.nodes:
+        for index, identity in enumerate(node.weights):
+            own = [arrays[name] for name in identity.split(",")]
+            is_layer = node.op_type in LAYERS and not index  # what else it owns are batch norms
+            weights[identity] = _kernel_and_numbers(node, own) if is_layer else tuple(own)
+    return weights
+
+
+def _kernel_and_numbers(node: Node, own: list[np.ndarray]) -> Tensors:
+    shape = node.attribute("weight_shape")
+    kernel = own[0] if own[0].shape == shape else own[0].T
+    assert kernel.shape == shape, f"{node}: expected a kernel of that shape, got {own[0].shape}"
+    bias = own[1].ravel() if len(own) > 1 else np.zeros(1)
+    return kernel, np.broadcast_to(bias, shape[:1])
+
+
 def run(graph: Graph, weights: dict[str, Tensors], seed: int = 0) -> list[np.ndarray]:
     """The outputs of a graph for a random input, in ONNX Runtime without its own rewriting."""
+    return run_model(to_weighted_model(graph, weights), seed)
+
+
+def run_model(model: onnx.ModelProto, seed: int = 0) -> list[np.ndarray]:
+    """The same of a model."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    model = to_weighted_model(graph, weights).SerializeToString()
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     rng = np.random.default_rng(seed)
-    feed = {x: rng.standard_normal(graph.shapes[x], dtype=np.float32) for x in graph.inputs}
+    feed = {x.name: rng.standard_normal(x.shape, dtype=np.float32) for x in session.get_inputs()}
     return session.run(None, feed)
 
 
@@ -87,7 +111,7 @@ def _to_onnx(node: Node, weights: dict[str, Tensors], tensors: dict[str, np.ndar
         kernel, bias = _kernel_and_bias(node, weights)
         owned = (kernel, bias) if node.op_type.endswith("Bias") else (kernel,)
     elif node.weights:
-        domain, owned = "", weights[node.weights[0]]
+        domain, op_type, owned = "", "Identity" if op_type == "Weight" else op_type, weights[node.weights[0]]
     if owned:
         del attributes["weight_shape"]
     if op_type == "Gemm":

@@ -64,4 +64,4 @@ def test_shared_weights_count_once():
 
 def test_a_network_that_hands_its_input_on():
     counts = statistics(graph(outputs="x"))
-    assert counts == Statistics(0, 0, 0, 0, 0, 0, 0, 0)
+    assert counts == Statistics(0, 0, 0, 0, 0, 0, 0, 0, 0)

@@ -18,11 +18,13 @@ import pytest
 from converters import stream, to_onnx_text
 from converters.stream import StreamConfig, convert_table
 from spaces import get_space
+from spaces.nasbench101 import Module
 
 ROWS = 50
 SPACE = get_space("nasbench201")
 ARCHITECTURES = [SPACE.sample(np.random.default_rng(seed)) for seed in range(ROWS)]
 NOTATIONS = [SPACE.format(architecture) for architecture in ARCHITECTURES]
+CONV1, CONV3 = "conv1x1-bn-relu", "conv3x3-bn-relu"
 ROOT = Path(__file__).parents[2]
 
 
@@ -66,6 +68,19 @@ def test_a_text_is_added_to_every_row(config, frame, workers):
     assert (result.rows, result.failed, result.left_out) == (ROWS, 0, 0)
     assert (reports[0], reports[-1]) == ((0, ROWS), (ROWS, ROWS))
     assert _left(config) == {"texts.parquet"}
+
+
+def test_every_row_gets_its_own_text_whatever_stands_before_it(config, tmp_path):
+    """Of isomorphic modules of NAS-Bench-101, which share a key, the first vertices have more channels."""
+    space = get_space("nasbench101")
+    edges = ((0, 1, 1, 1, 0), *[(0, 0, 0, 0, 1)] * 3, (0,) * 5)
+    twins = [Module(edges, labels) for labels in ((CONV3, CONV1, CONV1), (CONV1, CONV1, CONV3))]
+    assert len({space.architecture_key(twin) for twin in twins}) == 1
+    frame = pd.DataFrame({"space": space.name, "architecture": [space.format(twin) for twin in twins]})
+    convert_table(replace(config, table=_write(tmp_path / "twins.parquet", frame)))
+    texts = pd.read_parquet(config.out)["text"].tolist()
+    assert texts == [to_onnx_text(space, twin) for twin in twins]
+    assert len(set(texts)) == 2
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl"])

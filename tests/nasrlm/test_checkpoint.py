@@ -1,6 +1,7 @@
 """A checkpoint comes back as it was; a broken one is refused in one line that says what is broken."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -62,6 +63,9 @@ BREAKAGES = {
     "half the weights": (truncate("model.safetensors"), "expected a safetensors file, got"),
     "reshaped tensor": (edit_weights(lambda w: w.update({EMBEDDING: w[EMBEDDING].T.contiguous()})), EMBEDDING),
     "missing tensor": (edit_weights(lambda w: w.pop(EMBEDDING)), f"expected tensor {EMBEDDING} of shape ("),
+    "no numbers": (edit_weights(lambda w: w[EMBEDDING].fill_(math.nan)), f"ones in tensor {EMBEDDING}."),
+    "few levels": (edit_config(lambda c: c.update(calibration={"a@b": [0.5]})), "calibration of a@b: expected 99 lev"),
+    "no calibration": (edit_config(lambda c: c.update(calibration=[])), "expected levels of objectives, got list"),
     "extra tensor": (edit_weights(lambda w: w.update(extra=torch.zeros(2))), "tensor extra of shape none, got (2,)"),
 }
 

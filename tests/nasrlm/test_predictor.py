@@ -1,5 +1,7 @@
 """Texts in, quantiles out; what cannot be answered is refused in one line."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -110,6 +112,18 @@ def test_known_values_are_one_a_text_of_what_is_asked(predictor: Predictor, know
         predictor.joint_samples(TEXTS, OBJECTIVES, 2, known=known)
 
 
+def test_values_fit_and_are_finite(predictor: Predictor) -> None:
+    for method in ("log_probabilities", "cumulative_probabilities"):
+        with pytest.raises(
+            ValueError, match=r"values: expected one a text and objective, shape \(5, 2\), got \(4, 2\)"
+        ):
+            getattr(predictor, method)(TEXTS, OBJECTIVES, np.ones((4, 2)))
+    with pytest.raises(ValueError, match=r"expected finite numbers, got nan"):
+        predictor.log_probabilities(TEXTS, OBJECTIVES, np.full((5, 2), np.nan))
+    with pytest.raises(ValueError, match=r"known: expected finite values, or NaN .* got infinite ones of"):
+        predictor.joint_samples(TEXTS, OBJECTIVES, 2, known={OBJECTIVES[0]: [np.inf] * 5})
+
+
 def test_scores_of_missing_labels_are_missing(predictor: Predictor) -> None:
     labels = np.array([[1.0, np.nan], [np.nan, 5.0]])
     scores = predictor.cumulative_probabilities(TEXTS[:2], OBJECTIVES, labels)
@@ -128,13 +142,23 @@ def test_scores_of_missing_labels_are_missing(predictor: Predictor) -> None:
         (TEXTS, None, (), r"expected quantiles ascending in \(0, 1\), got \(\)"),
         (["Pool\n", ""], None, LEVELS, r"text: expected 1 to 512 tokens, got 0 in row 1"),
         (["Pool\n" * 500], None, LEVELS, r"text: expected 1 to 512 tokens, got \d+ in row 0 \('Pool Pool"),
+        ("Pool\n", None, LEVELS, r"texts: expected a list of texts, got one text, 'Pool\\n'\. Put it in a list"),
+        (["Pool\n", 3], None, LEVELS, r"texts: expected a text in every row, got int in row 1"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(
-    predictor: Predictor, texts: list[str], objectives: list[str] | None, quantiles: tuple[float, ...], message: str
+    predictor: Predictor, texts: Any, objectives: list[str] | None, quantiles: tuple[float, ...], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         predictor.predict(texts, objectives, quantiles)
+
+
+@pytest.mark.parametrize("method", ["sample", "joint_samples"])
+def test_there_must_be_samples_and_texts(predictor: Predictor, method: str) -> None:
+    with pytest.raises(ValueError, match="samples: expected 1 or more, got 0"):
+        getattr(predictor, method)(TEXTS, OBJECTIVES, 0)
+    with pytest.raises(ValueError, match="texts: expected a list of texts, got one text"):
+        getattr(predictor, method)("Pool\n", OBJECTIVES, 2)
 
 
 def test_padding_fills_shorter_rows() -> None:

@@ -23,7 +23,7 @@ def test_one_shape(name: str) -> None:
 
 
 def test_unknown_names(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"import: expected one of hwnasbench, .* got 'nb201'\."):
+    with pytest.raises(ValueError, match=r"import: expected one of code-regression, .* got 'nb201'\."):
         read_benchmark("nb201", tmp_path)
     with pytest.raises(ValueError, match="got no such file or folder"):
         read_benchmark("nasbench201", tmp_path / "none.pth")

@@ -1,0 +1,234 @@
+"""How well does training use a device? Text tokens a second, memory and model FLOPs utilisation, in bf16.
+
+    python -m benchmarks.scale --device cuda                       # 60 M and 300 M parameters
+    python -m benchmarks.scale --sizes 1M --batch 4 --length 64    # what a CPU can do in seconds
+
+A step is a whole one, as in ``nasrlm train``: forward, backward, clipped gradients, Muon and AdamW, on random tokens.
+Floating-point operations are those of the model's products and of attention, forward and backward, as torch counts
+them; the optimisers' own take time and do not count. Utilisation is their share of what the device's maker states for
+dense bf16 products; of a device that is not in the list, or a CPU, of the fastest product measured here, which wants a
+quiet machine; or of ``--peak-tflops``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+from tqdm import tqdm
+
+from benchmarks.circumstances import circumstances
+from nasrlm.batches import Batch, Batches
+from nasrlm.checkpoint import torch_device
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.model_config import ModelConfig
+from nasrlm.number import NumberCode
+from nasrlm.optimizers import make_optimizers
+from nasrlm.train_config import TrainConfig
+from nasrlm.training_loss import TrainingLoss
+
+Loss = Callable[[Batch], torch.Tensor]
+
+VOCABULARY = 1024
+SETTINGS = TrainConfig(table=(Path("none"),), out=Path("none"))
+UNTIMED_STEPS = 2
+SIZES = {
+    "1M": ModelConfig(width=128, num_heads=2, num_encoder_layers=3, num_decoder_layers=1, hidden=352, dropout=0.0),
+    "60M": ModelConfig(width=640, num_heads=10, num_encoder_layers=9, num_decoder_layers=2, hidden=1728, dropout=0.0),
+    "300M": ModelConfig(
+        width=1024, num_heads=16, num_encoder_layers=20, num_decoder_layers=3, hidden=2688, dropout=0.0
+    ),
+}
+# Dense bf16 TFLOP/s of NVIDIA's data sheets, by a part of the name that torch gives.
+STATED_TFLOPS = {"H200": 989.0, "H100 80GB HBM3": 989.0, "H100 PCIe": 756.0, "A100": 312.0, "L40S": 362.0, "L4": 121.0}
+
+
+@dataclass(frozen=True)
+class Config:
+    """What to measure.
+
+    Attributes:
+        batch: texts of a step.
+        length: tokens of every text.
+        objectives: numbers of every text.
+        steps: timed ones.
+        compile: by ``torch.compile``.
+        peak_tflops: of the device.
+    """
+
+    device: str = "cpu"
+    sizes: tuple[str, ...] = ("60M", "300M")
+    batch: int = 64
+    length: int = 1024
+    objectives: int = 6
+    steps: int = 10
+    compile: bool = False
+    peak_tflops: float | None = None
+
+
+@dataclass(frozen=True)
+class Utilisation:
+    """Of training steps of one model; the rates are of the median step."""
+
+    size: str
+    parameters: int
+    tokens_per_second: float
+    seconds_per_step: float
+    slowest_step: float
+    memory_gib: float
+    tflops_per_second: float
+    utilisation: float
+
+
+def measure(config: Config, *, progress: bool) -> list[Utilisation]:
+    """One model after another.
+
+    Raises:
+        ValueError: torch cannot use the device here.
+    """
+    device = torch_device(config.device)
+    peak = config.peak_tflops or stated_tflops(device) or measured_tflops(device)
+    sizes = tqdm(config.sizes, "sizes", disable=not progress)
+    return [_measure(config, size, device, peak) for size in sizes]
+
+
+def stated_tflops(device: torch.device) -> float | None:
+    """By its maker, if we know."""
+    if device.type != "cuda":
+        return None
+    name = torch.cuda.get_device_name(device)
+    return next((tflops for part, tflops in STATED_TFLOPS.items() if part in name), None)
+
+
+def measured_tflops(device: torch.device, size: int = 2048) -> float:
+    """Of the fastest of some products of two square matrices, in bf16 and, on a CPU, where that can be slower, fp32."""
+    fastest = float("inf")
+    for dtype in (torch.bfloat16, torch.float32) if device.type == "cpu" else (torch.bfloat16,):
+        x = torch.ones(size, size, dtype=dtype, device=device)
+        fastest = min(fastest, *(_seconds(lambda x=x: x @ x, device) for _ in range(4)))  # type: ignore[misc]
+    return 2 * size**3 / fastest / 1e12
+
+
+def _measure(config: Config, size: str, device: torch.device, peak_tflops: float) -> Utilisation:
+    torch.manual_seed(0)
+    code = NumberCode()
+    model = RegressionLanguageModel(SIZES[size], VOCABULARY, config.objectives, code).to(device)
+    batch = _batch(config, code).to(config.device)
+    loss_of = TrainingLoss(model, SETTINGS.smoothing_digits, 0.0)
+    operations = config.batch * _count(lambda: _add_gradients(loss_of, batch.part(0, config.batch)))
+    step = _make_step(model, torch.compile(loss_of, dynamic=True) if config.compile else loss_of, batch)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    for _ in range(UNTIMED_STEPS):
+        step()
+    seconds = [_seconds(step, device) for _ in range(config.steps)]
+    tflops = operations / 1e12 / median(seconds)
+    return Utilisation(
+        size=size,
+        parameters=model.num_parameters,
+        tokens_per_second=config.batch * config.length / median(seconds),
+        seconds_per_step=median(seconds),
+        slowest_step=max(seconds),
+        memory_gib=_peak_bytes(device) / 2**30,
+        tflops_per_second=tflops,
+        utilisation=tflops / peak_tflops,
+    )
+
+
+def _count(work: Callable[[], None]) -> int:
+    """Floating-point operations; attention as two products, since fused ones are not counted on every device."""
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        work()
+    return counter.get_total_flops()
+
+
+def _make_step(model: RegressionLanguageModel, loss_of: Loss, batch: Batch) -> Callable[[], None]:
+    """A training step on one batch, as ``nasrlm train`` makes it."""
+    optimizers = make_optimizers(model, SETTINGS)
+
+    def step() -> None:
+        model.zero_grad(set_to_none=True)
+        _add_gradients(loss_of, batch)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), SETTINGS.clip_norm)
+        for optimizer in optimizers:
+            optimizer.step()
+
+    return step
+
+
+def _add_gradients(loss_of: Loss, batch: Batch) -> None:
+    with torch.autocast(batch.text_ids.device.type, dtype=torch.bfloat16):
+        loss = loss_of(batch) / int(batch.present.sum())
+    loss.backward()
+
+
+def _batch(config: Config, code: NumberCode) -> Batch:
+    rng = np.random.default_rng(0)
+    return Batches(
+        rng.integers(1, VOCABULARY, (config.batch, config.length)).tolist(),
+        rng.uniform(1, 100, (config.batch, config.objectives)),
+        np.ones(config.objectives),
+        code,
+        batch_size=config.batch,
+        objectives_per_row=config.objectives,
+        alone_probability=0.0,
+        seed=0,
+    )[0]
+
+
+def _seconds(work: Callable[[], object], device: torch.device) -> float:
+    _wait(device)
+    started = time.perf_counter()
+    work()
+    _wait(device)
+    return time.perf_counter() - started
+
+
+def _wait(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _peak_bytes(device: torch.device) -> int:
+    """Of the device's memory; on a CPU, of this process, which is that of the largest model so far."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Print a table and one line of JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default=Config.device)
+    parser.add_argument("--sizes", nargs="+", choices=tuple(SIZES), default=Config.sizes)
+    for name in ("batch", "length", "objectives", "steps"):
+        parser.add_argument(f"--{name}", type=int, default=getattr(Config, name))
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--peak-tflops", type=float, default=None)
+    given = vars(parser.parse_args(words))
+    config = Config(**given | {"sizes": tuple(given["sizes"])})
+    measured = measure(config, progress=sys.stderr.isatty())
+    table = Table("", "parameters", "tokens/s", "s/step", "slowest", "GiB", "TFLOP/s", "utilisation")
+    for row in measured:
+        numbers = f"{row.seconds_per_step:.4g}", f"{row.slowest_step:.4g}", f"{row.memory_gib:.3g}"
+        speeds = f"{row.tflops_per_second:.4g}", f"{row.utilisation:.1%}"
+        table.add_row(row.size, f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", *numbers, *speeds)
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    print(json.dumps({"measured": [asdict(row) for row in measured], **circumstances(config, config.device)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""The Code-Regression table: source code with its peak memory or latency, from APPS, CodeNet and KernelBook.
+
+Source:
+    The data set akhauriyash/Code-Regression on the Hugging Face hub, its card: one ``data.parquet`` of 7,502,559 rows
+    with ``identifier``, ``space`` (APPS, CDSS for CodeNet, KBSS for KernelBook's Triton kernels), ``input`` (the
+    source), ``metric_type`` (``memory_bytes`` or ``latency_ms``) and ``metadata``, a Python dict as a string, whose
+    ``language`` names a CodeNet submission's. The number is ``val_accuracy`` in the card's schema and ``target`` in
+    its example and in the published file. Akhauri et al. 2025, "Regression Language Models for Code".
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.compute as pc
+from tqdm import tqdm
+
+from converters.batches import BatchedTable, open_table
+from converters.importers.reading import BenchmarkFileError, reading
+from spaces.drawing import split_of
+
+CONTEXTS = {"APPS": "apps", "CDSS": "codenet", "KBSS": "kernelbook"}
+METRICS = ("memory_bytes", "latency_ms")
+TARGETS = ("target", "val_accuracy")
+ROWS = 8192  # read at a time
+VALID_PERCENT, TEST_PERCENT = 10, 10  # of the sources; the others are for training
+
+
+def read(path: Path, *, progress: bool = False, space: str | None = None) -> pd.DataFrame:
+    """The table of one file, ready for training: ``space``, ``identifier``, ``language``, ``text``, ``split``, labels.
+
+    A label is named by its metric and its space: ``memory_bytes@apps``, ``memory_bytes@codenet``,
+    ``latency_ms@kernelbook``. The text is the source, below a line with its language where that is told. The file
+    has no splits; ours are drawn by the source, so the same program is never in two of them. A number that is not
+    there, or not positive, was not measured: NaN.
+
+    Args:
+        path: .parquet, or the same columns as .csv or .jsonl.
+        progress: show a bar on stderr.
+        space: only its rows; only those are kept in memory. CodeNet alone is 7.4 million.
+
+    Raises:
+        BenchmarkFileError: damaged, a column is missing, or a row names another metric or holds no number; names the
+            row, counted from 0.
+
+    Warns:
+        UserWarning: rows without source were left out.
+    """
+    table = open_table(path)
+    target = _check(table, path)
+    kept: list[dict[str, Any]] = []
+    found: set[str] = set()
+    num_empty = 0
+    with tqdm(total=table.num_rows, desc="code-regression", unit="row", disable=not progress) as bar:
+        for number, record in _records(table, space, found, bar):
+            with reading(f"{path}, row {number}", "source code with a number"):
+                row = _row(record, target)
+                num_empty += not row["text"]
+                kept += [row] if row["text"] else []
+    if not kept:
+        wanted = f"rows of space {space}" if space else "rows with source code"
+        raise BenchmarkFileError(f"{path}: expected {wanted}, got spaces {', '.join(sorted(found)) or 'none'}.")
+    if num_empty:
+        warnings.warn(f"{path}: {num_empty:,} rows without source code are left out.", stacklevel=2)
+    return pd.DataFrame(kept)
+
+
+def _check(table: BatchedTable, path: Path) -> str:
+    """The name of the column of numbers."""
+    names = table.schema.names
+    missing = [name for name in ("space", "input", "metric_type") if name not in names]
+    targets = [name for name in TARGETS if name in names]
+    if missing or not targets:
+        wanted = missing or [" or ".join(TARGETS)]
+        raise BenchmarkFileError(
+            f"{path}: expected the columns of Code-Regression, got {', '.join(names)} without {', '.join(wanted)}."
+        )
+    return targets[0]
+
+
+def _records(
+    table: BatchedTable, space: str | None, found: set[str], bar: tqdm[Any]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows of the space, with their numbers in the file; ``found`` gathers the names of all spaces."""
+    first = 0
+    for batch in table.batches(ROWS):
+        names = [str(name) for name in batch["space"].to_pylist()]
+        found.update(names)
+        numbers = [first + row for row, name in enumerate(names) if space in (None, name)]
+        chosen = batch if space is None else batch.filter(pc.equal(batch["space"].cast("string"), space))
+        yield from zip(numbers, chosen.to_pylist(), strict=True)
+        first += batch.num_rows
+        bar.update(batch.num_rows)
+
+
+def _row(record: Mapping[str, Any], target: str) -> dict[str, Any]:
+    space, metric, source = str(record["space"]), record["metric_type"], record["input"]
+    if metric not in METRICS:
+        raise ValueError(f"metric_type {metric!r}, none of {', '.join(METRICS)}")
+    language = _language(record.get("metadata"))
+    text = f"{language}\n{source}" if source and language else source or ""
+    return {
+        "space": space,
+        "identifier": record.get("identifier"),
+        "language": language,
+        "text": text,
+        "split": split_of(text, VALID_PERCENT, TEST_PERCENT),
+        f"{metric}@{CONTEXTS.get(space, space.lower())}": _positive(record[target]),
+    }
+
+
+def _language(metadata: Any) -> str | None:
+    """Of the string of a Python dict, which is read as data."""
+    if not isinstance(metadata, str) or not metadata:
+        return None
+    fields = ast.literal_eval(metadata)
+    if not isinstance(fields, dict):
+        raise ValueError(f"metadata {metadata[:40]!r}, no dict")
+    return str(fields["language"]) if fields.get("language") else None
+
+
+def _positive(value: Any) -> float:
+    number = math.nan if value is None else float(value)
+    return number if number > 0 and math.isfinite(number) else math.nan

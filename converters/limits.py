@@ -1,0 +1,85 @@
+"""Limits that onnx's own code lacks: without them it overflows its stack or computes for ever.
+
+Each check gives the reason to refuse a text or a model as "expected …, got …", or nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from onnx import AttributeProto, ModelProto, NodeProto
+
+MAX_NESTING = 100  # of brackets: protobuf holds no deeper model, and 60,000 of them crash the parser
+MAX_NODES = 500_000  # with every call written out: 30 functions that call the next one twice are 2 ** 30 nodes
+_BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|#[^\n]*|[({]|[)}]', re.DOTALL)
+_TERM = r"[A-Za-z ]*(?:\.\.\.[A-Za-z ]*)?"
+_EQUATION = re.compile(f"{_TERM}(?:,{_TERM})*(?:->{_TERM})?")
+
+FunctionName = tuple[str, str]
+
+
+def excess_of_text(onnx_text: str) -> str:
+    """Why the parser must not be given this text."""
+    depth = 0
+    for match in _BRACKETS.finditer(onnx_text):
+        token = match[0]
+        depth += (token in "({") - (token in ")}")
+        if depth > MAX_NESTING:
+            return f"expected at most {MAX_NESTING} brackets in each other, got more at character {match.start()}"
+    return ""
+
+
+def excess_of_model(model: ModelProto) -> str:
+    """Why the checker, shape inference and the inliner must not be given this model."""
+    count = _num_nodes(model)
+    if count > MAX_NODES:
+        return f"expected at most {MAX_NODES} nodes with every function written out, got {count}"
+    for body in (model.graph, *model.functions):
+        for node in _with_inner_nodes(body.node):
+            for attribute in node.attribute if node.op_type == "Einsum" else ():
+                equation = attribute.s.decode(errors="replace")
+                if attribute.name == "equation" and not _EQUATION.fullmatch(equation):
+                    return f"expected an equation of letters, '...', ',' and '->' in Einsum, got {equation!r}"
+    return ""
+
+
+def _num_nodes(model: ModelProto) -> int:
+    """Nodes of the graph with every function written out; what calls itself, which the checker refuses, counts once."""
+    calls: dict[FunctionName, Counter[FunctionName]] = {
+        (function.domain, function.name): _calls(function.node) for function in model.functions
+    }
+    sizes: dict[FunctionName, int] = {}
+    entered: set[FunctionName] = set()
+    stack = list(calls)
+    while stack:
+        name = stack[-1]
+        inner = [called for called in calls[name] if called in calls and called not in entered]
+        if name not in entered and inner:
+            entered.add(name)
+            stack += inner
+        else:
+            entered.add(name)
+            sizes[name] = _size(calls[name], sizes)
+            stack.pop()
+    return _size(_calls(model.graph.node), sizes)
+
+
+def _calls(nodes: Iterable[NodeProto]) -> Counter[FunctionName]:
+    return Counter((node.domain, node.op_type) for node in _with_inner_nodes(nodes))
+
+
+def _size(calls: Counter[FunctionName], sizes: dict[FunctionName, int]) -> int:
+    return sum(count * max(sizes.get(name, 1), 1) for name, count in calls.items())
+
+
+def _with_inner_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Nodes, and those of the graphs that they hold."""
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for attribute in node.attribute:
+            if attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS):
+                waiting += [inner for graph in (attribute.g, *attribute.graphs) for inner in graph.node]

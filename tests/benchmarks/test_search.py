@@ -1,0 +1,92 @@
+"""Every method spends its budget on different architectures; curves and results are what they say."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import search
+from benchmarks.search import Config, run
+from benchmarks.search_curves import curve_of, reached, table_of
+from benchmarks.search_methods import ALONE, Task, guided
+from nasrlm.objective import to_losses
+from studies.evaluators import TableEvaluator
+from studies.guide import Guide
+from studies.pareto import hypervolume_ratio
+from studies.simulation import searched_architectures
+from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_config, toy_table
+
+SPACE = ToySpace()
+QUICK = ("random", "regularised evolution")
+
+
+def toy_task(twins: str = "once") -> Task[Row]:
+    config = toy_config(twins=twins)
+    table = TableEvaluator(SPACE, toy_table(0.5), objectives=OBJECTIVES[:2])
+    return Task(config, table, searched_architectures(config, table))
+
+
+@pytest.mark.parametrize("twins", ["once", "apart"])
+@pytest.mark.parametrize(
+    "method", [pytest.param(name, marks=[pytest.mark.slow] if name == "optuna gp" else []) for name in ALONE]
+)
+def test_the_budget_is_spent_on_different_rows_of_the_table(method: str, twins: str) -> None:
+    task = toy_task(twins)
+    asked: list[str] = []
+    evaluate = task.table.evaluate
+    task.table.evaluate = lambda rows: (asked.extend(map(task.space.architecture_key, rows)), evaluate(rows))[1]  # type: ignore[method-assign, func-returns-value]
+    losses = ALONE[method](task, 30, 1)
+    assert losses.shape == (30, 2)
+    assert not np.isnan(losses).any()
+    assert len(asked) == len(set(asked)) == 30
+    np.testing.assert_array_equal(losses, ALONE[method](task, 30, 1))
+
+
+def test_a_small_table_is_searched_to_its_end() -> None:
+    task = toy_task()
+    for method in (*QUICK, "ensemble"):
+        assert len(ALONE[method](task, 10**3, 0)) == len(task.known)
+
+
+def test_the_model_guides() -> None:
+    task = toy_task()
+    method = guided(ToyPredictor(sigma=0.3), SPACE.format, Guide(generations=2, samples=4))
+    losses = method(task, 15, 0)
+    whole = to_losses(task.config.goals, task.table.row_labels)
+    random = np.mean([curve_of(ALONE["random"](task, 15, seed), whole)[-1] for seed in range(5)])
+    assert len(losses) == 15
+    assert curve_of(losses, whole)[-1] > random
+
+
+def test_curves_are_hypervolume_ratios() -> None:
+    rng = np.random.default_rng(0)
+    whole = rng.random((50, 3))
+    found = whole[rng.permutation(50)[:20]]
+    expected = [hypervolume_ratio(found[: count + 1], whole) for count in range(20)]
+    curve = curve_of(found, whole)
+    np.testing.assert_allclose(curve, expected, atol=1e-6)
+    assert reached(curve, curve[7]) == 1 + expected.index(next(x for x in expected if x >= curve[7] - 1e-6))
+    assert reached(curve, 2.0) == np.inf
+    table = table_of({("toy", "random"): [curve, curve]}, (5, 20))
+    assert [str(column.header) for column in table.columns][:5] == ["space", "method", "seeds", "5", "20"]
+
+
+def test_a_broken_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "GOALS", {"toy": ("max:accuracy@toy", "min:latency_ms@toy")})
+    monkeypatch.setattr(search, "get_space", lambda name: SPACE)
+    toy_table().to_parquet(tmp_path / "toy.parquet")
+    config = Config(tmp_path, tmp_path / "out", spaces=("toy",), methods=QUICK, seeds=2, budget=12, counts=(12,))
+    whole = run(config)
+    results = tmp_path / "out" / "results.jsonl"
+    lines = results.read_text().splitlines(keepends=True)
+    assert [(row["method"], row["seed"]) for row in map(json.loads, lines)] == [(m, s) for s in range(2) for m in QUICK]
+    results.write_text("".join(lines[:2]) + lines[2][:20])
+    assert run(config) == whole
+    again = results.read_text().splitlines()
+    assert [json.loads(line)["curve"] for line in again] == [json.loads(line)["curve"] for line in lines]
+    assert (tmp_path / "out" / "search.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(ValueError, match="expected a budget of 5, got 12"):
+        run(Config(tmp_path, tmp_path / "out", spaces=("toy",), methods=QUICK, budget=5))
+    with pytest.raises(ValueError, match=r"expected methods of random, .*, got luck"):
+        run(Config(tmp_path, tmp_path / "new", spaces=("toy",), methods=("luck",)))

@@ -1,0 +1,60 @@
+"""Labels that cost nothing are those of each network, whoever counts them."""
+
+from dataclasses import astuple
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from converters import statistics, to_graph
+from converters.counts import COUNTS, LATENCY, derive_counts
+from converters.stream import StreamConfig, convert_table
+from spaces import get_space
+from spaces.drawing import draw
+
+
+def write(path: Path, names: tuple[str, ...], count: int) -> pd.DataFrame:
+    rows = [{"space": name, **drawn._asdict()} for name in names for drawn in draw(get_space(name), count, 0)]
+    frame = pd.DataFrame(rows)
+    frame.to_parquet(path)
+    return frame
+
+
+def test_every_row_has_the_counts_of_its_network(tmp_path: Path) -> None:
+    frame = write(tmp_path / "drawn.parquet", ("nasbench201", "nasbench_macro"), 6)
+    convert_table(StreamConfig(tmp_path / "drawn.parquet", tmp_path / "out.parquet", derivation=derive_counts()))
+    counted = pd.read_parquet(tmp_path / "out.parquet")
+    assert counted.columns.tolist() == ["space", "architecture", "split", *COUNTS]
+    for row, (_, drawn) in zip(counted[[*COUNTS]].to_numpy(), frame.iterrows(), strict=True):
+        space = get_space(drawn["space"])
+        assert tuple(row) == astuple(statistics(to_graph(space, space.parse(drawn["architecture"]))))
+
+
+def test_latency_is_measured_beside_them(tmp_path: Path) -> None:
+    write(tmp_path / "drawn.parquet", ("nasbench_macro",), 2)
+    config = StreamConfig(tmp_path / "drawn.parquet", tmp_path / "out.parquet", derivation=derive_counts(repeats=1))
+    convert_table(config)
+    counted = pd.read_parquet(config.out)
+    assert counted.columns.tolist()[-2:] == [COUNTS[-1], LATENCY]
+    assert (counted[LATENCY] > 0).all()
+
+
+def test_isomorphic_architectures_share_a_split() -> None:
+    space = get_space("nasbench201")
+    rows = [drawn for seed in (0, 1) for drawn in draw(space, 400, seed)]
+    splits = pd.DataFrame(
+        {
+            "key": [space.architecture_key(space.parse(row.architecture)) for row in rows],
+            "split": [r.split for r in rows],
+        }
+    )
+    assert (splits.groupby("key")["split"].nunique() == 1).all()
+    assert set(splits["split"]) == {"train", "valid", "test"}
+    assert np.mean(splits["split"] == "train") > 0.8
+
+
+def test_draws_are_different_and_by_seed() -> None:
+    space = get_space("nasbench201")
+    first = list(draw(space, 1000, 0))
+    assert len({row.architecture for row in first}) == len(first) < 1000
+    assert list(draw(space, 1000, 0)) == first != list(draw(space, 1000, 1))

@@ -1,0 +1,49 @@
+"""Labels that cost nothing on the command line: architectures are drawn, counted, and a model learns the counts."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from nasrlm.table import objective_columns, read_table
+from tests.nasrlm.conftest import CommandLine
+
+
+def test_drawn_counted_and_learned(tmp_path: Path, nasrlm: CommandLine) -> None:
+    drawn, counted = tmp_path / "drawn.parquet", tmp_path / "counted.parquet"
+    spaces = ("--space", "nasbench201", "--space", "nasbench_macro")
+    assert nasrlm("sample", *spaces, "-n", 20, "--out", drawn, "--json").status == 0
+    again = nasrlm("stats", "--table", drawn, "--out", counted, "--workers", 1, "--json")
+    assert json.loads(again.stdout)["rows"] == len(pd.read_parquet(drawn))
+    assert nasrlm("stats", "--table", drawn, "--out", counted, "--workers", 1, "--resume").status == 0
+    frame = read_table(counted)
+    assert set(frame["space"]) == {"nasbench201", "nasbench_macro"}
+    assert {"params@onnx", "macs@onnx", "activations@onnx", "depth@onnx"} <= set(objective_columns(frame))
+    sizes = {"width": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "hidden": 32}
+    config = {"table": str(counted), "out": str(tmp_path / "run"), "model": sizes, "max_steps": 2, "num_digits": 2}
+    (tmp_path / "train.yaml").write_text(yaml.safe_dump(config))
+    trained = json.loads(nasrlm("train", "--config", tmp_path / "train.yaml", "--json").stdout)
+    assert trained["steps"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("sample", "--space", "darts", "--space", "fbnet"), "expected one --space, or --out for a table of several"),
+        (("sample", "--out", "x.parquet"), "sample: expected --space, got none"),
+        (("sample", "--space", "darts", "--out", "x.txt"), "expected a table ending in .parquet, .csv or .jsonl"),
+        (("stats", "--table", "x.parquet"), "stats --table: expected --out and no architecture"),
+        (("stats", "--space", "darts", "--latency", "x"), "stats: expected an architecture, or --table with --out"),
+        (
+            ("stats", "--table", "none.parquet", "--out", "y.parquet"),
+            "none.parquet: expected a table, got no such file",
+        ),
+    ],
+)
+def test_bad_input(words: tuple[str, ...], message: str, nasrlm: CommandLine) -> None:
+    finished = nasrlm(*words)
+    assert finished.status == 2
+    assert message in finished.stderr
+    assert finished.stdout == ""
