@@ -61,17 +61,65 @@ def test_runs_are_counted() -> None:
     assert rows(network(*nodes)) == ["network float[1,8]", "9 x Relu"]
 
 
-def test_functions_follow_with_their_names() -> None:
-    text = network("v9 = block.B0 <a0: ints = [8, 8, 3, 3]> (v0)")
+def called(times: int, call: str) -> list[str]:
+    """Nodes from v0 to v9 by way of equal calls of a block."""
+    names = ["v0", *(f"c{index}" for index in range(1, times)), "v9"]
+    return [f"{names[index + 1]} = {call} ({names[index]})" for index in range(times)]
+
+
+def test_blocks_without_a_cell_are_written_out_with_the_values_of_each_call() -> None:
+    text = network("v1 = block.B0 <a0: int = 3> (v0)", "v9 = block.B0 <a0: int = 5> (v1)")
+    text += function("B0 <a0>(v0) => (v2)", "v1 = block.B1 <a0: int = @a0, a1: int = 7> (v0)", "v2 = Relu (v1)")
+    text += function("B1 <a0,a1>(v0) => (v1)", "v1 = My <a: int = @a0, b: int = @a1> (v0)")
+    assert rows(text)[1:] == ["My a=3,b=7", "Relu", "My a=5,b=7", "Relu"]
+
+
+def test_values_are_told_by_how_many_were_named_since() -> None:
+    layer = function("B0 (v0) => (v3)", "v1 = Tanh (v0)", "v2 = Exp (v1)", "v3 = Add (v0, v2)")
+    residual = ["as", "again 0", "Tanh", "Exp", "Add 2"]
+    start = ("v1 = Tanh (v0)", "v2 = Exp (v1)", "v3 = Sqrt (v2)")
+    text = network(*start, "v4 = block.B0 (v3)", "v5 = block.B0 (v4)", "v9 = Add (v5, v3)") + layer
+    assert rows(text)[1:] == ["Tanh", "Exp", "Sqrt", *residual, *residual, "again 1", "Add 2"]
+
+
+def test_a_cell_follows_with_its_name() -> None:
+    text = network(*called(6, "block.B0 <a0: ints = [8, 8, 3, 3]>"))
     text += function("B0 <a0>(v0) => (v2)", "v1 = nn.Conv <weight_shape: ints = @a0> (v0)", "v2 = Relu (v1)")
     text += function("B1 (v0) => (v0)")
-    assert rows(text)[1:] == ["block.B0 [8,8,3,3]", "B0", "nn.Conv weight_shape=[8,8,3,3]", "Relu", "B1"]
+    assert rows(text)[1:] == ["6 x block.B0 [8,8,3,3]", "B0", "nn.Conv weight_shape=[8,8,3,3]", "Relu", "B1"]
+
+
+@pytest.mark.parametrize(
+    ("values", "is_cell"),
+    [([3] * 6, True), ([3] * 5, False), ([0, 0, 1, 1, 2, 2, 3], True), ([0, 0, 1, 1, 2, 3, 4], False)],
+)
+def test_a_cell_is_called_often_and_alike(values: list[int], is_cell: bool) -> None:
+    nodes = called(len(values), "block.B0 <a0: int = ?>")
+    text = network(*[node.replace("?", str(value)) for node, value in zip(nodes, values, strict=True)])
+    text += function("B0 <a0>(v0) => (v1)", "v1 = My <a: int = @a0> (v0)")
+    assert ("B0" in rows(text)) == is_cell
 
 
 def test_values_that_the_first_call_gives_twice_stay_parameters() -> None:
-    text = network("v1 = block.B0 <a0: int = 3, a1: int = 5, a2: int = 3> (v0)", "v9 = Relu (v1)")
+    text = network(*called(6, "block.B0 <a0: int = 3, a1: int = 5, a2: int = 3>"))
     text += function("B0 <a0,a1,a2>(v0) => (v1)", "v1 = My <a: int = @a0, b: int = @a1, c: int = @a2> (v0)")
-    assert rows(text)[1:] == ["block.B0 3,5,3", "Relu", "B0", "My a=@a0,b=5,c=@a2"]
+    assert rows(text)[1:] == ["6 x block.B0 3,5,3", "B0", "My a=@a0,b=5,c=@a2"]
+
+
+@pytest.mark.parametrize("depth", [30, 200])
+def test_blocks_that_would_be_too_long_written_out_stay(depth: int) -> None:
+    text = network("v9 = block.B0 (v0)")
+    for index in range(depth):
+        twice = (f"v1 = block.B{index + 1} (v0)", f"v2 = block.B{index + 1} (v1)")
+        text += function(f"B{index} (v0) => (v2)", *twice)
+    text += function(f"B{depth} (v0) => (v1)", "v1 = Relu (v0)")
+    assert len(rows(text)) == 2 + 2 * depth + 2
+
+
+def test_blocks_that_call_each_other_are_other_text() -> None:
+    text = network("v9 = block.B0 (v0)") + function("B0 (v0) => (v1)", "v1 = block.B1 (v0)")
+    text += function("B1 (v0) => (v1)", "v1 = block.B0 (v0)")
+    assert present(text) == text
 
 
 def test_blocks_as_executed_write_each_operator_once() -> None:
@@ -86,7 +134,7 @@ def test_a_shared_value_of_a_long_body_is_written_once_and_named() -> None:
     nodes = [f"v{index + 1} = {'Relu' if index % 2 else 'Tanh'} (v{index})" for index in range(MAX_TREE_LINES)]
     last = MAX_TREE_LINES
     text = network(*nodes, f"v{last + 1} = Sqrt (v{last})", f"v99 = Add (v{last}, v{last + 1})", outputs="float[1] v99")
-    assert rows(text)[-4:] == ["as 0", "again 0", "Sqrt", "Add 2"]
+    assert rows(text)[-4:] == ["as", "again 0", "Sqrt", "Add 2"]
     assert len(rows(text)) == 1 + last + 4
 
 

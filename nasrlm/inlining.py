@@ -1,0 +1,82 @@
+"""Networks without cells as one list of operators: every block in place of its calls, with the values of each.
+
+A block that a network repeats as it stands is a cell: saying it once and how often it is called is what makes texts of
+cell spaces short. Chains of different layers have blocks too, wherever a few layers happen to come twice; there a call
+says in a word of its own what is else said operator by operator.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from graphlib import TopologicalSorter
+from itertools import count
+
+from nasrlm.onnx_bodies import Arguments, Body, Line, OtherTextError
+
+MIN_CALLS = 6  # of a cell: NAS-Bench-101 has nine, NAS-Bench-201 fifteen
+MIN_CALLS_ALIKE = 1.75  # of a cell with the same values, in the mean: 9 / 5 and 15 / 3 in these spaces
+MAX_LINES = 4096  # of a list
+MAX_DEPTH = 64  # of blocks in blocks
+
+
+def inlined(bodies: Sequence[Body]) -> Body | None:
+    """The graph with every block written out; None if it has a cell, or would be too long.
+
+    Raises:
+        OtherTextError: blocks call each other in a circle, or a value or argument is missing.
+    """
+    graph = bodies[0]
+    calls: dict[str, Counter[Arguments]] = defaultdict(Counter)
+    try:
+        if not _is_short(bodies):
+            return None
+        expansion = _Expansion({body.header: body for body in bodies[1:]}, calls)
+        lines = tuple(expansion.lines(graph, {}, {x: x for x in graph.inputs}))
+    except (KeyError, ValueError) as e:  # a name that nothing has, more names than values, blocks that call each other
+        raise OtherTextError from e
+    return None if _has_cell(calls) else Body(graph.header, graph.inputs, expansion.outputs, lines)
+
+
+def _is_short(bodies: Sequence[Body]) -> bool:
+    """Whether all bodies written out are at most MAX_LINES, nested at most MAX_DEPTH deep."""
+    by_header = {body.header: body for body in bodies}
+    callees = {body.header: {line.callee for line in body.lines} & by_header.keys() for body in bodies}
+    sizes: dict[str, int] = {}
+    depths: dict[str, int] = {}
+    for header in TopologicalSorter(callees).static_order():
+        sizes[header] = sum(sizes.get(line.callee, 1) for line in by_header[header].lines)
+        depths[header] = 1 + max((depths[callee] for callee in callees[header]), default=0)
+    return sizes[bodies[0].header] <= MAX_LINES and depths[bodies[0].header] <= MAX_DEPTH
+
+
+def _has_cell(calls: Mapping[str, Counter[Arguments]]) -> bool:
+    return any(alike.total() >= MIN_CALLS and alike.total() >= MIN_CALLS_ALIKE * len(alike) for alike in calls.values())
+
+
+class _Expansion:
+    """Writes bodies out, each value under a name of its own."""
+
+    def __init__(self, functions: Mapping[str, Body], calls: dict[str, Counter[Arguments]]) -> None:
+        self._functions, self._calls = functions, calls
+        self._names = count()
+        self.outputs: Sequence[str] = ()  # of the body that was written last
+
+    def lines(self, body: Body, values: dict[str, str], names: dict[str, str]) -> Iterator[Line]:
+        """The lines of a body given its attributes and its inputs' names."""
+        for line in body.lines:
+            line = line.with_values(values)
+            inputs = [names[x] for x in line.inputs]
+            if not names.keys().isdisjoint(line.outputs):
+                raise OtherTextError
+            if line.callee in self._functions:
+                called, arguments = self._functions[line.callee], line.arguments()
+                self._calls[line.callee][arguments] += 1
+                given = {f"@{name}": value for name, value in arguments}
+                yield from self.lines(called, given, dict(zip(called.inputs, inputs, strict=True)))
+                names.update(zip(line.outputs, self.outputs, strict=True))
+            else:
+                outputs = [f"w{next(self._names)}" for _ in line.outputs]
+                names.update(zip(line.outputs, outputs, strict=True))
+                yield Line(outputs, line.op_type, line.attributes, inputs)
+        self.outputs = [names[x] for x in body.outputs]

@@ -1,0 +1,110 @@
+"""Canonical ONNX text as bodies of lines: the graph, then each function."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+START = "<\n   ir_version: "
+CALL = "block."
+
+_GRAPH = re.compile(r"network \((?P<inputs>.*)\) => \((?P<outputs>.*)\) \{")
+_FUNCTION = re.compile(r"(?P<name>\S+) (?:<[^>]*>)?\((?P<inputs>.*)\) => \((?P<outputs>.*)\)")
+_NODE = re.compile(r"   (?P<outputs>[^=]+) = (?P<op_type>\S+) (?:<(?P<attributes>.*)> )?\((?P<inputs>.*)\)")
+_PREAMBLE = re.compile(r"[<>]?|   ?(?:ir_version|opset_import|domain): .*")
+_KIND = re.compile(r": (?:ints?|floats?|strings?|tensor) = ")
+_REFERENCE = re.compile(r"@a\d+")
+_ARGUMENT = re.compile(r"(a\d+)=(\[[^\]]*\]|[^,]+)")
+_TYPED = re.compile(r"([^\s,]+\[[^\]]*\]) (\S+?)(?:, |$)")
+
+Arguments = tuple[tuple[str, str], ...]  # of a call: parameter and value
+
+
+class OtherTextError(ValueError):
+    """Text that is not in canonical form."""
+
+
+class Line(NamedTuple):
+    """A node; ``attributes`` are spelled ``name=value,…``, in functions with references ``@a0`` to their parameters."""
+
+    outputs: Sequence[str]
+    op_type: str
+    attributes: str
+    inputs: Sequence[str]
+
+    @property
+    def operator(self) -> str:
+        """What it computes, as one word and its attributes."""
+        return f"{self.op_type} {self.attributes}".rstrip()
+
+    @property
+    def callee(self) -> str:
+        """The block it calls; "" if it is none."""
+        return self.op_type.removeprefix(CALL) if self.op_type.startswith(CALL) else ""
+
+    def arguments(self) -> Arguments:
+        """Of a call.
+
+        Raises:
+            OtherTextError: they are spelled otherwise.
+        """
+        arguments = dict(_ARGUMENT.findall(self.attributes))
+        if ",".join(f"{name}={value}" for name, value in arguments.items()) != self.attributes:
+            raise OtherTextError
+        return tuple(arguments.items())
+
+    def with_values(self, values: dict[str, str]) -> Line:
+        """The same with values for references; one that is not in ``values`` stays."""
+        if "@" not in self.attributes:
+            return self
+        return self._replace(attributes=_REFERENCE.sub(lambda match: values.get(match[0], match[0]), self.attributes))
+
+
+class Body(NamedTuple):
+    """The graph, whose header is ``network`` and the types of its inputs, or a function under its name."""
+
+    header: str
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    lines: Sequence[Line]
+
+
+def read_bodies(text: str) -> Iterator[Body]:
+    """The graph, then each function.
+
+    Raises:
+        OtherTextError: the text is not in canonical form.
+    """
+    rows = iter(text.split("\n"))
+    for row in rows:
+        if match := _GRAPH.fullmatch(row):
+            inputs, outputs = _TYPED.findall(match["inputs"]), _TYPED.findall(match["outputs"])
+            header = " ".join(["network", *[kind for kind, _ in inputs]])
+            yield Body(header, tuple(x for _, x in inputs), tuple(x for _, x in outputs), tuple(_lines(rows)))
+        elif (match := _FUNCTION.fullmatch(row)) and next(rows, None) == "{":
+            yield Body(match["name"], _names(match["inputs"]), _names(match["outputs"]), tuple(_lines(rows)))
+        elif not _PREAMBLE.fullmatch(row):
+            raise OtherTextError
+
+
+def _lines(rows: Iterator[str]) -> Iterator[Line]:
+    for row in rows:
+        if row == "}":
+            return
+        yield _line(row)
+    raise OtherTextError
+
+
+@lru_cache(maxsize=16_384)  # the same rows come in many texts: about 8 MB, a third of the time
+def _line(row: str) -> Line:
+    match = _NODE.fullmatch(row)
+    if match is None:
+        raise OtherTextError
+    attributes = _KIND.sub("=", match["attributes"] or "").replace(", ", ",")
+    return Line(_names(match["outputs"]), match["op_type"], attributes, _names(match["inputs"]))
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(listed.split(", ")) if listed else ()
