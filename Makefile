@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench-engine test check format-check lint types format
+.PHONY: help demo bench-engine bench-search test notebooks services check format-check lint types format
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -22,10 +22,19 @@ demo: $(VENV)/installed  ## a small search, written to demo/
 bench-engine: $(VENV)/installed  ## texts learned and predicted a second, beside regress-lm
 	$(BIN)/python -m benchmarks.engine $(BENCH_ARGS)
 
+bench-search: $(VENV)/installed  ## real evaluations that searches need, with the RLM and without
+	$(BIN)/python -m benchmarks.search $(BENCH_ARGS)
+
 check: format-check lint types test  ## format, lint, types, tests
 
 test: $(VENV)/installed-dev  ## the default tests; more with PYTEST_ARGS='-m slow'
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+notebooks: $(VENV)/installed-dev  ## run every notebook, with small settings
+	$(BIN)/python -m pytest -n 0 -m notebook
+
+services: $(VENV)/installed-dev  ## tests with PostgreSQL and a browser, where they are installed
+	$(BIN)/python -m pytest -n 0 -m service -rs
 
 format-check: $(VENV)/installed-dev
 	$(BIN)/ruff format --check .

@@ -5,6 +5,8 @@ The public names are loaded on first use, so that ``import nasrlm`` costs millis
     >>> import nasrlm
     >>> nasrlm.Objective.parse("latency_ms@pixel3").unit
     'ms'
+
+``nasrlm.optuna`` and ``nasrlm.pymoo`` bring the model into studies of your own; they too are loaded on first use.
 """
 
 from importlib import import_module
@@ -13,6 +15,8 @@ from typing import TYPE_CHECKING
 # Type checkers cannot follow __getattr__; tests/test_public_names.py keeps this block and _HOME alike.
 if TYPE_CHECKING:
     from converters import to_measured_text, to_model, to_onnx_text
+    from nasrlm import optuna as optuna
+    from nasrlm import pymoo as pymoo
     from nasrlm.adaptation import adapt, make_pool
     from nasrlm.metrics import kendall_tau
     from nasrlm.objective import Goal, Objective
@@ -63,10 +67,15 @@ _HOME = {
     "train": "nasrlm.training",
 }
 
+# Public modules, for studies of one's own: above everything else, like the command line.
+_MODULES = ("optuna", "pymoo")
+
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         value: object = _installed_version()
+    elif name in _MODULES:
+        value = import_module(f"nasrlm.{name}")
     elif name in _HOME:
         value = getattr(import_module(_HOME[name]), name)
     else:
@@ -77,7 +86,7 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     dunders = (name for name in globals() if name.startswith("__"))
-    return sorted({*dunders, *__all__, "__version__"})
+    return sorted({*dunders, *__all__, *_MODULES, "__version__"})
 
 
 def _installed_version() -> str:

@@ -4,7 +4,10 @@ Devices resemble each other. What the model already predicts of a text (all its 
 Gaussian process that is fitted to the few labels; drawn from its posterior, as many labels as there are texts teach
 the decoder one new prompt. Nothing else of the model moves, so the old objectives answer as before, bit for bit.
 
-N texts, M known objectives, L text tokens.
+Accuracies in a space that the model has not seen resemble nothing it predicts. Where the pool has features of the
+networks' graphs, these are what the process goes by, each group with a scale that the labels decide.
+
+N texts, M known objectives, L text tokens, F features of a group.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from torch import Tensor
 from tqdm import trange
 
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.group_process import GroupProcess
 from nasrlm.loss import number_loss, smoothing_kernel
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import FloatArray, Objective, decoding_order
@@ -33,6 +37,9 @@ STEPS = 300
 BATCH_SIZE = 128
 LEARNING_RATE = 0.03
 SMOOTHING_DIGITS = 0.3
+PERCENT = (0.0, 100.0)
+
+Draw = Callable[[NDArray[np.intp]], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -42,17 +49,21 @@ class Pool:
     Attributes:
         texts: N texts.
         features: (N, M) medians of the known objectives, on the scale on which they are learned, standardised.
+        groups: (N, F) each, features of the texts' networks, by which accuracies are learned; may be none.
     """
 
     texts: Sequence[str]
     features: FloatArray
+    groups: Sequence[FloatArray] = ()
 
 
-def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False) -> Pool:
-    """Predict everything of every text."""
+def make_pool(
+    checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, groups: Sequence[FloatArray] = ()
+) -> Pool:
+    """Predict everything of every text; ``groups`` of features are kept beside it."""
     medians = Predictor(checkpoint).predict(texts, quantiles=(0.5,), progress=progress).median
     features = np.stack([_scaled(name, medians[:, m]) for m, name in enumerate(checkpoint.objectives)], axis=1)
-    return Pool(texts, (features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1e-9))
+    return Pool(texts, (features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1e-9), groups)
 
 
 def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> NDArray[np.intp]:
@@ -102,25 +113,52 @@ def adapt(
     known = np.flatnonzero(np.isfinite(labels))
     if len(known) < 2:
         raise ValueError(f"adapt: expected two or more labels of {objective}, got {len(known)}.")
-    logarithmic = _multiplies(objective, labels[known])
-    process = GaussianProcessRegressor(_kernel(pool.features.shape[1]), alpha=NOISE, optimizer=None, normalize_y=True)
-    process.fit(pool.features[known], _scaled(objective, labels[known]))
-    mean, deviation = process.predict(pool.features, return_std=True)
-    adapted = _with_prompt(checkpoint, objective)
     rng = np.random.default_rng(seed)
+    by_graphs = bool(pool.groups) and _is_accuracy(objective)
+    draw = (_draw_by_graphs if by_graphs else _draw_by_predictions)(pool, objective, known, labels[known], rng)
+    adapted = _with_prompt(checkpoint, objective)
+    _learn_prompt(adapted, pool.texts, objective, draw, rng, progress)
+    return adapted
+
+
+def _draw_by_predictions(
+    pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray, rng: np.random.Generator
+) -> Draw:
+    """Labels of rows as a process expects them that goes by what the model predicts."""
+    process = GaussianProcessRegressor(_kernel(pool.features.shape[1]), alpha=NOISE, optimizer=None, normalize_y=True)
+    process.fit(pool.features[known], _scaled(objective, labels))
+    mean, deviation = process.predict(pool.features, return_std=True)
+    logarithmic = _multiplies(objective, labels)
 
     def draw(rows: NDArray[np.intp]) -> FloatArray:
         drawn: FloatArray = rng.normal(mean[rows], deviation[rows])
         values: FloatArray = np.exp(drawn) if logarithmic else drawn
         return values
 
-    _learn_prompt(adapted, pool.texts, objective, draw, rng, progress)
-    return adapted
+    return draw
+
+
+def _draw_by_graphs(
+    pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray, rng: np.random.Generator
+) -> Draw:
+    """The same by the groups of features and, as one group more, what the model predicts."""
+    process = GroupProcess([*pool.groups, pool.features]).fit(known, labels)
+    mean, deviation = process.predict(np.arange(len(pool.texts)))
+
+    def draw(rows: NDArray[np.intp]) -> FloatArray:
+        values = process.scores.backward(rng.normal(mean[rows], deviation[rows]))
+        return np.clip(values, *PERCENT)
+
+    return draw
 
 
 def _multiplies(objective: str, values: FloatArray) -> bool:
     """Costs multiply from device to device and are learned on a logarithmic scale, accuracies as they are."""
-    return "accuracy" not in Objective.parse(objective).metric and bool((values > 0).all())
+    return not _is_accuracy(objective) and bool((values > 0).all())
+
+
+def _is_accuracy(objective: str) -> bool:
+    return "accuracy" in Objective.parse(objective).metric
 
 
 def _scaled(objective: str, values: FloatArray) -> FloatArray:
@@ -150,7 +188,7 @@ def _learn_prompt(
     checkpoint: Checkpoint,
     texts: Sequence[str],
     objective: str,
-    draw: Callable[[NDArray[np.intp]], FloatArray],
+    draw: Draw,
     rng: np.random.Generator,
     progress: bool,
 ) -> None:

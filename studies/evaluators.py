@@ -33,12 +33,12 @@ class RealEvaluator(Protocol[A]):
     """An evaluator whose answers are real, and cost something.
 
     Attributes:
-        known: the only architectures it can answer, by key; None where it can answer any.
+        known: the only architectures it can answer, with their twins; None where it can answer any.
         modelled: objectives that it takes from a predictor, so that evaluating tells nothing new about them.
     """
 
     @property
-    def known(self) -> Mapping[str, A] | None: ...
+    def known(self) -> Sequence[A] | None: ...
 
     @property
     def modelled(self) -> tuple[str, ...]: ...
@@ -65,7 +65,7 @@ class TableEvaluator(Generic[A]):
         row_labels: (N, M), the table's rows of this space.
         labels: (K, M), of the simplest row of each key that has the label; NaN where none has it.
         keys: the K keys, in the table's order.
-        known: by key, an architecture of each key that has every label.
+        known: the rows' architectures of each key that has every label.
         modelled: nothing.
     """
 
@@ -87,7 +87,7 @@ class TableEvaluator(Generic[A]):
         self.labels: FloatArray = shared.to_numpy(dtype=np.float64)
         self._row_of_key = {key: row for row, key in enumerate(self.keys)}
         complete = {key for key, flag in zip(self.keys, complete_mask(self.labels), strict=True) if flag}
-        self.known = {key: architecture for key, architecture in zip(keys, parsed, strict=True) if key in complete}
+        self.known = [architecture for key, architecture in zip(keys, parsed, strict=True) if key in complete]
 
     def _parse_row(self, index: Hashable, notation: str) -> A:
         try:
@@ -132,7 +132,7 @@ class FunctionEvaluator(Generic[A]):
         objectives: M names.
     """
 
-    known: Mapping[str, A] | None = None
+    known: Sequence[A] | None = None
     modelled = ()
 
     def __init__(
@@ -200,7 +200,7 @@ class MeasuringEvaluator(Generic[A]):
         ValueError: no objective is a latency, or the predictor does not know another.
     """
 
-    known: Mapping[str, A] | None = None
+    known: Sequence[A] | None = None
 
     def __init__(
         self,

@@ -31,6 +31,7 @@ class Guide:
         batch_size: architectures chosen at a time, before the predictions are looked at again.
         generations: populations proposed on the predictions for every batch.
         samples: of each candidate's distributions, for the acquisition "hypervolume".
+        adapt_every: real results after which the predictor learns from all of them; 0 leaves it as it is.
     """
 
     acquisition: str = "hypervolume"
@@ -39,6 +40,7 @@ class Guide:
     batch_size: int = 5
     generations: int = 10
     samples: int = 32
+    adapt_every: int = 5
 
     def __post_init__(self) -> None:
         if self.acquisition not in ACQUISITIONS:
@@ -48,6 +50,8 @@ class Guide:
         for name in ("batch_size", "generations", "samples"):
             if getattr(self, name) < 1:
                 raise ValueError(f"search: expected {name} of 1 or more, got {getattr(self, name)}.")
+        if self.adapt_every < 0:
+            raise ValueError(f"search: expected adapt_every of 0 or more, got {self.adapt_every}.")
         levels_of(self.risk)
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,17 +15,18 @@ from studies.evaluators import RealEvaluator, TableEvaluator
 from studies.folder import HISTORY_FILE, open_folder
 from studies.guide import Guide
 from studies.history import to_bounds
-from studies.ledger import Ledger
+from studies.ledger import Entry, Ledger
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.modelled import CertainPredictor
 from studies.plots import plot_study
-from studies.proposal import Model, propose
+from studies.proposal import Model, begin, propose
 from studies.report import StudyResult, summarise, true_labels, write_report
+from studies.shared_study import SharedStudy
+from studies.workers import NOTHING_LEFT, PATIENCE, NextBatch, work
 
 A = TypeVar("A", bound=Hashable)
 
 Adapt = Callable[[pd.DataFrame], SamplingPredictor]  # real results so far, to a predictor that has learned from them
-PATIENCE = 3  # batches in a row without anything to evaluate before a search gives up
 
 
 def guided_search(
@@ -37,10 +38,10 @@ def guided_search(
     *,
     to_text: Callable[[A], str],
     adapt: Adapt | None = None,
-    adapt_every: int = 10,
     truth: TableEvaluator[A] | None = None,
     resume: bool = False,
     progress: bool = False,
+    storage: str | None = None,
 ) -> StudyResult:
     """Search with ``config.trials`` real evaluations, and write what ``search`` writes.
 
@@ -52,17 +53,20 @@ def guided_search(
         config: what to search for; with a guide.
         space: the search space.
         evaluator: gives real results, one architecture at a time.
-        predictor: knows ``config.objectives``; a ``nasrlm.Predictor``.
+        predictor: a ``nasrlm.Predictor``. As long as it lacks one of ``config.objectives``, which ``adapt`` then has to
+            teach it, corners of the space and random architectures are evaluated.
         out: the study's folder, made when missing.
         to_text: architecture to the text that the predictor reads.
         adapt: gives a better predictor from a table of the real results so far: columns space, architecture and one
-            an objective. The same table has to give the same predictor.
-        adapt_every: real results after which it is called again.
+            an objective. The same table has to give the same predictor. ``ProcessAdapter`` does.
         truth: true labels of ``config.objectives``, with which the front found is judged at the end.
         resume: go on with the study in ``out``. A batch follows from the results before it alone, and every result
             is written before the next evaluation begins: whenever the process is killed, only the evaluation that
             was running then is lost, and the result equals that of an uninterrupted run.
         progress: show a bar on stderr.
+        storage: Optuna storage, a URL or a journal file; ``config.storage`` if None. The study then lives there: every
+            process with the same config and storage works for it, each with a folder of its own, and takes over the
+            trials of those that died. Without any, all is in ``out``, and of one process.
 
     Raises:
         StudyError: ``out`` holds a study that is not to be, or cannot be, resumed; its history is damaged.
@@ -72,32 +76,39 @@ def guided_search(
     if config.guide is None:
         raise ValueError("guided search: expected a config with a guide, got none. Set guide.")
     missing = [name for name in config.objectives if name not in predictor.objectives]
-    if missing:
+    if missing and (adapt is None or not config.guide.adapt_every):
         raise ValueError(
             f"guided search: expected a predictor of {', '.join(config.objectives)}, got none of {', '.join(missing)}. "
-            "Adapt the checkpoint to it first."
+            "Adapt the checkpoint to it first, or while searching."
         )
     if truth is not None:
         true_labels(config, truth)  # complains now, not after the search
+    space = config.searched(space)
+    for notation in config.warm_start:
+        space.parse(notation)  # complains now, without leaving a study behind
     open_folder(out, config, resume=resume)
     path = out / HISTORY_FILE
     started = time.monotonic()
     ledger = Ledger.load(path, config) if path.exists() else Ledger(config)
-    begun = path.exists()
     ledger.save(path)
-    store = _storing(config, space, is_new=not begun)
-    models = _Models(evaluator, predictor, to_text, adapt, adapt_every)
+    models = _Models(evaluator, predictor, to_text, adapt, config.guide.adapt_every)
     with tqdm(total=config.trials, initial=len(ledger.evaluated), unit="evaluation", disable=not progress) as bar:
 
-        def after_change() -> None:
-            ledger.save(path)
-            store(ledger)
-            bar.update(len(ledger.evaluated) - bar.n)
+        def after_change(known: Ledger) -> None:
+            known.save(path)
+            bar.update(len(known.evaluated) - bar.n)
 
-        stopped = _run(config, config.guide, space, evaluator, models, ledger, after_change)
+        next_batch = _proposer(config, config.guide, space, evaluator, models)
+        shared = storage or config.storage
+        if shared is None:
+            stopped = _run(config, config.guide, space, evaluator, next_batch, ledger, after_change)
+        else:
+            with SharedStudy(config, space, shared, ledger) as study:
+                stopped = work(config, config.guide, space, evaluator, next_batch, study, after_change)
+                ledger = study.ledger()
     history = ledger.history()
     result = summarise(config, history, truth=truth, stopped=stopped, seconds=time.monotonic() - started)
-    write_report(out, config, history, result)
+    write_report(out, config, history, result, truth=truth)
     plot_study(out)
     return result
 
@@ -107,9 +118,9 @@ def _run(
     guide: Guide,
     space: SearchSpace[A],
     evaluator: RealEvaluator[A],
-    models: "_Models[A]",
+    next_batch: NextBatch,
     ledger: Ledger,
-    after_change: Callable[[], None],
+    after_change: Callable[[Ledger], None],
 ) -> str | None:
     """Evaluate batch after batch until the trials are spent; why it stopped before, or None."""
     attempt = 0
@@ -117,33 +128,33 @@ def _run(
         for entry in ledger.chosen:
             answer = to_bounds(evaluator.evaluate([space.parse(entry.architecture)]), config.objectives)
             ledger.record(entry.key, answer[0, :, 0])
-            after_change()
+            after_change(ledger)
         count = min(guide.batch_size, config.trials - len(ledger.evaluated))
         if count == 0:
             return None
         if ledger.barren_batches + attempt >= PATIENCE:
-            return f"the last {PATIENCE} batches had nothing to evaluate: all was evaluated before, or pruned"
-        model = models.after(ledger)
-        batch = propose(config, guide, space, model, ledger, count=count, known=evaluator.known, attempt=attempt)
+            return NOTHING_LEFT
+        batch = next_batch(ledger, count, attempt)
         attempt = 0 if batch else attempt + 1
         ledger.add(batch)
-        after_change()
+        after_change(ledger)
 
 
-def _storing(config: SearchConfig, space: SearchSpace[A], *, is_new: bool) -> Callable[[Ledger], None]:
-    """Copies new results into ``config.storage``, if there is one."""
-    if config.storage is None:
-        return lambda ledger: None
-    from studies.optuna_storage import StoredStudy, to_trial  # here: pymoo alone needs no Optuna
+def _proposer(
+    config: SearchConfig, guide: Guide, space: SearchSpace[A], evaluator: RealEvaluator[A], models: "_Models[A]"
+) -> NextBatch:
+    """Chooses the next batch by the model that has learned from what is known."""
+    known = None
+    if evaluator.known is not None:
+        known = {space.architecture_key(architecture): architecture for architecture in evaluator.known}
 
-    stored = StoredStudy(config, is_new=is_new)
+    def next_batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
+        model = models.after(ledger)
+        if all(name in model.predictor.objectives for name in config.objectives):
+            return propose(config, guide, space, model, ledger, count=count, known=known, attempt=attempt)
+        return begin(config, space, evaluator, ledger, count=count, known=known)
 
-    def store(ledger: Ledger) -> None:
-        new = ledger.evaluated[stored.given :]
-        trials = [to_trial(config, space.sampled_sizes, entry.genotype, entry.real) for entry in new]
-        stored.extend(trials, [entry.architecture for entry in new])
-
-    return store
+    return next_batch
 
 
 class _Models(Generic[A]):
@@ -166,8 +177,10 @@ class _Models(Generic[A]):
 
     def after(self, ledger: Ledger) -> Model[A]:
         """The model that has learned from the results that it should have by now."""
+        if self._adapt is None or not self._adapt_every:
+            return self._model
         learned = len(ledger.evaluated) // self._adapt_every * self._adapt_every
-        if self._adapt is not None and learned > self._num_learned:
+        if learned > self._num_learned:
             self._model = self._make(self._adapt(ledger.labels(learned)))
             self._num_learned = learned
         return self._model

@@ -20,6 +20,9 @@ A = TypeVar("A", bound=Hashable)
 def run(problem: Problem[A]) -> None:
     """Propose and evaluate populations until the problem is done.
 
+    NOTE: for every new trial Optuna looks through all trials of its study, so a sampler that keeps what it needs is
+    given a new study for each population: else 100,000 trials take billions of such looks.
+
     NOTE: the study that samples is in memory, and a storage is given each population when it is finished:
     one transaction a trial and not one for each gene, and a resumed search repeats itself exactly.
     """
@@ -37,6 +40,8 @@ def run(problem: Problem[A]) -> None:
             sampler.end_generation(finished)
             if stored is not None:
                 stored.extend(finished, [problem.space.format(architecture) for architecture in architectures])
+            if not sampler.reads_trials:
+                study = optuna.create_study(sampler=sampler, directions=directions(problem.config))
 
 
 def _ask(study: optuna.Study, sampler: DistinctSampler[A], count: int) -> list[Trial]:

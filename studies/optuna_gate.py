@@ -8,16 +8,18 @@ import optuna
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from nasrlm.objective import FloatArray, Goal
-from spaces import SearchSpace
-from studies.config import Constraint, SearchConfig
+from nasrlm.objective import FloatArray
+from spaces import ArchitectureError, SearchSpace
+from studies.advisor import Adapt, Advisor
 from studies.gate import Gate
 from studies.guide import Guide
-from studies.ledger import CHOSEN, EVALUATED, Entry, Ledger
-from studies.memory import PredictorMemory, SamplingPredictor
-from studies.proposal import Model, propose
+from studies.ledger import Entry
+from studies.memory import SamplingPredictor
+from studies.optuna_storage import gene_distributions
 
 A = TypeVar("A", bound=Hashable)
+
+Callback = Callable[[optuna.Study, FrozenTrial], None]
 
 ARCHITECTURE, PREDICTED = "architecture", "predicted"
 STAGE, REASON, DOMINATED_BY = "pruned_stage", "pruned_reason", "pruned_by"
@@ -28,107 +30,150 @@ class ParetoGate(Generic[A]):
 
     The front is that of the study's completed trials. What the gate decides is in ``trial.user_attrs``:
     ``architecture`` and ``predicted`` (low, median, high of every objective) of every trial, and ``pruned_stage``,
-    ``pruned_reason`` and ``pruned_by`` of a pruned one.
+    ``pruned_reason`` and ``pruned_by`` of a pruned one; a twin of another trial is pruned at stage 0.
 
     Args:
-        space: writes and reads the notation of architectures.
-        predictor: a ``nasrlm.Predictor`` that knows the objectives.
+        space: writes and reads the notation of architectures; or its name.
         goals: one for each value of the study, in its order: ``max:accuracy@cifar10``.
-        to_text: architecture to the text that the predictor reads, such as
-            ``functools.partial(nasrlm.to_measured_text, space)``.
+        predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once in a process, if None.
+        to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
         constraints: such as ``latency_ms@pixel3<=10``. Of an objective that is no goal, a completed trial tells its
             real value in the user attribute of that name; without it the trial does not join the front.
         risk: probability, in (0, 0.5), that one objective is better than the gate allows for.
         best: best conceivable values of some objectives; see ``studies.gate.Gate``.
+        to_params: architecture to the parameters that the study's objective suggests; those of ``suggest`` if None.
 
     Raises:
-        ValueError: a bad goal, constraint, risk or best value.
+        ValueError: an unknown space, a bad goal, constraint, risk or best value.
 
     Example:
-        >>> gate = ParetoGate(space, predictor, goals, to_text=to_text)  # doctest: +SKIP
+        >>> gate = ParetoGate("nasbench201", ["max:accuracy@cifar10", "min:latency_ms@pixel3"])  # doctest: +SKIP
         >>> def objective(trial):  # doctest: +SKIP
-        ...     architecture = space.decode([trial.suggest_int(f"edge{i}", 0, 4) for i in range(6)])
+        ...     architecture = gate.suggest(trial)
         ...     gate.check(trial, architecture)
         ...     return train(architecture), measure(architecture)
+        >>> callbacks = [gate.adapt_callback(every=10), gate.enqueue_callback(count=5)]  # doctest: +SKIP
+        >>> study.optimize(objective, n_trials=100, callbacks=callbacks)  # doctest: +SKIP
     """
 
     def __init__(
         self,
-        space: SearchSpace[A],
-        predictor: SamplingPredictor,
+        space: SearchSpace[A] | str,
         goals: Sequence[str],
+        predictor: SamplingPredictor | None = None,
         *,
-        to_text: Callable[[A], str],
+        to_text: Callable[[A], str] | None = None,
         constraints: Sequence[str] = (),
         risk: float = Guide.risk,
         best: Mapping[str, float] | None = None,
+        to_params: Callable[[A], Mapping[str, Any]] | None = None,
     ) -> None:
-        self.space = space
-        self.gate = Gate(
-            [Goal.parse(goal) for goal in goals],
-            [Constraint.parse(constraint) for constraint in constraints],
-            risk=risk,
-            best=best,
+        self._advisor = Advisor(
+            space, goals, predictor=predictor, to_text=to_text, constraints=constraints, risk=risk, best=best
         )
-        self._model = Model(predictor, PredictorMemory(predictor), to_text)
+        self.space: SearchSpace[A] = self._advisor.space
+        self._genes = tuple(gene_distributions(self.space.sampled_sizes))
+        self._to_params = to_params or self._gene_params
         self._added: set[int] = set()  # trial numbers
+        self._entries: dict[int, Entry] = {}  # of finished trials, by trial number
+
+    @property
+    def gate(self) -> Gate:
+        """Its front, levels and objectives."""
+        return self._advisor.gate
+
+    def suggest(self, trial: optuna.Trial) -> A:
+        """An architecture from the study's sampler, or from the queue: a categorical parameter a gene.
+
+        Raises:
+            optuna.TrialPruned: the genes do not go together.
+        """
+        sizes = zip(self._genes, self.space.sampled_sizes, strict=True)
+        genes = [trial.suggest_categorical(name, tuple(range(size))) for name, size in sizes]
+        try:
+            return self.space.decode(genes)
+        except ArchitectureError as error:
+            raise optuna.TrialPruned(str(error)) from None
 
     def check(self, trial: optuna.Trial, architecture: A) -> None:
         """Let a trial go on, or prune it.
 
+        A trial is also pruned where another one, completed or still running, is of the same network, or of the same
+        architecture in spaces that also run what does not matter. So nothing is evaluated twice, however many workers
+        there are; two that begin the same network in the same moment may both be pruned.
+
+        NOTE: to Optuna a trial whose worker died is still running. A storage with heartbeats tells it apart.
+
         Raises:
             optuna.TrialPruned: with the reason.
-            ValueError: the study's directions are not those of the goals.
+            ValueError: the study's directions are not those of the goals, or the predictor knows no such objectives.
         """
         self._follow(trial.study)
-        trial.set_user_attr(ARCHITECTURE, self.space.format(architecture))
-        (decision,) = self.gate.check([self._model.to_text(architecture)], self._model.memory)
+        notation = self.space.format(architecture)
+        trial.set_user_attr(ARCHITECTURE, notation)  # before others are looked at: of two workers one sees the other
+        twin = self._twin(trial, self.space.architecture_key(architecture))
+        if twin is not None:
+            reason = f"the same network as trial {twin.number}, which is {twin.state.name.lower()}"
+            _prune(trial, 0, reason, twin.user_attrs[ARCHITECTURE])
+        (decision,) = self._advisor.check([architecture])
         trial.set_user_attr(PREDICTED, self._predicted(decision.values))
         if not decision.kept:
-            trial.set_user_attr(STAGE, decision.stage)
-            trial.set_user_attr(REASON, decision.reason)
-            trial.set_user_attr(DOMINATED_BY, decision.dominated_by)
-            raise optuna.TrialPruned(decision.reason)
+            _prune(trial, decision.stage, decision.reason, decision.dominated_by)
 
-    def enqueue(
-        self,
-        study: optuna.Study,
-        count: int,
-        *,
-        to_params: Callable[[A], Mapping[str, Any]],
-        guide: Guide | None = None,
-        seed: int = 0,
-    ) -> list[A]:
+    def enqueue(self, study: optuna.Study, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> list[A]:
         """Put architectures into the study's queue that are expected to add most hypervolume to its front.
 
         Args:
             study: whose trials were checked by this gate, or carry their notation in the attribute ``architecture``.
             count: at most so many.
-            to_params: architecture to the parameters that the study's objective suggests.
             guide: how they are searched for and chosen.
             seed: of the search; another trial in the study draws anew.
 
         Returns:
-            Those enqueued, best first; none that a trial has had before.
+            Those enqueued, best first; none that a trial has had before. While an objective is still to be learned,
+            they are drawn at random.
         """
         self._follow(study)
         trials = study.get_trials(deepcopy=False)
-        config = SearchConfig(
-            space=self.space.name,
-            goals=self.gate.goals,
-            trials=1,
-            constraints=self.gate.constraints,
-            seed=seed + len(trials),
-        )
-        guide = guide or Guide(risk=self.gate.levels[0])
-        ledger = Ledger(config, [entry for trial in trials for entry in self._entries(trial)])
-        proposed = propose(config, guide, self.space, self._model, ledger, count=count)
-        chosen = [entry for entry in proposed if entry.status == CHOSEN]
+        tried = [self._entry(trial) for trial in trials if ARCHITECTURE in trial.user_attrs]
+        chosen = self._advisor.propose(tried, count, guide=guide, seed=seed + len(trials))
         architectures = [self.space.parse(entry.architecture) for entry in chosen]
         for entry, architecture in zip(chosen, architectures, strict=True):
             attributes = {ARCHITECTURE: entry.architecture, PREDICTED: self._predicted(entry.predicted[:, [1, 0, 2]])}
-            study.enqueue_trial(dict(to_params(architecture)), user_attrs=attributes)
+            study.enqueue_trial(dict(self._to_params(architecture)), user_attrs=attributes)
         return architectures
+
+    def enqueue_callback(self, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> Callback:
+        """For ``study.optimize``: enqueues ``count`` architectures whenever none is waiting."""
+
+        def callback(study: optuna.Study, trial: FrozenTrial) -> None:
+            if not study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
+                self.enqueue(study, count, guide=guide, seed=seed)
+
+        return callback
+
+    def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None) -> Callback:
+        """For ``study.optimize``: the model learns from the study's results, each time ``every`` more are there.
+
+        Objectives that the model does not know, of a device of your own, are learned so too; until then nothing is
+        pruned.
+
+        Args:
+            every: completed trials.
+            adapt: a table of results (space, architecture, a column an objective) to a better predictor;
+                ``studies.process_adapter.ProcessAdapter`` if None.
+        """
+        self._advisor.learns(adapt)
+
+        def callback(study: optuna.Study, trial: FrozenTrial) -> None:
+            complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+            evaluated = [self._entry(done) for done in complete if ARCHITECTURE in done.user_attrs]
+            self._advisor.learn(evaluated, every)
+
+        return callback
+
+    def _gene_params(self, architecture: A) -> dict[str, int]:
+        return dict(zip(self._genes, self.space.encode(architecture), strict=True))
 
     def _follow(self, study: optuna.Study) -> None:
         """Let newly completed trials join the front."""
@@ -145,6 +190,14 @@ class ParetoGate(Generic[A]):
             self.gate.add(names, np.array([self._results(trial) for trial in new]))
             self._added.update(trial.number for trial in new)
 
+    def _twin(self, trial: optuna.Trial, key: str) -> FrozenTrial | None:
+        """Another trial of the same network that is completed or running."""
+        for other in trial.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.RUNNING)):
+            is_candidate = ARCHITECTURE in other.user_attrs and REASON not in other.user_attrs
+            if other.number != trial.number and is_candidate and self._entry(other).key == key:
+                return other
+        return None
+
     def _results(self, trial: FrozenTrial) -> list[float]:
         """M real values of a trial, NaN where it tells none."""
         goals = len(self.gate.goals)
@@ -152,24 +205,15 @@ class ParetoGate(Generic[A]):
         others = [trial.user_attrs.get(name, np.nan) for name in self.gate.objectives[goals:]]
         return [float(value) for value in (*values, *others)]
 
-    def _entries(self, trial: FrozenTrial) -> list[Entry]:
+    def _entry(self, trial: FrozenTrial) -> Entry:
         """A trial of which the architecture is known, as evaluated: nothing is proposed twice."""
-        if ARCHITECTURE not in trial.user_attrs:
-            return []
-        architecture = self.space.parse(trial.user_attrs[ARCHITECTURE])
-        return [
-            Entry(
-                architecture=self.space.format(architecture),
-                key=self.space.architecture_key(architecture),
-                genotype=tuple(self.space.encode(architecture)),
-                batch=0,
-                status=EVALUATED,
-                stage=0,
-                reason="",
-                predicted=np.full((len(self.gate.objectives), 3), np.nan),
-                real=np.array(self._results(trial)),
-            )
-        ]
+        if trial.number not in self._entries:
+            architecture = self.space.parse(trial.user_attrs[ARCHITECTURE])
+            entry = self._advisor.entry(architecture, np.array(self._results(trial)))
+            if not trial.state.is_finished():
+                return entry
+            self._entries[trial.number] = entry
+        return self._entries[trial.number]
 
     def _predicted(self, values: FloatArray) -> dict[str, dict[str, float | None]]:
         """Low, median and high by objective; None where nothing was decoded."""
@@ -180,3 +224,10 @@ class ParetoGate(Generic[A]):
             }
             for name, row in zip(self.gate.objectives, values, strict=True)
         }
+
+
+def _prune(trial: optuna.Trial, stage: int, reason: str, dominated_by: str | None) -> None:
+    trial.set_user_attr(STAGE, stage)
+    trial.set_user_attr(REASON, reason)
+    trial.set_user_attr(DOMINATED_BY, dominated_by)
+    raise optuna.TrialPruned(reason)

@@ -8,6 +8,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import (
     BaseGASampler,
     BaseSampler,
+    GPSampler,
     NSGAIIISampler,
     NSGAIISampler,
     RandomSampler,
@@ -41,7 +42,8 @@ class DistinctSampler(BaseSampler, Generic[A]):
         self.distributions = gene_distributions(problem.space.sampled_sizes)
         self.sampler = _make_sampler(problem.config, self.distributions)
         self.is_random = isinstance(self.sampler, RandomSampler)  # and then stays random
-        self._first_population = [] if self.is_random else problem.first_population()
+        self.reads_trials = not (self.is_random or isinstance(self.sampler, _Generations))  # of the study
+        self._first_population = problem.warm_start() if self.is_random else problem.first_population()
 
     def to_params(self, genotype: Sequence[int]) -> dict[str, Any]:
         """A genotype as Optuna's parameters."""
@@ -130,6 +132,9 @@ class _Generations(BaseGASampler):
     def get_parent_population(self, study: optuna.Study, generation: int) -> list[FrozenTrial]:
         if generation not in self._parents:
             self._parents[generation] = self.select_parent(study, generation)
+            # What they were selected from is not asked for again.
+            self.populations[generation - 1] = []
+            del self._parents[generation - 1]
         return self._parents[generation]
 
 
@@ -149,4 +154,6 @@ def _make_sampler(config: SearchConfig, distributions: Mapping[str, BaseDistribu
         return _NSGAIII(distributions, population_size=size, seed=seed)
     if config.sampler == "tpe":
         return TPESampler(seed=seed, n_startup_trials=size, multivariate=True)
+    if config.sampler == "gp":
+        return GPSampler(seed=seed, n_startup_trials=size, deterministic_objective=True)
     return RandomSampler(seed=seed)

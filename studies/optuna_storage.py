@@ -2,21 +2,23 @@
 
 import hashlib
 import json
+import re
+import time
 from collections.abc import Sequence
 
-import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import OptunaError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import StudyDirection
-from optuna.trial import FrozenTrial, TrialState, create_trial
-from sqlalchemy.exc import SQLAlchemyError
+from optuna.trial import FrozenTrial
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from nasrlm.objective import FloatArray
-from studies.config import SearchConfig
+from studies.config import SearchConfig, without_password
 from studies.folder import StudyError
+
+TRIES = 5  # at opening a database
 
 
 def directions(config: SearchConfig) -> list[StudyDirection]:
@@ -31,42 +33,44 @@ def open_storage(storage: str) -> BaseStorage:
         StudyError: it cannot be opened.
     """
     try:
-        return RDBStorage(storage) if "://" in storage else JournalStorage(JournalFileBackend(storage))
+        if "://" not in storage:
+            return JournalStorage(JournalFileBackend(storage))
+        return _open_database(with_driver(storage))
     except (SQLAlchemyError, OptunaError, OSError, ImportError) as error:
         reason = " ".join(str(error).split())[:200]
+        hint = "Install nasrlm[postgres]." if isinstance(error, ImportError) else "Example: sqlite:///study.db."
         raise StudyError(
-            f"storage: expected a database URL or a journal file, got {storage!r}: {reason}. "
-            "Example: sqlite:///study.db."
+            f"storage: expected a database URL or a journal file, got {without_password(storage)!r}: {reason}. {hint}"
         ) from error
 
 
+def with_driver(url: str) -> str:
+    """``postgresql://`` with the driver that the extra ``postgres`` installs; any other URL as it is."""
+    return re.sub("^postgres(ql)?://", "postgresql+psycopg://", url)
+
+
+def _open_database(url: str) -> RDBStorage:
+    """Of several workers that begin at the same moment one makes the tables, and the others fail to."""
+    for _ in range(TRIES - 1):
+        try:
+            return RDBStorage(url)
+        except SQLAlchemyError as error:
+            if not isinstance(error, IntegrityError) and "already exists" not in str(error):
+                raise
+            time.sleep(1)
+    return RDBStorage(url)
+
+
 def study_name(config: SearchConfig) -> str:
-    """Space, sampler, seed, and eight digits of the whole config."""
-    digest = hashlib.sha256(json.dumps(config.to_dict(), sort_keys=True).encode()).hexdigest()[:8]
+    """Space, sampler, seed, and eight digits of the config, the storage aside: workers may reach it by other names."""
+    values = {name: value for name, value in config.to_dict().items() if name != "storage"}
+    digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
     return f"{config.space}-{config.sampler}-{config.seed}-{digest}"
 
 
 def gene_distributions(sizes: Sequence[int]) -> dict[str, BaseDistribution]:
     """A genotype's parameters, one a gene."""
     return {f"gene_{index}": CategoricalDistribution(tuple(range(size))) for index, size in enumerate(sizes)}
-
-
-def to_trial(config: SearchConfig, sizes: Sequence[int], genotype: Sequence[int], values: FloatArray) -> FrozenTrial:
-    """A finished trial from a genotype and the (M,) values of ``config.objectives``; pruned where one is NaN."""
-    distributions = gene_distributions(sizes)
-    params = dict(zip(distributions, genotype, strict=True))
-    if np.isnan(values).any():
-        return create_trial(state=TrialState.PRUNED, params=params, distributions=distributions)
-    by_name = dict(zip(config.objectives, values.tolist(), strict=True))
-    return create_trial(
-        values=[by_name[goal.objective] for goal in config.goals],
-        params=params,
-        distributions=distributions,
-        constraints={
-            str(bound): bound.violation(values[[config.objectives.index(bound.objective)]]).item()
-            for bound in config.constraints
-        },
-    )
 
 
 class StoredStudy:
@@ -120,6 +124,7 @@ class StoredStudy:
     def _compare(self, known: FrozenTrial, trial: FrozenTrial) -> None:
         if known.params != trial.params:
             raise StudyError(
-                f"storage {self.storage}: expected trial {known.number} of {self.study.study_name} to be "
-                f"{trial.params}, got {known.params}. Was the study changed? Choose another storage."
+                f"storage {without_password(self.storage)}: expected trial {known.number} of "
+                f"{self.study.study_name} to be {trial.params}, got {known.params}. "
+                "Was the study changed? Choose another storage."
             )

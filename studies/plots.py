@@ -1,30 +1,35 @@
-"""Figures of studies: the front of one, and the progress of several."""
+"""The figures of a study, and of several to compare."""
 
 import io
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from matplotlib import colormaps
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nasrlm.files import write_atomically
-from nasrlm.objective import FloatArray, Goal, Objective
+from nasrlm.objective import Objective
+from spaces import get_space, space_names
+from studies.calibration_plot import calibration_figure, interactive_calibration
+from studies.cell_graph import CellGraph, cell_graphs
+from studies.cell_plot import cells_figure, interactive_cells
 from studies.config import SearchConfig
 from studies.folder import StudyError
+from studies.front_plot import front_figure, polish
 from studies.history import History
-from studies.interactive import write_html
-from studies.pareto import hypervolume, pareto_mask
-from studies.report import front_rows, history_losses, load_study
+from studies.interactive import front_html, interactive_progress, write_html
+from studies.known_values import known_values
+from studies.progress import progress_of
+from studies.report import front_rows, load_study
 
-GREY, BLUE, ORANGE = "#b8bec6", "#1f5fa8", "#d9772b"
-CURVE_POINTS = 100  # of a hypervolume curve; more are not seen
+CELLS = 5  # of the front that are drawn
 
 
 def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
-    """Write front.png and front.html of a finished or running study.
+    """Write the figures of a finished or running study.
+
+    These are front.png and front.html; hypervolume.png; where real or true values are known also calibration.png;
+    cells.png, some of the front drawn as their cells, of spaces that are registered; and report.html with all of them.
 
     Args:
         folder: the study's.
@@ -36,14 +41,31 @@ def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
     """
     config, history = load_study(folder)
     target = _made(out or folder)
-    png, html = target / "front.png", target / "front.html"
-    _write(front_figure(config, history), png)
-    write_html(config, history, html)
-    return png, html
+    predicted, real, notations = known_values(folder, config)
+    rows = front_rows(config, history)
+    pngs = {"front": front_figure(config, history, dict(zip(notations, real, strict=True)))}
+    parts = [front_html(config, history)]
+    if history.complete().any():
+        pngs["hypervolume"] = progress_figure([folder.resolve().name], [(config, history)])
+        parts.append(interactive_progress([folder.resolve().name], [(config, history)]))
+    if len(real):
+        pngs["calibration"] = calibration_figure(config.objectives, predicted, real)
+        parts.append(interactive_calibration(config.objectives, predicted, real, notations))
+    if rows and config.space in space_names():
+        shown = _cells(config, history, rows)
+        pngs["cells"] = cells_figure(shown)
+        parts.append(interactive_cells(shown))
+    for name, figure in pngs.items():
+        _write(figure, target / f"{name}.png")
+    write_html([parts[0]], target / "front.html")
+    write_html(parts, target / "report.html")
+    return (*(target / f"{name}.png" for name in pngs), target / "front.html", target / "report.html")
 
 
 def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
-    """Write hypervolume.png, the hypervolume against evaluations of studies with the same goals.
+    """Write hypervolume.png and hypervolume.html: hypervolume against evaluations of studies with the same goals.
+
+    Studies that differ in their seeds alone are one curve, with a band.
 
     Raises:
         StudyError: no folders, one without a study, or studies of different goals.
@@ -53,9 +75,22 @@ def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
     goals = [" ".join(map(str, config.goals)) for config, _ in studies]
     if len(set(goals)) != 1:
         raise StudyError(f"plot: expected studies of the same goals, got {sorted(set(goals))}. Plot them apart.")
-    path = _made(out) / "hypervolume.png"
-    _write(progress_figure([folder.name for folder in folders], studies), path)
-    return (path,)
+    target, names = _made(out), [folder.resolve().name for folder in folders]
+    _write(progress_figure(names, studies), target / "hypervolume.png")
+    write_html([interactive_progress(names, studies)], target / "hypervolume.html")
+    return target / "hypervolume.png", target / "hypervolume.html"
+
+
+def _cells(config: SearchConfig, history: History, rows: Sequence[int]) -> list[tuple[str, list[CellGraph]]]:
+    """Some of the front, evenly from one end to the other: their objectives in words, and their cells."""
+    space = get_space(config.space)
+    places = np.unique(np.linspace(0, len(rows) - 1, CELLS).round().astype(int)).tolist()
+    shown = []
+    for row in (rows[place] for place in places):
+        values = zip(history.objectives, history.values[row][:, 0].tolist(), strict=True)
+        words = ", ".join(f"{Objective.parse(name).label} {value:.4g}" for name, value in values)
+        shown.append((words, cell_graphs(space, history.architectures[row])))
+    return shown
 
 
 def _made(folder: Path) -> Path:
@@ -69,221 +104,22 @@ def _write(figure: Figure, path: Path) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def front_figure(config: SearchConfig, history: History) -> Figure:
-    """The front among everything evaluated; its form follows the number of goals."""
-    rows = front_rows(config, history)
-    figure = Figure(figsize=(8, 5.2), layout="constrained")
-    num_goals = len(config.goals)
-    if num_goals == 1:
-        _draw_progress_of_best(figure.subplots(), config, history)
-    elif num_goals == 2:
-        _draw_plane(figure.subplots(), config, history, rows)
-    elif num_goals == 3:
-        figure.set_size_inches(16, 5)
-        _draw_planes(figure, config, history, rows)
-    else:
-        figure.set_size_inches(max(8, 2.2 * num_goals), 5.2)
-        _draw_parallel(figure.subplots(), config, history, rows)
-    kinds = f"{config.engine} {config.sampler}, seed {config.seed}"
-    evaluated = int(history.complete().sum())
-    figure.suptitle(f"{config.space}: {len(rows)} on the front of {evaluated:,} evaluated ({kinds})")
-    return figure
-
-
-def _label(goal: Goal) -> str:
-    return f"{Objective.parse(goal.objective).label}, {'higher' if goal.maximise else 'lower'} is better"
-
-
-def _medians(history: History, goal: int) -> FloatArray:
-    return history.stacked()[:, goal, 0]
-
-
-def _draw_progress_of_best(axes: Axes, config: SearchConfig, history: History) -> None:
-    losses = history_losses(config, history)[:, 0]
-    best = np.fmin.accumulate(np.where(history.feasible, losses, np.nan))
-    rows = front_rows(config, history)
-    sign = -1.0 if config.goals[0].maximise else 1.0
-    order = np.arange(1, len(losses) + 1)
-    axes.scatter(order, sign * losses, s=10, color=GREY, linewidths=0, label="evaluated")
-    axes.step(order, sign * best, where="post", color=BLUE, label="best feasible")
-    axes.set(xlabel="evaluations", ylabel=_label(config.goals[0]), ylim=_limits(sign * losses, rows))
-    axes.legend(frameon=False)
-    _polish(axes)
-
-
-def _draw_plane(axes: Axes, config: SearchConfig, history: History, rows: Sequence[int]) -> None:
-    """The first goal upwards, the second to the right."""
-    hidden = _draw_evaluated(axes, config, history, rows, across=1, up=0)
-    losses = history_losses(config, history)
-    order = sorted(rows, key=lambda row: losses[row, 1])
-    values = history.stacked()[order]
-    across, up = values[:, 1], values[:, 0]
-    axes.step(across[:, 0], up[:, 0], where="post", color=BLUE, linewidth=1.5, zorder=3)
-    axes.errorbar(
-        across[:, 0],
-        up[:, 0],
-        xerr=_error(across),
-        yerr=_error(up),
-        fmt="o",
-        markersize=4.5,
-        color=BLUE,
-        ecolor=BLUE,
-        elinewidth=0.8,
-        alpha=0.9,
-        zorder=4,
-        label=_front_label(history),
-    )
-    _draw_bounds(axes, config, across=1, up=0)
-    axes.legend(frameon=False, title=hidden or None, alignment="left")
-
-
-def _front_label(history: History) -> str:
-    return "front" if history.interval is None else f"front, with {history.interval:.0%} intervals"
-
-
-def _error(bounds: FloatArray) -> FloatArray | None:
-    """(2, N) lengths of error bars from (N, 3) median, low and high; None without any."""
-    lengths = np.stack([bounds[:, 0] - bounds[:, 1], bounds[:, 2] - bounds[:, 0]]).clip(min=0)
-    return lengths if lengths.any() else None
-
-
-def _draw_planes(figure: Figure, config: SearchConfig, history: History, rows: Sequence[int]) -> None:
-    """Each pair of three goals, the third as colour."""
-    panels = figure.subplots(1, 3)
-    for axes, (up, across) in zip(panels, itertools.combinations(range(3), 2), strict=True):
-        colour = 3 - up - across
-        hidden = _draw_evaluated(axes, config, history, rows, across=across, up=up)
-        third = _medians(history, colour)[rows]
-        usual = _without_outliers(third)
-        points = axes.scatter(
-            _medians(history, across)[rows],
-            _medians(history, up)[rows],
-            c=third,
-            vmin=usual.min() if len(usual) else None,
-            vmax=usual.max() if len(usual) else None,
-            s=26,
-            cmap="viridis",
-            edgecolors="white",
-            linewidths=0.4,
-            zorder=4,
-        )
-        label = Objective.parse(config.goals[colour].objective).label
-        figure.colorbar(points, ax=axes, label=label, extend="both" if len(usual) < len(third) else "neither")
-        _draw_bounds(axes, config, across=across, up=up)
-        if hidden:
-            axes.set_title(hidden, fontsize=9, loc="left")
-
-
-def _draw_evaluated(
-    axes: Axes, config: SearchConfig, history: History, rows: Sequence[int], *, across: int, up: int
-) -> str:
-    """Everything evaluated in grey, and the words for what lies outside the axes."""
-    x, y = _medians(history, across), _medians(history, up)
-    feasible = np.array(history.feasible, dtype=np.bool_)
-    axes.scatter(x[feasible], y[feasible], s=9, color=GREY, linewidths=0, label="evaluated")
-    if not feasible.all():
-        axes.scatter(x[~feasible], y[~feasible], s=9, color=ORANGE, alpha=0.35, linewidths=0, label="infeasible")
-    axes.set(xlabel=_label(config.goals[across]), ylabel=_label(config.goals[up]))
-    axes.set(xlim=_limits(x, rows), ylim=_limits(y, rows))
-    _polish(axes)
-    return _outside(axes, x, y, rows)
-
-
-def _outside(axes: Axes, x: FloatArray, y: FloatArray, rows: Sequence[int]) -> str:
-    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    outside = (x < left) | (x > right) | (y < low) | (y > high)
-    on_front = int(outside[rows].sum())
-    front = f", {on_front} of them on the front" if on_front else ""
-    return f"{int(outside.sum()):,} lie outside{front}" if outside.any() else ""
-
-
-def _limits(values: FloatArray, rows: Sequence[int]) -> tuple[float, float]:
-    """Room for the front and the middle 90 % of the rest; a few failed networks would flatten both."""
-    known = values[~np.isnan(values)]
-    if len(known) == 0:
-        return 0.0, 1.0
-    shown = np.concatenate([_without_outliers(values[rows]), np.quantile(known, [0.05, 0.95])])
-    margin = 0.05 * float(np.ptp(shown)) or 0.5
-    return float(shown.min()) - margin, float(shown.max()) + margin
-
-
-def _without_outliers(values: FloatArray) -> FloatArray:
-    """Values within three interquartile ranges of the middle half."""
-    if len(values) == 0:
-        return values
-    low, high = np.quantile(values, [0.25, 0.75]).tolist()
-    reach = 3 * (high - low)
-    return np.asarray(values[(values >= low - reach) & (values <= high + reach)], dtype=np.float64)
-
-
-def _draw_bounds(axes: Axes, config: SearchConfig, *, across: int, up: int) -> None:
-    for constraint in config.constraints:
-        if constraint.objective == config.goals[across].objective:
-            axes.axvline(constraint.bound, color=ORANGE, linestyle="--", linewidth=1, label=str(constraint))
-        elif constraint.objective == config.goals[up].objective:
-            axes.axhline(constraint.bound, color=ORANGE, linestyle="--", linewidth=1, label=str(constraint))
-
-
-def _draw_parallel(axes: Axes, config: SearchConfig, history: History, rows: Sequence[int]) -> None:
-    """One line a front member over one upright axis a goal, the better end upwards."""
-    losses = history_losses(config, history)[rows]
-    best, worst = (losses.min(axis=0), losses.max(axis=0)) if rows else (np.zeros(len(config.goals)),) * 2
-    heights = (worst - losses) / np.where(worst > best, worst - best, 1.0)
-    ranks = np.linspace(1, 0, len(rows))  # the rows are sorted by the first goal
-    colours = colormaps["viridis"](ranks)
-    for line, colour in zip(heights, colours, strict=True):
-        axes.plot(line, color=colour, linewidth=1.1, alpha=0.75)
-    signs = [-1.0 if goal.maximise else 1.0 for goal in config.goals]
-    for index, sign in enumerate(signs):
-        axes.axvline(index, color="#444444", linewidth=0.8)
-        axes.text(index, 1.03, f"{sign * best[index]:.4g}", ha="center", fontsize=9)
-        axes.text(index, -0.03, f"{sign * worst[index]:.4g}", ha="center", va="top", fontsize=9)
-    names = [Objective.parse(goal.objective).label.replace(" ", "\n", 1) for goal in config.goals]
-    axes.set_xticks(range(len(names)), names)
-    axes.tick_params(axis="x", pad=16, length=0)
-    axes.set(yticks=[], ylim=(-0.02, 1.02), ylabel="better →")
-    for side in axes.spines.values():
-        side.set_visible(False)
-
-
 def progress_figure(names: Sequence[str], studies: Sequence[tuple[SearchConfig, History]]) -> Figure:
-    """Hypervolume against evaluations, as a share of what all the studies reach together."""
-    every = [history_losses(config, history)[history.complete()] for config, history in studies]
-    worst = np.vstack(every).max(axis=0)
-    feasible = [
-        history_losses(config, history)[np.array(history.feasible, dtype=np.bool_)] for config, history in studies
-    ]
-    together = hypervolume(np.vstack(feasible), worst) or 1.0
+    """Hypervolume against evaluations, as a share of what all the studies reach together; seeds make a band."""
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     axes = figure.subplots()
     early = []
-    for name, (config, history) in zip(names, studies, strict=True):
-        counts, volumes = _curve(config, history, worst)
-        axes.step(counts, volumes / together, where="post", linewidth=1.6, label=f"{name} ({config.sampler})")
-        early.append(np.interp(counts[-1] / 20, counts, volumes / together))
+    for progress in progress_of(names, studies):
+        (line,) = axes.step(progress.counts, progress.median, where="post", linewidth=1.6, label=progress.name)
+        if len(progress.shares) > 1:
+            low, high = progress.band
+            colour = line.get_color()
+            axes.fill_between(progress.counts, low, high, step="post", alpha=0.2, color=colour, linewidth=0)
+        early.append(np.interp(progress.counts[-1] / 20, progress.counts, progress.shares.min(axis=0)))
     # The first twentieth of a search is a steep wall that would flatten the rest.
     axes.set_ylim(min(early), 1 + 0.05 * max(1 - min(early), 0.001))
     axes.set(xlabel="evaluations", ylabel="hypervolume, share of all studies' joint front")
     axes.legend(frameon=False, loc="lower right")
     axes.set_title(f"{studies[0][0].space}: {', '.join(map(str, studies[0][0].goals))}", fontsize=10)
-    _polish(axes)
+    polish(axes)
     return figure
-
-
-def _curve(config: SearchConfig, history: History, worst: FloatArray) -> tuple[FloatArray, FloatArray]:
-    complete = history.complete()
-    losses = history_losses(config, history)[complete]
-    feasible = np.array(history.feasible, dtype=np.bool_)[complete]
-    counts = np.unique(np.geomspace(1, len(losses), CURVE_POINTS).astype(int))
-    front, volumes, start = losses[:0], [], 0
-    for count in counts:
-        front = np.vstack([front, losses[start:count][feasible[start:count]]])
-        front, start = front[pareto_mask(front)], count
-        volumes.append(hypervolume(front, worst))
-    return counts.astype(np.float64), np.array(volumes)
-
-
-def _polish(axes: Axes) -> None:
-    axes.grid(color="#e6e8eb", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)

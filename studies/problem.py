@@ -77,6 +77,7 @@ class Problem(Generic[A]):
         self.stopped: str | None = None
         self.key: Callable[[A], str] = functools.cache(space.architecture_key)
         self._on_batch = on_batch
+        self._warm_start = [space.parse(notation) for notation in config.warm_start]
         self._first = [architecture for architecture in first if self._is_drawn(architecture)]
         self._known = None if known is None else {key: a for key, a in known.items() if self._is_drawn(a)}
         self._rng = np.random.default_rng(config.seed)
@@ -132,10 +133,15 @@ class Problem(Generic[A]):
         of the front: on NAS-Bench-201 with three goals, 200 trials reach 0.996 of the hypervolume with them
         and 0.978 without (24 seeds), and the worst of 8 seeds at 1,000 trials 0.9985 and 0.9950.
         """
+        found = self.warm_start()
         half = self._rng.permutation(len(self._first))[: self.batch_size // 2].tolist() if self._first else []
         begun = filter(self.reserve, [*(self._first[index] for index in half), *self._corners()])
-        found = list(itertools.islice(begun, self.batch_size))
+        found += itertools.islice(begun, self.batch_size - len(found))
         return found + self.samples(self.batch_size - len(found))
+
+    def warm_start(self) -> list[A]:
+        """Reserve the architectures that the search is to begin with, as many as there are trials."""
+        return list(itertools.islice(filter(self.reserve, self._warm_start), self.batch_size))
 
     def samples(self, count: int) -> list[A]:
         """Reserve up to ``count`` new random architectures."""

@@ -13,6 +13,7 @@ from nasrlm.objective import FloatArray, to_losses
 from spaces import SearchSpace
 from studies.acquisition import choose, improvements
 from studies.config import SearchConfig, feasible_mask
+from studies.evaluators import Evaluator
 from studies.gate import Decision, Gate
 from studies.guide import Guide
 from studies.history import History
@@ -100,6 +101,38 @@ def propose(
     ]
 
 
+def begin(
+    config: SearchConfig,
+    space: SearchSpace[A],
+    evaluator: Evaluator[A],
+    ledger: Ledger,
+    *,
+    count: int,
+    known: Mapping[str, A] | None = None,
+) -> list[Entry]:
+    """The entries of a batch chosen without predictions: corners of the space, then random architectures."""
+    inner = replace(config, trials=max(config.trials, config.population_size), seed=config.seed + ledger.next_batch)
+    problem = Problem(inner, space, evaluator, known=known)
+    for entry in ledger.entries:
+        problem.reserve(space.parse(entry.architecture))
+    unknown = np.full((len(config.objectives), 3), np.nan)
+    chosen = [space.representative(architecture) for architecture in problem.first_population()[:count]]
+    return [
+        Entry(
+            architecture=space.format(architecture),
+            key=space.architecture_key(architecture),
+            genotype=tuple(space.encode(architecture)),
+            batch=ledger.next_batch,
+            status=CHOSEN,
+            stage=0,
+            reason="",
+            predicted=unknown,
+            real=unknown[:, 0],
+        )
+        for architecture in chosen
+    ]
+
+
 def gate_of(config: SearchConfig, guide: Guide, ledger: Ledger) -> Gate:
     """The gate with the front of a ledger's real results, and the best that it has predicted."""
     gate = Gate(config.goals, config.constraints, risk=guide.risk)
@@ -119,7 +152,8 @@ def _search(
 ) -> History:
     """Everything that some generations on the predictions have looked at, begun with the real front."""
     trials = guide.generations * config.population_size
-    inner = replace(config, trials=trials, seed=seed, storage=None, guide=None)
+    warm_start = () if screen.results else config.warm_start
+    inner = replace(config, trials=trials, seed=seed, storage=None, guide=None, warm_start=warm_start)
     front = [space.parse(architecture) for architecture in screen.gate.names]
 
     def stop_when_spent(problem: Problem[A]) -> None:

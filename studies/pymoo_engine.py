@@ -1,10 +1,12 @@
-"""pymoo's NSGA-II over architectures, with the space's own operators."""
+"""pymoo's algorithms over architectures, with the space's own operators."""
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from pymoo.algorithms.base.genetic import GeneticAlgorithm
 from pymoo.algorithms.moo.nsga2 import NSGA2, binary_tournament
+from pymoo.algorithms.moo.sms import SMSEMOA, cv_and_dom_tournament
 from pymoo.core.evaluator import Evaluator
 from pymoo.core.population import Population
 from pymoo.core.problem import Problem as PymooProblem
@@ -32,7 +34,7 @@ class SpaceMating(Generic[A]):
         population: Population,
         n_offsprings: int,
         *,
-        algorithm: NSGA2,
+        algorithm: GeneticAlgorithm,
         random_state: np.random.Generator,
         **unused: Any,
     ) -> Population:
@@ -80,16 +82,26 @@ def run(problem: Problem[A]) -> None:
         _tell(algorithm, population, problem.evaluate(list(population.get("X")[:, 0])))
 
 
-def _algorithm(problem: Problem[A]) -> NSGA2:
+def _algorithm(problem: Problem[A]) -> GeneticAlgorithm:
     config = problem.config
-    mating = SpaceMating(problem, TournamentSelection(func_comp=binary_tournament))
-    algorithm = NSGA2(pop_size=config.population_size, mating=mating, eliminate_duplicates=False)
+    make, tournament = _algorithm_named(config.sampler)
+    mating = SpaceMating(problem, TournamentSelection(func_comp=tournament))
+    algorithm = make(pop_size=config.population_size, mating=mating, eliminate_duplicates=False)
     pymoo_problem = PymooProblem(n_var=1, n_obj=len(config.goals), n_ieq_constr=len(config.constraints), vtype=object)
     algorithm.setup(pymoo_problem, seed=config.seed, termination=("n_gen", np.inf), verbose=False)
     return algorithm
 
 
-def _tell(algorithm: NSGA2, population: Population, outcome: Outcome) -> None:
+def _algorithm_named(sampler: str) -> tuple[Callable[..., GeneticAlgorithm], Callable[..., Any]]:
+    """An algorithm, and how it picks parents."""
+    if sampler == "agemoea":
+        from pymoo.algorithms.moo.age import AGEMOEA  # compiles itself, which takes seconds
+
+        return AGEMOEA, binary_tournament
+    return {"nsga2": (NSGA2, binary_tournament), "smsemoa": (SMSEMOA, cv_and_dom_tournament)}[sampler]
+
+
+def _tell(algorithm: GeneticAlgorithm, population: Population, outcome: Outcome) -> None:
     """Tell complete answers; without any, the next population is random again."""
     known = outcome.complete
     if not known.any():

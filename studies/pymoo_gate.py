@@ -1,29 +1,40 @@
-"""The Pareto gate around a pymoo problem of the user's own."""
+"""The Pareto gate, and proposals of the predictor, around a pymoo problem of the user's own."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+from pymoo.core.algorithm import Algorithm
 from pymoo.core.problem import Problem
 
-from nasrlm.objective import FloatArray, Goal, from_losses
-from studies.config import Constraint
+from nasrlm.objective import FloatArray, from_losses
+from spaces import SearchSpace
+from studies.advisor import Adapt, Advisor
 from studies.gate import Decision, Gate
 from studies.guide import Guide
-from studies.memory import PredictorMemory, TextPredictor
+from studies.ledger import Entry
+from studies.memory import SamplingPredictor
+
+A = TypeVar("A", bound=Hashable)
+
+Answer = dict[str, FloatArray]  # one row of F, G and H
 
 
-class GatedProblem(Problem):  # type: ignore[misc]
-    """A problem of which only those rows are evaluated that may still move the front.
+class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
+    """A problem of which only those rows are evaluated that may still move the front, and no network twice.
 
     pymoo has no word for a pruned row, so it is told the worst values seen so far: any algorithm ranks it last. Until
     there is a first result, everything is evaluated.
 
     Args:
         problem: minimises the goals' losses, maximised objectives being negated.
-        predictor: a ``nasrlm.Predictor`` that knows the objectives.
+        space: or its name.
         goals: one for each of the problem's objectives, in its order: ``max:accuracy@cifar10``.
-        to_text: a row of X to the text that the predictor reads.
+        predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once in a process, if None.
+        to_architecture: a row of X to its architecture; if None, a row is a genotype of integers.
+        to_row: the inverse, for ``propose``.
+        to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
         constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``.
         risk: probability, in (0, 0.5), that one objective is better than the gate allows for.
 
@@ -31,16 +42,25 @@ class GatedProblem(Problem):  # type: ignore[misc]
         decisions: about every row that the gate was asked for, in order.
 
     Raises:
-        ValueError: the goals are not as many as the problem's objectives, or a constraint is on another objective.
+        ValueError: an unknown space, the goals are not as many as the problem's objectives, or a constraint is on
+            another objective.
+
+    Example:
+        >>> gated = GatedProblem(problem, "nasbench201", goals)  # doctest: +SKIP
+        >>> algorithm = NSGA2(pop_size=20, sampling=gated.propose(20))  # doctest: +SKIP
+        >>> minimize(gated, algorithm, ("n_gen", 10), callback=gated.adapt_callback(every=10))  # doctest: +SKIP
     """
 
     def __init__(
         self,
         problem: Problem,
-        predictor: TextPredictor,
+        space: SearchSpace[A] | str,
         goals: Sequence[str],
+        predictor: SamplingPredictor | None = None,
         *,
-        to_text: Callable[[Any], str],
+        to_architecture: Callable[[Any], A] | None = None,
+        to_row: Callable[[A], Any] | None = None,
+        to_text: Callable[[A], str] | None = None,
         constraints: Sequence[str] = (),
         risk: float = Guide.risk,
     ) -> None:
@@ -52,38 +72,77 @@ class GatedProblem(Problem):  # type: ignore[misc]
             xl=problem.xl,
             xu=problem.xu,
             vtype=problem.vtype,
+            vars=getattr(problem, "vars", None),
         )
-        parsed = [Goal.parse(goal) for goal in goals]
-        self.gate = Gate(parsed, [Constraint.parse(constraint) for constraint in constraints], risk=risk)
-        if len(self.gate.objectives) != len(parsed) or len(parsed) != problem.n_obj:
+        self._advisor = Advisor(space, goals, predictor=predictor, to_text=to_text, constraints=constraints, risk=risk)
+        if len(self.gate.objectives) != len(goals) or len(goals) != problem.n_obj:
             raise ValueError(
                 f"GatedProblem: expected {problem.n_obj} goals and constraints on them, got "
-                f"{', '.join(map(str, (*parsed, *self.gate.constraints)))}."
+                f"{', '.join(map(str, (*self.gate.goals, *self.gate.constraints)))}."
             )
         self.problem = problem
-        self.to_text = to_text
+        self.space: SearchSpace[A] = self._advisor.space
         self.decisions: list[Decision] = []
-        self._memory = PredictorMemory(predictor)
-        self._worst: dict[str, FloatArray] = {}
-        self._evaluated = 0
+        self._to_architecture = to_architecture or self._decode
+        self._to_row = to_row or self.space.encode
+        self._answers: dict[str, Answer] = {}  # by architecture key
+        self._evaluated: list[Entry] = []
+
+    @property
+    def gate(self) -> Gate:
+        """Its front, levels and objectives."""
+        return self._advisor.gate
+
+    def propose(self, count: int, *, guide: Guide | None = None, seed: int = 0) -> NDArray[Any]:
+        """Rows that are expected to add most hypervolume to the front, none evaluated before.
+
+        Returns:
+            Up to ``count`` rows, best first: an algorithm's ``sampling``, or rows to evaluate and tell it.
+        """
+        chosen = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
+        return np.array([self._to_row(self.space.parse(entry.architecture)) for entry in chosen])
+
+    def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None) -> Callable[[Algorithm], None]:
+        """For ``minimize``: the model learns from the results after a generation, when ``every`` more are there.
+
+        Objectives that the model does not know, of a device of your own, are learned so too; until then nothing is
+        pruned.
+
+        Args:
+            every: evaluated rows.
+            adapt: a table of results (space, architecture, a column an objective) to a better predictor;
+                ``studies.process_adapter.ProcessAdapter`` if None.
+        """
+        self._advisor.learns(adapt)
+        return lambda algorithm: self._advisor.learn(self._evaluated, every)
+
+    def _decode(self, row: Any) -> A:
+        return self.space.decode([int(gene) for gene in row])
 
     def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-        texts = [self.to_text(row) for row in X]
-        kept = np.ones(len(texts), dtype=np.bool_)
-        if self._worst:
-            decisions = self.gate.check(texts, self._memory)
-            self.decisions += decisions
-            kept = np.array([decision.kept for decision in decisions])
-        answers = self.problem.evaluate(X[kept], *args, return_as_dictionary=True, **kwargs) if kept.any() else {}
-        for name in ("F", "G", "H"):
-            if name in answers:
-                worst = np.max([answers[name].max(axis=0), self._worst.get(name, answers[name][0])], axis=0)
-                self._worst[name] = worst
-        for name, worst in self._worst.items():
-            out[name] = np.tile(worst, (len(texts), 1))
-            if kept.any():
-                out[name][kept] = answers[name]
-        if kept.any():
-            names = [f"evaluation {self._evaluated + index}" for index in range(int(kept.sum()))]
-            self._evaluated += len(names)
-            self.gate.add(names, from_losses(self.gate.goals, answers["F"]))
+        architectures = [self._to_architecture(row) for row in X]
+        keys = [self.space.architecture_key(architecture) for architecture in architectures]
+        new = {key: row for row, key in reversed(list(enumerate(keys))) if key not in self._answers}
+        rows = self._kept(sorted(new.values()), architectures)
+        if rows:
+            found = self.problem.evaluate(X[rows], *args, return_as_dictionary=True, **kwargs)
+            names = [name for name in ("F", "G", "H") if name in found]
+            self._answers |= {keys[row]: {name: found[name][index] for name in names} for index, row in enumerate(rows)}
+            self._learn([architectures[row] for row in rows], from_losses(self.gate.goals, found["F"]))
+        answers = list(self._answers.values())
+        for name in answers[0]:
+            worst = np.max([answer[name] for answer in answers], axis=0)
+            out[name] = np.array([self._answers[key][name] if key in self._answers else worst for key in keys])
+
+    def _kept(self, rows: list[int], architectures: Sequence[A]) -> list[int]:
+        """Of some rows, those that the gate lets pass."""
+        if not self._answers:
+            return rows
+        decisions = self._advisor.check([architectures[row] for row in rows])
+        self.decisions += decisions
+        return [row for row, decision in zip(rows, decisions, strict=True) if decision.kept]
+
+    def _learn(self, architectures: Sequence[A], results: FloatArray) -> None:
+        names = [f"evaluation {len(self._evaluated) + index}" for index in range(len(architectures))]
+        self.gate.add(names, results)
+        self._evaluated += [self._advisor.entry(a, real) for a, real in zip(architectures, results, strict=True)]

@@ -24,6 +24,7 @@ from studies.pareto import BoolArray, complete_mask, hypervolume, hypervolume_ra
 A = TypeVar("A", bound=Hashable)
 
 FRONT_FILE = "front.csv"
+TRUE = " true"  # ends the name of a column of true values
 LIBRARIES = ("nasrlm", "numpy", "optuna", "pymoo", "moocore")
 
 
@@ -204,10 +205,22 @@ def _front_among(config: SearchConfig, history: History, mask: BoolArray) -> NDA
     return rows[pareto_mask(history_losses(config, history)[rows])]
 
 
-def write_report(out: Path, config: SearchConfig, history: History, result: StudyResult) -> None:
-    """Write front.csv, with the columns of history.parquet, and the finished study.json."""
+def write_report(
+    out: Path,
+    config: SearchConfig,
+    history: History,
+    result: StudyResult,
+    *,
+    truth: TableEvaluator[A] | None = None,
+) -> None:
+    """Write front.csv, with the columns of history.parquet and the true values where known, and study.json."""
     buffer = io.StringIO()
-    history.to_frame().iloc[front_rows(config, history)].drop(columns="feasible").to_csv(buffer, index=False)
+    front = history.to_frame().iloc[front_rows(config, history)].drop(columns="feasible")
+    if truth is not None and len(front):
+        own = truth.evaluate([truth.space.parse(notation) for notation in front["architecture"]]).median
+        columns = {name + TRUE: own[:, truth.objectives.index(name)] for name in config.objectives}
+        front = front.assign(**columns)
+    front.to_csv(buffer, index=False)
     write_atomically(out / FRONT_FILE, buffer.getvalue().encode())
     measures = {name: value for name, value in result.to_dict().items() if name != "front"}
     study = {"status": "finished", "config": config.to_dict(), **measures, "versions": _versions()}

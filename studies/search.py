@@ -31,7 +31,7 @@ def search(
     resume: bool = False,
     progress: bool = False,
 ) -> StudyResult:
-    """Search, and write front.csv, front.png, front.html, history.parquet and study.json.
+    """Search, and write front.csv, history.parquet, study.json and the figures of ``studies.plots.plot_study``.
 
     Args:
         config: what to search for.
@@ -57,13 +57,16 @@ def search(
     """
     if truth is not None:
         true_labels(config, truth)  # complains now, not after the search
+    space = config.searched(space)
+    for notation in config.warm_start:
+        space.parse(notation)  # complains now, without leaving a study behind
     open_folder(out, config, resume=resume)
     path = out / HISTORY_FILE
     recorded = History.load(path, config.objectives) if path.exists() else None
     started = time.monotonic()
     history, stopped = _run(config, space, evaluator, path, recorded, progress)
     result = summarise(config, history, truth=truth, stopped=stopped, seconds=time.monotonic() - started)
-    write_report(out, config, history, result)
+    write_report(out, config, history, result, truth=truth)
     plot_study(out)
     return result
 

@@ -25,14 +25,15 @@ from nasrlm.objective import FloatArray, Goal, to_losses
 from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
 from spaces import SearchSpace, get_space
-from studies.config import SearchConfig, feasible_mask
+from studies.config import SearchConfig, feasible_mask, twins_of
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE
 from studies.gate import Gate
 from studies.guide import Guide
-from studies.guided import guided_search
+from studies.guided import Adapt, guided_search
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.pareto import hypervolume_ratio, pareto_mask
+from studies.process_adapter import ProcessAdapter
 from studies.report import true_labels
 from studies.search import search
 
@@ -82,6 +83,7 @@ def simulate(
     counts: Sequence[int] = (50, 100),
     seeds: Sequence[int] = (0, 1, 2),
     arms: Mapping[str, Guide | None] = ARMS,
+    adapt: Adapt | None = None,
 ) -> list[Outcome]:
     """Search with every arm and seed.
 
@@ -94,6 +96,7 @@ def simulate(
         counts: evaluations after which the hypervolume is taken, multiples of the batch size.
         seeds: of the searches.
         arms: guides by name; None lets the engine ask the table itself.
+        adapt: of every guided search.
     """
     outcomes = []
     for arm, guide in arms.items():
@@ -104,7 +107,7 @@ def simulate(
                 if chosen.guide is None:
                     result = search(chosen, space, table, out)
                 else:
-                    result = guided_search(chosen, space, table, predictor, out, to_text=to_text)
+                    result = guided_search(chosen, space, table, predictor, out, to_text=to_text, adapt=adapt)
                 history = pd.read_parquet(out / HISTORY_FILE)
             outcomes.append(_outcome(arm, chosen, table, history, counts, result.seconds))
     return outcomes
@@ -112,11 +115,19 @@ def simulate(
 
 def true_front(config: SearchConfig, table: TableEvaluator[A]) -> dict[str, FloatArray]:
     """By key, the (M,) values of what a search that evaluates everything has on its front."""
-    values = table.evaluate([table.space.representative(known) for known in table.known.values()]).median
+    architectures = searched_architectures(config, table)
+    values = table.evaluate(list(architectures.values())).median
     feasible = feasible_mask(config.objectives, config.constraints, values)
     rows = np.flatnonzero(feasible)[pareto_mask(to_losses(config.goals, values[feasible, : len(config.goals)]))]
-    keys = list(table.known)
+    keys = list(architectures)
     return {keys[row]: values[row] for row in rows.tolist()}
+
+
+def searched_architectures(config: SearchConfig, table: TableEvaluator[A]) -> dict[str, A]:
+    """By key, every architecture of a table that a search can evaluate."""
+    space = config.searched(table.space)
+    architectures = map(space.representative, table.known)
+    return {space.architecture_key(architecture): architecture for architecture in architectures}
 
 
 def pruned_front_share(
@@ -128,11 +139,12 @@ def pruned_front_share(
 ) -> float:
     """The share of the true front's members that a gate prunes once it knows all of the front but the member."""
     front, memory, pruned = true_front(config, table), PredictorMemory(predictor), 0
+    architectures = searched_architectures(config, table)
     for key in front:
         others = {other: values for other, values in front.items() if other != key}
         gate = Gate(config.goals, config.constraints, risk=risk)
         gate.add(list(others), np.array(list(others.values())).reshape(-1, len(config.objectives)))
-        text = to_text(table.space.representative(table.known[key]))
+        text = to_text(architectures[key])
         pruned += not gate.check([text], memory)[0].kept
     return pruned / len(front)
 
@@ -179,14 +191,17 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path)
     parser.add_argument("--counts", type=int, nargs="+", default=[50, 100])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--no-adapt", action="store_true", help="the checkpoint does not learn from results")
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
     arguments = parser.parse_args()
     space = get_space(arguments.space)
     goals = tuple(Goal.parse(goal) for goal in arguments.objectives.split(","))
-    config = SearchConfig(space=space.name, goals=goals, trials=max(arguments.counts), evaluator="table")
+    twins = twins_of(space, [goal.objective for goal in goals])
+    config = SearchConfig(space=space.name, goals=goals, trials=max(arguments.counts), evaluator="table", twins=twins)
     frame = read_table(arguments.table, require=config.objectives)
     table = TableEvaluator(space, frame, objectives=config.objectives)
     predictor, to_text = Predictor.from_pretrained(arguments.checkpoint), partial(to_measured_text, space)
+    adapt = None if arguments.no_adapt else ProcessAdapter(space, predictor, config.objectives, to_text=to_text)
     for arm in arguments.arms:
         for seed in arguments.seeds:
             found = simulate(
@@ -198,10 +213,12 @@ def main() -> None:
                 counts=arguments.counts,
                 seeds=[seed],
                 arms={arm: ARMS[arm]},
+                adapt=adapt,
             )
             print(json.dumps(asdict(found[0])), flush=True)
-    shares = {risk: pruned_front_share(config, table, predictor, to_text, risk) for risk in (0.01, 0.05, 0.1, 0.2)}
-    print(json.dumps({"true_front": len(true_front(config, table)), "pruned_by_risk": shares}))
+    if all(name in predictor.objectives for name in config.objectives):
+        shares = {risk: pruned_front_share(config, table, predictor, to_text, risk) for risk in (0.01, 0.05, 0.1, 0.2)}
+        print(json.dumps({"true_front": len(true_front(config, table)), "pruned_by_risk": shares}))
 
 
 if __name__ == "__main__":

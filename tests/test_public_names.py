@@ -37,7 +37,8 @@ def test_a_public_name_is_documented(name: str) -> None:
 
 
 def test_the_lists_of_public_names_agree() -> None:
-    assert sorted(nasrlm.__all__) == sorted(nasrlm._HOME) == sorted(_names_for_type_checkers())
+    assert sorted(nasrlm.__all__) == sorted(nasrlm._HOME)
+    assert sorted([*nasrlm.__all__, *nasrlm._MODULES]) == sorted(_names_for_type_checkers())
 
 
 def _names_for_type_checkers() -> list[str]:
@@ -49,8 +50,16 @@ def _names_for_type_checkers() -> list[str]:
 
 
 def test_dir_lists_the_public_names() -> None:
-    assert {*nasrlm.__all__, "__version__"} <= set(dir(nasrlm))
-    assert not [name for name in dir(nasrlm) if name not in nasrlm.__all__ and not name.startswith("__")]
+    public = {*nasrlm.__all__, *nasrlm._MODULES}
+    assert {*public, "__version__"} <= set(dir(nasrlm))
+    assert not [name for name in dir(nasrlm) if name not in public and not name.startswith("__")]
+
+
+@pytest.mark.parametrize("name", nasrlm._MODULES)
+def test_public_modules_are_attributes_with_documented_names(name: str) -> None:
+    module = getattr(nasrlm, name)
+    assert module is import_module(f"nasrlm.{name}")
+    assert all(inspect.getdoc(getattr(module, public)) for public in module.__all__)
 
 
 def test_import_alone_is_light() -> None:

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import typer
 
-from nasrlm.cli import adaptations, architectures, models, searches, services, tables
+from nasrlm.cli import adaptations, architectures, benchmarks, models, searches, services, tables
 
 app = typer.Typer(
     name="nasrlm",
@@ -16,7 +16,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (architectures, models, adaptations, searches, services, tables):
+for module in (architectures, models, adaptations, benchmarks, searches, services, tables):
     module.register(app)
 
 

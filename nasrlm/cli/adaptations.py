@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -12,11 +13,14 @@ import typer
 from numpy.typing import NDArray
 
 from converters.bulk import to_onnx_texts
+from converters.features import feature_groups, features_of
 from nasrlm.adaptation import adapt, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, read_rows, table_texts
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
+from nasrlm.objective import FloatArray
 from spaces import get_space
+from spaces.space import SearchSpace
 
 
 def register(app: typer.Typer) -> None:
@@ -51,8 +55,10 @@ def adapt_checkpoint(
     rows = _pool_rows(labelled, wanted, max(pool, wanted), rng)
     frame, labelled = frame.iloc[rows], labelled[rows]
     loaded = Checkpoint.from_pretrained(checkpoint)
-    texts = table_texts(frame, table) + _more_texts(frame, pool - len(frame), rng)
-    known = make_pool(loaded, texts, progress=show_progress())
+    more = _more_architectures(frame, pool - len(frame), rng)
+    texts = table_texts(frame, table) + more.texts()
+    groups = _graph_groups(frame, more) if any("accuracy" in name for name in names) else []
+    known = make_pool(loaded, texts, progress=show_progress(), groups=groups)
     candidates = np.flatnonzero(labelled)
     if choose == "active":
         used = choose_diverse(known, candidates, wanted)
@@ -92,10 +98,30 @@ def _pool_rows(labelled: NDArray[np.bool_], wanted: int, size: int, rng: np.rand
     return np.sort(np.concatenate([first, others[: size - len(first)]]))
 
 
-def _more_texts(frame: pd.DataFrame, count: int, rng: np.random.Generator) -> list[str]:
-    """Texts of architectures drawn from the table's space, where it has one and too few rows."""
-    if count <= 0 or "text" in frame or frame["space"].nunique() != 1:
-        return []
+@dataclass(frozen=True)
+class _More:
+    """Architectures beside those of the table; none where its rows are of several spaces or have texts."""
+
+    space: SearchSpace[Any] | None
+    architectures: list[Any]
+
+    def texts(self) -> list[str]:
+        if self.space is None:
+            return []
+        return to_onnx_texts(self.space, self.architectures, measured=True, progress=show_progress())
+
+
+def _more_architectures(frame: pd.DataFrame, count: int, rng: np.random.Generator) -> _More:
+    """Drawn from the table's space, where it has one and too few rows."""
+    if "text" in frame or frame["space"].nunique() != 1:
+        return _More(None, [])
     space = get_space(str(frame["space"].iloc[0]))
-    drawn = [space.sample(rng) for _ in range(count)]
-    return to_onnx_texts(space, drawn, measured=True, progress=show_progress())
+    return _More(space, [space.sample(rng) for _ in range(max(count, 0))])
+
+
+def _graph_groups(frame: pd.DataFrame, more: _More) -> list[FloatArray]:
+    """Features of the networks of the table's rows and of those beside them; none if the table is one of texts."""
+    if more.space is None:
+        return []
+    own = [more.space.parse(notation) for notation in frame["architecture"]]
+    return feature_groups(features_of(more.space, own + more.architectures, progress=show_progress()))

@@ -20,7 +20,7 @@ from nasrlm.objective import Goal
 from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
 from spaces.space import SearchSpace
-from studies.config import Constraint, SearchConfig
+from studies.config import Constraint, SearchConfig, twins_of
 from studies.evaluators import (
     FunctionEvaluator,
     MeasuringEvaluator,
@@ -31,10 +31,12 @@ from studies.evaluators import (
 from studies.guide import Guide
 from studies.guided import guided_search
 from studies.plots import plot_studies, plot_study
+from studies.process_adapter import ProcessAdapter
 from studies.report import StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
 
+JOURNAL_FILE = "journal.log"  # in the study's folder: the storage where none is named
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
@@ -50,13 +52,17 @@ def search_space(
     space: SpaceOption = None,
     trials: Annotated[int, typer.Option(min=1, help="Distinct architectures to evaluate: the budget.")] = 1000,
     engine: Annotated[str, typer.Option(help="optuna or pymoo.")] = "optuna",
-    sampler: Annotated[str, typer.Option(help="nsga2; with optuna also nsga3, tpe, random.")] = "nsga2",
+    sampler: Annotated[
+        str, typer.Option(help="nsga2; with optuna also nsga3, tpe, gp, random; with pymoo agemoea, smsemoa.")
+    ] = "nsga2",
     constraint: Annotated[list[str] | None, typer.Option(help="For example latency_ms@pixel3<=10.")] = None,
     evaluator: Annotated[
         str, typer.Option(help="surrogate; or what gives real results: table:PATH, module:function, measure.")
     ] = "surrogate",
     truth: Annotated[Path | None, typer.Option(help="Table of true values to judge the front by.")] = None,
-    storage: Annotated[str | None, typer.Option(help="Optuna storage, a URL or a journal file.")] = None,
+    storage: Annotated[
+        str | None, typer.Option(help="Optuna storage, a URL or a journal file; several workers may share it.")
+    ] = None,
     population: Annotated[int, typer.Option(min=2, help="Architectures proposed at a time.")] = 32,
     acquisition: Annotated[
         str, typer.Option(help="How the model chooses real evaluations: hypervolume, median; none leaves it out.")
@@ -67,6 +73,15 @@ def search_space(
     generations: Annotated[
         int, typer.Option(min=1, help="Populations proposed on predictions for each batch.")
     ] = Guide.generations,
+    adapt_every: Annotated[
+        int, typer.Option(min=0, help="Real results after which the predictions learn from all of them; 0: never.")
+    ] = Guide.adapt_every,
+    warm_start: Annotated[
+        Path | None, typer.Option(help="Known architectures to begin with: one a line, or a table.")
+    ] = None,
+    twins: Annotated[
+        str | None, typer.Option(help="Isomorphic architectures: once, or apart where real costs differ (default).")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the study in --out.")] = False,
     checkpoint: CheckpointOption = None,
     seed: SeedOption = 0,
@@ -76,10 +91,20 @@ def search_space(
     chosen = require_space(space, "search")
     guide = None
     if acquisition != "none":
-        guide = Guide(acquisition=acquisition, gate=gate, risk=risk, batch_size=batch, generations=generations)
+        guide = Guide(
+            acquisition=acquisition,
+            gate=gate,
+            risk=risk,
+            batch_size=batch,
+            generations=generations,
+            adapt_every=adapt_every,
+        )
+    goals = tuple(Goal.parse(goal) for goal in objectives.split(","))
+    if twins is None:
+        twins = "once" if evaluator == "surrogate" else twins_of(chosen, [goal.objective for goal in goals])
     config = SearchConfig(
         space=chosen.name,
-        goals=tuple(Goal.parse(goal) for goal in objectives.split(",")),
+        goals=goals,
         trials=trials,
         engine=engine,
         sampler=sampler,
@@ -89,6 +114,8 @@ def search_space(
         evaluator=evaluator,
         storage=storage,
         guide=None if evaluator == "surrogate" else guide,
+        twins=twins,
+        warm_start=() if warm_start is None else _architectures(warm_start),
     )
     true_values = None
     if truth is not None:
@@ -100,6 +127,17 @@ def search_space(
     else:
         print_front(result, config.objectives)
         print(f"front.csv, front.png, front.html, history.parquet, study.json: {out}")
+
+
+def _architectures(path: Path) -> tuple[str, ...]:
+    """The notations of a table's column ``architecture``, or of a text file's lines."""
+    if path.suffix in (".parquet", ".csv", ".jsonl"):
+        return tuple(read_table(path, require=["architecture"])["architecture"])
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: expected architectures, one a line, got {error}.") from error
+    return tuple(line.strip() for line in lines if line.strip())
 
 
 def plot(
@@ -141,13 +179,19 @@ def _search(
         surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=to_text)
         return search(config, space, surrogate, out, **options)
     evaluator = _real_evaluator(config.evaluator, space, config.objectives, to_text, predictor)
-    unknown = [name for name in config.objectives if config.guide and name not in predictor().objectives]
-    if unknown:
+    if config.guide is None:
+        return search(config, space, evaluator, out, **options)
+    unknown = [name for name in config.objectives if name not in predictor().objectives]
+    if unknown and not config.guide.adapt_every:
         words = f"nasrlm: the checkpoint does not know {', '.join(unknown)}; the search goes on without it."
         print(words, file=sys.stderr)
-    if config.guide is None or unknown:
         return search(replace(config, guide=None), space, evaluator, out, **options)
-    return guided_search(config, space, evaluator, predictor(), out, to_text=to_text, **options)
+    learned = [name for name in config.objectives if name not in evaluator.modelled]
+    adapt = ProcessAdapter(space, predictor(), learned, to_text=to_text) if config.guide.adapt_every else None
+    shared = config.storage or str(out / JOURNAL_FILE)
+    return guided_search(
+        config, space, evaluator, predictor(), out, to_text=to_text, adapt=adapt, storage=shared, **options
+    )
 
 
 def _real_evaluator(

@@ -1,6 +1,7 @@
 """A new objective from a few labels, and nothing forgotten."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,25 @@ def test_ten_labels_teach_a_device_that_resembles_a_known_one(trained: Checkpoin
     assert 0.7 < np.median(prediction.median[:, 0] / true[150:]) < 1.4
 
 
+def test_an_accuracy_is_taught_by_features_of_the_networks_where_the_pool_has_them(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.normal(size=(200, 4))
+    true = 50 + 8 * np.exp(counts[:, 0] / 2)
+    labels = np.where(np.arange(200) < 40, true, np.nan)
+    taught: list[np.ndarray] = []
+    monkeypatch.setattr(adaptation, "_learn_prompt", lambda *given: taught.append(given[3](np.arange(200))))
+    telling_nothing = Pool([""] * 200, rng.normal(size=(200, 2)))
+    for pool in (telling_nothing, replace(telling_nothing, groups=[counts])):
+        adapt(checkpoint, pool, "accuracy@new", labels)
+    adapt(checkpoint, replace(telling_nothing, groups=[counts]), NEW, labels)
+    by_predictions, by_graphs, cost = (spearmanr(values[40:], true[40:]).statistic for values in taught)
+    assert by_graphs > 0.8
+    assert max(by_predictions, cost) < 0.4
+    assert taught[1].max() <= 100
+
+
 def test_what_was_known_is_answered_as_before(trained: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(adaptation, "STEPS", 5)
     texts = layer_table(40, seed=2)["text"].tolist()
@@ -71,6 +91,16 @@ def test_a_known_objective_may_be_learned_anew(trained: Checkpoint) -> None:
     adapted = adapt(trained, make_pool(trained, texts), OBJECTIVES[1], labels)
     assert adapted.objectives == OBJECTIVES
     assert np.median(Predictor(adapted).predict(texts, OBJECTIVES[1:]).median) > 100
+
+
+def test_the_command_takes_accuracies_from_graphs(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", "valid_accuracy@cifar10"]
+    labels = {"valid_accuracy@cifar10": np.linspace(20, 40, 12)}  # the tiny code ends at 99
+    table = architecture_table(12).assign(**labels)
+    table.to_parquet(tmp_path / "table.parquet")
+    done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 6, "--pool", 20, "--out", tmp_path / "new")
+    assert done.status == 0, done.stderr
+    assert "valid_accuracy@cifar10" in Checkpoint.from_pretrained(tmp_path / "new").objectives
 
 
 def test_one_label_is_too_few(trained: Checkpoint) -> None:

@@ -6,12 +6,13 @@ from pathlib import Path
 from unittest import mock
 
 from nasrlm.prediction import Prediction
+from studies.config import SearchConfig
 from studies.guided import guided_search
 from studies.search import search
 from tests.studies.scenes import Row, ToyEvaluator, ToyPredictor, ToyResults, ToySpace, toy_config
 
 ASKED_FILE = "asked.txt"
-TRIALS = {"surrogate": 100, "guided": 20}
+TRIALS = {"surrogate": 100, "guided": 20, "workers": 24}
 
 
 class SlowEvaluator(ToyEvaluator):
@@ -39,6 +40,27 @@ class SlowResults(ToyResults):
             stream.write(f"{notation}\n")
         time.sleep(self.seconds)
         return super()._result(notation)
+
+
+def work(storage: str, folder: Path, name: str, seconds: float) -> None:
+    """Be one of the workers of a guided search in a storage.
+
+    Args:
+        storage: journal file or URL.
+        folder: of the workers' folders, and of what all of them were asked.
+        name: of this worker.
+        seconds: that one evaluation takes.
+    """
+    space, config = ToySpace(), worker_config()
+    results = SlowResults(seconds, folder / ASKED_FILE)
+    options = {"to_text": space.format, "resume": True, "storage": storage}
+    with mock.patch("studies.guided.plot_study"):
+        guided_search(config, space, results, ToyPredictor(), folder / name, **options)  # type: ignore[arg-type]
+
+
+def worker_config() -> SearchConfig:
+    """What the workers search for."""
+    return toy_config(trials=TRIALS["workers"], guide={"batch_size": 3, "generations": 2, "samples": 4})
 
 
 def run(kind: str, folder: Path, seconds: float) -> None:

@@ -14,6 +14,7 @@ from studies.config import SearchConfig
 from studies.evaluators import FunctionEvaluator
 
 OBJECTIVES = ("accuracy@toy", "latency_ms@toy", "energy_mj@toy")
+SLOW_SAMPLERS = ("gp", "agemoea")  # one fits processes, the other compiles itself
 
 
 @dataclass(frozen=True)

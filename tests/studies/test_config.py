@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from studies.config import Constraint, SearchConfig
+from spaces import get_space
+from studies.config import Constraint, SearchConfig, twins_of
 from studies.guide import Guide
 from tests.studies.scenes import toy_config
 
@@ -27,7 +28,10 @@ def test_config_survives_json() -> None:
         ({"goals": ["max:a@b", "min:a@b"]}, "expected goals on different objectives"),
         ({"trials": 0}, "expected 1 trial or more, got 0"),
         ({"population_size": 1}, "expected population_size of 2 or more, got 1"),
-        ({"sampler": "cma"}, "got optuna with cma. There are optuna: nsga2, nsga3, tpe, random; pymoo: nsga2."),
+        (
+            {"sampler": "cma"},
+            "got optuna with cma. There are optuna: nsga2, nsga3, tpe, gp, random; pymoo: nsga2, agemoea, smsemoa.",
+        ),
         ({"engine": "pymoo", "sampler": "tpe"}, "got pymoo with tpe"),
         ({"engine": "nevergrad"}, "got nevergrad with nsga2"),
         ({"engine": "pymoo", "storage": "sqlite:///a.db"}, "expected engine optuna with a storage, got pymoo"),
@@ -35,6 +39,12 @@ def test_config_survives_json() -> None:
         ({"guide": {"risk": 0.7}}, "gate: expected a risk between 0 and 0.5, got 0.7"),
         ({"guide": {"batch_size": 0}}, "expected batch_size of 1 or more, got 0"),
         ({"guide": {"generation": 3}}, "search guide: expected acquisition, gate, risk, batch_size, generations"),
+        ({"guide": {"adapt_every": -1}}, "expected adapt_every of 0 or more, got -1"),
+        (
+            {"warm_start": ["0-1-2-3"] * 99},
+            "expected a warm start of at most one population (10), got 99 architectures",
+        ),
+        ({"twins": "never"}, "expected twins of once, apart, got 'never'"),
         ({"trails": 5}, "got unknown ['trails'], missing []"),
     ],
 )
@@ -57,3 +67,10 @@ def test_violations_are_shares_of_the_bound() -> None:
 def test_other_constraints_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="constraint: expected objective<=number or objective>=number"):
         Constraint.parse(text)
+
+
+def test_twins_are_searched_apart_where_their_costs_differ() -> None:
+    nasbench201, nasbench101 = get_space("nasbench201"), get_space("nasbench101")
+    assert twins_of(nasbench201, ["accuracy@cifar10", "latency_ms@raspi4"]) == "apart"
+    assert twins_of(nasbench201, ["accuracy@cifar10", "valid_accuracy@cifar10"]) == "once"
+    assert twins_of(nasbench101, ["accuracy@cifar10", "latency_ms@raspi4"]) == "once"

@@ -32,7 +32,7 @@ def test_table_answers_unlisted_twins_with_the_simplest_row_and_strangers_with_n
     np.testing.assert_array_equal(answer.low, answer.high)
     assert evaluator.evaluate([]).values.shape == (0, 2, 1)
     assert len(evaluator.keys) == 2
-    assert dict(evaluator.known) == {SPACE.architecture_key(Row((0, 1, 2, 0))): Row((2, 1, 0, 0))}
+    assert evaluator.known == [Row((0, 1, 2, 0)), Row((2, 1, 0, 0))]
     assert evaluator.modelled == ()
 
 

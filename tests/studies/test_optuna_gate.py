@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import optuna
+import pandas as pd
 import pytest
 from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
 
-import studies
-from studies.guide import Guide
+from nasrlm.optuna import Guide, ParetoGate
 from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, true_values
 
 SPACE = ToySpace()
@@ -28,9 +28,10 @@ def _quiet() -> Iterator[None]:
     optuna.logging.set_verbosity(verbosity)
 
 
-def make_gate(**options: Any) -> studies.ParetoGate[Row]:
+def make_gate(**options: Any) -> ParetoGate[Row]:
     predictor = options.pop("predictor", None) or ToyPredictor(sigma=0.5)
-    return studies.ParetoGate(SPACE, predictor, options.pop("goals", GOALS), to_text=SPACE.format, **options)
+    options = {"to_text": SPACE.format, "to_params": to_params, **options}
+    return ParetoGate(SPACE, options.pop("goals", GOALS), predictor, **options)
 
 
 def make_study(sampler: str = "NSGAIISampler", directions: tuple[str, ...] = ("maximize", "minimize")) -> optuna.Study:
@@ -41,7 +42,7 @@ def to_params(row: Row) -> dict[str, int]:
     return {f"gene_{index}": gene for index, gene in enumerate(row.genes)}
 
 
-def objective(gate: studies.ParetoGate[Row], trained: list[Row]) -> Callable[[optuna.Trial], tuple[float, ...]]:
+def objective(gate: ParetoGate[Row], trained: list[Row]) -> Callable[[optuna.Trial], tuple[float, ...]]:
     def run(trial: optuna.Trial) -> tuple[float, ...]:
         genes = [trial.suggest_int(f"gene_{index}", 0, size - 1) for index, size in enumerate(SPACE.gene_sizes)]
         if genes[0] == genes[1] == genes[2]:
@@ -62,7 +63,7 @@ def test_trials_that_cannot_move_the_front_are_pruned_with_their_reason(sampler:
     study.optimize(objective(make_gate(predictor=ToyPredictor(sigma=0.1)), trained), n_trials=60)
     checked = [trial for trial in study.trials if "architecture" in trial.user_attrs]
     complete = [trial for trial in checked if trial.state == TrialState.COMPLETE]
-    pruned = [trial for trial in checked if trial.state == TrialState.PRUNED]
+    pruned = [trial for trial in checked if trial.state == TrialState.PRUNED and trial.user_attrs["pruned_stage"]]
     assert len(complete) == len(trained)
     assert len(pruned) > 5
     for trial in pruned:
@@ -114,8 +115,8 @@ def test_proposals_are_enqueued_once_and_evaluated(acquisition: str) -> None:
     guide = Guide(acquisition=acquisition, generations=3, samples=8)
     proposed: list[Row] = []
     for _ in range(3):
-        proposed += gate.enqueue(study, 3, to_params=to_params, guide=guide)
-        proposed += gate.enqueue(study, 2, to_params=to_params, guide=guide)  # knows what is waiting
+        proposed += gate.enqueue(study, 3, guide=guide)
+        proposed += gate.enqueue(study, 2, guide=guide)  # knows what is waiting
         study.optimize(objective(gate, trained), n_trials=5)
     assert len(proposed) == 15
     assert len({SPACE.architecture_key(row) for row in proposed}) == 15
@@ -132,8 +133,83 @@ def test_directions_of_another_study_are_named() -> None:
         make_gate().check(study.ask(), Row((0, 1, 2, 3)))
 
 
-def test_the_public_names() -> None:
-    assert studies.ParetoGate.__module__ == "studies.optuna_gate"
-    assert studies.GatedProblem.__module__ == "studies.pymoo_gate"
-    with pytest.raises(AttributeError, match="expected one of GatedProblem, ParetoGate or a module, got 'gate_keeper'"):
-        studies.gate_keeper  # noqa: B018
+def test_no_network_is_evaluated_twice() -> None:
+    study, trained = make_study("RandomSampler"), list[Row]()
+    study.optimize(objective(make_gate(predictor=ToyPredictor(sigma=50.0)), trained), n_trials=80)  # prunes nothing
+    assert len({SPACE.architecture_key(row) for row in trained}) == len(trained)
+    twins = [trial for trial in study.trials if trial.user_attrs.get("pruned_stage") == 0]
+    assert len(twins) > 5
+    for trial in twins:
+        reason, other = trial.user_attrs["pruned_reason"], trial.user_attrs["pruned_by"]
+        assert reason.startswith("the same network as trial ")
+        assert reason.endswith("complete")
+        first, second = SPACE.parse(trial.user_attrs["architecture"]), SPACE.parse(other)
+        assert SPACE.architecture_key(first) == SPACE.architecture_key(second)
+
+
+def test_what_another_worker_evaluates_now_is_left_to_it() -> None:
+    study = make_study()
+    make_gate().check(study.ask(), SPACE.decode((0, 1, 2, 3)))
+    with pytest.raises(optuna.TrialPruned, match="the same network as trial 0, which is running"):
+        make_gate().check(study.ask(), SPACE.decode((2, 1, 0, 3)))
+    study.tell(0, state=TrialState.FAIL)
+    make_gate().check(study.ask(), SPACE.decode((2, 1, 0, 3)))
+
+
+def test_the_gate_suggests_architectures_and_keeps_the_queue_filled() -> None:
+    gate, study, trained = make_gate(to_params=None), make_study("RandomSampler"), list[Row]()
+
+    def run(trial: optuna.Trial) -> tuple[float, ...]:
+        row = gate.suggest(trial)
+        gate.check(trial, row)
+        trained.append(row)
+        return tuple(true_values(row)[:2])
+
+    callback = gate.enqueue_callback(3, guide=Guide(generations=2, samples=4))
+    study.optimize(run, n_trials=20, callbacks=[callback])
+    proposed = [trial for trial in study.trials if "fixed_params" in trial.system_attrs]
+    assert len(proposed) >= 19
+    evaluated = [trial for trial in proposed if trial.state == TrialState.COMPLETE]
+    genotypes = [tuple(trial.params[f"gene_{index}"] for index in range(4)) for trial in evaluated]
+    assert [SPACE.format(SPACE.decode(genes)) for genes in genotypes] == [
+        trial.user_attrs["architecture"] for trial in evaluated
+    ]
+    other = make_study()
+    other.enqueue_trial({f"gene_{index}": 1 for index in range(4)})
+    with pytest.raises(optuna.TrialPruned, match="toy: expected different genes"):
+        gate.suggest(other.ask())
+
+
+def test_the_model_learns_from_results_and_what_it_did_not_know() -> None:
+    tables: list[pd.DataFrame] = []
+
+    def adapt(table: pd.DataFrame) -> ToyPredictor:
+        tables.append(table)
+        return ToyPredictor(sigma=0.1)
+
+    gate = make_gate(predictor=ToyPredictor(objectives=OBJECTIVES[:1]))
+    study, trained = make_study("RandomSampler"), list[Row]()
+    with pytest.raises(ValueError, match=r"expected a predictor of .*, got none of latency_ms@toy\. Let it learn"):
+        study.optimize(objective(gate, trained), n_trials=8)
+    callbacks = [gate.adapt_callback(6, adapt=adapt), gate.enqueue_callback(4, guide=Guide(generations=2, samples=4))]
+    study.optimize(objective(gate, trained), n_trials=24, callbacks=callbacks)
+    assert [len(table) for table in tables[:2]] == [6, 12]
+    assert list(tables[0].columns) == ["space", "architecture", *OBJECTIVES[:2]]
+    assert tables[0]["architecture"].tolist() == [SPACE.format(row) for row in trained[:6]]
+    assert tables[0]["latency_ms@toy"].tolist() == [true_values(row)[1] for row in trained[:6]]
+    stages = [trial.user_attrs.get("pruned_stage", 0) for trial in study.trials]
+    first = next(index for index, stage in enumerate(stages) if stage)
+    before = [trial for trial in study.trials[:first] if trial.state == TrialState.COMPLETE]
+    assert len(before) >= 6  # nothing is pruned before it has learned
+
+
+def test_without_more_words_it_learns_by_processes() -> None:
+    class Shifted(ToyPredictor):
+        def _centres(self, texts: Any, objectives: Any) -> Any:
+            return super()._centres(texts, objectives) + 5
+
+    gate, study, trained = make_gate(predictor=Shifted(sigma=0.5)), make_study("RandomSampler"), list[Row]()
+    study.optimize(objective(gate, trained), n_trials=12, callbacks=[gate.adapt_callback(4)])
+    last = study.trials[-1]
+    predicted = [last.user_attrs["predicted"][name]["median"] for name in OBJECTIVES[:2]]
+    np.testing.assert_allclose(predicted, true_values(SPACE.parse(last.user_attrs["architecture"]))[:2], atol=3)

@@ -6,11 +6,28 @@ import numpy as np
 import pytest
 
 from nasrlm.prediction import Prediction
+from spaces import get_space
+from studies.cell_graph import cell_graphs
+from studies.cell_plot import cells_figure, interactive_cells
+from studies.evaluators import TableEvaluator
 from studies.folder import StudyError
-from studies.plots import front_figure, plot_studies, plot_study, progress_figure
+from studies.front_plot import front_figure
+from studies.known_values import coverage, known_values
+from studies.plots import plot_studies, plot_study, progress_figure
+from studies.progress import progress_of
 from studies.report import load_study
 from studies.search import search
-from tests.studies.scenes import OBJECTIVES, Row, ToyEvaluator, ToySpace, toy_config
+from studies.surrogate import Surrogate
+from tests.studies.scenes import (
+    OBJECTIVES,
+    Row,
+    ToyEvaluator,
+    ToyPredictor,
+    ToySpace,
+    toy_config,
+    toy_table,
+    true_values,
+)
 
 GOALS = ["max:accuracy@toy", "min:latency_ms@toy", "min:energy_mj@toy", "max:depth@toy"]
 
@@ -63,8 +80,71 @@ def test_progress_compares_studies(tmp_path: Path) -> None:
         assert (np.diff(heights) >= 0).all()
         assert heights[-1] <= 1
     assert max(float(np.max(line.get_ydata())) for line in axes.get_lines()) > 0.9
-    assert plot_studies(folders, tmp_path / "both") == (tmp_path / "both/hypervolume.png",)
-    assert plot_study(folders[0], tmp_path / "one") == (tmp_path / "one/front.png", tmp_path / "one/front.html")
+    both, one = tmp_path / "both", tmp_path / "one"
+    assert plot_studies(folders, both) == (both / "hypervolume.png", both / "hypervolume.html")
+    names = ("front.png", "hypervolume.png", "front.html", "report.html")
+    assert plot_study(folders[0], one) == tuple(one / name for name in names)
+    assert all((one / name).exists() for name in names)
+
+
+def test_seeds_of_one_search_are_a_band(tmp_path: Path) -> None:
+    studies = []
+    for seed in range(3):
+        search(toy_config(trials=30, seed=seed), ToySpace(), ToyEvaluator(), tmp_path / f"seed{seed}")
+        studies.append(load_study(tmp_path / f"seed{seed}"))
+    search(toy_config(trials=30, sampler="random"), ToySpace(), ToyEvaluator(), tmp_path / "other")
+    band, alone = progress_of(["0", "1", "2", "other"], [*studies, load_study(tmp_path / "other")])
+    assert (band.name, alone.name) == ("optuna nsga2, 3 seeds", "other (random)")
+    assert band.shares.shape[0] == 3
+    assert (band.band[0] <= band.median).all()
+    assert (band.median <= band.band[1]).all()
+    (axes,) = progress_figure(["0", "1", "2"], studies).axes
+    assert len(axes.collections) == len(axes.get_lines()) == 1
+
+
+def test_known_values_are_drawn_beside_the_predicted_front(tmp_path: Path) -> None:
+    truth = TableEvaluator(ToySpace(), toy_table(), objectives=OBJECTIVES[:2])
+    surrogate = Surrogate(ToySpace(), ToyPredictor(), objectives=OBJECTIVES[:2], to_text=ToySpace().format)
+    result = search(toy_config(trials=20), ToySpace(), surrogate, tmp_path, truth=truth)
+    predicted, real, notations = known_values(tmp_path, toy_config())
+    assert notations == [row["architecture"] for row in result.front]
+    np.testing.assert_allclose(real, [true_values(ToySpace().parse(notation))[:2] for notation in notations])
+    inside = [row[1] <= value <= row[2] for row, value in zip(predicted[:, 0], real[:, 0], strict=True)]
+    assert coverage(predicted, real)[0] == np.mean(inside)
+    known = dict(zip(notations, real, strict=True))
+    (axes,) = front_figure(*load_study(tmp_path), known).axes
+    assert "known values" in [text.get_text() for text in axes.get_legend().get_texts()]
+    assert (tmp_path / "calibration.png").exists()
+    assert f"{coverage(predicted, real)[0]:.0%} within" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("space", "labels"),
+    [
+        ("nasbench201", {"nor_conv_3x3", "skip_connect"}),
+        ("nasbench101", {""}),
+        ("darts", {"sep_conv_3x3", ""}),
+        ("nasbench_macro", {""}),
+        ("mnasnet", {""}),
+    ],
+)
+def test_architectures_are_drawn_as_their_cells(space: str, labels: set[str]) -> None:
+    searched = get_space(space)
+    rng = np.random.default_rng(0)
+    notations = [searched.format(searched.sample(rng)) for _ in range(30)]
+    graphs = [graph for notation in notations for graph in cell_graphs(searched, notation)]
+    assert labels <= {label for graph in graphs for _, _, label in graph.edges}
+    assert all(source < target < len(graph.nodes) for graph in graphs for source, target, _ in graph.edges)
+    shown = [(notation, cell_graphs(searched, notation)) for notation in notations[:2]]
+    assert len(cells_figure(shown).axes) == 2 * max(len(drawn) for _, drawn in shown)
+    traces = interactive_cells(shown).data
+    assert len(traces) == sum(len(graph.edges) + 1 for _, drawn in shown for graph in drawn)
+
+
+def test_a_cell_without_an_operation_has_no_edge() -> None:
+    (graph,) = cell_graphs(get_space("nasbench201"), "|none~0|+|nor_conv_1x1~0|none~1|+|skip_connect~0|none~1|none~2|")
+    assert graph.edges == ((0, 2, "nor_conv_1x1"), (0, 3, "skip_connect"))
+    np.testing.assert_allclose(graph.curve(1)[[0, -1]], [[0, 0], [3, 0]], atol=1e-9)
 
 
 def test_an_unfinished_or_fruitless_study_can_be_drawn(tmp_path: Path) -> None:

@@ -9,15 +9,21 @@ from pymoo.core.problem import Problem
 from pymoo.operators.sampling.rnd import IntegerRandomSampling
 from pymoo.optimize import minimize
 
-from studies.pymoo_gate import GatedProblem
+from nasrlm.pymoo import GatedProblem, Guide
 from tests.studies.scenes import Row, ToyPredictor, ToySpace, true_values
 
 SPACE = ToySpace()
+SPACE_ROWS = [row.genes for row in {SPACE.architecture_key(row): row for row in SPACE.enumerate()}.values()]
 GOALS = ["max:accuracy@toy", "min:latency_ms@toy"]
 
 
-def to_text(genes: Any) -> str:
-    return SPACE.format(Row(tuple(int(gene) for gene in genes)))
+def to_architecture(genes: Any) -> Row:
+    return Row(tuple(int(gene) for gene in genes))
+
+
+def make_gated(problem: Problem, predictor: ToyPredictor, goals: list[str] = GOALS, **options: Any) -> Any:
+    options = {"to_architecture": to_architecture, "to_text": SPACE.format, **options}
+    return GatedProblem(problem, SPACE, goals, predictor, **options)
 
 
 class Bench(Problem):  # type: ignore[misc]
@@ -50,7 +56,7 @@ def _goal(objective: str) -> str:
 @pytest.mark.parametrize("num_constraints", [0, 1])
 def test_only_what_may_move_the_front_is_evaluated(num_constraints: int) -> None:
     bench = Bench(num_constraints)
-    gated = GatedProblem(bench, Tolerant(sigma=0.1), GOALS, to_text=to_text)
+    gated = make_gated(bench, Tolerant(sigma=0.1))
     algorithm = NSGA2(pop_size=20, sampling=IntegerRandomSampling())
     result = minimize(gated, algorithm, ("n_gen", 5), seed=1)
     pruned = [decision for decision in gated.decisions if not decision.kept]
@@ -64,7 +70,7 @@ def test_only_what_may_move_the_front_is_evaluated(num_constraints: int) -> None
 
 
 def test_pruned_rows_rank_last() -> None:
-    gated = GatedProblem(Bench(), Tolerant(sigma=0.1), GOALS, to_text=to_text)
+    gated = make_gated(Bench(), Tolerant(sigma=0.1))
     first = gated.evaluate(np.array([[4, 3, 1, 3], [1, 0, 0, 0]]), return_as_dictionary=True)
     answer = gated.evaluate(np.array([[4, 4, 3, 3], [2, 1, 0, 0]]), return_as_dictionary=True)
     assert [decision.kept for decision in gated.decisions] == [False, True]
@@ -77,4 +83,45 @@ def test_pruned_rows_rank_last() -> None:
 def test_goals_and_constraints_have_to_fit() -> None:
     for options in ({"goals": GOALS[:1]}, {"goals": GOALS, "constraints": ["energy_mj@toy<=3"]}):
         with pytest.raises(ValueError, match="GatedProblem: expected 2 goals and constraints on them"):
-            GatedProblem(Bench(), Tolerant(), options.pop("goals"), to_text=to_text, **options)  # type: ignore[arg-type]
+            make_gated(Bench(), Tolerant(), **options)  # type: ignore[arg-type]
+
+
+def test_twins_share_an_answer() -> None:
+    bench = Bench()
+    gated = make_gated(bench, Tolerant(sigma=50.0))
+    rows = np.array([[0, 1, 2, 3], [2, 1, 0, 3], [0, 1, 3, 3], [0, 1, 2, 3]])
+    first = gated.evaluate(rows, return_as_dictionary=True)
+    again = gated.evaluate(rows, return_as_dictionary=True)
+    assert bench.rows == [(0, 1, 2, 3), (0, 1, 3, 3)]
+    for name in ("F", "G"):
+        np.testing.assert_array_equal(first[name][[1, 3]], first[name][[0, 0]])
+        np.testing.assert_array_equal(again[name], first[name])
+
+
+def test_proposals_are_rows_of_new_networks() -> None:
+    bench = Bench(num_constraints=0)
+    gated = make_gated(bench, ToyPredictor(sigma=0.5), to_architecture=None)
+    guide = Guide(generations=2, samples=4)
+    for _ in range(3):
+        rows = gated.propose(4, guide=guide)
+        assert rows.shape == (4, 4)
+        gated.evaluate(rows, return_as_dictionary=True)
+    assert len(bench.rows) == 12
+    assert len({SPACE.architecture_key(Row(row)) for row in bench.rows}) == 12
+
+
+def test_the_model_learns_after_generations() -> None:
+    sizes: list[int] = []
+
+    def adapt(table: Any) -> ToyPredictor:
+        sizes.append(len(table))
+        return Tolerant(sigma=0.1)
+
+    gated = make_gated(Bench(), ToyPredictor(objectives=("accuracy@toy",)))
+    callback = gated.adapt_callback(10, adapt=adapt)
+    assert gated.propose(6).shape == (6, 4)  # at random
+    sampling = np.array([list(row) for row in SPACE_ROWS[:20]])
+    minimize(gated, NSGA2(pop_size=20, sampling=sampling), ("n_gen", 3), seed=1, callback=callback)
+    assert sizes[0] == 20
+    assert all(size % 10 == 0 for size in sizes)
+    assert any(not decision.kept for decision in gated.decisions)

@@ -12,6 +12,7 @@ import pytest
 from optuna.distributions import IntDistribution
 
 from nasrlm.prediction import Prediction
+from spaces import ArchitectureError
 from studies.config import SAMPLERS
 from studies.evaluators import TableEvaluator
 from studies.folder import StudyError
@@ -20,12 +21,16 @@ from studies.optuna_storage import StoredStudy, open_storage, study_name
 from studies.pareto import hypervolume, hypervolume_ratio, pareto_mask
 from studies.problem import FUTILE_EVALUATIONS
 from studies.search import search
-from tests.studies.scenes import OBJECTIVES, ToyEvaluator, ToySpace, toy_config, toy_table
+from tests.studies.scenes import OBJECTIVES, SLOW_SAMPLERS, ToyEvaluator, ToySpace, toy_config, toy_table
 
 SPACE = ToySpace()
 NUM_KEYS = 120
 ENGINES = [
-    pytest.param({"engine": engine, "sampler": sampler}, id=f"{engine}-{sampler}")
+    pytest.param(
+        {"engine": engine, "sampler": sampler},
+        id=f"{engine}-{sampler}",
+        marks=[pytest.mark.slow] if sampler in SLOW_SAMPLERS else [],
+    )
     for engine, samplers in SAMPLERS.items()
     for sampler in samplers
 ]
@@ -50,6 +55,18 @@ def test_trials_are_distinct_and_in_batches(engine: dict[str, str], tmp_path: Pa
     assert result.pruned == 0
     assert result.stopped is None
     assert history_of(tmp_path)["key"].tolist() == evaluator.keys
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_known_architectures_are_evaluated_first(engine: dict[str, str], tmp_path: Path) -> None:
+    known = ["4-3-2-1", "2-3-4-1", "0-1-2-3", "1-1-0-0"]  # the first two are twins
+    config = toy_config(**engine, trials=20, warm_start=known)
+    search(config, SPACE, ToyEvaluator(), tmp_path)
+    keys = [SPACE.architecture_key(SPACE.parse(notation)) for notation in dict.fromkeys(known) if notation != known[1]]
+    assert history_of(tmp_path)["key"].tolist()[:3] == keys
+    with pytest.raises(ArchitectureError, match="toy: expected digits, got 'nonsense'"):
+        search(toy_config(warm_start=["nonsense"]), SPACE, ToyEvaluator(), tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("engine", ENGINES)

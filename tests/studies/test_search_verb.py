@@ -72,13 +72,27 @@ def test_the_gate_and_the_acquisition_are_chosen(search: Search) -> None:
 def test_the_engine_asks_itself_where_the_model_is_left_out_or_knows_too_little(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION.replace("raspi4", "moon"))
     goals = GOALS.replace("raspi4", "moon")
-    found, told = search("--objectives", goals, "--evaluator", "my_bench:results")
+    found, told = search("--objectives", goals, "--evaluator", "my_bench:results", "--adapt-every", 0)
     assert found["evaluations"] == 6
     assert told == "nasrlm: the checkpoint does not know latency_ms@moon; the search goes on without it.\n"
     _, told = search("--objectives", goals, "--evaluator", "my_bench:results", "--acquisition", "none", "--out", "more")
     assert told == ""
     for folder in ("study", "more"):
         assert json.loads(Path(f"{folder}/study.json").read_text())["config"]["guide"] is None
+
+
+def test_what_the_model_does_not_know_it_learns_from_results(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION.replace("raspi4", "moon"))
+    goals = GOALS.replace("raspi4", "moon")
+    found, told = search("--objectives", goals, "--evaluator", "my_bench:results", "--adapt-every", 3, "--batch", 3)
+    assert (found["evaluations"], told) == (6, "")
+    history = pd.read_parquet("study/history.parquet")
+    assert (
+        history.loc[history["status"] == "evaluated", "latency_ms@moon predicted"].isna().tolist()
+        == [True] * 3 + [False] * 3
+    )
+    config = json.loads(Path("study/study.json").read_text())["config"]
+    assert (config["twins"], config["guide"]["adapt_every"]) == ("apart", 3)
 
 
 def test_latencies_are_measured_here(search: Search) -> None:

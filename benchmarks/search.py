@@ -1,0 +1,174 @@
+"""How many real evaluations does a search need, with the RLM and without?
+
+Published tables stand in for training and measuring. Every method has the same budget; the measure is the hypervolume
+ratio of what was evaluated, by its true labels, to all rows of the table, the reference point being the worst of each
+objective.
+
+    python -m benchmarks.search --tables ../shared/data --out runs/search --seeds 10
+
+Results stream to results.jsonl in --out; a run that is broken off goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from rich.console import Console
+from tqdm import tqdm
+
+from benchmarks.search_curves import curve_of, draw, table_of
+from benchmarks.search_methods import ALONE, Method, Task, guided
+from converters import to_measured_text
+from nasrlm.objective import Goal, to_losses
+from nasrlm.predictor import Predictor
+from nasrlm.table import read_table
+from spaces import get_space
+from studies.config import SearchConfig, twins_of
+from studies.evaluators import TableEvaluator
+from studies.report import true_labels
+from studies.simulation import searched_architectures
+
+GOALS = {
+    "nasbench201": ("max:accuracy@cifar10", "min:latency_ms@raspi4", "min:energy_mj@edgegpu"),
+    "nasbench101": ("max:valid_accuracy@cifar10", "min:params"),
+    "nasbench_macro": ("max:accuracy@cifar10", "min:macs"),
+    "mnasnet": ("max:proxy_accuracy@imagenet", "min:latency_ms@zcu102", "max:throughput_ips@a100"),
+}
+RESULTS_FILE = "results.jsonl"
+
+
+@dataclass(frozen=True)
+class Config:
+    """What is compared.
+
+    Attributes:
+        tables: folder of SPACE.parquet.
+        out: folder of the results.
+        spaces: names in GOALS.
+        methods: names in ALONE, and of checkpoints; all if empty.
+        checkpoints: folders by the name of a method; "" is the released one.
+        seeds: of every method, from 0.
+        budget: real evaluations of a search.
+        counts: of evaluations at which ratios are printed.
+    """
+
+    tables: Path
+    out: Path
+    spaces: tuple[str, ...] = tuple(GOALS)
+    methods: tuple[str, ...] = ()
+    checkpoints: Mapping[str, str] = field(default_factory=dict)
+    seeds: int = 10
+    budget: int = 500
+    counts: tuple[int, ...] = (25, 50, 100, 200, 500)
+
+
+def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[list[float]]]:
+    """Search what is missing in ``results.jsonl``; curves of every seed by space and method.
+
+    Raises:
+        ValueError: ``results.jsonl`` was begun with other goals or another budget.
+    """
+    config.out.mkdir(parents=True, exist_ok=True)
+    path = config.out / RESULTS_FILE
+    done = {(row["space"], row["method"], row["seed"]): row["curve"] for row in _read(path, config.budget)}
+    for space_name in config.spaces:
+        task, methods = _task(config, space_name), _methods(config, space_name)
+        whole = to_losses(task.config.goals, true_labels(task.config, task.table))
+        todo = [(m, s) for s in range(config.seeds) for m in methods if (space_name, m, s) not in done]
+        for method, seed in tqdm(todo, space_name, disable=not progress):
+            started = time.monotonic()
+            curve = curve_of(methods[method](task, config.budget, seed), whole)
+            row = {"space": space_name, "method": method, "seed": seed, "budget": config.budget, "curve": curve}
+            row["seconds"] = round(time.monotonic() - started, 1)
+            with path.open("a") as stream:
+                stream.write(f"{json.dumps(row)}\n")
+            done[space_name, method, seed] = curve
+    curves: dict[tuple[str, str], list[list[float]]] = {}
+    for space_name in config.spaces:
+        for (of, method, seed), curve in done.items():
+            if of == space_name and seed < config.seeds and (not config.methods or method in config.methods):
+                curves.setdefault((of, method), []).append(curve)
+    draw(curves, config.out / "search.png")
+    return curves
+
+
+def _read(path: Path, budget: int) -> Iterator[dict[str, object]]:
+    """Whole lines; the last one may have been broken off, and is then cut."""
+    if not path.exists():
+        return
+    text = path.read_text()
+    if not text.endswith("\n"):
+        text = text[: text.rfind("\n") + 1]
+        path.write_text(text)
+    for line in text.splitlines():
+        row = json.loads(line)
+        if row["budget"] != budget:
+            raise ValueError(f"{path}: expected a budget of {budget}, got {row['budget']}. Choose another --out.")
+        yield row
+
+
+def _task(config: Config, name: str) -> Task[object]:
+    space = get_space(name)
+    goals = tuple(Goal.parse(goal) for goal in GOALS[name])
+    twins = twins_of(space, [goal.objective for goal in goals])
+    searched = SearchConfig(space=name, goals=goals, trials=config.budget, evaluator="table", twins=twins)
+    frame = read_table(config.tables / f"{name}.parquet", require=searched.objectives)
+    table = TableEvaluator(space, frame, objectives=searched.objectives)
+    return Task(searched, table, searched_architectures(searched, table))
+
+
+def _methods(config: Config, name: str) -> dict[str, Method]:
+    """Those asked for; checkpoints are loaded once a space."""
+    methods = dict(ALONE)
+    to_text = partial(to_measured_text, get_space(name))
+    wanted = config.methods or (*ALONE, *config.checkpoints)
+    for method in wanted:
+        if method in config.checkpoints:
+            predictor = Predictor.from_pretrained(config.checkpoints[method] or None)
+            methods[method] = guided(predictor, to_text)
+    unknown = [method for method in wanted if method not in methods]
+    if unknown:
+        names = ", ".join((*ALONE, *config.checkpoints))
+        raise ValueError(f"search: expected methods of {names}, got {', '.join(unknown)}.")
+    return {method: methods[method] for method in wanted}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--out", type=Path, default=Path("runs/search"))
+    parser.add_argument("--spaces", nargs="+", default=list(GOALS), choices=list(GOALS))
+    parser.add_argument("--methods", nargs="+", default=[], help=f"of {', '.join(ALONE)}, and of --rlm")
+    parser.add_argument(
+        "--rlm",
+        nargs="+",
+        default=["rlm="],
+        metavar="NAME=FOLDER",
+        help="guided by a checkpoint; NAME= is the released",
+    )
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--budget", type=int, default=500)
+    parser.add_argument("--counts", type=int, nargs="+", default=[25, 50, 100, 200, 500])
+    given = parser.parse_args(arguments)
+    config = Config(
+        tables=given.tables,
+        out=given.out,
+        spaces=tuple(given.spaces),
+        methods=tuple(given.methods),
+        checkpoints=dict(pair.partition("=")[::2] for pair in given.rlm),
+        seeds=given.seeds,
+        budget=given.budget,
+        counts=tuple(count for count in given.counts if count <= given.budget),
+    )
+    Console(width=200).print(table_of(run(config, progress=True), config.counts))
+
+
+if __name__ == "__main__":
+    main()

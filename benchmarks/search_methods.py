@@ -1,0 +1,204 @@
+"""Ways of searching a table of real results: engines by themselves, classics, and guided by the RLM.
+
+Each is a function of a task, a budget and a seed, and returns the losses of what it evaluated, in order.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+from unittest import mock
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPRegressor
+from sklearn.utils import check_random_state
+
+from nasrlm.objective import FloatArray, to_losses
+from spaces import SearchSpace
+from studies.acquisition import choose
+from studies.config import SearchConfig
+from studies.evaluators import TableEvaluator
+from studies.guide import Guide
+from studies.guided import guided_search
+from studies.ledger import Ledger
+from studies.memory import SamplingPredictor
+from studies.pareto import pareto_mask
+from studies.problem import Problem, load_engine
+from studies.process_adapter import ProcessAdapter
+
+A = TypeVar("A", bound=Hashable)
+
+BATCH = 10  # architectures between two looks at the results
+POPULATION = 50  # of regularised evolution
+TOURNAMENT = 10
+MEMBERS = 5  # of the ensemble
+CANDIDATES = 100  # that the ensemble chooses from
+
+
+@dataclass(frozen=True)
+class Task(Generic[A]):
+    """What is searched.
+
+    Attributes:
+        config: goals and how twins count.
+        table: answers.
+        known: by key, every architecture of the table.
+    """
+
+    config: SearchConfig
+    table: TableEvaluator[A]
+    known: dict[str, A]
+
+    @property
+    def space(self) -> SearchSpace[A]:
+        """With the keys by which architectures are evaluated once."""
+        return self.config.searched(self.table.space)
+
+    def losses(self, architectures: list[A]) -> FloatArray:
+        """(N, M)."""
+        return to_losses(self.config.goals, self.table.evaluate(architectures).median)
+
+
+Method = Callable[[Task[Any], int, int], FloatArray]
+
+
+def engine_alone(engine: str, sampler: str) -> Method:
+    """An engine that asks the table itself."""
+
+    def search(task: Task[Any], budget: int, seed: int) -> FloatArray:
+        changes = {"engine": engine, "sampler": sampler, "trials": budget, "seed": seed, "population_size": BATCH}
+        config = replace(task.config, **changes)
+        problem = Problem(config, task.space, task.table, known=task.known)
+        load_engine(engine)(problem)
+        return to_losses(config.goals, problem.history.stacked()[:, :, 0])
+
+    return search
+
+
+class _Archive(Generic[A]):
+    """What was evaluated, each key once, and what may still be."""
+
+    def __init__(self, task: Task[A], budget: int, seed: int) -> None:
+        self.task = task
+        self.budget = min(budget, len(task.known))
+        self.rng = np.random.default_rng(seed)
+        self.architectures: list[A] = []
+        self.losses: FloatArray = np.empty((0, len(task.config.goals)))
+        self._left = dict(task.known)
+
+    @property
+    def full(self) -> bool:
+        return len(self.architectures) >= self.budget
+
+    def is_new(self, architecture: A) -> bool:
+        return self.task.space.architecture_key(architecture) in self._left
+
+    def random(self, count: int) -> list[A]:
+        left = list(self._left.values())
+        return [left[row] for row in self.rng.permutation(len(left))[:count]]
+
+    def child(self, parent: A, steps: int = 8) -> A:
+        """A mutation of the parent, or of that, until it is new; else a random one."""
+        for _ in range(steps):
+            parent = self.task.space.mutate(parent, self.rng)
+            if self.is_new(parent):
+                return parent
+        return self.random(1)[0]
+
+    def evaluate(self, architectures: list[A]) -> None:
+        keys = {self.task.space.architecture_key(architecture): architecture for architecture in architectures}
+        new = [architecture for key, architecture in keys.items() if key in self._left]
+        new = new[: self.budget - len(self.architectures)]
+        for architecture in new:
+            del self._left[self.task.space.architecture_key(architecture)]
+        self.architectures += new
+        self.losses = np.vstack([self.losses, self.task.losses(new)]) if new else self.losses
+
+
+def regularised_evolution(task: Task[Any], budget: int, seed: int) -> FloatArray:
+    """The oldest dies; the parent is one that no other of a random tournament dominates.
+
+    Source:
+        Real et al. 2019, "Regularized Evolution for Image Classifier Architecture Search"; there with one objective.
+    """
+    archive = _Archive(task, budget, seed)
+    archive.evaluate(archive.random(min(POPULATION, budget)))
+    while not archive.full:
+        youngest = np.arange(len(archive.architectures))[-POPULATION:]
+        rows = archive.rng.choice(youngest, min(TOURNAMENT, len(youngest)), replace=False)
+        best = archive.rng.choice(rows[pareto_mask(archive.losses[rows])])
+        archive.evaluate([archive.child(archive.architectures[best])])
+    return archive.losses
+
+
+def ensemble(task: Task[Any], budget: int, seed: int) -> FloatArray:
+    """An ensemble of small networks on one-hot genes; mutations of the front that it expects to add most.
+
+    Source:
+        White, Neiswanger, Savani 2021, "BANANAS: Bayesian Optimization with Neural Architectures for Neural
+        Architecture Search"; there with one objective and path encoding.
+    """
+    archive = _Archive(task, budget, seed)
+    archive.evaluate(archive.random(min(2 * BATCH, budget)))
+    while not archive.full:
+        front = np.flatnonzero(pareto_mask(archive.losses))
+        parents = archive.rng.choice(front, CANDIDATES // 2)
+        found = [*(archive.child(archive.architectures[row]) for row in parents), *archive.random(CANDIDATES // 2)]
+        mean, deviation = archive.losses.mean(axis=0), archive.losses.std(axis=0) + 1e-9
+        models = _fitted(_one_hot(task, archive.architectures), (archive.losses - mean) / deviation, archive.rng)
+        inputs = _one_hot(task, found)
+        samples = np.stack([model.predict(inputs).reshape(len(found), -1) for model in models], axis=1)
+        samples = samples * deviation + mean
+        reference = np.vstack([archive.losses, samples.reshape(-1, samples.shape[2])]).max(axis=0)
+        chosen = choose(samples, np.ones(samples.shape[:2], np.bool_), archive.losses[front], reference, BATCH)
+        rest = [row for row in archive.rng.permutation(len(found)).tolist() if row not in chosen]
+        archive.evaluate([found[row] for row in [*chosen, *rest][:BATCH]])
+    return archive.losses
+
+
+def _fitted(inputs: FloatArray, targets: FloatArray, rng: np.random.Generator) -> list[MLPRegressor]:
+    state = check_random_state(int(rng.integers(2**31)))
+    models = [
+        MLPRegressor(hidden_layer_sizes=(64, 64), solver="lbfgs", alpha=1e-2, max_iter=100, random_state=state)
+        for _ in range(MEMBERS)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a hundred steps are enough
+        return [model.fit(inputs, targets) for model in models]
+
+
+def _one_hot(task: Task[A], architectures: list[A]) -> FloatArray:
+    genotypes = np.array([task.space.encode(architecture) for architecture in architectures])
+    sizes = task.space.gene_sizes
+    parts = [np.eye(size)[genotypes[:, gene]] for gene, size in enumerate(sizes)]
+    return np.concatenate(parts, axis=1)
+
+
+def guided(predictor: SamplingPredictor, to_text: Callable[[Any], str], guide: Guide | None = None) -> Method:
+    """The RLM proposes, the gate prunes, results flow back."""
+
+    def search(task: Task[Any], budget: int, seed: int) -> FloatArray:
+        config = replace(task.config, trials=budget, seed=seed, guide=guide or Guide())
+        adapt = ProcessAdapter(task.table.space, predictor, config.objectives, to_text=to_text)
+        with tempfile.TemporaryDirectory() as folder, mock.patch("studies.guided.plot_study"):
+            out = Path(folder)
+            guided_search(config, task.table.space, task.table, predictor, out, to_text=to_text, adapt=adapt)
+            return to_losses(config.goals, Ledger.load(out / "history.parquet", config).results)
+
+    return search
+
+
+ALONE: dict[str, Method] = {
+    "random": engine_alone("optuna", "random"),
+    "optuna nsga2": engine_alone("optuna", "nsga2"),
+    "optuna tpe": engine_alone("optuna", "tpe"),
+    "optuna gp": engine_alone("optuna", "gp"),
+    "pymoo nsga2": engine_alone("pymoo", "nsga2"),
+    "regularised evolution": regularised_evolution,
+    "ensemble": ensemble,
+}

@@ -1,0 +1,194 @@
+"""What a network is made of, as named numbers for models that read numbers: sizes, layers by place, walks.
+
+A walk is what a signal meets on its way: up to four operators, each fed by the one before. How often every walk occurs
+in the canonical graph, counted over all its paths, ranks networks from very few labels; see docs/limits.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+from tqdm import tqdm
+
+from converters.convert import to_canonical_graph, to_graph
+from converters.engines import map_in_order, num_workers
+from converters.graph import Graph, Node
+from spaces.space import SearchSpace
+
+A = TypeVar("A", bound=Hashable)
+Features = Mapping[str, float]
+
+WALK = "walk "  # how the names of walks begin
+LONGEST_WALK = 4  # 3, 5 and 6 rank NAS-Bench-201 no better
+CHUNK = 32
+_PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
+_CONV = "Conv"
+
+
+def graph_features(canonical: Graph) -> dict[str, float]:
+    """Counts of a canonical graph by name; what it does not have is not there.
+
+    Names: ``params``, ``macs``, ``activations``, ``nodes``, ``depth``; ``count``, ``macs`` and ``params`` of each kind
+    of layer, ``count`` and ``macs`` of a kind at each resolution; number of paths (logarithm), mean, variance and
+    minimum of the convolutions on one; and walks.
+
+    Cost: some milliseconds.
+
+    Example:
+        >>> from spaces import get_space
+        >>> space = get_space("nasbench201")
+        >>> counts = graph_features(to_canonical_graph(to_graph(space, space.decode((3, 3, 3, 3, 3, 3)))))
+        >>> counts["paths"] > 10, counts["walk Conv3x3 > Conv3x3"] > counts["count Conv3x3"]
+        (True, True)
+    """
+    labels = [node_label(node) for node in canonical.nodes]
+    return {**_sizes(canonical, labels), **_paths(canonical, labels), **_walks(canonical, labels)}
+
+
+def features_of(
+    space: SearchSpace[A], architectures: Sequence[A], *, workers: int | None = None, progress: bool = False
+) -> list[Features]:
+    """``graph_features`` of every architecture, in the order given; isomorphic ones are counted once.
+
+    Args:
+        workers: processes; as many as there are cores, if there is work for them, when None.
+        progress: show a bar on stderr.
+    """
+    keys = [space.architecture_key(architecture) for architecture in architectures]
+    distinct = dict(zip(reversed(keys), reversed(architectures), strict=True))
+    todo = list(distinct.values())
+    chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
+    counted = map_in_order(partial(_features, space), chunks, workers=num_workers(workers, len(todo)))
+    flat = tqdm(chain.from_iterable(counted), "count", len(todo), unit="network", disable=not progress)
+    features = dict(zip(distinct, flat, strict=True))
+    return [features[key] for key in keys]
+
+
+def feature_matrix(rows: Sequence[Features], least_rows: int = 2) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
+    """Features as numbers on a logarithmic scale, log(1 + count).
+
+    Args:
+        rows: N networks' features.
+        least_rows: features that fewer networks have are left out.
+
+    Returns:
+        (N, F) float64, and the F names, sorted.
+    """
+    occurs = Counter(name for row in rows for name in row)
+    names = tuple(sorted(name for name, count in occurs.items() if count >= least_rows))
+    column = {name: index for index, name in enumerate(names)}
+    values = np.zeros((len(rows), len(names)))
+    for index, row in enumerate(rows):
+        known = [name for name in row if name in column]
+        values[index, [column[name] for name in known]] = [row[name] for name in known]
+    return np.log1p(values), names
+
+
+def feature_groups(rows: Sequence[Features]) -> list[np.ndarray[Any, Any]]:
+    """Features in three groups that may matter differently: sizes and counts, walks of one or two operators, all walks.
+
+    Args:
+        rows: N networks' features.
+
+    Returns:
+        (N, F) of each group: counts standardised one by one; walks centred, and scaled together to variance 1.
+    """
+    values, names = feature_matrix(rows)
+    values = values - values.mean(axis=0)
+    deviation = values.std(axis=0)
+    varies, is_walk = deviation > 0, np.array([name.startswith(WALK) for name in names], dtype=bool)
+    walks, counts = varies & is_walk, varies & ~is_walk
+    short = walks & np.array([name.count(" > ") < 2 for name in names], dtype=bool)
+    groups = [values[:, counts] / deviation[counts]]
+    groups += [values[:, x] / np.sqrt((deviation[x] ** 2).mean()) for x in (short, walks) if x.any()]
+    return [group for group in groups if group.shape[1]]
+
+
+def _features(space: SearchSpace[A], architectures: Sequence[A]) -> list[Features]:
+    return [graph_features(to_canonical_graph(to_graph(space, architecture))) for architecture in architectures]
+
+
+def node_label(node: Node) -> str:
+    """The operator with its kernel: ``Conv3x3``, ``MaxPool3``; s for strides, g for groups, d for dilations."""
+    op_type = node.op_type.rpartition(".")[2].removesuffix("Bias")
+    weight, kernel = node.attribute("weight_shape"), node.attribute("kernel_shape")
+    size = ""
+    if op_type == _CONV and isinstance(weight, tuple):
+        size = "x".join(map(str, weight[2:]))
+    elif isinstance(kernel, tuple):
+        size = str(kernel[0])
+    marks = "".join(
+        mark
+        for mark, name in (("s", "strides"), ("g", "group"), ("d", "dilations"))
+        if _largest(node.attribute(name, 1)) > 1
+    )
+    return op_type + size + marks
+
+
+def _largest(value: object) -> int:
+    return max(value) if isinstance(value, tuple) else int(value) if isinstance(value, int) else 1
+
+
+def _sizes(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
+    counts: Counter[str] = Counter(nodes=len(graph.nodes))
+    width = graph.shapes[graph.inputs[0]][-1]
+    depth: dict[str, int] = {}
+    for node, label in zip(graph.nodes, labels, strict=True):
+        depth.update(dict.fromkeys(node.outputs, 1 + max((depth.get(x, 0) for x in node.inputs), default=0)))
+        shape = graph.shapes.get(node.outputs[0], ())
+        place = f"{label} /{round(width / shape[-1])}" if len(shape) == 4 else label
+        counts["activations"] += prod(shape)
+        counts.update({f"count {label}": 1, f"count {place}": 1} if place != label else {f"count {label}": 1})
+        weight = node.attribute("weight_shape")
+        if isinstance(weight, tuple) and len(weight) > 1:
+            macs, params = prod(shape) * prod(map(int, weight[1:])), prod(map(int, weight))
+            counts.update({"macs": macs, "params": params, f"macs {label}": macs, f"params {label}": params})
+            if place != label:
+                counts[f"macs {place}"] += macs
+    return {**counts, "depth": float(max(depth.values(), default=0))}
+
+
+def _paths(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
+    """How many convolutions lie on a path from input to output, over all paths."""
+    moments = dict.fromkeys(graph.inputs, (0.0, 0.0, 0.0, 0.0))  # log of the paths, mean, variance, minimum
+    for node, label in zip(graph.nodes, labels, strict=True):
+        sources = [moments[x] for x in node.inputs if x in moments]
+        if not sources:
+            continue  # a constant
+        number = np.logaddexp.reduce([source[0] for source in sources])
+        shares = [math.exp(source[0] - number) for source in sources]
+        mean = sum(share * source[1] for share, source in zip(shares, sources, strict=True))
+        square = sum(share * (source[2] + source[1] ** 2) for share, source in zip(shares, sources, strict=True))
+        step = float(label.startswith(_CONV))
+        reached = (float(number), mean + step, max(square - mean**2, 0.0), min(s[3] for s in sources) + step)
+        moments.update(dict.fromkeys(node.outputs, reached))
+    names = ("paths", "path mean", "path variance", "path minimum")
+    return dict(zip(names, moments.get(graph.outputs[0], (0.0, 0.0, 0.0, 0.0)), strict=True))
+
+
+def _walks(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
+    """How often each chain of up to LONGEST_WALK operators occurs, over all paths."""
+    ending: dict[str, list[Counter[str]]] = {}  # at a value: the walks that end there, by length
+    total: Counter[str] = Counter()
+    for node, label in zip(graph.nodes, labels, strict=True):
+        before = [ending[x] for x in node.inputs if x in ending]
+        reached = [Counter[str]() for _ in range(LONGEST_WALK - 1)]
+        for source in before:
+            for length, walks in enumerate(source):
+                reached[length].update(walks)
+        if label not in _PASSED:
+            longer = [Counter({f"{walk} > {label}": n for walk, n in walks.items()}) for walks in reached]
+            single = Counter({label: 1})
+            for walks in longer:
+                total.update(walks)
+            total.update(single)
+            reached = [single, *longer[:-1]]
+        ending.update(dict.fromkeys(node.outputs, reached))
+    return {WALK + walk: float(count) for walk, count in total.items()}

@@ -1,0 +1,71 @@
+"""The verb benchmark: methods on identical rows, from few labels."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nasrlm.cli.output import JsonOption, print_json, print_table, show_progress
+from studies.benchmark.protocol import PROTOCOLS, get_protocol
+from studies.benchmark.results import summary
+from studies.benchmark.run import METHODS, BenchmarkConfig, known_targets, run_benchmark
+from studies.benchmark.task import Tables
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb of this file."""
+    app.command("benchmark")(benchmark)
+
+
+def benchmark(
+    protocol: Annotated[str, typer.Option(help=f"One of {', '.join(PROTOCOLS)}.")],
+    tables: Annotated[Path, typer.Option(help="Folder with a table <space>.parquet of every space.")] = Path(
+        "../shared/data"
+    ),
+    methods: Annotated[
+        str | None, typer.Option(help=f"Some of {', '.join(METHODS)}, separated by commas; all that are possible.")
+    ] = None,
+    sizes: Annotated[str | None, typer.Option(help="Numbers of labels, separated by commas; the protocol's.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Random draws of the labelled rows.")] = 5,
+    steps: Annotated[int, typer.Option(min=1, help="Of every training of a language model.")] = 1500,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Checkpoint folder, for rlm-pretrained, rlm-adapted and rlm-taught.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Results, one JSON line each; runs/benchmark/<protocol>.jsonl.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Rank the test rows of a space from a few labels, by several methods; the same command goes on after a stop."""
+    chosen = get_protocol(protocol)
+    config = BenchmarkConfig(protocol, _names(methods), _numbers(sizes), seeds, steps, checkpoint)
+    path = out or Path("runs/benchmark") / f"{protocol}.jsonl"
+    if known := known_targets(chosen, checkpoint):
+        print(f"nasrlm: the checkpoint knows {', '.join(known)} and may have seen labels of test rows", file=sys.stderr)
+    try:
+        records = run_benchmark(config, Tables(tables, progress=False), path, progress=show_progress())
+    except ImportError as e:
+        raise ValueError(str(e)) from e
+    rows = summary(records, chosen.judge)
+    if json:
+        results = [asdict(record) for record in records]
+        print_json({"protocol": protocol, "file": str(path), "summary": rows, "results": results})
+        return
+    columns = [name for name in rows[0] if name != "space" or len({row["space"] for row in rows}) > 1]
+    print_table(columns, [[row[name] for name in columns] for row in rows], title=protocol)
+    print(f"{len(records):,} answers: {path}")
+
+
+def _names(listed: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.split(",") if name.strip()) if listed else ()
+
+
+def _numbers(listed: str | None) -> tuple[int, ...]:
+    try:
+        return tuple(int(number) for number in _names(listed))
+    except ValueError as e:
+        raise ValueError(f"--sizes: expected numbers separated by commas, got {listed!r}.") from e

@@ -1,0 +1,164 @@
+"""What the model says about somebody else's study: what to prune, what to try next; and what it learns from it."""
+
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from converters import to_measured_text
+from nasrlm.objective import FloatArray, Goal
+from nasrlm.predictor import Predictor
+from spaces import SearchSpace, get_space
+from studies.config import Constraint, SearchConfig, twins_of
+from studies.gate import Decision, Gate
+from studies.guide import Guide
+from studies.ledger import CHOSEN, EVALUATED, Entry, Ledger
+from studies.memory import PredictorMemory, SamplingPredictor
+from studies.process_adapter import ProcessAdapter
+from studies.proposal import Model, propose
+
+A = TypeVar("A", bound=Hashable)
+
+Adapt = Callable[[pd.DataFrame], SamplingPredictor]  # real results so far, to a predictor that has learned from them
+
+
+@functools.cache
+def released_predictor() -> Predictor:
+    """The released checkpoint, loaded once in a process."""
+    return Predictor.from_pretrained()
+
+
+class Advisor(Generic[A]):
+    """The gate and the model behind ``ParetoGate`` and ``GatedProblem``.
+
+    Isomorphic architectures count as one network, but where their real costs differ (``studies.config.twins_of``).
+
+    Args:
+        space: or its name.
+        goals: ``max:accuracy@cifar10`` and so on, M with the objectives of constraints.
+        predictor: the released checkpoint if None.
+        to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
+        constraints: such as ``latency_ms@pixel3<=10``.
+        risk: the gate's.
+        best: the gate's.
+
+    Raises:
+        ValueError: an unknown space, a bad goal, constraint, risk or best value.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace[A] | str,
+        goals: Sequence[str],
+        *,
+        predictor: SamplingPredictor | None = None,
+        to_text: Callable[[A], str] | None = None,
+        constraints: Sequence[str] = (),
+        risk: float = Guide.risk,
+        best: Mapping[str, float] | None = None,
+    ) -> None:
+        named: SearchSpace[A] = get_space(space) if isinstance(space, str) else space
+        self.gate = Gate(
+            [Goal.parse(goal) for goal in goals],
+            [Constraint.parse(constraint) for constraint in constraints],
+            risk=risk,
+            best=best,
+        )
+        self.space = self._config(0, named).searched(named)
+        self.to_text = functools.cache(to_text or functools.partial(to_measured_text, named))
+        self._predictor = predictor or released_predictor()
+        self._model = self._model_of(self._predictor)
+        self._adapt: Adapt | None = None
+        self._num_learned = 0
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """M names: the goals', then those of constraints only."""
+        return self.gate.objectives
+
+    @property
+    def can_predict(self) -> bool:
+        """Whether the model knows every objective; not yet, where it first has to learn one.
+
+        Raises:
+            ValueError: it will never know them.
+        """
+        unknown = [name for name in self.objectives if name not in self._model.predictor.objectives]
+        if unknown and self._adapt is None:
+            raise ValueError(
+                f"gate: expected a predictor of {', '.join(self.objectives)}, got none of {', '.join(unknown)}. "
+                "Let it learn from the results: adapt_callback()."
+            )
+        return not unknown
+
+    def check(self, architectures: Sequence[A]) -> list[Decision]:
+        """What the gate says; everything is kept while an objective is still to be learned."""
+        if not self.can_predict:
+            nothing = np.full((len(self.objectives), len(self.gate.levels)), np.nan)
+            return [Decision(0, "", None, nothing) for _ in architectures]
+        return self.gate.check([self.to_text(architecture) for architecture in architectures], self._model.memory)
+
+    def propose(self, tried: Sequence[Entry], count: int, *, guide: Guide | None = None, seed: int = 0) -> list[Entry]:
+        """Up to ``count`` entries of architectures that were not tried, best first.
+
+        They are expected to add most hypervolume to the front; while an objective is still to be learned, they are
+        drawn at random.
+        """
+        if not self.can_predict:
+            return self._random(tried, count, seed)
+        guide = guide or Guide(risk=self.gate.levels[0])
+        proposed = propose(self._config(seed), guide, self.space, self._model, self._ledger(tried), count=count)
+        return [entry for entry in proposed if entry.status == CHOSEN]
+
+    def learns(self, adapt: Adapt | None = None) -> None:
+        """Prepare to learn from results: with ``adapt``, or by a Gaussian process of each objective."""
+        self._adapt = adapt or ProcessAdapter(self.space, self._predictor, self.objectives, to_text=self.to_text)
+
+    def learn(self, evaluated: Sequence[Entry], every: int) -> None:
+        """Renew the model from the first results, their number a multiple of ``every``, if there are new ones."""
+        assert self._adapt is not None, "learns() comes first"
+        count = len(evaluated) // every * every
+        if count > self._num_learned:
+            self._model = self._model_of(self._adapt(self._ledger(evaluated).labels(count)))
+            self._num_learned = count
+
+    def entry(self, architecture: A, real: FloatArray) -> Entry:
+        """An architecture with (M,) real results, NaN where there are none, as a ledger keeps it."""
+        return Entry(
+            architecture=self.space.format(architecture),
+            key=self.space.architecture_key(architecture),
+            genotype=tuple(self.space.encode(architecture)),
+            batch=0,
+            status=EVALUATED,
+            stage=0,
+            reason="",
+            predicted=np.full((len(self.objectives), 3), np.nan),
+            real=real,
+        )
+
+    def _random(self, tried: Sequence[Entry], count: int, seed: int) -> list[Entry]:
+        rng = np.random.default_rng(seed)
+        nothing = np.full(len(self.objectives), np.nan)
+        drawn = (self.entry(self.space.sample(rng), nothing) for _ in range(10 * count))
+        known = {entry.key for entry in tried}
+        new = {entry.key: entry for entry in drawn if entry.key not in known}
+        return list(new.values())[:count]
+
+    def _model_of(self, predictor: SamplingPredictor) -> Model[A]:
+        return Model(predictor, PredictorMemory(predictor), self.to_text)
+
+    def _ledger(self, entries: Sequence[Entry]) -> Ledger:
+        return Ledger(self._config(0), entries)
+
+    def _config(self, seed: int, space: SearchSpace[A] | None = None) -> SearchConfig:
+        space = space or self.space
+        return SearchConfig(
+            space=space.name,
+            goals=self.gate.goals,
+            trials=1,
+            constraints=self.gate.constraints,
+            seed=seed,
+            twins=twins_of(space, self.gate.objectives),
+        )

@@ -1,0 +1,114 @@
+"""A graph isomorphism network on the canonical graphs, for comparison; needs torch_geometric.
+
+V nodes of a graph, E edges, D width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from converters import to_canonical_graph, to_graph
+from converters.features import node_label
+from converters.graph import Graph
+from nasrlm.group_process import NormalScores
+from nasrlm.objective import FloatArray
+from studies.benchmark.task import Task
+
+WIDTH, LAYERS, DROPOUT = 64, 4, 0.1
+STEPS, BATCH, LEARNING_RATE = 1500, 32, 2e-3
+UNSEEN = 0  # kind of a node that no graph to learn from has
+
+
+def gnn(task: Task) -> FloatArray:
+    """Scores of the test rows by a network fitted to the ranks of the labels.
+
+    Raises:
+        ImportError: torch_geometric is not installed.
+    """
+    try:
+        from torch_geometric.data import Batch, Data
+    except ImportError as e:
+        raise ImportError("method gnn: expected torch_geometric, got no such package. Install nasrlm[gnn].") from e
+    space = task.table.space
+    graphs = [to_canonical_graph(to_graph(space, task.table.architectures[row])) for row in task.rows]
+    count = len(task.train)
+    kinds = sorted({node_label(node) for graph in graphs[:count] for node in graph.nodes})
+    known = {kind: index for index, kind in enumerate(kinds, start=UNSEEN + 1)}
+    rows = [Data(**_tensors(graph, known)) for graph in graphs]
+    targets = torch.tensor(NormalScores.of(task.labels).forward(task.labels), dtype=torch.float32)
+    torch.manual_seed(task.seed)
+    model = GraphNetwork(len(kinds) + 1)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=STEPS)
+    rng = np.random.default_rng(task.seed)
+    for _ in range(STEPS):
+        chosen = rng.choice(count, min(BATCH, count), replace=False)
+        optimizer.zero_grad()
+        answers = model(Batch.from_data_list([rows[index] for index in chosen]))
+        loss = nn.functional.mse_loss(answers, targets[torch.from_numpy(chosen)])
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        schedule.step()
+    model.eval()
+    with torch.no_grad():
+        parts = [model(Batch.from_data_list(rows[at : at + 256])) for at in range(count, len(rows), 256)]
+    return torch.cat(parts).double().numpy()
+
+
+class GraphNetwork(nn.Module):
+    """GIN layers along the edges and against them, mean and logarithmic sum over nodes, one number a graph.
+
+    Source:
+        Xu et al. 2019, "How Powerful are Graph Neural Networks?", arXiv 1810.00826.
+    """
+
+    def __init__(self, num_kinds: int) -> None:
+        super().__init__()
+        from torch_geometric.nn import GINConv
+
+        def mlp() -> nn.Sequential:
+            return nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH))
+
+        self.kinds = nn.Embedding(num_kinds, WIDTH)
+        self.sizes = nn.Linear(2, WIDTH)
+        self.along = nn.ModuleList([GINConv(mlp(), train_eps=True) for _ in range(LAYERS)])
+        self.against = nn.ModuleList([GINConv(mlp(), train_eps=True) for _ in range(LAYERS)])
+        self.norms = nn.ModuleList([nn.LayerNorm(WIDTH) for _ in range(LAYERS)])
+        self.dropout = nn.Dropout(DROPOUT)
+        self.head = nn.Sequential(nn.Linear(2 * WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, 1))
+
+    def forward(self, batch: Any) -> Tensor:
+        """(graphs,) scores."""
+        from torch_geometric.nn import global_add_pool, global_mean_pool
+
+        x = self.kinds(batch.kind) + self.sizes(batch.sizes)
+        for along, against, norm in zip(self.along, self.against, self.norms, strict=True):
+            change = along(x, batch.edge_index) + against(x, batch.edge_index.flip(0))
+            x = x + self.dropout(torch.relu(norm(change)))
+        total = global_add_pool(torch.relu(x), batch.batch)
+        pooled = torch.cat([global_mean_pool(x, batch.batch), torch.log1p(total)], dim=1)
+        scores: Tensor = self.head(pooled)[:, 0]
+        return scores
+
+
+def _tensors(graph: Graph, known: dict[str, int]) -> dict[str, Tensor | int]:
+    """(V,) kinds, (V, 2) logarithms of channels and resolution, (2, E) edges."""
+    producer = {x: index for index, node in enumerate(graph.nodes) for x in node.outputs}
+    edges = [(producer[x], index) for index, node in enumerate(graph.nodes) for x in node.inputs if x in producer]
+    return {
+        "kind": torch.tensor([known.get(node_label(node), UNSEEN) for node in graph.nodes]),
+        "sizes": torch.tensor([_sizes(graph, node.outputs) for node in graph.nodes]),
+        "edge_index": torch.tensor(edges, dtype=torch.long).reshape(-1, 2).T.contiguous(),
+        "num_nodes": len(graph.nodes),
+    }
+
+
+def _sizes(graph: Graph, outputs: Sequence[str]) -> tuple[float, float]:
+    shape = graph.shapes.get(outputs[0], ())
+    channels, width = (shape[1] if len(shape) > 1 else 1), (shape[-1] if len(shape) == 4 else 1)
+    return float(np.log2(channels) / 8), float(np.log2(width) / 8)

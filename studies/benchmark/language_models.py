@@ -1,0 +1,159 @@
+"""Methods that read text: the regression language model from scratch, from a checkpoint, taught by a process."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import zscore
+
+from converters.features import feature_groups
+from nasrlm.adaptation import adapt, make_pool
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.examples import Examples
+from nasrlm.group_process import GroupProcess
+from nasrlm.model_config import Head, ModelConfig
+from nasrlm.objective import FloatArray
+from nasrlm.predictor import Predictor
+from nasrlm.train_config import TrainConfig
+from nasrlm.training import train
+from studies.benchmark.task import Rows, Task
+
+VALID_SHARE = 5  # one label of so many decides which weights are kept; the others are learned from
+EVALUATIONS = 6
+ENSEMBLE = 3
+POOL = 2000  # texts that a teacher labels
+FAR = 10**6  # epochs: runs end by their steps
+COMPACT = ModelConfig(width=128, num_heads=4, hidden=384, max_text_tokens=4096)
+OF_ENSEMBLE = ModelConfig(width=96, num_heads=4, num_encoder_layers=3, hidden=256, max_text_tokens=4096)
+
+
+@dataclass(frozen=True)
+class LanguageModels:
+    """The methods that train or adapt a language model.
+
+    Attributes:
+        steps: of every training.
+        checkpoint: folder to start from, for the methods that need one.
+    """
+
+    steps: int = 1500
+    checkpoint: Path | None = None
+
+    def scratch(self, task: Task) -> FloatArray:
+        """From random weights, numbers spelled."""
+        return self._trained(task, self._config(COMPACT, task.seed), measured=False)
+
+    def mse(self, task: Task) -> FloatArray:
+        """The same encoder with one number learned by its squared error."""
+        return self._trained(task, self._config(replace(COMPACT, head="mse"), task.seed), measured=False)
+
+    def ensemble(self, task: Task) -> FloatArray:
+        """Mean of the standardised answers of ENSEMBLE smaller models from scratch."""
+        seeds = [ENSEMBLE * task.seed + member for member in range(ENSEMBLE)]
+        answers = [self._trained(task, self._config(OF_ENSEMBLE, seed), measured=False) for seed in seeds]
+        mean: FloatArray = np.mean([zscore(answer) for answer in answers], axis=0)
+        return mean
+
+    def pretrained(self, task: Task) -> FloatArray:
+        """From the checkpoint, all weights learned."""
+        config = self._config(COMPACT, task.seed).model_copy(
+            update={
+                "initial_checkpoint": self._folder,
+                "learning_rate": 0.005,
+                "embedding_learning_rate": 5e-4,
+            }
+        )
+        return self._trained(task, config, self._measured)
+
+    def taught(self, task: Task) -> FloatArray:
+        """From random weights, or the checkpoint if there is one: learned from what a process expects of POOL rows."""
+        config = self._config(COMPACT, task.seed)
+        if self.checkpoint is not None:
+            config = config.model_copy(update={"initial_checkpoint": self.checkpoint})
+        pool = _pool(task)
+        rows = np.concatenate([task.train, pool])
+        fitted = GroupProcess(feature_groups(task.table.features(rows)))
+        fitted.fit(np.arange(len(task.train)), task.labels)
+        expected, _ = fitted.predict(len(task.train) + np.arange(len(pool)))
+        labels = np.concatenate([task.labels, fitted.scores.backward(expected)])
+        measured = self.checkpoint is not None and self._measured
+        return self._answers(task, config, rows, labels, measured)
+
+    def adapted(self, task: Task) -> FloatArray:
+        """``nasrlm adapt``: a new prompt of the checkpoint, nothing else of it moves."""
+        pool = _pool(task)
+        rows = np.concatenate([task.train, pool])
+        texts = task.table.texts(rows, self._measured)
+        labels = np.concatenate([task.labels, np.full(len(pool), np.nan)])
+        objective = task.target.objective
+        known = make_pool(self._loaded, texts, groups=feature_groups(task.table.features(rows)))
+        answer = Predictor(adapt(self._loaded, known, objective, labels, seed=task.seed))
+        tests = task.table.texts(task.test, self._measured)
+        return answer.predict(tests, [objective], quantiles=(0.5,)).median[:, 0]
+
+    @cached_property
+    def _loaded(self) -> Checkpoint:
+        return Checkpoint.from_pretrained(self._folder)
+
+    @property
+    def _measured(self) -> bool:
+        """Whether the checkpoint reads measured text."""
+        training = self._loaded.card.get("training", {})
+        return bool(training.get("text", "measured") == "measured")
+
+    @property
+    def _folder(self) -> Path:
+        if self.checkpoint is None:
+            raise ValueError("methods pretrained, adapted: expected --checkpoint, got none.")
+        return self.checkpoint
+
+    def _config(self, sizes: ModelConfig, seed: int) -> TrainConfig:
+        head: Head = sizes.head
+        return TrainConfig(
+            table=(Path("few labels"),),
+            out=Path("few labels"),
+            model=sizes,
+            num_digits=3,
+            smoothing_digits=0.7 if head == "digits" else 0.0,
+            epochs=FAR,
+            max_steps=self.steps,
+            batch_size=32,
+            warmup_epochs=1,
+            average_decay=0.99,
+            patience=EVALUATIONS + 1,
+            save_every_seconds=float(FAR),
+            seed=seed,
+        )
+
+    def _trained(self, task: Task, config: TrainConfig, measured: bool) -> FloatArray:
+        return self._answers(task, config, task.train, task.labels, measured)
+
+    def _answers(self, task: Task, config: TrainConfig, rows: Rows, labels: FloatArray, measured: bool) -> FloatArray:
+        """Train on the labels of these rows, a share of them held out to choose weights; then rank the test rows."""
+        splits = np.where(np.arange(len(rows)) % VALID_SHARE == 0, "valid", "train")
+        examples = _examples(task, task.table.texts(rows, measured), labels, splits)
+        per_epoch = -(-int((splits == "train").sum()) // config.batch_size)
+        every = max(config.max_steps or 1, EVALUATIONS) / EVALUATIONS / per_epoch
+        with tempfile.TemporaryDirectory() as folder:
+            chosen = config.model_copy(update={"out": Path(folder), "evaluate_every_epochs": every})
+            checkpoint = train(chosen, examples, progress=task.table.progress).checkpoint
+        tests = task.table.texts(task.test, measured)
+        return Predictor(checkpoint).predict(tests, [task.target.objective], quantiles=(0.5,)).median[:, 0]
+
+
+def _pool(task: Task) -> Rows:
+    """Up to POOL rows of the train split whose labels are not used."""
+    others = np.setdiff1d(task.table.split("train", task.target.objective), task.train)
+    return np.random.default_rng((task.seed, 1)).permutation(others)[:POOL]
+
+
+def _examples(
+    task: Task, texts: Sequence[str], labels: FloatArray, splits: np.ndarray[tuple[int], np.dtype[np.str_]]
+) -> Examples:
+    spaces = np.full(len(texts), task.target.space)
+    return Examples(list(texts), (task.target.objective,), labels[:, None], splits.astype(np.str_), spaces)

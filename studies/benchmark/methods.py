@@ -1,0 +1,118 @@
+"""Methods that read numbers: counts, trees on graph features or genotypes, Gaussian processes on graph features.
+
+A method gives the N test rows of a task scores, greater where it expects more of the objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import zscore
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.preprocessing import OneHotEncoder
+
+from converters.features import feature_groups, feature_matrix
+from nasrlm.group_process import GroupProcess, NormalScores
+from nasrlm.objective import FloatArray
+from studies.benchmark.task import Task
+
+
+def params(task: Task) -> FloatArray:
+    """Parameters of the canonical graph."""
+    return _count(task, "params")
+
+
+def macs(task: Task) -> FloatArray:
+    """Multiply-accumulates of the canonical graph."""
+    return _count(task, "macs")
+
+
+def lightgbm(task: Task) -> FloatArray:
+    """Boosted trees on graph features.
+
+    Raises:
+        ImportError: LightGBM is not installed.
+    """
+    try:
+        from lightgbm import LGBMRegressor
+    except ImportError as e:
+        raise ImportError("method lightgbm: expected LightGBM, got no such package. Install nasrlm[gnn].") from e
+    values, _ = feature_matrix(task.table.features(task.rows))
+    model = LGBMRegressor(
+        n_estimators=400,
+        learning_rate=0.04,
+        num_leaves=15,
+        min_child_samples=min(5, max(1, len(task.train) // 8)),
+        colsample_bytree=0.2,
+        subsample=0.7,
+        subsample_freq=1,
+        n_jobs=1,
+        verbose=-1,
+        random_state=task.seed,
+    )
+    return _fitted(model, values, task)
+
+
+def forest(task: Task) -> FloatArray:
+    """A random forest on the genotype, one column a gene and choice."""
+    genes = task.table.genotypes(task.rows)
+    values = OneHotEncoder(sparse_output=False).fit_transform(genes)
+    return _fitted(RandomForestRegressor(500, max_features=0.3, n_jobs=1, random_state=task.seed), values, task)
+
+
+def process(task: Task) -> FloatArray:
+    """A Gaussian process on three groups of graph features."""
+    return _process(task.groups, task)
+
+
+def process_and_trees(task: Task) -> FloatArray:
+    """Mean of the standardised answers of ``process`` and ``lightgbm``."""
+    mean: FloatArray = (zscore(process(task)) + zscore(lightgbm(task))) / 2
+    return mean
+
+
+def transferred(task: Task) -> FloatArray:
+    """``process``, which is also told what one that knows the sources' labels expects of every row."""
+    return _process([*task.groups, expected_by_sources(task)[:, None]], task)
+
+
+def sources_alone(task: Task) -> FloatArray:
+    """What a process that knows the sources' labels expects; no label of the target is used."""
+    return expected_by_sources(task)[len(task.train) :]
+
+
+def expected_by_sources(task: Task) -> FloatArray:
+    """(n + N,) standardised scores of the task's rows by a process fitted to the ranks in every source.
+
+    Raises:
+        ValueError: the task has no sources.
+    """
+    if not task.sources:
+        raise ValueError("methods sources, transfer: expected a protocol with sources, such as transfer-16, got none.")
+    features = [row for source in task.sources for row in source.table.features(source.train)]
+    scores = [NormalScores.of(source.labels).forward(source.labels) for source in task.sources]
+    labelled = np.arange(len(features))
+    groups = feature_groups([*features, *task.table.features(task.rows)])
+    fitted = GroupProcess(groups).fit(labelled, np.concatenate(scores))
+    expected, _ = fitted.predict(len(features) + np.arange(len(task.rows)))
+    standardised: FloatArray = (expected - expected.mean()) / max(float(expected.std()), 1e-9)
+    return standardised
+
+
+def _process(groups: Sequence[FloatArray], task: Task) -> FloatArray:
+    fitted = GroupProcess(groups).fit(np.arange(len(task.train)), task.labels)
+    scores, _ = fitted.predict(len(task.train) + np.arange(len(task.test)))
+    return scores
+
+
+def _fitted(model: object, values: FloatArray, task: Task) -> FloatArray:
+    """Fit a regressor of scikit-learn's form to the ranks of the labels."""
+    count = len(task.train)
+    model.fit(values[:count], NormalScores.of(task.labels).forward(task.labels))  # type: ignore[attr-defined]
+    scores: FloatArray = model.predict(values[count:])  # type: ignore[attr-defined]
+    return scores
+
+
+def _count(task: Task, name: str) -> FloatArray:
+    return np.array([row.get(name, 0.0) for row in task.table.features(task.test)])

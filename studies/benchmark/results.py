@@ -1,0 +1,109 @@
+"""Answers' quality, one JSON line each, appended as it comes: a stopped run has lost nothing that was finished."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from nasrlm.files import to_json, write_atomically
+from studies.benchmark.protocol import Judge
+
+
+@dataclass(frozen=True)
+class Record:
+    """How well one method answered one task.
+
+    Attributes:
+        settings: hash of what else the answer depends on: table, checkpoint, steps.
+        seconds: that the method took, features and texts included where it was the first to ask for them.
+    """
+
+    protocol: str
+    space: str
+    objective: str
+    method: str
+    size: int
+    seed: int
+    settings: str
+    kendall_tau: float
+    spearman_rho: float
+    test_rows: int
+    seconds: float
+
+    @property
+    def identity(self) -> tuple[str | int, ...]:
+        """Equal for two answers of the same method to the same task under the same settings."""
+        return (self.protocol, self.space, self.objective, self.method, self.size, self.seed, self.settings)
+
+
+class Results:
+    """The records of a file.
+
+    Raises:
+        ValueError: a finished line of the file is no record.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._records: dict[tuple[str | int, ...], Record] = {}
+        whole, _, broken = (path.read_bytes() if path.is_file() else b"").rpartition(b"\n")
+        for number, line in enumerate(whole.splitlines(), start=1):
+            record = _read(line, f"{path}, line {number}")
+            self._records[record.identity] = record
+        if broken:  # the line that a killed run was writing
+            write_atomically(path, whole + b"\n" if whole else b"")
+
+    def __contains__(self, identity: tuple[str | int, ...]) -> bool:
+        return identity in self._records
+
+    def __getitem__(self, identity: tuple[str | int, ...]) -> Record:
+        return self._records[identity]
+
+    def add(self, record: Record) -> None:
+        """Append a line and have it on the disk."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a") as stream:
+            stream.write(to_json(asdict(record)) + "\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        self._records[record.identity] = record
+
+
+def summary(records: Iterable[Record], judge: Judge) -> list[dict[str, Any]]:
+    """Mean and standard deviation over seeds of every objective, size and method, best method first.
+
+    Returns:
+        One entry each: space, objective, size, method, ``judge``, spread (NaN for one seed), seeds, test_rows, seconds.
+    """
+    groups: dict[tuple[str, str, int, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.space, record.objective, record.size, record.method), []).append(record)
+    rows = [
+        dict(zip(("space", "objective", "size", "method"), group, strict=True))
+        | {
+            judge: mean(getattr(record, judge) for record in members),
+            "spread": _spread([getattr(record, judge) for record in members]),
+            "seeds": len(members),
+            "test_rows": members[0].test_rows,
+            "seconds": round(mean(record.seconds for record in members), 1),
+        }
+        for group, members in groups.items()
+    ]
+    return sorted(rows, key=lambda row: (row["space"], row["objective"], row["size"], -row[judge]))
+
+
+def _spread(values: Sequence[float]) -> float:
+    return stdev(values) if len(values) > 1 else float("nan")
+
+
+def _read(line: bytes, place: str) -> Record:
+    try:
+        values = json.loads(line)
+        return Record(**{field.name: values[field.name] for field in fields(Record)})
+    except (ValueError, KeyError, TypeError) as e:
+        raise ValueError(f"{place}: expected a result of `nasrlm benchmark`, got {line[:80]!r}. Move the file.") from e

@@ -1,0 +1,181 @@
+"""Asks every method every task of a protocol, once."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from tqdm import tqdm
+
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.metrics import kendall_tau, spearman_rho
+from nasrlm.objective import FloatArray
+from studies.benchmark import methods as numeric
+from studies.benchmark.graph_network import gnn
+from studies.benchmark.language_models import LanguageModels
+from studies.benchmark.protocol import Protocol, Target, get_protocol
+from studies.benchmark.results import Record, Results
+from studies.benchmark.task import Tables, Task, draw_task
+
+Method = Callable[[Task], FloatArray]
+
+WITHOUT_LABELS = ("params", "macs")
+NEEDS_SOURCES = ("sources", "transfer")
+NEEDS_CHECKPOINT = ("rlm-pretrained", "rlm-adapted")
+METHODS = (
+    *WITHOUT_LABELS,
+    "lightgbm",
+    "forest",
+    "process",
+    "process-and-trees",
+    *NEEDS_SOURCES,
+    "gnn",
+    "rlm",
+    "rlm-mse",
+    "rlm-ensemble",
+    "rlm-taught",
+    *NEEDS_CHECKPOINT,
+)
+
+
+@dataclass(frozen=True)
+class BenchmarkConfig:
+    """What to run.
+
+    Attributes:
+        protocol: its name.
+        methods: of METHODS; all that the protocol and the checkpoint allow if empty.
+        sizes: numbers of labels; the protocol's own if empty.
+        seeds: number of draws, 0 to seeds - 1.
+        steps: of every training of a language model.
+        checkpoint: folder for the methods that start from one.
+    """
+
+    protocol: str
+    methods: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    seeds: int = 5
+    steps: int = 1500
+    checkpoint: Path | None = None
+
+    @property
+    def chosen_methods(self) -> tuple[str, ...]:
+        """In the order of METHODS, or as named.
+
+        Raises:
+            ValueError: there is no such method, or it needs a checkpoint or sources.
+        """
+        protocol = get_protocol(self.protocol)
+        possible = [
+            name
+            for name in METHODS
+            if (protocol.sources or name not in NEEDS_SOURCES) and (self.checkpoint or name not in NEEDS_CHECKPOINT)
+        ]
+        if refused := [name for name in self.methods if name not in possible]:
+            hint = " It needs --checkpoint." if refused[0] in NEEDS_CHECKPOINT else ""
+            raise ValueError(
+                f"--methods: expected some of {', '.join(possible)} for {self.protocol}, got {refused[0]!r}.{hint}"
+            )
+        return self.methods or tuple(possible)
+
+
+def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress: bool = False) -> list[Record]:
+    """Every record of a protocol; those that the file has already are not computed again.
+
+    Cheap methods come first, sizes ascend, and seeds go round last, so that a run that is stopped has the most to say.
+
+    Args:
+        path: JSON lines, appended to.
+        progress: show a bar on stderr.
+
+    Raises:
+        ValueError: bad names or numbers, a table or checkpoint that cannot be used, too few labels, or a checkpoint
+            that knows what the protocol holds out.
+        ImportError: a method's library is not installed; its message names the extra.
+    """
+    protocol = get_protocol(config.protocol)
+    names, sizes = config.chosen_methods, config.sizes or protocol.sizes
+    if min(sizes) < 2 or config.seeds < 1:
+        raise ValueError(f"benchmark: expected --sizes above 1 and --seeds above 0, got {sizes} and {config.seeds}.")
+    _check_held_out(protocol, config.checkpoint)
+    results, solvers = Results(path), _solvers(config)
+    todo = list(product(names, protocol.targets, sorted(sizes), range(config.seeds)))
+    records: list[Record] = []
+    with tqdm(todo, desc="benchmark", unit="answer", disable=not progress) as bar:
+        for name, target, size, seed in bar:
+            bar.set_postfix_str(f"{name}, {target.space} {target.objective}, {size} labels, seed {seed}")
+            settings = _settings(config, tables, protocol, target, name)
+            identity = (config.protocol, target.space, target.objective, name, size, seed, settings)
+            if identity not in results:
+                started = time.perf_counter()
+                task = draw_task(protocol, tables, target, size, seed)
+                scores = solvers[name](task)
+                seconds = time.perf_counter() - started
+                tau, rho = (
+                    float(judge(scores[:, None], task.truth[:, None])[0]) for judge in (kendall_tau, spearman_rho)
+                )
+                results.add(Record(*identity, _finite(tau), _finite(rho), len(task.test), round(seconds, 2)))
+            records.append(results[identity])
+    return records
+
+
+def _solvers(config: BenchmarkConfig) -> Mapping[str, Method]:
+    models = LanguageModels(config.steps, config.checkpoint)
+    return {
+        "params": numeric.params,
+        "macs": numeric.macs,
+        "lightgbm": numeric.lightgbm,
+        "forest": numeric.forest,
+        "process": numeric.process,
+        "process-and-trees": numeric.process_and_trees,
+        "sources": numeric.sources_alone,
+        "transfer": numeric.transferred,
+        "gnn": gnn,
+        "rlm": models.scratch,
+        "rlm-mse": models.mse,
+        "rlm-ensemble": models.ensemble,
+        "rlm-taught": models.taught,
+        "rlm-pretrained": models.pretrained,
+        "rlm-adapted": models.adapted,
+    }
+
+
+def _settings(config: BenchmarkConfig, tables: Tables, protocol: Protocol, target: Target, name: str) -> str:
+    """Hash of the tables, and of what a language model depends on."""
+    spaces = {target.space, *(source.space for source in protocol.sources)}
+    parts = [tables[space].digest for space in sorted(spaces)]
+    if name.startswith("rlm"):
+        parts.append(str(config.steps))
+        if config.checkpoint is not None and (name in NEEDS_CHECKPOINT or name == "rlm-taught"):
+            parts += [_digest(config.checkpoint / part) for part in ("config.json", "model.safetensors")]
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _check_held_out(protocol: Protocol, checkpoint: Path | None) -> None:
+    if protocol.held_out and (seen := known_targets(protocol, checkpoint)):
+        raise ValueError(
+            f"{checkpoint}: expected a checkpoint that does not know {', '.join(seen)}, got one that does. "
+            "Train one without these labels."
+        )
+
+
+def _finite(value: float) -> float:
+    """A constant answer ranks nothing."""
+    return value if np.isfinite(value) else 0.0
+
+
+def known_targets(protocol: Protocol, checkpoint: Path | None) -> Sequence[str]:
+    """Objectives of a protocol that a checkpoint knows by name: it may have seen their labels."""
+    if checkpoint is None:
+        return []
+    known = set(Checkpoint.from_pretrained(checkpoint).objectives)
+    return sorted({target.objective for target in protocol.targets if target.objective in known})

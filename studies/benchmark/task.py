@@ -1,0 +1,182 @@
+"""Draws of labelled rows, and what can be read off rows: numbers, genotypes, graphs, texts.
+
+N rows of a task, F features.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from converters.bulk import to_onnx_texts
+from converters.features import Features, feature_groups, features_of
+from nasrlm.objective import FloatArray
+from nasrlm.table import read_table
+from spaces import get_space
+from studies.benchmark.protocol import Protocol, Target
+
+K = TypeVar("K")
+V = TypeVar("V")
+Rows = NDArray[np.intp]
+
+
+class SpaceTable:
+    """The rows of one published table; what is read off a row is computed once, when somebody asks.
+
+    Raises:
+        ValueError: the table cannot be read.
+    """
+
+    def __init__(self, path: Path, space: str, progress: bool = False) -> None:
+        frame = read_table(path)
+        self.frame = frame if "space" not in frame else frame[frame["space"] == space]
+        if self.frame.empty or "split" not in self.frame or "architecture" not in self.frame:
+            raise ValueError(f"{path}: expected architectures of space {space} with a column split, got none.")
+        self.path, self.space, self.progress = path, get_space(space), progress
+        self._features: dict[int, Features] = {}
+        self._texts: dict[tuple[bool, int], str] = {}
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of the file."""
+        return hashlib.sha256(self.path.read_bytes()).hexdigest()
+
+    @cached_property
+    def architectures(self) -> list[Any]:
+        """Every row's."""
+        return [self.space.parse(notation) for notation in self.frame["architecture"]]
+
+    def labels(self, objective: str) -> FloatArray:
+        """(rows,) with NaN where there is none.
+
+        Raises:
+            ValueError: there is no such column.
+        """
+        if objective not in self.frame:
+            raise ValueError(f"{self.path}: expected a column {objective}, got none.")
+        return self.frame[objective].to_numpy(dtype=np.float64, na_value=np.nan)
+
+    def split(self, name: str, objective: str) -> Rows:
+        """Rows of a split that have a label of the objective."""
+        known = np.isfinite(self.labels(objective))
+        return np.flatnonzero(known & (self.frame["split"] == name).to_numpy())
+
+    def features(self, rows: Rows) -> list[Features]:
+        """Counts of the canonical graphs, see ``converters.features``."""
+        return _remembered(
+            self._features, rows.tolist(), lambda new: features_of(self.space, self._some(new), progress=self.progress)
+        )
+
+    def texts(self, rows: Rows, measured: bool) -> list[str]:
+        """Canonical or measured ONNX texts."""
+        keys = [(measured, row) for row in rows.tolist()]
+        return _remembered(
+            self._texts,
+            keys,
+            lambda new: to_onnx_texts(
+                self.space, self._some([row for _, row in new]), measured=measured, progress=self.progress
+            ),
+        )
+
+    def genotypes(self, rows: Rows) -> NDArray[np.int64]:
+        """(N, G) integers."""
+        return np.array([self.space.encode(self.architectures[row]) for row in rows])
+
+    def _some(self, rows: Sequence[int]) -> list[Any]:
+        return [self.architectures[row] for row in rows]
+
+
+class Tables:
+    """``<space>.parquet`` of every space, in one folder."""
+
+    def __init__(self, folder: Path, progress: bool = False) -> None:
+        self._folder, self._progress = folder, progress
+        self._open: dict[str, SpaceTable] = {}
+
+    def __getitem__(self, space: str) -> SpaceTable:
+        if space not in self._open:
+            self._open[space] = SpaceTable(self._folder / f"{space}.parquet", space, self._progress)
+        return self._open[space]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One draw: labels of some rows; all test rows are to be ranked.
+
+    Attributes:
+        table: of the target.
+        train: (n,) rows with labels; ``labels`` of them.
+        test: (N,) rows to score.
+        source: a task of other spaces whose labels are known, if any.
+    """
+
+    table: SpaceTable
+    target: Target
+    train: Rows
+    test: Rows
+    seed: int
+    sources: tuple[Task, ...] = ()
+    _groups: list[FloatArray] = field(default_factory=list, repr=False)
+
+    @property
+    def labels(self) -> FloatArray:
+        """(n,) of the train rows."""
+        return self.table.labels(self.target.objective)[self.train]
+
+    @property
+    def truth(self) -> FloatArray:
+        """(N,) labels of the test rows, for judges alone."""
+        return self.table.labels(self.target.objective)[self.test]
+
+    @property
+    def rows(self) -> Rows:
+        """Train rows, then test rows."""
+        return np.concatenate([self.train, self.test])
+
+    @property
+    def groups(self) -> list[FloatArray]:
+        """Groups of features of ``rows``, see ``converters.features.feature_groups``."""
+        if not self._groups:
+            self._groups.extend(feature_groups(self.table.features(self.rows)))
+        return self._groups
+
+
+def draw_task(protocol: Protocol, tables: Tables, target: Target, size: int, seed: int) -> Task:
+    """The task of a target, a size and a seed; a smaller one's labels are among a larger one's.
+
+    Raises:
+        ValueError: the train split has too few labels, or the test split none.
+    """
+    table = tables[target.space]
+    candidates, test = table.split("train", target.objective), table.split("test", target.objective)
+    if size > len(candidates) or len(test) < 2:
+        raise ValueError(
+            f"{table.path}: expected {size} train rows and 2 test rows with {target.objective}, "
+            f"got {len(candidates)} and {len(test)}. Choose --sizes."
+        )
+    others = [source for source in protocol.sources if source.space != target.space]
+    each = protocol.source_labels // max(len(others), 1)
+    sources = tuple(_draw_source(tables[source.space], source, each, seed) for source in others)
+    return Task(table, target, _drawn(candidates, size, seed), test, seed, sources)
+
+
+def _draw_source(table: SpaceTable, source: Target, size: int, seed: int) -> Task:
+    candidates = table.split("train", source.objective)
+    return Task(table, source, _drawn(candidates, size, seed), np.arange(0), seed)
+
+
+def _drawn(candidates: Rows, size: int, seed: int) -> Rows:
+    return np.random.default_rng(seed).permutation(candidates)[:size]
+
+
+def _remembered(known: dict[K, V], keys: Sequence[K], compute: Callable[[list[K]], Sequence[V]]) -> list[V]:
+    new = [key for key in dict.fromkeys(keys) if key not in known]
+    known.update(zip(new, compute(new) if new else (), strict=True))
+    return [known[key] for key in keys]

@@ -1,0 +1,83 @@
+"""Architectures drawn as their cells."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from plotly.subplots import make_subplots
+
+from studies.cell_graph import CellGraph
+
+COLOURS = ("#1f5fa8", "#d9772b", "#3c8d5a", "#8a4fa3", "#b23a48", "#5c6773", "#9a7b1c", "#2a9d9d")
+PLAIN = "#8a919b"
+
+
+def cells_figure(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> Figure:
+    """One row an architecture: what is known of it above the graphs of its cells."""
+    width = max(len(graphs) for _, graphs in rows)
+    figure = Figure(figsize=(7.5 * width, 2.6 * len(rows)), layout="constrained")
+    panels = figure.subplots(len(rows), width, squeeze=False)
+    colours = _colours(rows)
+    for line, (title, graphs) in zip(panels, rows, strict=True):
+        for axes in line:
+            axes.axis("off")
+        line[0].set_title(title, fontsize=9, loc="left")
+        for axes, graph in zip(line, graphs, strict=False):
+            _draw(axes, graph, colours)
+    return figure
+
+
+def _draw(axes: Axes, graph: CellGraph, colours: dict[str, str]) -> None:
+    for index, (_, _, label) in enumerate(graph.edges):
+        x, y = graph.curve(index).T
+        colour = colours.get(label, PLAIN)
+        axes.plot(x, y, color=colour, linewidth=1.4, zorder=1)
+        middle = len(x) // 2
+        axes.annotate("", (x[middle + 1], y[middle + 1]), (x[middle], y[middle]), arrowprops=_arrow(colour))
+        axes.text(x[middle], y[middle], label, fontsize=7, color=colour, ha="center", va="bottom")
+    for node, name in enumerate(graph.nodes):
+        box = {"boxstyle": "round", "facecolor": "white", "edgecolor": PLAIN}
+        axes.text(node, 0, name, fontsize=8, ha="center", va="center", bbox=box, zorder=2)
+    heights = [graph.curve(index)[:, 1] for index in range(len(graph.edges))]
+    axes.set_xlim(-0.5, len(graph.nodes) - 0.5)
+    axes.set_ylim(min((y.min() for y in heights), default=0) - 0.3, max((y.max() for y in heights), default=0) + 0.3)
+    if graph.title:
+        axes.text(-0.4, axes.get_ylim()[1], graph.title, fontsize=8, va="top")
+
+
+def _arrow(colour: str) -> dict[str, object]:
+    return {"arrowstyle": "->", "color": colour}
+
+
+def _colours(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> dict[str, str]:
+    labels = sorted({label for _, graphs in rows for graph in graphs for _, _, label in graph.edges if label})
+    return {label: COLOURS[index % len(COLOURS)] for index, label in enumerate(labels)}
+
+
+def interactive_cells(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> Any:
+    """The same in plotly."""
+    width = max(len(graphs) for _, graphs in rows)
+    names = [title if column == 0 else "" for title, _ in rows for column in range(width)]
+    figure = make_subplots(rows=len(rows), cols=width, subplot_titles=names)
+    colours = _colours(rows)
+    for row, (_, graphs) in enumerate(rows, start=1):
+        for column, graph in enumerate(graphs, start=1):
+            for index, (_, _, label) in enumerate(graph.edges):
+                x, y = graph.curve(index).T
+                line = {"color": colours.get(label, PLAIN)}
+                text = [label if point == len(x) // 2 else "" for point in range(len(x))]
+                edge = go.Scatter(x=x, y=y, mode="lines+text", line=line, text=text, textposition="top center")
+                figure.add_trace(edge.update(hoverinfo="skip"), row=row, col=column)
+            nodes = go.Scatter(
+                x=list(range(len(graph.nodes))),
+                y=[0] * len(graph.nodes),
+                mode="markers+text",
+                marker={"size": 16, "color": PLAIN},
+                text=list(graph.nodes),
+                textposition="bottom center",
+            )
+            figure.add_trace(nodes, row=row, col=column)
+    figure.update_xaxes(visible=False).update_yaxes(visible=False)
+    return figure.update_layout(template="plotly_white", showlegend=False, height=240 * len(rows))

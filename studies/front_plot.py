@@ -1,0 +1,244 @@
+"""The front among everything evaluated, in matplotlib."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from nasrlm.objective import FloatArray, Goal, Objective
+from studies.config import SearchConfig
+from studies.history import History
+from studies.report import front_rows, history_losses
+
+GREY, BLUE, ORANGE = "#b8bec6", "#1f5fa8", "#d9772b"
+
+
+def front_figure(config: SearchConfig, history: History, known: Mapping[str, FloatArray] | None = None) -> Figure:
+    """The front among everything evaluated; its form follows the number of goals.
+
+    Args:
+        config: goals and constraints.
+        history: everything evaluated.
+        known: (M,) real or true values of some architectures, drawn beside what was predicted of them.
+    """
+    rows = front_rows(config, history)
+    true = _true_values(config, history, rows, known or {})
+    figure = Figure(figsize=(8, 5.2), layout="constrained")
+    num_goals = len(config.goals)
+    if num_goals == 1:
+        _draw_progress_of_best(figure.subplots(), config, history)
+    elif num_goals == 2:
+        _draw_plane(figure.subplots(), config, history, rows, true)
+    elif num_goals == 3:
+        figure.set_size_inches(16, 5)
+        _draw_planes(figure, config, history, rows, true)
+    else:
+        figure.set_size_inches(max(8, 2.2 * num_goals), 5.2)
+        _draw_parallel(figure.subplots(), config, history, rows)
+    kinds = f"{config.engine} {config.sampler}, seed {config.seed}"
+    evaluated = int(history.complete().sum())
+    figure.suptitle(f"{config.space}: {len(rows)} on the front of {evaluated:,} evaluated ({kinds})")
+    return figure
+
+
+def _label(goal: Goal) -> str:
+    return f"{Objective.parse(goal.objective).label}, {'higher' if goal.maximise else 'lower'} is better"
+
+
+def _medians(history: History, goal: int) -> FloatArray:
+    return history.stacked()[:, goal, 0]
+
+
+def _draw_progress_of_best(axes: Axes, config: SearchConfig, history: History) -> None:
+    losses = history_losses(config, history)[:, 0]
+    best = np.fmin.accumulate(np.where(history.feasible, losses, np.nan))
+    rows = front_rows(config, history)
+    sign = -1.0 if config.goals[0].maximise else 1.0
+    order = np.arange(1, len(losses) + 1)
+    axes.scatter(order, sign * losses, s=10, color=GREY, linewidths=0, label="evaluated")
+    axes.step(order, sign * best, where="post", color=BLUE, label="best feasible")
+    axes.set(xlabel="evaluations", ylabel=_label(config.goals[0]), ylim=_limits(sign * losses, rows))
+    axes.legend(frameon=False)
+    polish(axes)
+
+
+def _draw_plane(axes: Axes, config: SearchConfig, history: History, rows: Sequence[int], true: FloatArray) -> None:
+    """The first goal upwards, the second to the right."""
+    hidden = _draw_evaluated(axes, config, history, rows, across=1, up=0)
+    losses = history_losses(config, history)
+    order = sorted(rows, key=lambda row: losses[row, 1])
+    values = history.stacked()[order]
+    across, up = values[:, 1], values[:, 0]
+    axes.step(across[:, 0], up[:, 0], where="post", color=BLUE, linewidth=1.5, zorder=3)
+    axes.errorbar(
+        across[:, 0],
+        up[:, 0],
+        xerr=_error(across),
+        yerr=_error(up),
+        fmt="o",
+        markersize=4.5,
+        color=BLUE,
+        ecolor=BLUE,
+        elinewidth=0.8,
+        alpha=0.9,
+        zorder=4,
+        label=_front_label(history),
+    )
+    _draw_true(axes, history.stacked()[rows][:, :, 0], true, across=1, up=0)
+    _draw_bounds(axes, config, across=1, up=0)
+    axes.legend(frameon=False, title=hidden or None, alignment="left")
+
+
+def _true_values(
+    config: SearchConfig, history: History, rows: Sequence[int], known: Mapping[str, FloatArray]
+) -> FloatArray:
+    """(F, M) known values of the front where they differ from what the history has of it; else NaN."""
+    unknown = np.full(len(config.objectives), np.nan)
+    values = [known.get(history.architectures[row], unknown) for row in rows]
+    true = np.array(values, dtype=np.float64).reshape(len(rows), len(config.objectives))
+    same = (true == history.stacked()[rows][:, :, 0]).all(axis=1)
+    true[same] = np.nan
+    return true
+
+
+def _draw_true(axes: Axes, front: FloatArray, true: FloatArray, *, across: int, up: int) -> None:
+    """Known values as rings, joined to the (F, M) medians that were predicted."""
+    if np.isnan(true[:, [across, up]]).all():
+        return
+    lines = np.stack([front[:, [across, up]], true[:, [across, up]]], axis=1)
+    for line in lines:
+        axes.plot(*line.T, color=ORANGE, linewidth=0.7, zorder=3)
+    axes.scatter(
+        true[:, across],
+        true[:, up],
+        s=26,
+        facecolors="none",
+        edgecolors=ORANGE,
+        linewidths=1.0,
+        zorder=5,
+        label="known values",
+    )
+
+
+def _front_label(history: History) -> str:
+    return "front" if history.interval is None else f"front, with {history.interval:.0%} intervals"
+
+
+def _error(bounds: FloatArray) -> FloatArray | None:
+    """(2, N) lengths of error bars from (N, 3) median, low and high; None without any."""
+    lengths = np.stack([bounds[:, 0] - bounds[:, 1], bounds[:, 2] - bounds[:, 0]]).clip(min=0)
+    return lengths if lengths.any() else None
+
+
+def _draw_planes(figure: Figure, config: SearchConfig, history: History, rows: Sequence[int], true: FloatArray) -> None:
+    """Each pair of three goals, the third as colour."""
+    panels = figure.subplots(1, 3)
+    for axes, (up, across) in zip(panels, itertools.combinations(range(3), 2), strict=True):
+        colour = 3 - up - across
+        hidden = _draw_evaluated(axes, config, history, rows, across=across, up=up)
+        third = _medians(history, colour)[rows]
+        usual = _without_outliers(third)
+        points = axes.scatter(
+            _medians(history, across)[rows],
+            _medians(history, up)[rows],
+            c=third,
+            vmin=usual.min() if len(usual) else None,
+            vmax=usual.max() if len(usual) else None,
+            s=26,
+            cmap="viridis",
+            edgecolors="white",
+            linewidths=0.4,
+            zorder=4,
+        )
+        values = history.stacked()[rows]
+        bars = {"fmt": "none", "ecolor": BLUE, "elinewidth": 0.6, "alpha": 0.4}
+        ends = {"xerr": _error(values[:, across]), "yerr": _error(values[:, up])}
+        axes.errorbar(values[:, across, 0], values[:, up, 0], **ends, **bars)
+        _draw_true(axes, values[:, :, 0], true, across=across, up=up)
+        label = Objective.parse(config.goals[colour].objective).label
+        figure.colorbar(points, ax=axes, label=label, extend="both" if len(usual) < len(third) else "neither")
+        _draw_bounds(axes, config, across=across, up=up)
+        if hidden:
+            axes.set_title(hidden, fontsize=9, loc="left")
+
+
+def _draw_evaluated(
+    axes: Axes, config: SearchConfig, history: History, rows: Sequence[int], *, across: int, up: int
+) -> str:
+    """Everything evaluated in grey, and the words for what lies outside the axes."""
+    x, y = _medians(history, across), _medians(history, up)
+    feasible = np.array(history.feasible, dtype=np.bool_)
+    axes.scatter(x[feasible], y[feasible], s=9, color=GREY, linewidths=0, label="evaluated")
+    if not feasible.all():
+        axes.scatter(x[~feasible], y[~feasible], s=9, color=ORANGE, alpha=0.35, linewidths=0, label="infeasible")
+    axes.set(xlabel=_label(config.goals[across]), ylabel=_label(config.goals[up]))
+    axes.set(xlim=_limits(x, rows), ylim=_limits(y, rows))
+    polish(axes)
+    return _outside(axes, x, y, rows)
+
+
+def _outside(axes: Axes, x: FloatArray, y: FloatArray, rows: Sequence[int]) -> str:
+    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
+    outside = (x < left) | (x > right) | (y < low) | (y > high)
+    on_front = int(outside[rows].sum())
+    front = f", {on_front} of them on the front" if on_front else ""
+    return f"{int(outside.sum()):,} lie outside{front}" if outside.any() else ""
+
+
+def _limits(values: FloatArray, rows: Sequence[int]) -> tuple[float, float]:
+    """Room for the front and the middle 90 % of the rest; a few failed networks would flatten both."""
+    known = values[~np.isnan(values)]
+    if len(known) == 0:
+        return 0.0, 1.0
+    shown = np.concatenate([_without_outliers(values[rows]), np.quantile(known, [0.05, 0.95])])
+    margin = 0.05 * float(np.ptp(shown)) or 0.5
+    return float(shown.min()) - margin, float(shown.max()) + margin
+
+
+def _without_outliers(values: FloatArray) -> FloatArray:
+    """Values within three interquartile ranges of the middle half."""
+    if len(values) == 0:
+        return values
+    low, high = np.quantile(values, [0.25, 0.75]).tolist()
+    reach = 3 * (high - low)
+    return np.asarray(values[(values >= low - reach) & (values <= high + reach)], dtype=np.float64)
+
+
+def _draw_bounds(axes: Axes, config: SearchConfig, *, across: int, up: int) -> None:
+    for constraint in config.constraints:
+        if constraint.objective == config.goals[across].objective:
+            axes.axvline(constraint.bound, color=ORANGE, linestyle="--", linewidth=1, label=str(constraint))
+        elif constraint.objective == config.goals[up].objective:
+            axes.axhline(constraint.bound, color=ORANGE, linestyle="--", linewidth=1, label=str(constraint))
+
+
+def _draw_parallel(axes: Axes, config: SearchConfig, history: History, rows: Sequence[int]) -> None:
+    """One line a front member over one upright axis a goal, the better end upwards."""
+    losses = history_losses(config, history)[rows]
+    best, worst = (losses.min(axis=0), losses.max(axis=0)) if rows else (np.zeros(len(config.goals)),) * 2
+    heights = (worst - losses) / np.where(worst > best, worst - best, 1.0)
+    ranks = np.linspace(1, 0, len(rows))  # the rows are sorted by the first goal
+    colours = colormaps["viridis"](ranks)
+    for line, colour in zip(heights, colours, strict=True):
+        axes.plot(line, color=colour, linewidth=1.1, alpha=0.75)
+    signs = [-1.0 if goal.maximise else 1.0 for goal in config.goals]
+    for index, sign in enumerate(signs):
+        axes.axvline(index, color="#444444", linewidth=0.8)
+        axes.text(index, 1.03, f"{sign * best[index]:.4g}", ha="center", fontsize=9)
+        axes.text(index, -0.03, f"{sign * worst[index]:.4g}", ha="center", va="top", fontsize=9)
+    names = [Objective.parse(goal.objective).label.replace(" ", "\n", 1) for goal in config.goals]
+    axes.set_xticks(range(len(names)), names)
+    axes.tick_params(axis="x", pad=16, length=0)
+    axes.set(yticks=[], ylim=(-0.02, 1.02), ylabel="better →")
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def polish(axes: Axes) -> None:
+    """The look of every plane: a light grid, and two sides only."""
+    axes.grid(color="#e6e8eb", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,43 @@
+"""What a study predicted beside what turned out; N architectures, M objectives."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from nasrlm.objective import FloatArray
+from studies.config import SearchConfig
+from studies.folder import HISTORY_FILE
+from studies.history import BOUNDS
+from studies.report import FRONT_FILE, TRUE
+
+
+def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatArray, list[str]]:
+    """(N, M, 3) predicted median, low and high, (N, M) real or true values, own units, and the N notations.
+
+    Of a guided search its evaluated architectures, of another one with a truth its front. No rows where neither is.
+    """
+    names = list(config.objectives)
+    if config.guide is not None:
+        frame = pd.read_parquet(folder / HISTORY_FILE)
+        frame = frame[frame["status"] == "evaluated"]
+        predicted = [f"{name} predicted{bound}" for name in names for bound in BOUNDS]
+        real = names
+    else:
+        real = [name + TRUE for name in names]
+        path = folder / FRONT_FILE
+        frame = pd.read_csv(path) if path.exists() else pd.DataFrame()
+        if not set(real) <= set(frame.columns):
+            return np.empty((0, len(names), 3)), np.empty((0, len(names))), []
+        predicted = [f"{name}{bound}" for name in names for bound in BOUNDS]
+    values = frame[predicted].to_numpy(dtype=np.float64).reshape(len(frame), len(names), 3)
+    known = ~np.isnan(values).all(axis=(1, 2))
+    return values[known], frame[real].to_numpy(dtype=np.float64)[known], frame["architecture"][known].tolist()
+
+
+def coverage(predicted: FloatArray, real: FloatArray) -> FloatArray:
+    """(M,) shares of the real values within their predicted intervals; NaN of an objective without any."""
+    inside = (predicted[:, :, 1] <= real) & (real <= predicted[:, :, 2])
+    known = ~(np.isnan(predicted).any(axis=2) | np.isnan(real))
+    counts = known.sum(axis=0)
+    return np.where(counts > 0, (inside & known).sum(axis=0) / np.maximum(counts, 1), np.nan)

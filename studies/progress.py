@@ -1,0 +1,80 @@
+"""How hypervolume grows with evaluations: one study, or several, those that differ in their seeds as one band."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nasrlm.objective import FloatArray
+from studies.config import SearchConfig
+from studies.history import History
+from studies.pareto import hypervolume, pareto_mask
+from studies.report import history_losses
+
+CURVE_POINTS = 100  # of a curve; more are not seen
+BAND = (0.1, 0.9)  # quantiles over seeds
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Studies that differ in their seeds alone.
+
+    Attributes:
+        name: of the folder where there is one study, else of engine, sampler and guide, with the number of seeds.
+        counts: (P,) evaluations.
+        shares: (S, P) hypervolume of each of S studies after so many, as a share of what all studies reach together.
+    """
+
+    name: str
+    counts: FloatArray
+    shares: FloatArray
+
+    @property
+    def median(self) -> FloatArray:
+        """(P,)."""
+        return np.asarray(np.median(self.shares, axis=0), dtype=np.float64)
+
+    @property
+    def band(self) -> FloatArray:
+        """(2, P): low and high."""
+        return np.asarray(np.quantile(self.shares, BAND, axis=0), dtype=np.float64)
+
+
+def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, History]]) -> list[Progress]:
+    """Curves of studies with the same goals.
+
+    Args:
+        names: of the studies' folders.
+        studies: configs and histories.
+    """
+    worst = np.vstack([history_losses(*study)[study[1].complete()] for study in studies]).max(axis=0)
+    feasible = [history_losses(*study)[np.array(study[1].feasible, dtype=np.bool_)] for study in studies]
+    together = hypervolume(np.vstack(feasible), worst) or 1.0
+    groups: dict[str, list[int]] = {}
+    for index, (config, _) in enumerate(studies):
+        same = {name: value for name, value in config.to_dict().items() if name not in ("seed", "storage")}
+        groups.setdefault(json.dumps(same, sort_keys=True), []).append(index)
+    found = []
+    for members in groups.values():
+        lengths = [int(studies[index][1].complete().sum()) for index in members]
+        counts = np.unique(np.geomspace(1, max(min(lengths), 1), CURVE_POINTS).astype(int)).tolist()
+        shares = np.array([_volumes(*studies[index], counts, worst) for index in members]) / together
+        config = studies[members[0]][0]
+        guide = f", {config.guide.acquisition}" if config.guide else ""
+        several = f"{config.engine} {config.sampler}{guide}, {len(members)} seeds"
+        name = several if len(members) > 1 else f"{names[members[0]]} ({config.sampler})"
+        found.append(Progress(name, np.array(counts, dtype=np.float64), shares))
+    return found
+
+
+def _volumes(config: SearchConfig, history: History, counts: Sequence[int], worst: FloatArray) -> list[float]:
+    complete = history.complete()
+    losses = history_losses(config, history)[complete]
+    feasible = np.array(history.feasible, dtype=np.bool_)[complete]
+    front, volumes, start = losses[:0], [], 0
+    for count in counts:
+        front = np.vstack([front, losses[start:count][feasible[start:count]]])
+        front, start = front[pareto_mask(front)], count
+        volumes.append(hypervolume(front, worst))
+    return volumes

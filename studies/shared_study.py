@@ -1,0 +1,190 @@
+"""A guided search whose trials live in an Optuna storage, so that several workers evaluate them.
+
+Each architecture is one trial: waiting when it was chosen, running while a worker evaluates it, then complete, or
+pruned where there was no answer. A trial whose worker died fails, and a copy of it waits in its place.
+"""
+
+import math
+import os
+import platform
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+import optuna
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+
+from nasrlm.objective import FloatArray
+from spaces import SearchSpace
+from studies.config import SearchConfig
+from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
+from studies.optuna_storage import directions, gene_distributions, open_storage, study_name
+from studies.storage_locks import open_locks
+
+A = TypeVar("A", bound=Hashable)
+
+RETRIES = 10  # of a trial whose workers died, perhaps of it; then it counts as evaluated without an answer
+
+ARCHITECTURE, PREDICTED, BATCH, REAL = "architecture", "predicted", "batch", "real"
+WORKER, RETRY_OF, REASON = "worker", "retry_of", "reason"
+
+
+@dataclass(frozen=True)
+class Task:
+    """An architecture that this worker is to evaluate."""
+
+    number: int
+    trial_id: int
+    architecture: str
+
+
+class SharedStudy(Generic[A]):
+    """The trials of one guided search in a storage.
+
+    Args:
+        config: of the search; its ``study_name`` is the study's.
+        space: writes keys and genotypes.
+        storage: URL or journal file.
+        ledger: pruned entries that this worker already knows.
+
+    Raises:
+        StudyError: the storage cannot be opened, or has no locks.
+    """
+
+    def __init__(self, config: SearchConfig, space: SearchSpace[A], storage: str, ledger: Ledger) -> None:
+        self.config = config
+        self.space = space
+        self._pruned = [entry for entry in ledger.entries if entry.status == PRUNED]
+        self._storage = open_storage(storage)
+        name = study_name(config)
+        self.locks = open_locks(self._storage, storage, name)
+        with self.locks.turn():
+            self.study = optuna.create_study(
+                storage=self._storage, study_name=name, directions=directions(config), load_if_exists=True
+            )
+            if not self.study.metric_names:
+                self.study.set_metric_names([goal.objective for goal in config.goals])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.locks.close()
+
+    @contextmanager
+    def turn(self) -> Iterator[Ledger]:
+        """Everything that is known now, with nobody else changing it; the trials of dead workers wait again."""
+        with self.locks.turn():
+            self._retry_the_dead()
+            yield self.ledger()
+
+    def ledger(self) -> Ledger:
+        """Evaluated and chosen entries of all workers, and this one's pruned ones, in the order of batches."""
+        trials = self.study.get_trials(deepcopy=False)
+        retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+        first = {trial.number: self._root(trial, trials) for trial in trials}
+        current = sorted((t for t in trials if t.number not in retried), key=lambda t: first[t.number])
+        entries = [self._entry(trial) for trial in current]
+        decided = {entry.key for entry in entries}
+        pruned = [entry for entry in self._pruned if entry.key not in decided]
+        return Ledger(self.config, sorted([*pruned, *entries], key=lambda entry: entry.batch))
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Chosen entries become waiting trials; pruned ones stay with this worker. In one's turn only."""
+        self._pruned += [entry for entry in entries if entry.status == PRUNED]
+        for entry in entries:
+            if entry.status == CHOSEN:
+                attributes = {ARCHITECTURE: entry.architecture, BATCH: entry.batch, PREDICTED: _listed(entry.predicted)}
+                self._enqueue(entry.genotype, attributes)
+
+    def take(self) -> Task | None:
+        """Begin with the first trial that waits. In one's turn only."""
+        waiting = self.study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
+        for trial in waiting:
+            self.locks.hold(trial.number)
+            if self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING):
+                worker = f"{platform.node()}, process {os.getpid()}"
+                self._storage.set_trial_user_attr(trial._trial_id, WORKER, worker)
+                return Task(trial.number, trial._trial_id, trial.user_attrs[ARCHITECTURE])
+            self.locks.release(trial.number)
+        return None
+
+    def tell(self, task: Task, real: FloatArray) -> None:
+        """Record (M,) real results of a trial that this worker holds.
+
+        NOTE: when the connection to the storage broke meanwhile, another worker may have taken the trial over; the
+        first result counts.
+        """
+        if self._storage.get_trial(task.trial_id).state == TrialState.RUNNING:
+            self._storage.set_trial_user_attr(task.trial_id, REAL, _listed(real))
+            trial = Trial(self.study, task.trial_id)
+            if np.isnan(real).any():
+                self.study.tell(trial, state=TrialState.PRUNED)
+            else:
+                for bound in self.config.constraints:
+                    value = real[[self.config.objectives.index(bound.objective)]]
+                    trial.set_constraint(str(bound), bound.violation(value).item())
+                self.study.tell(trial, real[: len(self.config.goals)].tolist())
+        self.locks.release(task.number)
+
+    def _retry_the_dead(self) -> None:
+        trials = self.study.get_trials(deepcopy=False)
+        retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+        for trial in trials:
+            if trial.state != TrialState.RUNNING or self.locks.is_held(trial.number):
+                continue
+            # The copy first: killed between the two, nothing is lost, and the copy is not made again.
+            if trial.number not in retried and self._num_tries(trial, trials) <= RETRIES:
+                kept = {name: trial.user_attrs[name] for name in (ARCHITECTURE, BATCH, PREDICTED)}
+                self._enqueue(self._genotype(trial), {**kept, RETRY_OF: trial.number})
+            self._storage.set_trial_user_attr(trial._trial_id, REASON, "its worker ended")
+            self.study.tell(trial.number, state=TrialState.FAIL)
+
+    def _enqueue(self, genotype: Sequence[int], attributes: dict[str, Any]) -> None:
+        distributions = gene_distributions(self.space.sampled_sizes)
+        params = dict(zip(distributions, genotype, strict=True))
+        waiting = create_trial(
+            state=TrialState.WAITING, params=params, distributions=distributions, user_attrs=attributes
+        )
+        self.study.add_trial(waiting)
+
+    def _root(self, trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> int:
+        """The number of the trial of which this one is a retry, over any retries between."""
+        while RETRY_OF in trial.user_attrs:
+            trial = trials[trial.user_attrs[RETRY_OF]]
+        return trial.number
+
+    def _num_tries(self, trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> int:
+        tries = 1
+        while RETRY_OF in trial.user_attrs:
+            trial, tries = trials[trial.user_attrs[RETRY_OF]], tries + 1
+        return tries
+
+    def _genotype(self, trial: FrozenTrial) -> tuple[int, ...]:
+        return self.space.encode(self.space.parse(trial.user_attrs[ARCHITECTURE]))
+
+    def _entry(self, trial: FrozenTrial) -> Entry:
+        architecture = self.space.parse(trial.user_attrs[ARCHITECTURE])
+        num_objectives = len(self.config.objectives)
+        return Entry(
+            architecture=self.space.format(architecture),
+            key=self.space.architecture_key(architecture),
+            genotype=tuple(self.space.encode(architecture)),
+            batch=trial.user_attrs[BATCH],
+            status=EVALUATED if trial.state.is_finished() else CHOSEN,
+            stage=0,
+            reason="",
+            predicted=_array(trial.user_attrs[PREDICTED]),
+            real=_array(trial.user_attrs[REAL]) if REAL in trial.user_attrs else np.full(num_objectives, np.nan),
+        )
+
+
+def _listed(values: FloatArray) -> list[Any]:
+    """Nested lists that any storage takes: None for NaN."""
+    return [_listed(row) if row.ndim else None if math.isnan(row) else float(row) for row in np.asarray(values)]
+
+
+def _array(values: list[Any]) -> FloatArray:
+    return np.array(values, dtype=np.float64)

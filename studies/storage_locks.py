@@ -1,0 +1,147 @@
+"""Locks beside a study's storage that end with the process that holds them, however it ends.
+
+A worker takes its turn alone, and holds the trial that it evaluates. A running trial that nobody holds is that of a
+dead worker: no clock decides it, so it is seen at once, and a slow evaluation is never taken for a dead one.
+"""
+
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from filelock import FileLock, Timeout
+from optuna.storages import BaseStorage, RDBStorage
+from sqlalchemy import Connection, text
+
+from studies.folder import StudyError
+
+TURN = -1  # in the place of a trial's number
+
+
+class StorageLocks(Protocol):
+    """Locks of the workers of one study."""
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Alone among all workers; waits until it may."""
+        yield
+
+    def hold(self, number: int) -> None:
+        """Hold a trial, by its number, until it is released, all is closed, or the process ends."""
+
+    def release(self, number: int) -> None:
+        """Let go of a trial."""
+
+    def is_held(self, number: int) -> bool:
+        """Whether any worker, this one too, holds a trial."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class FileLocks:
+    """Locked files in a folder; on a network drive, if its locks work there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._held: dict[int, FileLock] = {}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StudyError(f"{folder}: expected a folder for locks, got {error.strerror}. Check the path.") from error
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        with FileLock(self.folder / "turn"):
+            yield
+
+    def hold(self, number: int) -> None:
+        lock = FileLock(self._path(number))
+        lock.acquire()
+        self._held[number] = lock
+
+    def release(self, number: int) -> None:
+        self._held.pop(number).release()
+        self._path(number).unlink(missing_ok=True)
+
+    def is_held(self, number: int) -> bool:
+        if number in self._held:
+            return True
+        try:
+            with FileLock(self._path(number), timeout=0):
+                return False
+        except Timeout:
+            return True
+
+    def close(self) -> None:
+        for number in list(self._held):
+            self.release(number)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"trial {number}"
+
+
+class PostgresLocks:
+    """Advisory locks of one connection to the database; the server ends them with the connection."""
+
+    def __init__(self, storage: RDBStorage, study_name: str) -> None:
+        self._study = zlib.crc32(study_name.encode()) - 2**31  # a signed 32-bit number
+        connection = storage.engine.connect()
+        self._connection: Connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+        self._held: set[int] = set()
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        self._call("pg_advisory_lock", TURN)
+        try:
+            yield
+        finally:
+            self._call("pg_advisory_unlock", TURN)
+
+    def hold(self, number: int) -> None:
+        self._call("pg_advisory_lock", number)
+        self._held.add(number)
+
+    def release(self, number: int) -> None:
+        self._held.remove(number)
+        self._call("pg_advisory_unlock", number)
+
+    def is_held(self, number: int) -> bool:
+        if number in self._held:
+            return True
+        if not self._call("pg_try_advisory_lock", number):
+            return True
+        self._call("pg_advisory_unlock", number)
+        return False
+
+    def close(self) -> None:
+        self._connection.invalidate()  # a pooled connection would keep its locks
+        self._connection.close()
+
+    def _call(self, function: str, number: int) -> object:
+        return self._connection.execute(text(f"SELECT {function}(:a, :b)"), {"a": self._study, "b": number}).scalar()
+
+
+def open_locks(storage: BaseStorage, name: str, study_name: str) -> StorageLocks:
+    """Locks beside a storage.
+
+    Args:
+        storage: the opened one.
+        name: the URL or path by which it was opened.
+        study_name: of the study that is locked.
+
+    Raises:
+        StudyError: it is another database than PostgreSQL or SQLite with a file.
+    """
+    if not isinstance(storage, RDBStorage):
+        return FileLocks(Path(f"{name}.locks") / study_name)
+    if storage.engine.dialect.name == "postgresql":
+        return PostgresLocks(storage, study_name)
+    file = storage.engine.url.database
+    if storage.engine.dialect.name == "sqlite" and file and file != ":memory:":
+        return FileLocks(Path(f"{file}.locks") / study_name)
+    raise StudyError(
+        f"storage: expected a journal file, postgresql:// or sqlite:/// with a file, got "
+        f"{storage.engine.url.render_as_string(hide_password=True)}: workers need its locks."
+    )

@@ -1,0 +1,67 @@
+"""One of any number of workers that evaluate a guided search together."""
+
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from spaces import SearchSpace
+from studies.config import SearchConfig
+from studies.evaluators import RealEvaluator
+from studies.guide import Guide
+from studies.history import to_bounds
+from studies.ledger import CHOSEN, EVALUATED, Entry, Ledger
+from studies.shared_study import SharedStudy
+
+A = TypeVar("A", bound=Hashable)
+
+NextBatch = Callable[[Ledger, int, int], Sequence[Entry]]  # what is known, how many to choose, which attempt
+
+PATIENCE = 3  # batches in a row without anything to evaluate before a search gives up
+NOTHING_LEFT = f"the last {PATIENCE} batches had nothing to evaluate: all was evaluated before, or pruned"
+PAUSE = 0.2  # seconds until a worker without work looks again whether another one has died
+
+
+def work(
+    config: SearchConfig,
+    guide: Guide,
+    space: SearchSpace[A],
+    evaluator: RealEvaluator[A],
+    next_batch: NextBatch,
+    study: SharedStudy[A],
+    after_turn: Callable[[Ledger], None],
+) -> str | None:
+    """Evaluate what waits, and propose where nothing does, until all workers have spent the trials.
+
+    Workers take turns at proposing and at taking trials, and evaluate at the same time. What others evaluate now
+    counts as tried, so nothing is proposed, or evaluated, twice.
+
+    Returns:
+        Why the search ended before its trials were spent, or None.
+    """
+    attempt = 0
+    while True:
+        with study.turn() as ledger:
+            task = study.take()
+            left = config.trials - len(ledger.evaluated) - len(ledger.chosen)
+            barren = ledger.barren_batches + attempt >= PATIENCE
+            if task is None and left > 0 and not barren:
+                batch = next_batch(_all_tried(ledger), min(guide.batch_size, left), attempt)
+                attempt = 0 if batch else attempt + 1
+                study.add(batch)
+                task = study.take()
+                ledger = study.ledger()
+            after_turn(ledger)
+            if task is None and not ledger.chosen and (left <= 0 or barren):
+                return NOTHING_LEFT if left > 0 else None
+        if task is not None:
+            answer = to_bounds(evaluator.evaluate([space.parse(task.architecture)]), config.objectives)
+            study.tell(task, answer[0, :, 0])
+        elif ledger.chosen:
+            time.sleep(PAUSE)
+
+
+def _all_tried(ledger: Ledger) -> Ledger:
+    """With what is still being evaluated as if it had no answer."""
+    tried = (replace(entry, status=EVALUATED) if entry.status == CHOSEN else entry for entry in ledger.entries)
+    return Ledger(ledger.config, tried)

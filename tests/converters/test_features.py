@@ -1,0 +1,82 @@
+"""Counts of what a network is made of: by hand on small graphs, and equal for isomorphic networks."""
+
+import numpy as np
+import pytest
+
+from converters import to_canonical_graph
+from converters.builder import GraphBuilder
+from converters.features import LONGEST_WALK, WALK, feature_groups, feature_matrix, features_of, graph_features
+from spaces import get_space
+
+
+@pytest.fixture(scope="module")
+def diamond() -> dict[str, float]:
+    """conv3x3, then conv1x1 beside nothing, summed, then conv3x3 with stride, then the head."""
+    g = GraphBuilder((1, 3, 8, 8))
+    x = g.conv(g.input, 4, kernel=3)
+    x = g.add(x, g.relu(g.conv(x, 4, kernel=1)))
+    x = g.conv(x, 8, kernel=3, stride=2)
+    graph = g.build(g.linear(g.flatten(g.global_average_pool(x)), 10))
+    return graph_features(to_canonical_graph(graph))
+
+
+def test_layers_and_sizes_are_counted_by_kind_and_place(diamond: dict[str, float]) -> None:
+    assert diamond["count Conv3x3"] == diamond["count Conv3x3 /1"] == 1
+    assert diamond["count Conv3x3s /2"] == 1
+    assert diamond["macs Conv1x1 /1"] == 8 * 8 * 4 * 4
+    assert diamond["macs Conv3x3s"] == 4 * 4 * 8 * 4 * 9
+    assert diamond["params"] == 27 * 4 + 16 + 36 * 8 + 80
+    assert diamond["depth"] == 8
+
+
+def test_walks_are_counted_over_all_paths(diamond: dict[str, float]) -> None:
+    assert diamond[f"{WALK}Conv3x3"] == 1
+    assert diamond[f"{WALK}Conv3x3 > Conv3x3s"] == diamond[f"{WALK}Conv1x1 > Conv3x3s"] == 1
+    assert diamond[f"{WALK}Conv3x3s > GlobalAveragePool"] == 1
+    assert diamond[f"{WALK}Conv3x3 > Conv1x1 > Conv3x3s > GlobalAveragePool"] == 1
+    longest = max(len(name.split(" > ")) for name in diamond if name.startswith(WALK))
+    assert longest == LONGEST_WALK
+
+
+def test_convolutions_on_a_path(diamond: dict[str, float]) -> None:
+    assert np.exp(diamond["paths"]) == pytest.approx(2)
+    assert (diamond["path mean"], diamond["path variance"], diamond["path minimum"]) == pytest.approx((2.5, 0.25, 2))
+
+
+def test_isomorphic_cells_have_equal_features_and_a_dead_network_has_some() -> None:
+    space = get_space("nasbench201")
+    spellings = [space.decode(genotype) for genotype in ((0, 0, 0, 3, 0, 0), (0, 0, 0, 3, 3, 0), (2, 0, 3, 0, 0, 0))]
+    keys = [space.architecture_key(architecture) for architecture in spellings]
+    counted = features_of(space, spellings, workers=1)
+    for row, key in enumerate(keys):
+        assert (counted[row] == counted[0]) == (key == keys[0])
+        assert counted[row]["nodes"] > 0
+
+
+@pytest.mark.parametrize("name", ["darts", "fbnet", "mnasnet", "nasbench_macro", "nasbench101", "ofa_mobilenetv3"])
+def test_every_kind_of_space_has_walks_and_places(name: str) -> None:
+    space = get_space(name)
+    rng = np.random.default_rng(0)
+    features = features_of(space, [space.sample(rng) for _ in range(2)], workers=1)
+    matrix, names = feature_matrix(features, least_rows=1)
+    assert matrix.shape == (2, len(names))
+    assert np.isfinite(matrix).all()
+    assert any(name.startswith(WALK) for name in names)
+    assert any(name.endswith("/2") for name in names)
+
+
+def test_rare_features_are_left_out_and_missing_ones_are_zero() -> None:
+    matrix, names = feature_matrix([{"a": 1.0, "b": 3.0}, {"a": 0.0}, {"b": 0.0, "c": 5.0}])
+    assert names == ("a", "b")
+    assert np.allclose(np.expm1(matrix), [[1, 3], [0, 0], [0, 0]])
+
+
+def test_groups_are_scaled_one_by_one_or_together() -> None:
+    space, rng = get_space("nasbench201"), np.random.default_rng(0)
+    counts, short, walks = feature_groups(features_of(space, [space.sample(rng) for _ in range(30)], workers=1))
+    assert counts.std(axis=0) == pytest.approx(1)
+    assert short.shape[1] < walks.shape[1]
+    for group in (short, walks):
+        assert group.mean(axis=0) == pytest.approx(0)
+        assert group.var(axis=0).mean() == pytest.approx(1)
+        assert np.ptp(group.std(axis=0)) > 0.1

@@ -1,0 +1,45 @@
+"""A Gaussian process of groups of features: known answers, scales that fit, and labels back in their unit."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from nasrlm.group_process import GroupProcess, NormalScores
+
+
+def test_labels_come_back_from_their_scores_and_go_on_beyond_the_ends() -> None:
+    labels = np.array([10.0, 90.0, 91.0, 93.0, 91.0])
+    scores = NormalScores.of(labels)
+    forward = scores.forward(labels)
+    assert forward[2] == forward[4]
+    assert (np.argsort(forward, kind="stable") == np.argsort(labels, kind="stable")).all()
+    assert scores.backward(forward) == pytest.approx(labels)
+    low, high = scores.backward(np.array([-5.0, 5.0]))
+    assert low < 10 < 93 < high
+    assert NormalScores.of(np.array([3.0, 3.0])).backward(np.array([-1.0, 0.0, 1.0])) == pytest.approx([3, 3, 3])
+
+
+def test_a_group_that_says_nothing_is_not_listened_to() -> None:
+    rng = np.random.default_rng(0)
+    telling, noise = rng.normal(size=(300, 2)), rng.normal(size=(300, 40))
+    labels = np.exp(telling[:, 0] - 2 * telling[:, 1] ** 2)
+    rows, others = np.arange(60), np.arange(60, 300)
+    together, _ = GroupProcess([telling, noise]).fit(rows, labels[rows]).predict(others)
+    mixed, _ = GroupProcess([np.hstack([telling, noise])]).fit(rows, labels[rows]).predict(others)
+    assert spearmanr(together, labels[others]).statistic > 0.9
+    assert spearmanr(mixed, labels[others]).statistic < 0.6
+
+
+def test_it_is_sure_where_it_has_labels_and_unsure_far_away() -> None:
+    x = np.concatenate([np.linspace(-1, 1, 20), [30.0]])[:, None]
+    process = GroupProcess([x]).fit(np.arange(20), np.sin(3 * x[:20, 0]))
+    mean, deviation = process.predict(np.arange(21))
+    assert process.scores.backward(mean[:20]) == pytest.approx(np.sin(3 * x[:20, 0]), abs=0.15)
+    assert deviation[20] > 3 * deviation[:20].max()
+
+
+def test_what_cannot_be_fitted_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"expected \(N, F\) features of the same N rows, got \(3, 1\), \(2, 1\)\."):
+        GroupProcess([np.zeros((3, 1)), np.zeros((2, 1))])
+    with pytest.raises(ValueError, match="expected two or more labelled rows, got 1 and 1 labels"):
+        GroupProcess([np.zeros((3, 1))]).fit(np.array([0]), np.array([1.0]))

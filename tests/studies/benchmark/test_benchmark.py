@@ -1,0 +1,215 @@
+"""Methods on identical rows: what they know, what they may not see, and runs that go on after a stop."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from studies.benchmark import methods
+from studies.benchmark.language_models import LanguageModels
+from studies.benchmark.protocol import PROTOCOLS, Protocol, Target, get_protocol
+from studies.benchmark.results import Record, Results, summary
+from studies.benchmark.run import METHODS, BenchmarkConfig, run_benchmark
+from studies.benchmark.task import Tables, Task, draw_task
+from tests.nasrlm.conftest import CommandLine, checkpoint, checkpoint_folder, nasrlm  # noqa: F401
+from tests.studies.benchmark.scenes import write_table
+
+NAME = "nasbench201-fewlabels"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tables")
+    write_table(path)
+    write_table(path, rows=30, name="nasbench_macro")
+    return path
+
+
+@pytest.fixture(scope="module")
+def task(folder: Path) -> Task:
+    return draw_task(get_protocol(NAME), Tables(folder), get_protocol(NAME).targets[0], 40, seed=1)
+
+
+def test_labels_are_drawn_from_train_rows_and_smaller_draws_lie_in_larger_ones(folder: Path, task: Task) -> None:
+    splits = task.table.frame["split"].to_numpy()
+    assert set(splits[task.train]) == {"train"}
+    assert len(set(task.train)) == 40
+    assert (np.flatnonzero(splits == "test") == task.test).all()
+    smaller, other = (draw_task(get_protocol(NAME), Tables(folder), task.target, 10, seed) for seed in (1, 2))
+    assert set(smaller.train) < set(task.train)
+    assert set(smaller.train) != set(other.train)
+
+
+@pytest.mark.parametrize(("name", "least"), [("process", 0.6), ("lightgbm", 0.5), ("process_and_trees", 0.6)])
+def test_what_reads_graphs_learns_what_is_behind_the_labels(task: Task, name: str, least: float) -> None:
+    assert _tau(task, getattr(methods, name)(task)) > least
+
+
+def test_a_forest_on_genotypes_learns_something(task: Task) -> None:
+    assert _tau(task, methods.forest(task)) > 0.2
+
+
+def test_counts_are_of_the_test_rows(task: Task) -> None:
+    assert methods.macs(task) == pytest.approx((task.table.labels("latency_ms@raspi4")[task.test]) * 1e6)
+
+
+def test_sources_help_where_the_target_has_hardly_a_label(folder: Path) -> None:
+    targets = (Target("nasbench201", "accuracy@cifar10"), Target("nasbench_macro", "accuracy@cifar10"))
+    protocol = Protocol(targets, (4,), sources=targets, source_labels=20)
+    drawn = draw_task(protocol, Tables(folder), targets[0], 4, seed=0)
+    (source,) = drawn.sources
+    assert (source.target, len(source.train)) == (targets[1], 20)
+    for method in (methods.sources_alone, methods.transferred):
+        assert np.isfinite(method(drawn)).all()
+    with pytest.raises(ValueError, match="expected a protocol with sources, such as transfer-16, got none"):
+        methods.transferred(replace(drawn, sources=()))
+
+
+def test_a_stopped_run_goes_on(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rows.jsonl"
+    config = BenchmarkConfig(NAME, ("macs", "process"), sizes=(20, 10), seeds=2)
+    calls: list[int] = []
+
+    def stop_at_third(task: Task) -> np.ndarray:
+        calls.append(task.seed)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return task.truth
+
+    with monkeypatch.context() as patch:
+        patch.setattr(methods, "process", stop_at_third)
+        with pytest.raises(KeyboardInterrupt):
+            run_benchmark(config, Tables(folder), path)
+    with path.open("a") as stream:
+        stream.write('{"protocol": "nasbench2')  # what a killed process had written
+    records = run_benchmark(config, Tables(folder), path)
+    assert [(r.method, r.size, r.seed) for r in records] == [
+        (method, size, seed) for method in ("macs", "process") for size in (10, 20) for seed in (0, 1)
+    ]
+    assert [r.kendall_tau == 1 for r in records[4:]] == [True, True, False, False]  # the first two were kept
+    assert len(path.read_text().splitlines()) == 8
+    before = path.read_bytes()
+    assert run_benchmark(config, Tables(folder), path) == records
+    assert path.read_bytes() == before
+
+
+def test_other_tables_are_other_results(folder: Path, tmp_path: Path) -> None:
+    config = BenchmarkConfig(NAME, ("macs",), sizes=(10,), seeds=1)
+    path = tmp_path / "rows.jsonl"
+    (first,) = run_benchmark(config, Tables(folder), path)
+    write_table(tmp_path, rows=60)
+    (second,) = run_benchmark(config, Tables(tmp_path), path)
+    assert first.settings != second.settings
+    assert second.test_rows == 20
+
+
+def test_the_best_method_stands_first() -> None:
+    record = Record("p", "s", "o", "macs", 10, 0, "", 0.5, 0.4, 9, 1.0)
+    better = [replace(record, method="process", seed=seed, kendall_tau=tau) for seed, tau in enumerate((0.6, 0.8))]
+    first, second = summary([record, *better], "kendall_tau")
+    assert (first["method"], first["kendall_tau"], first["seeds"]) == ("process", pytest.approx(0.7), 2)
+    assert first["spread"] == pytest.approx(0.1414, abs=1e-3)
+    assert np.isnan(second["spread"])
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"a": 1}\n')
+    with pytest.raises(ValueError, match=r"rows\.jsonl, line 1: expected a result of `nasrlm benchmark`"):
+        Results(tmp_path / "rows.jsonl")
+
+
+def test_protocols_name_registered_spaces_and_every_method_is_solved() -> None:
+    assert len(METHODS) == len(set(METHODS))
+    for protocol in PROTOCOLS.values():
+        assert protocol.targets
+        assert min(protocol.sizes) >= 2
+        for target in protocol.targets:
+            assert target.objective.partition("@")[2]
+
+
+def test_the_command_prints_one_document(nasrlm: CommandLine, folder: Path, tmp_path: Path) -> None:  # noqa: F811
+    words = ["benchmark", "--protocol", NAME, "--tables", folder, "--out", tmp_path / "rows.jsonl", "--seeds", 2]
+    done = nasrlm(*words, "--methods", "params,process", "--sizes", "10,40", "--json")
+    assert done.status == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert [(row["size"], row["method"]) for row in answer["summary"]] == [
+        (10, "process"),
+        (10, "params"),
+        (40, "process"),
+        (40, "params"),
+    ]
+    assert len(answer["results"]) == 8
+    table = nasrlm(*words, "--methods", "params,process", "--sizes", "10,40").stdout
+    assert "process" in table
+    assert "kendall_tau" in table
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"--protocol": "nasbench201"}, "--protocol: expected one of nasbench201-fewlabels"),
+        ({"--methods": "magic"}, "--methods: expected some of params, macs"),
+        ({"--methods": "rlm-adapted"}, "It needs --checkpoint."),
+        ({"--methods": "transfer"}, "got 'transfer'"),
+        ({"--sizes": "ten"}, "--sizes: expected numbers separated by commas, got 'ten'."),
+        ({"--sizes": "1"}, "expected --sizes above 1"),
+        ({"--sizes": "5000"}, "expected 5000 train rows and 2 test rows with accuracy@cifar10, got 60 and 30."),
+        ({"--tables": "nowhere"}, "nasbench201.parquet: expected a table, got no such file."),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_a_line(
+    nasrlm: CommandLine,  # noqa: F811
+    folder: Path,
+    tmp_path: Path,
+    changes: dict[str, object],
+    message: str,
+) -> None:
+    options: dict[str, object] = {
+        "--protocol": NAME,
+        "--tables": folder,
+        "--methods": "macs",
+        "--out": tmp_path / "rows.jsonl",
+    }
+    done = nasrlm("benchmark", *[word for option in (options | changes).items() for word in option])
+    assert (done.status, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr
+
+
+def test_a_checkpoint_that_knows_a_device_does_not_take_part(
+    folder: Path,
+    checkpoint_folder: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    config = BenchmarkConfig("nasbench201-devices", ("rlm-adapted",), checkpoint=checkpoint_folder)
+    with pytest.raises(ValueError, match="expected a checkpoint that does not know latency_ms@raspi4, got one"):
+        run_benchmark(config, Tables(folder), tmp_path / "rows.jsonl")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["scratch", "mse", "ensemble", "taught", "pretrained", "adapted"])
+def test_every_language_model_answers(
+    task: Task,
+    name: str,
+    checkpoint_folder: Path,  # noqa: F811
+) -> None:
+    started = name in ("pretrained", "adapted")
+    models = LanguageModels(steps=12, checkpoint=checkpoint_folder if started else None)
+    scores = getattr(models, name)(task)
+    assert scores.shape == task.test.shape
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.slow
+def test_the_graph_network_learns_what_is_behind_the_labels(task: Task) -> None:
+    pytest.importorskip("torch_geometric", reason="needs the extra gnn")
+    from studies.benchmark.graph_network import gnn
+
+    assert _tau(task, gnn(task)) > 0.5
+
+
+def _tau(task: Task, scores: np.ndarray) -> float:
+    from scipy.stats import kendalltau
+
+    return float(kendalltau(scores, task.truth).statistic)

@@ -1,0 +1,71 @@
+"""A predictor that learns from real results, whether it knew the objective or not."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kendalltau
+
+from studies.process_adapter import ProcessAdapter, Scale
+from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_table, true_values
+
+SPACE = ToySpace()
+ROWS = list(SPACE.enumerate())
+TEXTS = [SPACE.format(row) for row in ROWS]
+TRUE = np.array([true_values(row) for row in ROWS])
+
+
+def adapter(predictor: ToyPredictor) -> ProcessAdapter[Row]:
+    return ProcessAdapter(SPACE, predictor, OBJECTIVES, to_text=SPACE.format, pool_size=50)
+
+
+def test_an_objective_that_the_predictor_does_not_know_is_learned_from_those_it_knows() -> None:
+    predictor = ToyPredictor(sigma=0.1, objectives=OBJECTIVES[1:])
+    learned = adapter(predictor)(toy_table()[:25])
+    assert learned.objectives == (*OBJECTIVES[1:], OBJECTIVES[0])
+    answer = learned.predict(TEXTS, OBJECTIVES[:1], (0.1, 0.5, 0.9))
+    assert kendalltau(answer.median[:, 0], TRUE[:, 0])[0] > 0.6
+    assert np.mean((answer.low <= TRUE[:, :1]) & (TRUE[:, :1] <= answer.high)) > 0.6
+
+
+def test_results_correct_what_the_predictor_knows() -> None:
+    class Biased(ToyPredictor):
+        def _errors(self, row: Row) -> np.ndarray:
+            return np.full(3, 4.0)
+
+    predictor = Biased(sigma=1.0)
+    table = toy_table()[:25].assign(**{"energy_mj@toy": np.nan})
+    corrected = adapter(predictor)(table)
+    before, after = (p.predict(TEXTS, OBJECTIVES, (0.05, 0.5, 0.95)) for p in (predictor, corrected))
+    errors = [np.abs(answer.median - TRUE).mean(axis=0) for answer in (before, after)]
+    assert (errors[1][:2] < 0.5 * errors[0][:2]).all()
+    np.testing.assert_array_equal(after.values[:, 2], before.values[:, 2])  # no result, nothing learned
+
+
+def test_samples_have_the_quantiles_of_the_predictions() -> None:
+    learned = adapter(ToyPredictor())(toy_table()[:10])
+    texts = TEXTS[:3]
+    samples = learned.sample(texts, OBJECTIVES, 4000, seed=1)
+    assert samples.shape == (3, 3, 4000)
+    quantiles = learned.predict(texts, OBJECTIVES, (0.1, 0.5, 0.9)).values
+    np.testing.assert_allclose(np.quantile(samples, (0.1, 0.5, 0.9), axis=2).transpose(1, 2, 0), quantiles, atol=0.3)
+    np.testing.assert_array_equal(samples, learned.sample(texts, OBJECTIVES, 4000, seed=1))
+
+
+def test_too_few_results_teach_nothing() -> None:
+    learned = adapter(ToyPredictor(objectives=OBJECTIVES[1:]))(pd.DataFrame(toy_table()[:2]))
+    assert learned.objectives == OBJECTIVES[1:]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("accuracy@toy", [10.0, 94.0, 100.0], "error"),
+        ("latency_ms@toy", [0.1, 20.0], "log"),
+        ("latency_ms@toy", [-1.0, 20.0], "linear"),
+    ],
+)
+def test_scales_increase_and_come_back(name: str, values: list[float], kind: str) -> None:
+    scale = Scale.of(name, np.array(values))
+    assert scale.kind == kind
+    assert (np.diff(scale.to(np.array(values))) > 0).all()
+    np.testing.assert_allclose(scale.back(scale.to(np.array(values))), values)

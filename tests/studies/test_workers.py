@@ -1,0 +1,90 @@
+"""Several workers of one search, some of them killed with SIGKILL: nothing is lost, and nothing evaluated twice."""
+
+import multiprocessing
+import multiprocessing.process
+import random
+import signal
+import time
+from pathlib import Path
+
+import optuna
+import pandas as pd
+import pytest
+from optuna.trial import TrialState
+
+from studies.optuna_storage import open_storage, study_name
+from tests.studies import killed
+from tests.studies.postgres import postgres_url  # noqa: F401
+from tests.studies.scenes import ToySpace, toy_results
+
+SPACE = ToySpace()
+
+
+def start(storage: str, folder: Path, name: str, seconds: float) -> multiprocessing.process.BaseProcess:
+    """From a server that has everything imported: a worker takes milliseconds to begin."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.studies.killed"])
+    process = context.Process(target=killed.work, args=(storage, folder, name, seconds))
+    process.start()
+    return process
+
+
+def assert_nothing_is_lost(storage: str, folder: Path, *, kills: int, seconds: float, seed: int = 0) -> None:
+    """One worker stays; another one is killed in the middle of an evaluation and begins anew, ``kills`` times."""
+    rng = random.Random(seed)
+    asked = folder / killed.ASKED_FILE
+    stays = start(storage, folder, "stays", seconds)
+    for _ in range(kills):
+        other = start(storage, folder, "killed", seconds)
+        _wait_for_another_line(asked)
+        time.sleep(rng.uniform(0, 2 * seconds))
+        other.kill()
+        other.join()
+        assert other.exitcode in (-signal.SIGKILL, 0)
+    last = start(storage, folder, "killed", seconds)
+    for process in (stays, last):
+        process.join(120)
+        assert process.exitcode == 0
+
+    study = optuna.load_study(study_name=study_name(killed.worker_config()), storage=open_storage(storage))
+    trials = study.get_trials(deepcopy=False)
+    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    names = [trial.user_attrs["architecture"] for trial in complete]
+    assert len({SPACE.architecture_key(SPACE.parse(name)) for name in names}) == len(names)
+    assert len(names) == killed.TRIALS["workers"]
+    for trial in complete:
+        results = toy_results(trial.user_attrs["architecture"])
+        assert trial.values == [results[name] for name in study.metric_names]
+    assert len({trial.user_attrs["worker"] for trial in complete}) >= 2
+    failed = {trial.number for trial in trials if trial.state == TrialState.FAIL}
+    assert failed == {trial.user_attrs["retry_of"] for trial in trials if "retry_of" in trial.user_attrs}
+    assert len(complete) + len(failed) == len(trials)
+    asked_for = asked.read_text().split()
+    assert set(asked_for) == set(names)
+    assert len(asked_for) - len(names) <= len(failed) <= kills  # only what was running when its worker was killed
+    for worker in ("stays", "killed"):
+        history = pd.read_parquet(folder / worker / "history.parquet")
+        assert set(history["architecture"][history["status"] == "evaluated"]) == set(names)
+
+
+def _wait_for_another_line(path: Path) -> None:
+    before = path.stat().st_size if path.exists() else 0
+    deadline = time.monotonic() + 60
+    while not path.exists() or path.stat().st_size == before:
+        assert time.monotonic() < deadline, "expected the workers to evaluate something, got nothing in a minute."
+        time.sleep(0.01)
+
+
+def test_two_workers_on_a_journal(tmp_path: Path) -> None:
+    assert_nothing_is_lost(str(tmp_path / "journal.log"), tmp_path, kills=2, seconds=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_twenty_kills_on_a_journal(tmp_path: Path, seed: int) -> None:
+    assert_nothing_is_lost(str(tmp_path / "journal.log"), tmp_path, kills=20, seconds=0.4, seed=seed)
+
+
+@pytest.mark.service
+def test_two_workers_on_postgresql(tmp_path: Path, postgres_url: str) -> None:  # noqa: F811
+    assert_nothing_is_lost(postgres_url, tmp_path, kills=3, seconds=0.3)
