@@ -1,17 +1,14 @@
 """Optuna's loop: ask a population, evaluate it at once, tell it."""
 
-import warnings
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
 import optuna
-from optuna.exceptions import ExperimentalWarning
 from optuna.trial import FrozenTrial, Trial, TrialState
 
 from studies.config import SearchConfig
 from studies.optuna_samplers import DistinctSampler, ExhaustedError
-from studies.optuna_storage import StoredStudy, directions
+from studies.optuna_storage import StoredStudy, directions, quiet
 from studies.problem import Outcome, Problem
 
 A = TypeVar("A", bound=Hashable)
@@ -26,7 +23,7 @@ def run(problem: Problem[A]) -> None:
     NOTE: the study that samples is in memory, and a storage is given each population when it is finished:
     one transaction a trial and not one for each gene, and a resumed search repeats itself exactly.
     """
-    with _quiet():
+    with quiet():
         stored = StoredStudy(problem.config, is_new=not problem.num_recorded) if problem.config.storage else None
         sampler = DistinctSampler(problem)
         study = optuna.create_study(sampler=sampler, directions=directions(problem.config))
@@ -67,16 +64,3 @@ def _tell(study: optuna.Study, trials: Sequence[Trial], outcome: Outcome, config
         else:
             finished.append(study.tell(trial, state=TrialState.PRUNED))
     return finished
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without Optuna's line for every study, and its warnings that a sampler is experimental."""
-    verbosity = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ExperimentalWarning)
-            yield
-    finally:
-        optuna.logging.set_verbosity(verbosity)

@@ -4,11 +4,13 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.exceptions import OptunaError
+from optuna.exceptions import ExperimentalWarning, OptunaError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import StudyDirection
@@ -59,6 +61,19 @@ def _open_database(url: str) -> RDBStorage:
                 raise
             time.sleep(1)
     return RDBStorage(url)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without Optuna's line for every study, and its warnings that a sampler is experimental."""
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(verbosity)
 
 
 def study_name(config: SearchConfig) -> str:

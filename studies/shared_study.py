@@ -20,7 +20,7 @@ from nasrlm.objective import FloatArray
 from spaces import SearchSpace
 from studies.config import SearchConfig
 from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
-from studies.optuna_storage import directions, gene_distributions, open_storage, study_name
+from studies.optuna_storage import directions, gene_distributions, open_storage, quiet, study_name
 from studies.storage_locks import open_locks
 
 A = TypeVar("A", bound=Hashable)
@@ -60,7 +60,7 @@ class SharedStudy(Generic[A]):
         self._storage = open_storage(storage)
         name = study_name(config)
         self.locks = open_locks(self._storage, storage, name)
-        with self.locks.turn():
+        with self.locks.turn(), quiet():
             self.study = optuna.create_study(
                 storage=self._storage, study_name=name, directions=directions(config), load_if_exists=True
             )

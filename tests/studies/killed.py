@@ -12,7 +12,7 @@ from studies.search import search
 from tests.studies.scenes import Row, ToyEvaluator, ToyPredictor, ToyResults, ToySpace, toy_config
 
 ASKED_FILE = "asked.txt"
-TRIALS = {"surrogate": 100, "guided": 20, "workers": 24}
+TRIALS = {"surrogate": 100, "guided": 20, "workers": 15}
 
 
 class SlowEvaluator(ToyEvaluator):
