@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -102,8 +103,8 @@ def test_latencies_are_measured_here(search: Search) -> None:
     history = pd.read_parquet("study/history.parquet")
     evaluated = history[history["status"] == "evaluated"]
     assert (evaluated["latency_ms@raspi4"] > 0).all()
-    assert evaluated["accuracy@cifar10"].tolist() == evaluated["accuracy@cifar10 predicted"].tolist()
-    assert evaluated["accuracy@cifar10 predicted low"].tolist() == evaluated["accuracy@cifar10 predicted"].tolist()
+    for name in ("accuracy@cifar10", "accuracy@cifar10 predicted low"):  # a known value has no interval
+        np.testing.assert_allclose(evaluated[name], evaluated["accuracy@cifar10 predicted"], rtol=1e-4)
 
 
 def test_a_table_of_few_rows_is_searched_to_its_end(search: Search) -> None:
