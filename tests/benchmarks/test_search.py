@@ -43,6 +43,7 @@ def test_the_budget_is_spent_on_different_rows_of_the_table(method: str, twins: 
     np.testing.assert_array_equal(losses, ALONE[method](task, 30, 1))
 
 
+@pytest.mark.slow
 def test_a_small_table_is_searched_to_its_end() -> None:
     task = toy_task()
     for method in (*QUICK, "ensemble"):

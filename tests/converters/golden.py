@@ -93,14 +93,22 @@ class GoldenContract:
 
 
 class TableContract:
-    """Every row of the published table parses, and its label columns are the space's objectives."""
+    """The published table's rows parse, and its label columns are the space's objectives."""
 
     space_name: ClassVar[str]
 
     @pytest.mark.shared
+    def test_rows_parse(self):
+        self.check_rows(read_table(self.space_name)["architecture"].iloc[::10])
+
+    @pytest.mark.shared
+    @pytest.mark.slow
     def test_every_row_parses(self):
+        self.check_rows(read_table(self.space_name)["architecture"])
+
+    def check_rows(self, notations):
         space = get_space(self.space_name)
-        for text in read_table(self.space_name)["architecture"]:
+        for text in notations:
             architecture = space.parse(text)
             assert space.parse(space.format(architecture)) == architecture
             assert space.decode(space.encode(architecture)) == architecture
