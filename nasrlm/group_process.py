@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 from scipy.stats import norm, rankdata
@@ -25,6 +26,14 @@ PRIOR = 0.05  # pull of the logarithms of all scales to where they start, for a 
 JITTER = 1e-6
 _START_VARIANCE, _START_LENGTH, _START_NOISE = 0.5, 1.0, 0.1
 _BOUNDS = (-6.0, 4.0)
+
+
+class LabelScale(Protocol):
+    """Labels to what a process learns, of mean 0 and variance 1 or about, and back."""
+
+    def forward(self, labels: FloatArray) -> FloatArray: ...
+
+    def backward(self, scores: FloatArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True)
@@ -71,8 +80,13 @@ class GroupProcess:
             shapes = ", ".join(str(group.shape) for group in groups)
             raise ValueError(f"GroupProcess: expected (N, F) features of the same N rows, got {shapes or 'none'}.")
 
-    def fit(self, rows: NDArray[np.intp], labels: FloatArray) -> GroupProcess:
+    def fit(self, rows: NDArray[np.intp], labels: FloatArray, scale: LabelScale | None = None) -> GroupProcess:
         """Learn from (n,) labels of (n,) rows; scales by their likelihood.
+
+        Args:
+            rows: of the features.
+            labels: of these rows.
+            scale: on which they are learned; normal scores of their ranks if None.
 
         Raises:
             ValueError: fewer than two rows.
@@ -81,7 +95,7 @@ class GroupProcess:
             raise ValueError(
                 f"GroupProcess: expected two or more labelled rows, got {len(rows)} and {len(labels)} labels."
             )
-        self.scores = NormalScores.of(labels)
+        self.scores: LabelScale = NormalScores.of(labels) if scale is None else scale
         targets = self.scores.forward(labels)
         some = np.random.default_rng(0).permutation(len(rows))[:ROWS_TO_FIT_SCALES]
         self._scales = _fit_scales(self._squared_distances(rows[some], rows[some]), targets[some])
@@ -97,6 +111,24 @@ class GroupProcess:
         explained = solve_triangular(self._factor, across.T, lower=True)
         variance = np.exp(self._scales[:-1:2]).sum() - (explained**2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(variance, 0.0))
+
+    @property
+    def noise(self) -> float:
+        """Variance of what the features do not explain of a score."""
+        return _noise(self._scales)
+
+    def sample(self, rows: NDArray[np.intp], samples: int, rng: np.random.Generator, noise: float = 0.0) -> FloatArray:
+        """(N, S) scores of (N,) rows drawn jointly, each with noise of that variance.
+
+        Cost: cubic in N; a tenth of a second for 300.
+        """
+        mean, _ = self.predict(rows)
+        across = _covariance(self._scales, self._squared_distances(self._rows, rows))
+        explained = solve_triangular(self._factor, across, lower=True)
+        covariance = _covariance(self._scales, self._squared_distances(rows, rows)) - explained.T @ explained
+        values, vectors = eigh(covariance)
+        drawn = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.normal(size=(len(rows), samples)))
+        return np.asarray(mean[:, None] + drawn + np.sqrt(noise) * rng.normal(size=drawn.shape), dtype=np.float64)
 
     def _squared_distances(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> list[FloatArray]:
         return [cdist(x[rows], x[others], "sqeuclidean") / x.shape[1] for x in self._groups]

@@ -32,6 +32,8 @@ class Guide:
         generations: populations proposed on the predictions for every batch.
         samples: of each candidate's distributions, for the acquisition "hypervolume".
         adapt_every: real results after which the predictor learns from all of them; 0 leaves it as it is.
+        exhaustive: whether every architecture is looked at for each batch, instead of those that an engine proposes.
+            For spaces of some ten thousand; a table's rows if a table answers.
     """
 
     acquisition: str = "hypervolume"
@@ -41,6 +43,7 @@ class Guide:
     generations: int = 10
     samples: int = 32
     adapt_every: int = 5
+    exhaustive: bool = False
 
     def __post_init__(self) -> None:
         if self.acquisition not in ACQUISITIONS:

@@ -1,13 +1,14 @@
 """A predictor corrected by a study's own real results, with a Gaussian process of each objective.
 
 What the predictor says of a text, all its objectives, are the features. Of an objective that it knows, the process is
-of what is left of the results; of one that it does not know, of the results themselves.
+of what is left of the results; of one that it does not know, of the results themselves. Where all networks are known
+beforehand, with features of their graphs, these are what the latter goes by, see ``studies.graph_process``.
 
 N texts, M objectives, Q quantiles, S samples, F features.
 """
 
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -19,16 +20,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel, WhiteKernel
 
-from nasrlm.objective import FloatArray, Objective
+from converters.features import Features, feature_groups
+from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
+from studies.graph_process import FEWEST as FEWEST_OF_GRAPHS
+from studies.graph_process import GraphProcess, Networks, networks_of
 from studies.memory import PredictorMemory, SamplingPredictor
+from studies.scale import Scale
 
 A = TypeVar("A", bound=Hashable)
 
 FEWEST = 3  # results of an objective from which anything is learned
 SPREAD = (0.1, 0.5, 0.9)  # quantiles from which the predictor's own uncertainty is taken
-BEST_ACCURACY = 100.5  # percent; half above 100, so that the logarithm of what is missing stays finite
 
 
 class ProcessAdapter(Generic[A]):
@@ -41,6 +45,8 @@ class ProcessAdapter(Generic[A]):
         to_text: architecture to the text that the predictor reads.
         pool_size: texts that give the features' scale.
         seed: of these texts.
+        networks: all architectures that will ever be asked about, each with its ``converters.features``; None where
+            these are too many.
 
     Cost: below a second an objective and hundred results, beside all of the predictor's answers about every text that
     is looked at, each once.
@@ -55,6 +61,7 @@ class ProcessAdapter(Generic[A]):
         to_text: Callable[[A], str],
         pool_size: int = 100,
         seed: int = 0,
+        networks: tuple[Sequence[A], Sequence[Features]] | None = None,
     ) -> None:
         self.space = space
         self.objectives = tuple(objectives)
@@ -62,22 +69,42 @@ class ProcessAdapter(Generic[A]):
         self.pool_size = pool_size
         self.seed = seed
         self._predictor = predictor
+        self._all = networks
+
+    @cached_property
+    def _networks(self) -> "tuple[Networks, FloatArray] | None":
+        """All of them, and (N, F) what the predictor says of each."""
+        if self._all is None:
+            return None
+        architectures, features = self._all
+        texts = [self.to_text(architecture) for architecture in architectures]
+        networks = networks_of(self.space, architectures, texts, feature_groups(features))
+        predictions = self._features.of(texts)
+        return networks, (predictions - predictions.mean(axis=0)) / np.maximum(predictions.std(axis=0), 1e-9)
 
     @cached_property
     def _features(self) -> "_Features":
         rng = np.random.default_rng(self.seed)
-        return _Features(self._predictor, [self.to_text(self.space.sample(rng)) for _ in range(self.pool_size)])
+        if self._all is None:
+            pool = [self.space.sample(rng) for _ in range(self.pool_size)]
+        else:
+            pool = [self._all[0][row] for row in rng.integers(len(self._all[0]), size=self.pool_size).tolist()]
+        return _Features(self._predictor, [self.to_text(architecture) for architecture in pool])
 
     def __call__(self, table: pd.DataFrame) -> "CorrectedPredictor":
         """A predictor from a table with the column ``architecture`` and one an objective; NaN where there is none."""
         texts = [self.to_text(self.space.parse(notation)) for notation in table["architecture"]]
-        processes = {}
+        processes: dict[str, _Process | GraphProcess] = {}
         for name in self.objectives:
             labels = table[name].to_numpy(dtype=np.float64)
             rows = np.flatnonzero(np.isfinite(labels))
-            if len(rows) >= FEWEST:
-                processes[name] = _fit(self._features, name, [texts[row] for row in rows], labels[rows])
-        return CorrectedPredictor(self._predictor, self._features, processes)
+            known = [texts[row] for row in rows]
+            if self._networks is not None and name not in self._predictor.objectives:
+                if len(rows) >= FEWEST_OF_GRAPHS:
+                    processes[name] = GraphProcess(*self._networks, name, known, labels[rows])
+            elif len(rows) >= FEWEST:
+                processes[name] = _fit(self._features, name, known, labels[rows])
+        return CorrectedPredictor(self._predictor, processes)
 
 
 class _Features:
@@ -110,55 +137,38 @@ class _Features:
 
 
 @dataclass(frozen=True)
-class Scale:
-    """On which an objective is learned: costs multiply, and so do errors in percent; increasing.
-
-    Attributes:
-        kind: "error", "log" or "linear".
-    """
-
-    kind: str
-
-    @classmethod
-    def of(cls, name: str, values: FloatArray) -> "Scale":
-        """That of an objective with such values."""
-        if "accuracy" in Objective.parse(name).metric and ((values > 0) & (values <= 100)).all():
-            return cls("error")
-        return cls("log" if (values > 0).all() else "linear")
-
-    def to(self, values: FloatArray) -> FloatArray:
-        """Onto the scale; what lies beyond its ends counts as the end."""
-        if self.kind == "error":
-            return np.asarray(-np.log(BEST_ACCURACY - np.minimum(values, 100)), dtype=np.float64)
-        return np.asarray(np.log(np.maximum(values, 1e-12)) if self.kind == "log" else values, dtype=np.float64)
-
-    def back(self, values: FloatArray) -> FloatArray:
-        """Values in the objective's unit."""
-        if self.kind == "error":
-            return np.asarray(BEST_ACCURACY - np.exp(-values), dtype=np.float64)
-        return np.asarray(np.exp(values) if self.kind == "log" else values, dtype=np.float64)
-
-
-@dataclass(frozen=True)
 class _Process:
     """What was learned of one objective.
 
     Attributes:
+        features: of texts.
+        name: of the objective.
+        scale: on which it was learned.
         regressor: of what is left of the results, in units of ``spread``.
         mean: of the results, on the scale, beyond what the predictor says.
         spread: of the results, likewise.
     """
 
+    features: _Features
     name: str
     scale: Scale
     regressor: GaussianProcessRegressor
     mean: float
     spread: float
 
-    def normal(self, features: _Features, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
+        """(N, Q) labels at Q quantiles of a standard normal distribution."""
+        mean, deviation = self._normal(texts)
+        return self.scale.back(mean[:, None] + deviation[:, None] * normal_quantiles)
+
+    def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
+        """(N, S) labels, each text's drawn on its own."""
+        return self.quantiles(texts, rng.normal(size=(len(texts), samples)))
+
+    def _normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """(N,) means and standard deviations on the scale."""
-        own, deviation = features.own(self.name, self.scale, texts)
-        mean, uncertainty = self.regressor.predict(features.of(texts), return_std=True)
+        own, deviation = self.features.own(self.name, self.scale, texts)
+        mean, uncertainty = self.regressor.predict(self.features.of(texts), return_std=True)
         return own + self.mean + self.spread * mean, np.hypot(deviation, self.spread * uncertainty)
 
 
@@ -174,7 +184,7 @@ def _fit(features: _Features, name: str, texts: Sequence[str], labels: FloatArra
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # at the end of a range is where it may be
         regressor.fit(inputs, (left - mean) / spread)
-    return _Process(name, scale, regressor, mean, spread)
+    return _Process(features, name, scale, regressor, mean, spread)
 
 
 def _kernel(num_features: int, known: bool) -> Kernel:
@@ -195,9 +205,8 @@ class CorrectedPredictor:
         objectives: that it can answer.
     """
 
-    def __init__(self, predictor: SamplingPredictor, features: _Features, processes: dict[str, _Process]) -> None:
+    def __init__(self, predictor: SamplingPredictor, processes: Mapping[str, "_Process | GraphProcess"]) -> None:
         self._predictor = predictor
-        self._features = features
         self._processes = processes
         self.objectives = tuple(dict.fromkeys([*predictor.objectives, *processes]))
 
@@ -208,10 +217,9 @@ class CorrectedPredictor:
         others = [column for column, name in enumerate(names) if name not in self._processes]
         if others and texts:
             values[:, others] = self._predictor.predict(texts, [names[column] for column in others], quantiles).values
-        levels = norm.ppf(quantiles)
+        levels = np.asarray(norm.ppf(quantiles), dtype=np.float64)
         for column, process in self._learned(names, texts):
-            mean, deviation = process.normal(self._features, texts)
-            values[:, column] = process.scale.back(mean[:, None] + deviation[:, None] * levels)
+            values[:, column] = process.quantiles(texts, levels)
         return Prediction(names, tuple(quantiles), values)
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
@@ -221,13 +229,12 @@ class CorrectedPredictor:
         if others and texts:
             names = [objectives[column] for column in others]
             values[:, others] = self._predictor.sample(texts, names, samples, seed)
-        drawn = np.random.default_rng(seed).normal(size=values.shape)
+        rng = np.random.default_rng(seed)
         for column, process in self._learned(objectives, texts):
-            mean, deviation = process.normal(self._features, texts)
-            values[:, column] = process.scale.back(mean[:, None] + deviation[:, None] * drawn[:, column])
+            values[:, column] = process.sample(texts, samples, rng)
         return values
 
-    def _learned(self, names: Sequence[str], texts: Sequence[str]) -> list[tuple[int, _Process]]:
+    def _learned(self, names: Sequence[str], texts: Sequence[str]) -> "list[tuple[int, _Process | GraphProcess]]":
         if not texts:
             return []
         return [(column, self._processes[name]) for column, name in enumerate(names) if name in self._processes]

@@ -16,7 +16,7 @@ from studies.config import SearchConfig, feasible_mask
 from studies.evaluators import Evaluator
 from studies.gate import Decision, Gate
 from studies.guide import Guide
-from studies.history import History
+from studies.history import History, to_bounds
 from studies.ledger import CHOSEN, PRUNED, Entry, Ledger
 from studies.memory import SamplingPredictor, TextPredictor
 from studies.pareto import BoolArray, complete_mask, pareto_mask
@@ -26,6 +26,8 @@ from studies.screen import Screen
 A = TypeVar("A", bound=Hashable)
 
 SHORTLIST = 64  # candidates whose distributions are sampled: those with the most promising optimistic corners
+SHORTLIST_OF_ALL = 200  # where every architecture is a candidate
+WORST = 0.95  # share of all architectures that are better than the reference point, in each goal
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,8 @@ def propose(
     gate = gate_of(config, guide, ledger)
     results = {entry.key: entry.real for entry in ledger.evaluated}
     screen = Screen(space, model.to_text, model.memory, gate, prunes=guide.gate, results=results)
-    looked_at = _search(config, guide, space, screen, seed, known)
+    look = _look_at_all if guide.exhaustive else _search
+    looked_at = look(config, guide, space, screen, seed, known)
     candidates: list[Candidate] = []
     pruned: list[Candidate] = []
     for row, key in enumerate(looked_at.keys):
@@ -94,7 +97,7 @@ def propose(
             found = (looked_at.architectures[row], key, looked_at.genotypes[row], screen.texts[key], decision)
             (candidates if decision.kept else pruned).append(Candidate(*found))
     recorded = {entry.key for entry in ledger.entries}
-    chosen = _choose(config, guide, model, gate, ledger, candidates, count, seed)
+    chosen = _choose(config, guide, model, gate, ledger, candidates, pruned, count, seed)
     return [
         *(_entry(candidate, batch, PRUNED) for candidate in pruned if candidate.key not in recorded),
         *(_entry(candidate, batch, CHOSEN) for candidate in chosen),
@@ -165,6 +168,26 @@ def _search(
     return problem.history
 
 
+def _look_at_all(
+    config: SearchConfig,
+    guide: Guide,
+    space: SearchSpace[A],
+    screen: Screen[A],
+    seed: int,
+    known: Mapping[str, A] | None,
+) -> History:
+    """Every architecture that is known, or else of the space, once a key."""
+    if known is None:
+        known = {space.architecture_key(a): a for a in map(space.representative, space.enumerate())}
+    architectures = list(known.values())
+    history = History(config.objectives)
+    answers = to_bounds(screen.evaluate(architectures), config.objectives)
+    for (key, architecture), values in zip(known.items(), answers, strict=True):
+        notation, genotype = space.format(architecture), tuple(space.encode(architecture))
+        history.append(architecture=notation, key=key, genotype=genotype, values=values, feasible=True)
+    return history
+
+
 def _choose(
     config: SearchConfig,
     guide: Guide,
@@ -172,6 +195,7 @@ def _choose(
     gate: Gate,
     ledger: Ledger,
     candidates: Sequence[Candidate],
+    pruned: Sequence[Candidate],
     count: int,
     seed: int,
 ) -> list[Candidate]:
@@ -180,8 +204,11 @@ def _choose(
         return []
     values = np.array([candidate.decision.values for candidate in candidates])
     reference_point = _reference_point(config, ledger.results, values)
+    if guide.exhaustive:
+        everything = np.array([candidate.decision.values[:, 1] for candidate in [*candidates, *pruned]])
+        reference_point = _robust_reference_point(config, np.vstack([everything, ledger.results]))
     promise = improvements(gate.optimistic_losses(values), gate.front, reference_point)
-    shortlist = np.argsort(-promise, kind="stable")[:SHORTLIST].tolist()
+    shortlist = np.argsort(-promise, kind="stable")[: SHORTLIST_OF_ALL if guide.exhaustive else SHORTLIST].tolist()
     if guide.acquisition == "median":
         samples = values[shortlist][:, :, [1]]
     else:
@@ -203,6 +230,16 @@ def _reference_point(config: SearchConfig, results: FloatArray, values: FloatArr
     predicted = to_losses(config.goals, values[:, :goals, 1])
     known = np.vstack([real[complete_mask(real)], predicted[pareto_mask(predicted)]])
     return np.asarray(known.max(axis=0), dtype=np.float64)
+
+
+def _robust_reference_point(config: SearchConfig, values: FloatArray) -> FloatArray:
+    """(goals,) losses that all but the worst have, of (N, M) predicted medians and real results of everything.
+
+    NOTE: the worst of all are networks that compute next to nothing. Where they span the volume, a hundredth of a
+    percent of accuracy more at no cost counts as much as the best that is left to find, and the search goes there.
+    """
+    losses = to_losses(config.goals, values[:, : len(config.goals)])
+    return np.asarray(np.nanquantile(losses, WORST, axis=0), dtype=np.float64)
 
 
 def _sampled_losses(config: SearchConfig, samples: FloatArray) -> tuple[FloatArray, BoolArray]:

@@ -13,7 +13,7 @@ import json
 import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from converters import to_measured_text
+from converters.features import features_of
 from nasrlm.objective import FloatArray, Goal, to_losses
 from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
@@ -44,6 +45,8 @@ ARMS: dict[str, Guide | None] = {
     "hypervolume, no gate": Guide(gate=False),
     "median, gate": Guide(acquisition="median"),
     "median, no gate": Guide(acquisition="median", gate=False),
+    "all, gate": Guide(exhaustive=True),
+    "all, no gate": Guide(exhaustive=True, gate=False),
     "engine alone": None,
 }
 
@@ -192,6 +195,8 @@ def main() -> None:
     parser.add_argument("--counts", type=int, nargs="+", default=[50, 100])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--no-adapt", action="store_true", help="the checkpoint does not learn from results")
+    words = "unknown objectives are learned by features of all networks' graphs too"
+    parser.add_argument("--graphs", action="store_true", help=words)
     parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
     arguments = parser.parse_args()
     space = get_space(arguments.space)
@@ -200,8 +205,14 @@ def main() -> None:
     config = SearchConfig(space=space.name, goals=goals, trials=max(arguments.counts), evaluator="table", twins=twins)
     frame = read_table(arguments.table, require=config.objectives)
     table = TableEvaluator(space, frame, objectives=config.objectives)
-    predictor, to_text = Predictor.from_pretrained(arguments.checkpoint), partial(to_measured_text, space)
-    adapt = None if arguments.no_adapt else ProcessAdapter(space, predictor, config.objectives, to_text=to_text)
+    predictor, to_text = Predictor.from_pretrained(arguments.checkpoint), cache(partial(to_measured_text, space))
+    adapt = None
+    if not arguments.no_adapt:
+        networks = None
+        if arguments.graphs:
+            searched = list(searched_architectures(config, table).values())
+            networks = (searched, features_of(space, searched))
+        adapt = ProcessAdapter(space, predictor, config.objectives, to_text=to_text, networks=networks)
     for arm in arguments.arms:
         for seed in arguments.seeds:
             found = simulate(

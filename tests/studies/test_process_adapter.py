@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-from studies.process_adapter import ProcessAdapter, Scale
+from studies.process_adapter import ProcessAdapter
+from studies.scale import Scale
 from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_table, true_values
 
 SPACE = ToySpace()

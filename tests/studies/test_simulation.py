@@ -18,7 +18,7 @@ def test_every_arm_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("search", "guided"):
         monkeypatch.setattr(f"studies.{module}.plot_study", lambda folder: ())
     small = Guide(generations=2, samples=4)
-    arms = {"gate": small, "no gate": replace(small, gate=False), "alone": None}
+    arms = {"gate": small, "no gate": replace(small, gate=False), "all": replace(small, exhaustive=True), "alone": None}
     outcomes = simulate(
         toy_config(population_size=8),
         SPACE,
@@ -32,9 +32,10 @@ def test_every_arm_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(outcome.arm, outcome.seed) for outcome in outcomes] == [(arm, 1) for arm in arms]
     for outcome in outcomes:
         assert 0.5 < outcome.ratios[5] <= outcome.ratios[15] <= 1
-        assert (outcome.pruned > 0) == (outcome.arm == "gate")
+        assert (outcome.pruned > 0) == (outcome.arm in ("gate", "all"))
         assert outcome.looked_at == pytest.approx(15 / (1 - outcome.pruned))
         assert outcome.pruned_first == 0  # the fastest of the toys is the least accurate
+    assert outcomes[2].looked_at > outcomes[0].looked_at
     assert set(ARMS.values()) >= {None, Guide(), Guide(gate=False)}
 
 

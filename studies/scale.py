@@ -1,0 +1,39 @@
+"""The scale on which an objective is learned."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nasrlm.objective import FloatArray, Objective
+
+BEST_ACCURACY = 100.5  # percent; half above 100, so that the logarithm of what is missing stays finite
+
+
+@dataclass(frozen=True)
+class Scale:
+    """On which an objective is learned: costs multiply, and so do errors in percent; increasing.
+
+    Attributes:
+        kind: "error", "log" or "linear".
+    """
+
+    kind: str
+
+    @classmethod
+    def of(cls, name: str, values: FloatArray) -> "Scale":
+        """That of an objective with such values."""
+        if "accuracy" in Objective.parse(name).metric and ((values > 0) & (values <= 100)).all():
+            return cls("error")
+        return cls("log" if (values > 0).all() else "linear")
+
+    def to(self, values: FloatArray) -> FloatArray:
+        """Onto the scale; what lies beyond its ends counts as the end."""
+        if self.kind == "error":
+            return np.asarray(-np.log(BEST_ACCURACY - np.minimum(values, 100)), dtype=np.float64)
+        return np.asarray(np.log(np.maximum(values, 1e-12)) if self.kind == "log" else values, dtype=np.float64)
+
+    def back(self, values: FloatArray) -> FloatArray:
+        """Values in the objective's unit."""
+        if self.kind == "error":
+            return np.asarray(BEST_ACCURACY - np.exp(-values), dtype=np.float64)
+        return np.asarray(np.exp(values) if self.kind == "log" else values, dtype=np.float64)

@@ -1,0 +1,64 @@
+"""Networks that are all known: objectives that the predictor lacks are learned from what these are made of."""
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from studies.graph_process import GraphProcess, LearningScale, Networks, networks_of
+from studies.process_adapter import ProcessAdapter
+from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_table, true_values
+
+SPACE = ToySpace()
+ROWS = list(SPACE.enumerate())
+TEXTS = [SPACE.format(row) for row in ROWS]
+TRUE = np.array([true_values(row) for row in ROWS])
+COUNTS = [{"width": float(sum(row.genes[:3])), "last": float(row.genes[3])} for row in ROWS]
+
+
+def made_of(rows: list[Row]) -> Networks:
+    graphs = np.array([[sum(row.genes[:3]), row.genes[3]] for row in rows], dtype=np.float64)
+    return networks_of(SPACE, rows, TEXTS, [(graphs - graphs.mean(axis=0)) / graphs.std(axis=0)])
+
+
+def test_an_accuracy_is_learned_by_graphs_and_a_cost_by_predictions() -> None:
+    networks = made_of(ROWS)
+    some = np.random.default_rng(0).permutation(len(ROWS))[:25]
+    texts = [TEXTS[row] for row in some]
+    nothing = np.zeros((len(ROWS), 1))
+    accuracy = GraphProcess(networks, nothing, OBJECTIVES[0], texts, TRUE[some, 0])
+    assert kendalltau(accuracy.quantiles(TEXTS, np.zeros(1))[:, 0], TRUE[:, 0])[0] > 0.8
+    told = (TRUE[:, 2:] - TRUE[:, 2].mean()) / TRUE[:, 2].std()
+    cost = GraphProcess(networks, told, OBJECTIVES[2], texts, TRUE[some, 2])
+    assert kendalltau(cost.quantiles(TEXTS, np.zeros(1))[:, 0], TRUE[:, 2])[0] > 0.9
+
+
+def test_samples_are_joint_and_have_the_quantiles() -> None:
+    networks = made_of(ROWS)
+    process = GraphProcess(networks, np.zeros((len(ROWS), 1)), OBJECTIVES[0], TEXTS[:40:4], TRUE[:40:4, 0])
+    twins = [SPACE.format(Row(genes)) for genes in ((4, 3, 2, 3), (2, 3, 4, 3))]
+    samples = process.sample(twins, 2000, np.random.default_rng(0))
+    np.testing.assert_allclose(samples[0], samples[1], atol=0.2)  # of the same graph
+    quantiles = process.quantiles(twins, np.array([-1.0, 0.0, 1.0]))
+    np.testing.assert_allclose(np.quantile(samples, (0.159, 0.5, 0.841), axis=1).T, quantiles, rtol=0.05)
+
+
+def test_an_adapter_goes_by_graphs_from_ten_results_on() -> None:
+    predictor = ToyPredictor(sigma=0.1, objectives=OBJECTIVES[1:])
+    adapter = ProcessAdapter(SPACE, predictor, OBJECTIVES, to_text=SPACE.format, pool_size=50, networks=(ROWS, COUNTS))
+    assert OBJECTIVES[0] not in adapter(toy_table()[:9]).objectives
+    learned = adapter(toy_table()[:25])
+    assert kendalltau(learned.predict(TEXTS, OBJECTIVES[:1], (0.1, 0.5, 0.9)).median[:, 0], TRUE[:, 0])[0] > 0.6
+    assert learned.sample(TEXTS[:2], OBJECTIVES, 3, seed=0).shape == (2, 3, 3)
+
+
+def test_a_network_that_was_not_named_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected one of 480 networks"):
+        made_of(ROWS).rows(["9-9-9-9"])
+
+
+def test_labels_come_back_within_what_can_be() -> None:
+    cost = LearningScale.of("latency_ms@toy", np.array([2.0, 4.0, 9.0]))
+    np.testing.assert_allclose(cost.backward(cost.forward(np.array([2.0, 5.0]))), [2.0, 5.0])
+    assert cost.backward(np.array([-9.0]))[0] == 1.0
+    accuracy = LearningScale.of("accuracy@toy", np.array([10.0, 90.0, 94.0]))
+    assert accuracy.backward(np.array([-9.0, 9.0])).tolist() == [0.0, 100.0]
