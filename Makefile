@@ -5,7 +5,7 @@
 PYTHON ?= $(shell for python in python3.11 python3.12 python3.13 python3; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV ?= .venv
-PYTEST_ARGS ?= -n auto
+PYTEST_ARGS ?= -n auto --dist worksteal
 
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable
@@ -28,7 +28,7 @@ bench-search: $(VENV)/installed  ## real evaluations that searches need, with th
 check: format-check lint types test  ## format, lint, types, tests
 
 test: $(VENV)/installed-dev  ## the default tests; more with PYTEST_ARGS='-m slow'
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(PYTEST_ARGS)
 
 notebooks: $(VENV)/installed-dev  ## run every notebook, with small settings
 	$(BIN)/python -m pytest -n 0 -m notebook

@@ -19,6 +19,7 @@ from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_co
 
 SPACE = ToySpace()
 QUICK = ("random", "regularised evolution")
+SLOW = ("optuna gp", "ensemble")
 
 
 def toy_task(twins: str = "once") -> Task[Row]:
@@ -29,7 +30,7 @@ def toy_task(twins: str = "once") -> Task[Row]:
 
 @pytest.mark.parametrize("twins", ["once", "apart"])
 @pytest.mark.parametrize(
-    "method", [pytest.param(name, marks=[pytest.mark.slow] if name == "optuna gp" else []) for name in ALONE]
+    "method", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in ALONE]
 )
 def test_the_budget_is_spent_on_different_rows_of_the_table(method: str, twins: str) -> None:
     task = toy_task(twins)
