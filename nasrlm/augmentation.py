@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable
 
 import numpy as np
+
+from nasrlm.named_module import named_module
 
 Augmentation = Callable[[str, np.random.Generator], str]
 
@@ -21,12 +22,7 @@ def load_augmentation(name: str) -> Augmentation:
         ValueError: there is no such module or function, or it takes something else; the module's own errors pass.
     """
     module_name, _, function_name = name.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise  # the module is there, and lacks another
-        raise ValueError(f"augment {name}: expected a module {module_name}, got none. Is it on PYTHONPATH?") from None
+    module = named_module(name, "augment")
     function = getattr(module, function_name, None)
     if not callable(function):
         raise ValueError(f"augment {name}: expected a function {function_name} in {module_name}, got {function!r}.")

@@ -24,6 +24,15 @@ class Memory(NamedTuple):
     values: list[Tensor]
     mask: Tensor  # (N, 1, 1, L) bool, True where there is text
 
+    @classmethod
+    def of(cls, layers: nn.ModuleList, states: Tensor, mask: Tensor) -> Memory:
+        """Keys and values of (N, L, D) encoder states for every decoder layer."""
+        pairs = [
+            split_heads(layer.memory(states), 2, layer.num_heads)
+            for layer in cast(Iterator[DecoderLayer], iter(layers))
+        ]
+        return cls([k for k, _ in pairs], [v for _, v in pairs], mask)
+
 
 class Decoder(nn.Module):
     """Spells one number after each objective prompt.
@@ -62,8 +71,7 @@ class Decoder(nn.Module):
 
     def remember(self, states: Tensor, mask: Tensor) -> Memory:
         """Keys and values of (N, L, D) encoder states for every layer."""
-        pairs = [split_heads(layer.memory(states), 2, self.config.num_heads) for layer in self._layers()]
-        return Memory([k for k, _ in pairs], [v for _, v in pairs], mask)
+        return Memory.of(self.layers, states, mask)
 
     def step(
         self,

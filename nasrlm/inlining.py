@@ -27,15 +27,15 @@ def inlined(bodies: Sequence[Body]) -> Body | None:
         OtherTextError: blocks call each other in a circle, or a value or argument is missing.
     """
     graph = bodies[0]
-    calls: dict[str, Counter[Arguments]] = defaultdict(Counter)
+    functions = {body.header: body for body in bodies[1:]}
     try:
-        if not _is_short(bodies):
+        if not _is_short(bodies) or _has_cell(graph, functions):
             return None
-        expansion = _Expansion({body.header: body for body in bodies[1:]}, calls)
+        expansion = _Expansion(functions)
         lines = tuple(expansion.lines(graph, {}, {x: x for x in graph.inputs}))
     except (KeyError, ValueError) as e:  # a name that nothing has, more names than values, blocks that call each other
         raise OtherTextError from e
-    return None if _has_cell(calls) else Body(graph.header, graph.inputs, expansion.outputs, lines)
+    return Body(graph.header, graph.inputs, expansion.outputs, lines)
 
 
 def _is_short(bodies: Sequence[Body]) -> bool:
@@ -45,21 +45,31 @@ def _is_short(bodies: Sequence[Body]) -> bool:
     sizes: dict[str, int] = {}
     depths: dict[str, int] = {}
     for header in TopologicalSorter(callees).static_order():
-        sizes[header] = sum(sizes.get(line.callee, 1) for line in by_header[header].lines)
+        sizes[header] = sum(max(1, sizes.get(line.callee, 1)) for line in by_header[header].lines)
         depths[header] = 1 + max((depths[callee] for callee in callees[header]), default=0)
     return sizes[bodies[0].header] <= MAX_LINES and depths[bodies[0].header] <= MAX_DEPTH
 
 
-def _has_cell(calls: Mapping[str, Counter[Arguments]]) -> bool:
+def _has_cell(graph: Body, functions: Mapping[str, Body]) -> bool:
+    """Whether a block is called often and alike; the calls of all calls count."""
+    calls: dict[str, Counter[Arguments]] = defaultdict(Counter)
+    waiting: list[tuple[Body, Arguments]] = [(graph, ())]
+    while waiting:
+        body, given = waiting.pop()
+        values = {f"@{name}": value for name, value in given}
+        for line in body.lines:
+            if line.callee in functions:
+                arguments = line.with_values(values).arguments()
+                calls[line.callee][arguments] += 1
+                waiting.append((functions[line.callee], arguments))
     return any(alike.total() >= MIN_CALLS and alike.total() >= MIN_CALLS_ALIKE * len(alike) for alike in calls.values())
 
 
 class _Expansion:
     """Writes bodies out, each value under a name of its own."""
 
-    def __init__(self, functions: Mapping[str, Body], calls: dict[str, Counter[Arguments]]) -> None:
-        self._functions, self._calls = functions, calls
-        self._names = count()
+    def __init__(self, functions: Mapping[str, Body]) -> None:
+        self._functions, self._names = functions, count()
         self.outputs: Sequence[str] = ()  # of the body that was written last
 
     def lines(self, body: Body, values: dict[str, str], names: dict[str, str]) -> Iterator[Line]:
@@ -70,9 +80,8 @@ class _Expansion:
             if not names.keys().isdisjoint(line.outputs):
                 raise OtherTextError
             if line.callee in self._functions:
-                called, arguments = self._functions[line.callee], line.arguments()
-                self._calls[line.callee][arguments] += 1
-                given = {f"@{name}": value for name, value in arguments}
+                called = self._functions[line.callee]
+                given = {f"@{name}": value for name, value in line.arguments()}
                 yield from self.lines(called, given, dict(zip(called.inputs, inputs, strict=True)))
                 names.update(zip(line.outputs, self.outputs, strict=True))
             else:

@@ -5,15 +5,12 @@ N texts, L text tokens, R number rows an input, T number tokens, D width, V voca
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import cast
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nasrlm.decoder import Memory
-from nasrlm.layers import DecoderLayer, split_heads
+from nasrlm.layers import DecoderLayer
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.objective import FloatArray
@@ -70,9 +67,7 @@ class PointDecoder(nn.Module):
 
     def remember(self, states: Tensor, mask: Tensor) -> Memory:
         """Keys and values of (N, L, D) encoder states for every layer."""
-        layers = cast(Iterator[DecoderLayer], iter(self.layers))
-        pairs = [split_heads(layer.memory(states), 2, self.config.num_heads) for layer in layers]
-        return Memory([k for k, _ in pairs], [v for _, v in pairs], mask)
+        return Memory.of(self.layers, states, mask)
 
     def step(
         self,

@@ -1,6 +1,5 @@
 """What answers a search: labels of a table, a function of the user's, or measurements on this machine."""
 
-import importlib
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -9,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from converters.runtime import measure_latencies
+from nasrlm.named_module import named_module
 from nasrlm.objective import FloatArray, Objective
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
@@ -172,13 +172,8 @@ def load_function(name: str) -> Callable[[str], Mapping[str, float]]:
     Raises:
         ValueError: there is no such module or function; the module's own errors pass through.
     """
-    module_name, _, function_name = name.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise  # the module is there, and lacks another
-        raise ValueError(f"evaluator {name}: expected a module {module_name}, got none. Is it on PYTHONPATH?") from None
+    function_name = name.partition(":")[2]
+    module = named_module(name, "evaluator")
     function: Any = getattr(module, function_name, None)
     if not callable(function):
         raise ValueError(

@@ -203,10 +203,11 @@ def _choose(
     if not candidates:
         return []
     values = np.array([candidate.decision.values for candidate in candidates])
-    reference_point = _reference_point(config, ledger.results, values)
     if guide.exhaustive:
         everything = np.array([candidate.decision.values[:, 1] for candidate in [*candidates, *pruned]])
         reference_point = _robust_reference_point(config, np.vstack([everything, ledger.results]))
+    else:
+        reference_point = _reference_point(config, ledger.results, values)
     promise = improvements(gate.optimistic_losses(values), gate.front, reference_point)
     shortlist = np.argsort(-promise, kind="stable")[: SHORTLIST_OF_ALL if guide.exhaustive else SHORTLIST].tolist()
     if guide.acquisition == "median":

@@ -116,6 +116,14 @@ def test_blocks_that_would_be_too_long_written_out_stay(depth: int) -> None:
     assert len(rows(text)) == 2 + 2 * depth + 2
 
 
+def test_calls_of_empty_blocks_end() -> None:
+    text = network("v9 = block.B0 (v0)")
+    for index in range(60):
+        twice = (f"v1 = block.B{index + 1} (v0)", f"v2 = block.B{index + 1} (v1)")
+        text += function(f"B{index} (v0) => (v2)", *twice)
+    assert present(text + function("B60 (v0) => (v0)")).startswith("network")
+
+
 def test_blocks_that_call_each_other_are_other_text() -> None:
     text = network("v9 = block.B0 (v0)") + function("B0 (v0) => (v1)", "v1 = block.B1 (v0)")
     text += function("B1 (v0) => (v1)", "v1 = block.B0 (v0)")
