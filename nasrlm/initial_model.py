@@ -65,14 +65,13 @@ def _from_checkpoint(
     """The weights of another model; what belongs to objectives that it does not know is new."""
     sizes = replace(initial.model.config, dropout=config.model.dropout, truncation=config.model.truncation)
     tokenizer = initial.tokenizer
-    if config.new_tokenizer:
-        tokenizer = TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
+    if config.extend_tokenizer:
+        tokenizer = tokenizer.extended(rows.texts, config.vocabulary_size)
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
     _standardise(model, rows)
     weights, fresh = initial.model.state_dict(), model.state_dict()
-    if config.new_tokenizer:
-        weights[TOKENS] = _translated(weights[TOKENS], initial.tokenizer, tokenizer)
+    weights[TOKENS] = _extended(weights[TOKENS], initial.tokenizer, tokenizer)
     known = [(row, initial.objectives.index(x)) for row, x in enumerate(rows.objectives) if x in initial.objectives]
     for name in ("decoder.objectives.weight", "decoder.mean", "decoder.scale"):
         if name in weights:
@@ -83,14 +82,10 @@ def _from_checkpoint(
     return model, tokenizer
 
 
-def _translated(embedding: Tensor, old: TextTokenizer, new: TextTokenizer) -> Tensor:
-    """Embeddings of the tokens of ``new``: each the mean of the old tokens that spell it, itself if both know it."""
-    old_ids = {token: index for index, token in enumerate(old.tokens)}
-    spelled = [
-        [old_ids[token]] if token in old_ids else ids
-        for token, ids in zip(new.tokens, old.to_ids([new.from_ids([x]) for x in range(len(new.tokens))]), strict=True)
-    ]
-    return torch.stack([embedding[ids].mean(dim=0) for ids in spelled])
+def _extended(embedding: Tensor, old: TextTokenizer, new: TextTokenizer) -> Tensor:
+    """Embeddings of the tokens of ``new``: those of ``old``, and of each new one the mean of those that spell it."""
+    added = [new.from_ids([index]) for index in range(old.vocabulary_size, new.vocabulary_size)]
+    return torch.stack([*embedding, *[embedding[ids].mean(dim=0) for ids in old.to_ids(added)]])
 
 
 def _code(config: TrainConfig) -> NumberCode:

@@ -6,7 +6,9 @@ signs, since its lines seldom recur. Bytes are the fallback: nothing is unknown.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +21,8 @@ PADDING = "<pad>"
 PADDING_ID = 0
 # A line end with the next line's indentation; a word with the space before it; one digit; a run of signs; spaces.
 CODE_PIECES = r"\s*\n[ \t]*| ?[\p{L}_]+|\p{N}| ?[^\s\p{L}_\p{N}]+|\s+"
+
+FIRST_OF_TOKENS = 0xF0000  # characters for private use, of which each can stand for a whole token
 
 Pieces = Literal["onnx", "code"]
 
@@ -61,6 +65,31 @@ class TextTokenizer:
         )
         tokenizer.train_from_iterator((present(text) for text in texts), trainer)
         return cls(tokenizer)
+
+    def extended(self, texts: Iterable[str], vocabulary_size: int) -> TextTokenizer:
+        """This one and more merges, learned of ``texts`` as it spells them; every id it has means what it meant."""
+        known = self.tokens
+        characters = [chr(FIRST_OF_TOKENS + index) for index in range(len(known))]
+        more = Tokenizer(models.BPE())
+        more.pre_tokenizer = pre_tokenizers.Split("\n", behavior="removed")
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocabulary_size, initial_alphabet=characters, limit_alphabet=len(known), show_progress=False
+        )
+        more.train_from_iterator((self._pieces(text, characters) for text in texts), trainer)
+        spelling = str.maketrans(dict(zip(characters, known, strict=True)))
+        state = json.loads(self._tokenizer.to_str())
+        vocabulary, merges = state["model"]["vocab"], state["model"]["merges"]
+        for pair in json.loads(more.to_str())["model"]["merges"]:
+            left, right = (part.translate(spelling) for part in pair)
+            merges.append([left, right])
+            vocabulary.setdefault(left + right, len(vocabulary))
+        return TextTokenizer(Tokenizer.from_str(json.dumps(state)), self._limit)
+
+    def _pieces(self, text: str, characters: Sequence[str]) -> str:
+        """The tokens of a text as characters, every piece within which tokens are learned on a line of its own."""
+        encoding = self._tokenizer.encode(present(text))
+        pieces = groupby(zip(encoding.word_ids, encoding.ids, strict=True), key=lambda token: token[0])
+        return "\n".join("".join(characters[index] for _, index in piece) for _, piece in pieces)
 
     @property
     def vocabulary_size(self) -> int:

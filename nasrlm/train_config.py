@@ -20,7 +20,7 @@ class TrainConfig(BaseModel):
         out: folder of the run: state, log and the finished checkpoint.
         text: what a row's architecture becomes: canonical ONNX text, or that and the blocks as they were measured.
         initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept.
-        new_tokenizer: learn one from these texts nevertheless; tokens that both know keep what they mean.
+        extend_tokenizer: learn more tokens, up to vocabulary_size, from these texts; its own keep what they mean.
         objectives: labels to learn; all label columns in which a train row has one if empty.
         monitor: objectives whose mean τ on valid rows decides when to stop; all if empty.
         objective_weights: how often an objective is drawn beside the others, 1 where none is given.
@@ -49,7 +49,7 @@ class TrainConfig(BaseModel):
     space: str | None = None
     text: Literal["measured", "canonical"] = "measured"
     initial_checkpoint: Path | None = None
-    new_tokenizer: bool = False
+    extend_tokenizer: bool = False
     objectives: tuple[str, ...] = ()
     monitor: tuple[str, ...] = ()
     objective_weights: dict[str, PositiveFloat] = Field(default_factory=dict)
@@ -97,9 +97,9 @@ class TrainConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _a_new_tokenizer_takes_the_place_of_one(self) -> TrainConfig:
-        if self.new_tokenizer and (self.initial_checkpoint is None or self.model.backbone != COMPACT):
-            raise ValueError("new_tokenizer: expected an initial_checkpoint of a compact model beside it.")
+    def _a_tokenizer_is_there_to_be_extended(self) -> TrainConfig:
+        if self.extend_tokenizer and (self.initial_checkpoint is None or self.model.backbone != COMPACT):
+            raise ValueError("extend_tokenizer: expected an initial_checkpoint of a compact model beside it.")
         return self
 
     @classmethod

@@ -71,6 +71,20 @@ def test_tokens_of_code_are_words_digits_and_signs(tmp_path: Path) -> None:
         assert tokens[6:14] == ["y_", "1", " =", " ", "2", ".", "5", " *"]
 
 
+@pytest.mark.parametrize(("known", "text"), [(TOKENIZER, "Conv3\nAdd 2\n"), (FOR_CODE, "total = double(2)\n")])
+def test_an_extended_tokenizer_reads_what_is_new_in_fewer_tokens(known: TextTokenizer, text: str) -> None:
+    extended = known.extended([text] * 9, known.vocabulary_size + 20)
+    assert known.vocabulary_size < extended.vocabulary_size <= known.vocabulary_size + 20
+    assert extended.tokens[: known.vocabulary_size] == known.tokens
+    assert len(extended.to_ids([text])[0]) < len(known.to_ids([text])[0])
+    assert [extended.from_ids(ids) for ids in extended.to_ids([text, CODE])] == [text, CODE]
+
+
+def test_new_tokens_stay_within_pieces() -> None:
+    extended = TOKENIZER.extended(["Conv3\nPool\n"] * 9, TOKENIZER.vocabulary_size + 20)
+    assert extended.tokens == TOKENIZER.tokens  # two tokens before, and a token ends where a line ends
+
+
 @pytest.mark.parametrize("contents", ["", "{}", "no json"])
 def test_a_broken_tokenizer_is_refused(tmp_path: Path, contents: str) -> None:
     path = tmp_path / "tokenizer.json"
