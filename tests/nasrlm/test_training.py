@@ -291,7 +291,8 @@ def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint,
 def test_an_extended_tokenizer_keeps_what_tokens_mean(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
     rows = layer_examples(40)
     other = Examples([f"{text}Relu\nDense\n" for text in rows.texts], OBJECTIVES, rows.labels, rows.splits, rows.spaces)
-    chosen = config(Path("unused"), initial_checkpoint=checkpoint_folder, extend_tokenizer=True, vocabulary_size=320)
+    size = checkpoint.tokenizer.vocabulary_size + 20
+    chosen = config(Path("unused"), initial_checkpoint=checkpoint_folder, extend_tokenizer=True, vocabulary_size=size)
     run = _Run(chosen, other)
     given, start = (model.state_dict()["encoder.embedding.weight"] for model in (checkpoint.model, run.model))
     old, new = checkpoint.tokenizer.tokens, run.predictor.checkpoint.tokenizer.tokens
