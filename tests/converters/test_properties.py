@@ -1,7 +1,5 @@
 """What every pass promises, on random graphs: a few by default, many when slow tests run."""
 
-import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from converters.canonical import canonicalise
@@ -21,6 +19,7 @@ from converters.text import parse, print_model, to_model, write
 from tests.converters.graphs import KINDS, nest_sums, random_graphs, repetitive_graphs, scramble
 from tests.converters.inlined import inlined, spelled
 from tests.converters.numerics import draw_weights, relative_error, run
+from tests.converters.promises import check, few_and_many
 
 PASSES = (
     fold_batch_norms,
@@ -110,21 +109,8 @@ PROPERTIES = {
     inlining_undoes_the_outlining: (100, (repetitive_graphs(),)),
     text_is_valid_and_printed_as_it_stands: (50, (repetitive_graphs(),)),
 }
-MANY = 20  # times as many examples
 
 
-def check(promise, times: int) -> None:
-    examples, strategies = PROPERTIES[promise]
-    chosen = settings(max_examples=examples * times, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    chosen(given(*strategies)(promise))()
-
-
-@pytest.mark.parametrize("promise", PROPERTIES, ids=lambda promise: promise.__name__)
-def test_promises(promise):
-    check(promise, 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("promise", PROPERTIES, ids=lambda promise: promise.__name__)
-def test_promises_for_many(promise):
-    check(promise, MANY)
+@few_and_many(PROPERTIES)
+def test_promises(promise, examples, strategies):
+    check(promise, examples, strategies)

@@ -1,8 +1,6 @@
 """What every spelling of ``normalise`` promises, on random models of standard operators."""
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import ModelProto, numpy_helper
 
@@ -17,6 +15,7 @@ from converters.text import parse, print_model
 from tests.converters.exported import exported_models
 from tests.converters.graphs import scramble
 from tests.converters.numerics import relative_error, run, run_model, weights_of_model
+from tests.converters.promises import check, few_and_many
 
 
 def arrays_of(model: ModelProto, graph: Graph) -> dict[str, np.ndarray]:
@@ -71,21 +70,8 @@ PROPERTIES = {
     order_and_names_do_not_matter: (20, (MODELS, RANDOM)),
     text_is_printed_and_read_as_it_stands: (10, (MODELS,)),
 }
-MANY = 20  # times as many examples
 
 
-def check(promise, times: int) -> None:
-    examples, strategies = PROPERTIES[promise]
-    chosen = settings(max_examples=examples * times, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    chosen(given(*strategies)(promise))()
-
-
-@pytest.mark.parametrize("promise", PROPERTIES, ids=lambda promise: promise.__name__)
-def test_promises(promise):
-    check(promise, 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("promise", PROPERTIES, ids=lambda promise: promise.__name__)
-def test_promises_for_many(promise):
-    check(promise, MANY)
+@few_and_many(PROPERTIES)
+def test_promises(promise, examples, strategies):
+    check(promise, examples, strategies)
