@@ -24,6 +24,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ke
 from torch import Tensor
 from tqdm import trange
 
+from nasrlm.calibration import Calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.group_process import GroupProcess
 from nasrlm.loss import number_loss, smoothing_kernel
@@ -58,11 +59,16 @@ class Pool:
 
 
 def make_pool(
-    checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, groups: Sequence[FloatArray] = ()
+    checkpoint: Checkpoint,
+    texts: Sequence[str],
+    progress: bool = False,
+    groups: Sequence[FloatArray] = (),
+    space: str = "",
 ) -> Pool:
-    """Predict everything of every text; ``groups`` of features are kept beside it."""
-    medians = Predictor(checkpoint).predict(texts, quantiles=(0.5,), progress=progress).median
-    features = np.stack([_scaled(name, medians[:, m]) for m, name in enumerate(checkpoint.objectives)], axis=1)
+    """Predict of every text whatever is known of its space; ``groups`` of features are kept beside it."""
+    prediction = Predictor(checkpoint).of_space(space).predict(texts, quantiles=(0.5,), progress=progress)
+    scaled = [_scaled(name, prediction.median[:, m]) for m, name in enumerate(prediction.objectives)]
+    features = np.stack(scaled, axis=1)
     return Pool(texts, (features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1e-9), groups)
 
 
@@ -180,8 +186,17 @@ def _with_prompt(checkpoint: Checkpoint, objective: str) -> Checkpoint:
     prompts = weights["decoder.objectives.weight"]
     rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
     model.load_state_dict({**weights, "decoder.objectives.weight": torch.stack(rows)})
-    calibration = {name: levels for name, levels in checkpoint.calibration.items() if name != objective}
-    return replace(checkpoint, model=model.to(prompts.device).eval(), objectives=names, calibration=calibration)
+    return replace(
+        checkpoint,
+        model=model.to(prompts.device).eval(),
+        objectives=names,
+        calibration=_without(objective, checkpoint.calibration),
+        calibration_by_space={space: _without(objective, x) for space, x in checkpoint.calibration_by_space.items()},
+    )
+
+
+def _without(objective: str, calibration: Calibration) -> Calibration:
+    return {name: levels for name, levels in calibration.items() if name != objective}
 
 
 def _learn_prompt(

@@ -17,7 +17,8 @@ from nasrlm.objective import FloatArray
 GRID = np.arange(1, 100) / 100  # levels for which the calibrated level is stored
 MIN_ROWS = 9  # fewer cannot bound an 80 % interval
 
-Calibration = Mapping[str, Sequence[float]]  # objective: the model's level for every level of GRID
+# Objective: the model's level for every level of GRID; none if it has too few valid rows.
+Calibration = Mapping[str, Sequence[float]]
 
 
 def fit_calibration(scores: Mapping[str, FloatArray]) -> dict[str, list[float]]:
@@ -54,7 +55,7 @@ def fit_calibration(scores: Mapping[str, FloatArray]) -> dict[str, list[float]]:
 
 
 def read_calibration(stored: object) -> Calibration:
-    """What was stored, if it has a level in [0, 1] for every level of GRID.
+    """What was stored, if it has a level in [0, 1] for every level of GRID, or no level.
 
     Raises:
         ValueError: it has not.
@@ -63,7 +64,7 @@ def read_calibration(stored: object) -> Calibration:
         raise ValueError(f"calibration: expected levels of objectives, got {type(stored).__name__}.")
     for name, levels in stored.items():
         known = isinstance(levels, list) and all(isinstance(level, int | float) and 0 <= level <= 1 for level in levels)
-        if not known or len(levels) != len(GRID):
+        if not known or len(levels) not in (0, len(GRID)):
             raise ValueError(f"calibration of {name}: expected {len(GRID)} levels in [0, 1], got {str(levels)[:40]}.")
     return stored
 
@@ -75,5 +76,5 @@ def calibrated_levels(calibration: Calibration, objectives: Sequence[str], quant
         (M, Q); the quantiles themselves for an objective that was not calibrated.
     """
     grid = [0.0, *GRID, 1.0]
-    rows = [np.interp(quantiles, grid, [0.0, *calibration.get(name, GRID), 1.0]) for name in objectives]
+    rows = [np.interp(quantiles, grid, [0.0, *(calibration.get(name) or GRID), 1.0]) for name in objectives]
     return np.array(rows)

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ class Checkpoint:
         objectives: M names; their order is the order of decoding.
         calibration: levels of the calibrated quantiles.
         card: how it was trained, on what, and its measured quality; shown by ``nasrlm info``.
+        calibration_by_space: of every space's own rows, where it has learned several; names what a space has.
     """
 
     model: RegressionLanguageModel
@@ -45,6 +46,19 @@ class Checkpoint:
     objectives: tuple[str, ...]
     calibration: Calibration = field(default_factory=dict)
     card: Mapping[str, Any] = field(default_factory=dict)
+    calibration_by_space: Mapping[str, Calibration] = field(default_factory=dict)
+
+    def of_space(self, space: str) -> Checkpoint:
+        """The same for networks of one space: its own calibration, where it has one."""
+        own = {name: levels for name, levels in self.calibration_by_space.get(space, {}).items() if levels}
+        return replace(self, calibration={**self.calibration, **own})
+
+    def objectives_of(self, space: str) -> tuple[str, ...]:
+        """Objectives learned from networks of a space, or from no known one; all, of a space that it does not know."""
+        if space not in self.calibration_by_space:
+            return self.objectives
+        known = {name for calibration in self.calibration_by_space.values() for name in calibration}
+        return tuple(x for x in self.objectives if x in self.calibration_by_space[space] or x not in known)
 
     def save_pretrained(self, folder: Path | str) -> None:
         """Write the folder; an older checkpoint there is replaced when all files are written, other files stay."""
@@ -61,6 +75,7 @@ class Checkpoint:
             "number_code": asdict(self.model.code),
             "objectives": list(self.objectives),
             "calibration": dict(self.calibration),
+            "calibration_by_space": {space: dict(x) for space, x in self.calibration_by_space.items()},
             "card": dict(self.card),
         }
         (fresh / "config.json").write_text(to_json(config, indent=1) + "\n")
@@ -87,14 +102,15 @@ class Checkpoint:
         try:
             objectives, card = tuple(config["objectives"]), config["card"]
             calibration = read_calibration(config["calibration"])
+            by_space = {space: read_calibration(x) for space, x in config.get("calibration_by_space", {}).items()}
             code = NumberCode(**config["number_code"])
             sizes = ModelConfig(**config["model"])
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
-        except (KeyError, TypeError, ValueError) as e:
+        except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
         _load_weights(model, folder / "model.safetensors")
         model.to(torch_device(device)).eval()
-        return cls(model, tokenizer.limited(token_limit(sizes)), objectives, calibration, card)
+        return cls(model, tokenizer.limited(token_limit(sizes)), objectives, calibration, card, by_space)
 
 
 def released_folder() -> Path:

@@ -35,7 +35,7 @@ def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -
     seconds = 0.0
     for space, part in examples.by_space():
         started = time.perf_counter()
-        prediction = predictor.predict(part.texts, part.objectives, progress=progress)
+        prediction = predictor.of_space(space).predict(part.texts, part.objectives, progress=progress)
         seconds += time.perf_counter() - started
         result[space] = quality(prediction, part.labels)
     return Evaluation(result, len(examples) / seconds)

@@ -6,6 +6,7 @@ import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ class Predictor:
 
     def __init__(self, checkpoint: Checkpoint, engine: EngineName = "torch", memory_bytes: int = 0) -> None:
         self.checkpoint = checkpoint
+        self.objectives = checkpoint.objectives  # by default, in the order of decoding
         self._index = {name: index for index, name in enumerate(checkpoint.objectives)}
         self._engine = make_engine(engine, checkpoint.model)
         longest = checkpoint.model.config.max_text_tokens
@@ -68,10 +70,12 @@ class Predictor:
         """
         return cls(Checkpoint.from_pretrained(folder, device), engine, MEMORY_BYTES)
 
-    @property
-    def objectives(self) -> tuple[str, ...]:
-        """Names it knows, in the order of decoding."""
-        return self.checkpoint.objectives
+    def of_space(self, space: str) -> Predictor:
+        """The same for networks of one space: what it has learned of them, calibrated by them. Costs nothing."""
+        other = copy(self)
+        other.checkpoint = self.checkpoint.of_space(space)
+        other.objectives = self.checkpoint.objectives_of(space)
+        return other
 
     def predict(
         self,
@@ -84,7 +88,7 @@ class Predictor:
 
         Args:
             texts: N texts, canonical ONNX text or whatever the checkpoint was trained on.
-            objectives: names to decode; all if None.
+            objectives: names to decode; all that it has learned if None.
             quantiles: ascending levels in (0, 1).
             progress: show a bar on stderr.
 

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from nasrlm.augmentation import load_augmentation
 from nasrlm.batches import Batch, Batches, Redraw
-from nasrlm.calibration import fit_calibration
+from nasrlm.calibration import Calibration, fit_calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.files import write_atomically
@@ -82,6 +82,7 @@ class _Run:
         self.objectives = _learned(config, examples)
         labelled = examples.labelled(self.objectives)
         train_rows, self.valid_rows = labelled.split("train"), labelled.split("valid")
+        self.learned = {space: part.objectives for space, part in train_rows.by_space()}
         self.identity = {"config": _dependencies(config), "data": examples.digest()}
         self.log = TrainLog(config.out, config.tensorboard and self.processes.rank == 0)
         model, tokenizer = initial_model(config, train_rows)
@@ -293,22 +294,27 @@ class _Run:
             "valid_tau": self.best_tau,
             "texts_cut": self.num_cut,
         }
-        calibration = self.processes.from_first(self._calibration)
-        checkpoint = Checkpoint(self.average, self.predictor.checkpoint.tokenizer, self.objectives, calibration, card)
+        calibration, by_space = self.processes.from_first(self._calibration)
+        tokenizer = self.predictor.checkpoint.tokenizer
+        checkpoint = Checkpoint(self.average, tokenizer, self.objectives, calibration, card, by_space)
         if self.processes.rank == 0:
             checkpoint.save_pretrained(self.config.out / "checkpoint")
         return TrainResult(checkpoint, self.best_tau, self.step, self.seconds)
 
-    def _calibration(self) -> dict[str, list[float]]:
-        """Calibrated levels by the valid rows; none for a head without a distribution."""
+    def _calibration(self) -> tuple[Calibration, dict[str, Calibration]]:
+        """By all valid rows, and by those of every space if there are several; none for a head without intervals."""
         if self.model.config.head == "mse":
-            return {}
+            return {}, {}
         scores: dict[str, list[FloatArray]] = {}
-        for _, part in self.valid_rows.by_space():
+        by_space: dict[str, Calibration] = {}
+        for space, part in self.valid_rows.by_space():
             values = self.predictor.cumulative_probabilities(part.texts, part.objectives, part.labels)
-            for name, column in zip(part.objectives, values.T, strict=True):
+            columns = dict(zip(part.objectives, values.T, strict=True))
+            for name, column in columns.items():
                 scores.setdefault(name, []).append(column)
-        return fit_calibration({name: np.concatenate(columns) for name, columns in scores.items()})
+            by_space[space] = {**dict.fromkeys(self.learned[space], ()), **fit_calibration(columns)}
+        pooled = fit_calibration({name: np.concatenate(columns) for name, columns in scores.items()})
+        return pooled, by_space if len(self.learned) > 1 else {}
 
 
 def _dependencies(config: TrainConfig) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from converters.bulk import to_onnx_texts
 from converters.features import feature_groups, features_of
 from nasrlm.adaptation import adapt, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.cli.inputs import CheckpointOption, SpaceOption, read_rows, table_texts
+from nasrlm.cli.inputs import CheckpointOption, SpaceOption, only_space, read_rows, table_texts
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.objective import FloatArray
 from spaces import get_space
@@ -58,7 +58,7 @@ def adapt_checkpoint(
     more = _more_architectures(frame, pool - len(frame), rng)
     texts = table_texts(frame, table) + more.texts()
     groups = _graph_groups(frame, more) if any("accuracy" in name for name in names) else []
-    known = make_pool(loaded, texts, progress=show_progress(), groups=groups)
+    known = make_pool(loaded, texts, progress=show_progress(), groups=groups, space=only_space(frame))
     candidates = np.flatnonzero(labelled)
     if choose == "active":
         used = choose_diverse(known, candidates, wanted)

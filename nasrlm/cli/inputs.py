@@ -36,10 +36,11 @@ MODEL_ENDINGS = (".onnx",)
 
 @dataclass(frozen=True)
 class Inputs:
-    """Names as the user gave them, and their texts."""
+    """Names as the user gave them, their texts, and their spaces, empty where none is known."""
 
     names: list[str]
     texts: list[str]
+    spaces: list[str]
 
 
 def require_space(name: str | None, what: str) -> SearchSpace[Any]:
@@ -65,13 +66,15 @@ def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | No
         frame = read_rows(table, space)
         columns = [name for name in ("architecture", "text") if name in frame]
         described = frame[columns].bfill(axis="columns").iloc[:, 0]
-        return Inputs(described.astype(str).tolist(), table_texts(frame, table))
+        spaces = frame["space"].fillna("").astype(str).tolist() if "space" in frame else [""] * len(frame)
+        return Inputs(described.astype(str).tolist(), table_texts(frame, table), spaces)
     names = list(given or [])
     if all(Path(name).suffix in TEXT_ENDINGS + MODEL_ENDINGS for name in names):
-        return Inputs(names, [_read_text(Path(name)) for name in names])
+        return Inputs(names, [_read_text(Path(name)) for name in names], [space or ""] * len(names))
     chosen = require_space(space, "architecture")
     parsed = [chosen.parse(name) for name in names]
-    return Inputs(names, to_onnx_texts(chosen, parsed, measured=True, progress=show_progress()))
+    texts = to_onnx_texts(chosen, parsed, measured=True, progress=show_progress())
+    return Inputs(names, texts, [chosen.name] * len(names))
 
 
 def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> pd.DataFrame:
@@ -89,6 +92,12 @@ def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> 
     if rows.empty:
         raise ValueError(f"{path}: expected rows of space {space}, got {', '.join(map(str, frame['space'].unique()))}.")
     return rows
+
+
+def only_space(frame: pd.DataFrame) -> str:
+    """The space of all rows; empty if they are of several, or of none that is named."""
+    spaces = frame["space"].unique().tolist() if "space" in frame else []
+    return str(spaces[0]) if len(spaces) == 1 and isinstance(spaces[0], str) else ""
 
 
 def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,12 +24,14 @@ from nasrlm.cli.inputs import (
     table_texts,
 )
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
+from nasrlm.cli.space_predictions import answer_by_space, objectives_of
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.cli.training_examples import training_examples
 from nasrlm.engine import EngineName
 from nasrlm.evaluation import Evaluation, evaluate
 from nasrlm.examples import make_examples
 from nasrlm.model_card import release
+from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
 from nasrlm.table import label_columns
@@ -67,15 +70,17 @@ def predict(
 ) -> None:
     """Predict objectives with calibrated intervals."""
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
-    names = _split(objectives) or predictor.objectives
     levels = _levels(quantiles)
     if out is not None:
         if table is None or architectures or samples:
             raise ValueError("predict --out: expected --table, and no architectures or --samples. See --help.")
+        names = _split(objectives) or predictor.of_space(space or "").objectives
         return predict_whole_table(predictor, table, out, space=space, objectives=names, quantiles=levels, json=json)
     inputs = read_inputs(architectures, table, space)
-    prediction = predictor.predict(inputs.texts, names, levels, progress=show_progress())
-    drawn = predictor.sample(inputs.texts, names, samples, seed) if samples else None
+    names = _split(objectives) or objectives_of(predictor, inputs.spaces)
+    ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
+    prediction = Prediction(names, levels, ask(lambda own, x: own.predict(x, names, levels, show_progress()).values))
+    drawn = ask(lambda own, x: own.sample(x, names, samples, seed)) if samples else None
     rows: list[dict[str, Any]] = []
     for row, architecture in enumerate(inputs.names):
         answers: dict[str, Any] = {"architecture": architecture}

@@ -173,7 +173,7 @@ def _search(
     config: SearchConfig, space: SearchSpace[Any], out: Path, checkpoint: Path | None, **options: Any
 ) -> StudyResult:
     """On predictions; with real results and a model that knows the objectives; or with real results alone."""
-    predictor = cache(lambda: Predictor.from_pretrained(checkpoint))  # loaded where it is needed
+    predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.name))  # loaded where it is needed
     to_text = partial(to_measured_text, space)
     if config.evaluator == "surrogate":
         surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=to_text)

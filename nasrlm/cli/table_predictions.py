@@ -18,6 +18,7 @@ from converters import to_measured_text
 from converters.batches import WORDS, BatchedTable, open_table
 from converters.engines import map_in_order, num_workers
 from nasrlm.cli.output import print_json, show_progress
+from nasrlm.cli.space_predictions import answer_by_space
 from nasrlm.files import replacing
 from nasrlm.predictor import Predictor
 from spaces import get_space
@@ -76,8 +77,11 @@ def predict_whole_table(
         tqdm(desc="predict", total=source.num_rows, unit="row", disable=not show_progress()) as bar,
     ):
         for chunks, texts in _groups(source, words, space):
-            values = predictor.predict(texts, objectives, quantiles).values.reshape(len(texts), len(columns))
             described = pa.concat_tables([chunk.words for chunk in chunks])
+            spaces = described["space"].fill_null("").to_pylist() if "space" in words.names else [""] * len(texts)
+            values = answer_by_space(
+                predictor, texts, spaces, lambda own, x: own.predict(x, objectives, quantiles).values
+            ).reshape(len(texts), len(columns))
             arrays = [*described.columns, *[pa.array(column) for column in values.T]]
             writer.write_table(pa.table(arrays, schema=writer.schema))
             rows += len(texts)

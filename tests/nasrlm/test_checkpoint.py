@@ -65,6 +65,10 @@ BREAKAGES = {
     "missing tensor": (edit_weights(lambda w: w.pop(EMBEDDING)), f"expected tensor {EMBEDDING} of shape ("),
     "no numbers": (edit_weights(lambda w: w[EMBEDDING].fill_(math.nan)), f"ones in tensor {EMBEDDING}."),
     "few levels": (edit_config(lambda c: c.update(calibration={"a@b": [0.5]})), "calibration of a@b: expected 99 lev"),
+    "few levels of a space": (
+        edit_config(lambda c: c.update(calibration_by_space={"here": {"a@b": [0.5]}})),
+        "calibration of a@b: expected 99 lev",
+    ),
     "no calibration": (edit_config(lambda c: c.update(calibration=[])), "expected levels of objectives, got list"),
     "extra tensor": (edit_weights(lambda w: w.update(extra=torch.zeros(2))), "tensor extra of shape none, got (2,)"),
 }
@@ -100,6 +104,7 @@ def test_a_checkpoint_comes_back_as_it_was(checkpoint: Checkpoint, checkpoint_fo
     assert loaded.model.code == checkpoint.model.code
     assert loaded.objectives == checkpoint.objectives
     assert loaded.calibration == checkpoint.calibration
+    assert loaded.calibration_by_space == checkpoint.calibration_by_space
     assert loaded.card == checkpoint.card
     assert not loaded.model.training
     for name, tensor in checkpoint.model.state_dict().items():

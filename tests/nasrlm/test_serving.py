@@ -126,7 +126,9 @@ class SlowPredictor:
         self.calls: list[list[str]] = []
         self.called, self.go = threading.Event(), threading.Event()
 
-    def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> Prediction:
+    def predict(
+        self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float], space: str
+    ) -> Prediction:
         self.calls.append(list(texts))
         self.called.set()
         assert self.go.wait(10)

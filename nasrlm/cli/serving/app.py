@@ -27,6 +27,7 @@ from nasrlm.cli.serving.messages import (
     Problem,
 )
 from nasrlm.objective import FloatArray
+from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
 from spaces import get_space, space_names
 from spaces.space import SearchSpace
@@ -104,7 +105,7 @@ def create_app(predictor: Predictor, limits: Limits | None = None) -> FastAPI:
 class _Service:
     def __init__(self, predictor: Predictor, limits: Limits) -> None:
         self.predictor, self.limits = predictor, limits
-        self._batcher = Batcher(predictor.predict, limits.max_texts_per_call)
+        self._batcher = Batcher(self._predict, limits.max_texts_per_call)
 
     def health(self) -> Health:
         """What /health answers."""
@@ -118,11 +119,12 @@ class _Service:
 
     async def predict(self, request: PredictRequest) -> PredictResponse:
         """What /predict answers."""
-        objectives = self.predictor.objectives if request.objectives is None else request.objectives
+        space = request.space or ""
+        objectives = self.predictor.of_space(space).objectives if request.objectives is None else request.objectives
         self._check_quantiles(request.quantiles)
         self._check_count("objectives", objectives, len(self.predictor.objectives))
         texts = await run_in_threadpool(self._texts, request)
-        values = await self._batcher.predict(texts, objectives, request.quantiles)
+        values = await self._batcher.predict(texts, objectives, request.quantiles, space)
         answers = [
             {name: _answer(row, request.quantiles) for name, row in zip(objectives, rows, strict=True)}
             for rows in values
@@ -135,6 +137,11 @@ class _Service:
         token_ids = self.predictor.to_ids(texts)
         pairs = zip(texts, token_ids, strict=True)
         return ConvertResponse(networks=[Network(text=text, tokens=len(ids)) for text, ids in pairs])
+
+    def _predict(
+        self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float], space: str
+    ) -> Prediction:
+        return self.predictor.of_space(space).predict(texts, objectives, quantiles)
 
     def _texts(self, request: PredictRequest) -> list[str]:
         if (request.texts is None) == (request.architectures is None):

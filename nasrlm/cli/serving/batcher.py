@@ -13,7 +13,7 @@ import numpy as np
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 
-Predict = Callable[[Sequence[str], Sequence[str], Sequence[float]], Prediction]
+Predict = Callable[[Sequence[str], Sequence[str], Sequence[float], str], Prediction]
 
 
 class _Question(NamedTuple):
@@ -21,6 +21,7 @@ class _Question(NamedTuple):
 
     objectives: tuple[str, ...]
     quantiles: tuple[float, ...]
+    space: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +35,7 @@ class Batcher:
     """Lets requests wait while the model works, then takes up those that ask the same of other texts.
 
     Args:
-        predict: of texts, objectives and quantiles; called in one thread at a time.
+        predict: of texts, objectives, quantiles and a space, empty if none is known; called in one thread at a time.
         max_texts: of one call; a single request may have more.
     """
 
@@ -43,13 +44,15 @@ class Batcher:
         self._waiting: deque[_Request] = deque()
         self._worker: asyncio.Task[None] | None = None
 
-    async def predict(self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float]) -> FloatArray:
+    async def predict(
+        self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float], space: str = ""
+    ) -> FloatArray:
         """(N, M, Q) values.
 
         Raises:
             ValueError: as ``predict`` of this request alone.
         """
-        request = _Request(texts, _Question(tuple(objectives), tuple(quantiles)))
+        request = _Request(texts, _Question(tuple(objectives), tuple(quantiles), space))
         self._waiting.append(request)
         if self._worker is None or self._worker.done():
             self._worker = asyncio.create_task(self._work())

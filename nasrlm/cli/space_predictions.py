@@ -1,0 +1,39 @@
+"""Answers of a predictor to rows of several spaces, each by what was learned of its own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from nasrlm.objective import FloatArray
+from nasrlm.predictor import Predictor
+
+
+def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...]:
+    """What is known of any of these spaces, in the order of decoding."""
+    known = {name for space in set(spaces) for name in predictor.of_space(space).objectives}
+    return tuple(name for name in predictor.objectives if name in known)
+
+
+def answer_by_space(
+    predictor: Predictor,
+    texts: Sequence[str],
+    spaces: Sequence[str],
+    ask: Callable[[Predictor, Sequence[str]], FloatArray],
+) -> FloatArray:
+    """What ``ask`` gets from the predictor of each row's space, an array with a row a text.
+
+    Args:
+        predictor: of all spaces.
+        texts: N texts.
+        spaces: N names, empty where none is known.
+        ask: of a space's predictor and its texts; not called without texts.
+    """
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, space in enumerate(spaces):
+        rows[space].append(row)
+    answers = [ask(predictor.of_space(space), [texts[row] for row in own]) for space, own in rows.items()]
+    in_order: FloatArray = np.concatenate(answers)[np.argsort(np.concatenate(list(rows.values())))]
+    return in_order
