@@ -1,0 +1,106 @@
+"""A checkpoint of several spaces answers for each by what it has learned of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from nasrlm.adaptation import adapt, make_pool
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.evaluation import evaluate
+from nasrlm.examples import Examples
+from nasrlm.files import write_table
+from nasrlm.predictor import Predictor
+from nasrlm.train_config import TrainConfig
+from nasrlm.training import train
+from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.scenes import OBJECTIVES, SIZES, architecture_table, layer_examples
+
+ACCURACY, LATENCY = OBJECTIVES
+LOW, HIGH = ([round(share * level / 100, 4) for level in range(1, 100)] for share in (0.5, 1.0))
+TEXTS = ["Conv3\nPool\n", "Pool\n"]
+
+
+@pytest.fixture(scope="module")
+def several(checkpoint: Checkpoint) -> Checkpoint:
+    """NAS-Bench-201 has both objectives, the other space latencies alone."""
+    by_space = {"nasbench201": {ACCURACY: HIGH, LATENCY: LOW}, "other": {LATENCY: []}}
+    return replace(checkpoint, calibration={ACCURACY: HIGH, LATENCY: HIGH}, calibration_by_space=by_space)
+
+
+def test_a_space_has_its_own_levels_and_those_of_all_where_it_lacks_them(several: Checkpoint) -> None:
+    assert several.of_space("nasbench201").calibration == {ACCURACY: HIGH, LATENCY: LOW}
+    assert several.of_space("other").calibration == several.of_space("unheard").calibration == several.calibration
+
+
+def test_a_space_has_the_objectives_learned_of_it(several: Checkpoint, checkpoint: Checkpoint) -> None:
+    assert several.objectives_of("nasbench201") == several.objectives_of("unheard") == OBJECTIVES
+    assert several.objectives_of("other") == (LATENCY,)
+    assert checkpoint.objectives_of("nasbench201") == OBJECTIVES
+
+
+def test_a_predictor_of_a_space_asks_at_its_levels(several: Checkpoint) -> None:
+    everywhere = Predictor(several)
+    here, there = everywhere.of_space("nasbench201"), everywhere.of_space("other")
+    assert (here.objectives, there.objectives) == (OBJECTIVES, (LATENCY,))
+    raw = Predictor(replace(several, calibration={})).predict(TEXTS, quantiles=(0.25, 0.5)).values
+    np.testing.assert_allclose(here.predict(TEXTS, quantiles=(0.5,)).values[:, 1, 0], raw[:, 1, 0], rtol=1e-4)
+    np.testing.assert_allclose(there.predict(TEXTS, quantiles=(0.5,)).values[:, 0, 0], raw[:, 1, 1], rtol=1e-4)
+    np.testing.assert_allclose(everywhere.predict(TEXTS, quantiles=(0.5,)).values[:, :, 0], raw[:, :, 1], rtol=1e-4)
+    assert there.predict(TEXTS, [ACCURACY]).values.shape == (2, 1, 3)  # what is asked for by name is answered
+
+
+def test_a_new_objective_is_known_of_every_space(several: Checkpoint) -> None:
+    pool = make_pool(several, [*TEXTS, "Conv3\n", "Skip\n"], space="other")
+    assert pool.features.shape == (4, 1)
+    adapted = adapt(several, pool, "latency_ms@new", np.array([1.0, 2.0, 3.0, np.nan]))
+    assert adapted.objectives_of("other") == (LATENCY, "latency_ms@new")
+    assert adapted.calibration_by_space == several.calibration_by_space
+    again = adapt(several, pool, LATENCY, np.array([1.0, 2.0, 3.0, np.nan]))
+    assert again.calibration_by_space == {"nasbench201": {ACCURACY: HIGH}, "other": {}}
+
+
+def test_training_calibrates_every_space(tmp_path: Path) -> None:
+    rows = layer_examples(240)
+    spaces = np.where(np.arange(240) % 3 == 0, "b", "a")
+    labels = np.where((spaces == "b")[:, None] & np.array([True, False]), np.nan, rows.labels)
+    examples = Examples(rows.texts, OBJECTIVES, labels, rows.splits, spaces)
+    config = TrainConfig(table=("unused",), out=tmp_path / "run", model=SIZES, max_steps=2)  # type: ignore[arg-type]
+    checkpoint = train(config, examples, progress=False).checkpoint
+    assert {space: set(known) for space, known in checkpoint.calibration_by_space.items()} == {
+        "a": set(OBJECTIVES),
+        "b": {LATENCY},
+    }
+    assert checkpoint.calibration_by_space["a"][LATENCY] != checkpoint.calibration_by_space["b"][LATENCY]
+    loaded = Checkpoint.from_pretrained(tmp_path / "run" / "checkpoint")
+    assert loaded.calibration_by_space == checkpoint.calibration_by_space
+    valid = examples.split("valid")
+    judged = evaluate(Predictor(checkpoint), valid).quality["b"][LATENCY]
+    part = valid.rows(np.flatnonzero(valid.spaces == "b"))
+    own = Predictor(checkpoint.of_space("b")).predict(part.texts, [LATENCY])
+    inside = (own.low[:, 0] <= part.labels[:, 1]) & (part.labels[:, 1] <= own.high[:, 0])
+    assert judged["coverage_80"] == pytest.approx(inside.mean())
+
+
+def test_the_command_line_answers_for_every_row_by_its_space(
+    several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    several.save_pretrained(tmp_path / "several")
+    frame = architecture_table(8)
+    texts = pd.DataFrame({"space": ["other", "nasbench201"] * 2, "text": ["Conv3\n"] * 4})
+    write_table(pd.concat([texts, frame], ignore_index=True), tmp_path / "mixed.parquet")
+    words = (
+        "--table",
+        tmp_path / "mixed.parquet",
+        "--checkpoint",
+        tmp_path / "several",
+        "--out",
+        tmp_path / "p.parquet",
+    )
+    assert nasrlm("predict", *words).status == 0
+    written = pd.read_parquet(tmp_path / "p.parquet")[f"{LATENCY}.q0.9"]
+    assert written[0] == written[2] > written[1] == written[3]
+    shown = nasrlm("predict", "--space", "other", *words[:-2])
+    assert (LATENCY in shown.stdout, ACCURACY in shown.stdout) == (True, False)
