@@ -1,0 +1,88 @@
+"""Where does a checkpoint rank badly? Kendall τ among parts of the NAS-Bench-201 test rows.
+
+    python -m benchmarks.weak_spots ../shared/data/nasbench201.parquet
+
+Accuracies: of the best rows, and of rows by how often their cell has an operation. Latencies and energies: every one,
+lowest first. A part's τ is lower than that of all rows where its labels differ less; so beside every part stands the
+τ of as many random rows whose labels lie in the same range.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from converters.bulk import to_onnx_texts
+from nasrlm.cli.output import print_table
+from nasrlm.metrics import kendall_tau
+from nasrlm.objective import FloatArray
+from nasrlm.predictor import Predictor
+from nasrlm.table import read_table
+from spaces import get_space
+from spaces.nasbench201 import OPERATIONS
+
+ACCURACY = "accuracy@cifar10"
+SHARES = (0.05, 0.1, 0.25, 1.0)
+OFTEN = 3  # of the six edges
+DRAWS = 50
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", type=Path)
+    parser.add_argument("--checkpoint", type=Path, default=None)
+    arguments = parser.parse_args()
+    space = get_space("nasbench201")
+    frame = read_table(arguments.table, require=[ACCURACY])
+    frame = frame[frame["split"] == "test"]
+    predictor = Predictor.from_pretrained(arguments.checkpoint).of_space(space.name)
+    costs = [name for name in predictor.objectives if name in frame and not name.startswith(("accuracy", "valid"))]
+    architectures = [space.parse(text) for text in frame["architecture"]]
+    texts = to_onnx_texts(space, architectures, measured=True)
+    median = predictor.predict(texts, [ACCURACY, *costs], quantiles=(0.5,)).median
+    labels = frame[[ACCURACY, *costs]].to_numpy(dtype=np.float64)
+    genes = np.array([space.encode(architecture) for architecture in architectures])
+    print_table(
+        [ACCURACY, "rows", "Kendall τ", "of random rows in the range"],
+        [
+            [name, int(rows.sum()), _tau(median[rows, 0], labels[rows, 0]), _in_range(median[:, 0], labels[:, 0], rows)]
+            for name, rows in _parts(labels[:, 0], genes)
+        ],
+    )
+    taus = kendall_tau(median, labels)[1:]
+    print_table(
+        ["cost", "Kendall τ", "different values"],
+        [[costs[m], round(float(taus[m]), 3), len(np.unique(labels[:, m + 1]))] for m in np.argsort(taus)],
+    )
+
+
+def _parts(accuracy: FloatArray, genes: NDArray[np.int_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    for share in SHARES:
+        yield f"best {share:.0%}", accuracy >= np.quantile(accuracy, 1 - share)
+    for gene, operation in enumerate(OPERATIONS):
+        count = (genes == gene).sum(axis=1)
+        yield f"no {operation}", count == 0
+        yield f"{OFTEN} or more {operation}", count >= OFTEN
+
+
+def _tau(predicted: FloatArray, measured: FloatArray) -> float:
+    return round(float(kendall_tau(predicted[:, None], measured[:, None])[0]), 3)
+
+
+def _in_range(predicted: FloatArray, measured: FloatArray, rows: NDArray[np.bool_]) -> float:
+    """Mean τ of as many rows drawn from those that lie between the part's 5 and 95 % quantiles."""
+    low, high = np.quantile(measured[rows], (0.05, 0.95))
+    candidates = np.flatnonzero((measured >= low) & (measured <= high))
+    rng = np.random.default_rng(0)
+    size = min(int(rows.sum()), len(candidates))
+    drawn = [rng.choice(candidates, size, replace=False) for _ in range(DRAWS)]
+    return round(float(np.mean([_tau(predicted[x], measured[x]) for x in drawn])), 3)
+
+
+if __name__ == "__main__":
+    main()
