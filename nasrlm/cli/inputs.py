@@ -14,7 +14,7 @@ from converters import model_to_onnx_text
 from converters.bulk import to_onnx_texts
 from converters.text import prelude
 from nasrlm.cli.output import show_progress
-from nasrlm.table import read_table
+from nasrlm.table import label_columns, read_table
 from spaces import get_space
 from spaces.space import SearchSpace
 
@@ -92,6 +92,14 @@ def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> 
     if rows.empty:
         raise ValueError(f"{path}: expected rows of space {space}, got {', '.join(map(str, frame['space'].unique()))}.")
     return rows
+
+
+def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names: Sequence[str]) -> None:
+    """Complain of names that are no label column of any of these tables."""
+    known = dict.fromkeys(name for frame in frames for name in label_columns(frame))
+    if missing := [name for name in names if name not in known]:
+        labels, tables = ", ".join(known) or "none", ", ".join(map(str, paths))
+        raise ValueError(f"{tables}: expected a column {', '.join(missing)}, got labels {labels}.")
 
 
 def only_space(frame: pd.DataFrame) -> str:

@@ -21,6 +21,7 @@ from nasrlm.cli.inputs import (
     TableOption,
     read_inputs,
     read_rows,
+    require_labels,
     table_texts,
 )
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
@@ -102,7 +103,7 @@ def predict(
 
 
 def evaluate_table(
-    table: Annotated[Path, typer.Option("--table", help="Labelled architectures or texts.")],
+    tables: Annotated[list[Path], typer.Option("--table", help="Labelled architectures or texts; may be repeated.")],
     objectives: ObjectivesOption = None,
     split: Annotated[str | None, typer.Option("--split", help="Only rows of this split.")] = None,
     space: SpaceOption = None,
@@ -111,18 +112,21 @@ def evaluate_table(
     engine: EngineOption = "auto",
     json: JsonOption = False,
 ) -> None:
-    """Compare predictions with the labels of a table: rank correlation, error and coverage."""
+    """Compare predictions with the labels of tables: rank correlation, error and coverage."""
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
     wanted = _split(objectives)
-    frame = _rows_of_split(read_rows(table, space, require=wanted), split, table)
-    labels = wanted or label_columns(frame)
+    frames = [_rows_of_split(read_rows(table, space), split, table) for table in tables]
+    require_labels(frames, tables, wanted)
+    labels = wanted or tuple(dict.fromkeys(name for frame in frames for name in label_columns(frame)))
     known = [name for name in labels if wanted or name in predictor.objectives]
     skipped = [name for name in labels if name not in known]
     if not known:
+        named = ", ".join(map(str, tables))
         raise ValueError(
-            f"{table}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
+            f"{named}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
         )
-    examples = make_examples(frame, table_texts(frame, table), known)
+    texts = [text for frame, table in zip(frames, tables, strict=True) for text in table_texts(frame, table)]
+    examples = make_examples(pd.concat(frames, ignore_index=True), texts, known)
     result = evaluate(predictor, examples, progress=show_progress())
     if json:
         speed = round(result.predictions_per_second, 1)

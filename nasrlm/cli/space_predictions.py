@@ -29,8 +29,10 @@ def answer_by_space(
         predictor: of all spaces.
         texts: N texts.
         spaces: N names, empty where none is known.
-        ask: of a space's predictor and its texts; not called without texts.
+        ask: of a space's predictor and its texts.
     """
+    if not texts:
+        return ask(predictor, texts)
     rows: dict[str, list[int]] = defaultdict(list)
     for row, space in enumerate(spaces):
         rows[space].append(row)

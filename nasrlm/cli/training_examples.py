@@ -11,11 +11,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nasrlm.cli.inputs import read_rows, table_texts
+from nasrlm.cli.inputs import read_rows, require_labels, table_texts
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
-from nasrlm.table import label_columns, objective_columns
+from nasrlm.table import objective_columns
 from nasrlm.train_config import TrainConfig
 
 TEXTS = "texts.parquet"  # in the run's folder: a resumed run need not convert again
@@ -29,20 +29,14 @@ def training_examples(config: TrainConfig) -> Examples:
         ValueError: a table cannot be read or lacks what a row needs, or no table has an objective.
     """
     frames = [read_rows(path, config.space) for path in config.table]
-    _check_objectives(config, frames)
+    require_labels(frames, config.table, config.objectives)
     columns = [name for frame in frames for name in objective_columns(frame)]
     objectives = config.objectives or tuple(dict.fromkeys(columns))
     if not objectives:
-        raise ValueError(f"{_named(config)}: expected label columns named metric_unit@context, got none.")
+        tables = ", ".join(map(str, config.table))
+        raise ValueError(f"{tables}: expected label columns named metric_unit@context, got none.")
     texts = _texts(config, frames)
     return make_examples(pd.concat(frames, ignore_index=True), texts, objectives)
-
-
-def _check_objectives(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> None:
-    known = dict.fromkeys(name for frame in frames for name in label_columns(frame))
-    if missing := [name for name in config.objectives if name not in known]:
-        labels = ", ".join(known) or "none"
-        raise ValueError(f"{_named(config)}: expected a column {', '.join(missing)}, got labels {labels}.")
 
 
 def _texts(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> list[str]:
@@ -77,7 +71,3 @@ def _digest(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> str:
         described = frame[[name for name in ("space", "architecture", "text") if name in frame]]
         digest.update(described.to_json(orient="values").encode())
     return digest.hexdigest()
-
-
-def _named(config: TrainConfig) -> str:
-    return ", ".join(map(str, config.table))

@@ -175,6 +175,17 @@ def test_evaluate(answers: Any, nasrlm: CommandLine, table: Path, checkpoint_fol
     assert "not known to the checkpoint: latency_ms@unheard" in shown
 
 
+def test_evaluate_prints_several_tables_as_one(answers: Any, table: Path, tmp_path: Path) -> None:
+    frame = pd.read_parquet(table).drop(columns="latency_ms@unheard")
+    others = pd.DataFrame({"space": "other", "text": ["Conv3\n", "Pool\n"], OBJECTIVES[1]: [1.0, 2.0]})
+    write_table(others, tmp_path / "other.csv")
+    write_table(frame, tmp_path / "cells.csv")
+    found = answers("evaluate", "--table", tmp_path / "other.csv", "--table", tmp_path / "cells.csv")
+    assert (set(found["nasbench201"]), set(found["other"])) == (set(OBJECTIVES), {OBJECTIVES[1]})
+    assert (found["other"][OBJECTIVES[1]]["n"], found["nasbench201"][OBJECTIVES[0]]["n"]) == (2, len(frame))
+    assert found["skipped"] == []
+
+
 def test_evaluate_names_the_space_that_was_given(answers: Any, table: Path) -> None:
     frame = pd.read_parquet(table)
     write_table(frame.drop(columns="space"), table)
