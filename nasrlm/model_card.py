@@ -64,6 +64,7 @@ def _card(
             for step in steps
         ],
         f"- Data: the train split of {', '.join(path.name for path in config.table)}, seed {config.seed}.",
+        *[f"- {source}" for source in config.sources],
         "- Stopped and calibrated by the valid split; the table below is the test split, seen by neither.",
         f"- sha256 of texts, labels and splits: `{result.checkpoint.card['data_sha256']}`.",
     ]

@@ -40,6 +40,7 @@ class TrainConfig(BaseModel):
         compile: compile the model with ``torch.compile``.
         tensorboard: also write the log for TensorBoard.
         resume: go on from the state in ``out``.
+        sources: whose labels these are and their licences, for the card.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -83,6 +84,7 @@ class TrainConfig(BaseModel):
     device: str = "cpu"
     seed: int = Field(default=0, ge=0)
     resume: bool = True
+    sources: tuple[str, ...] = ()
 
     @field_validator("table", mode="before")
     @classmethod

@@ -36,7 +36,7 @@ from nasrlm.train_log import TrainLog
 from nasrlm.training_loss import TrainingLoss
 
 # What a run's numbers do not depend on.
-FREE_TO_CHANGE = frozenset({"out", "resume", "save_every_seconds", "tensorboard"})
+FREE_TO_CHANGE = frozenset({"out", "resume", "save_every_seconds", "sources", "tensorboard"})
 SEEDS_A_PROCESS = 1_000_000_007  # dropout differs from process to process
 
 

@@ -211,7 +211,7 @@ def train_config(folder: Path, table: pd.DataFrame, **changes: object) -> Path:
 
 def test_train_writes_a_checkpoint_with_a_card(answers: Any, tmp_path: Path) -> None:
     frame = layer_table(48).assign(split=["train", "valid", "train", "test"] * 12)
-    config = train_config(tmp_path, frame)
+    config = train_config(tmp_path, frame, sources=["Labels: made up."])
     result = answers("train", "--config", config, "--seed", 4)
     assert result["steps"] == 6
     assert set(result["test"]["text"]) == set(OBJECTIVES)
@@ -219,7 +219,9 @@ def test_train_writes_a_checkpoint_with_a_card(answers: Any, tmp_path: Path) -> 
     loaded = Checkpoint.from_pretrained(folder)
     assert loaded.card["test"] == result["test"]
     assert loaded.card["training"]["seed"] == 4
-    assert f"nasrlm train --config {config}" in (folder / "README.md").read_text()
+    card = (folder / "README.md").read_text()
+    assert f"nasrlm train --config {config}" in card
+    assert "- Labels: made up.\n" in card
 
 
 def test_train_reads_texts_and_architectures_from_one_table(answers: Any, tmp_path: Path) -> None:
