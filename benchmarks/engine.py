@@ -2,10 +2,13 @@
 
 One run on one machine: the same texts, random weights, encoder and decoder of as many layers, parameters within 10 %.
 A prediction is the median of each objective: ours exact, regress-lm's of 64 samples. It begins with the text.
-"Equal" context is the longest of these texts in each tool's own tokens; "default" is what each reads unless told
-otherwise, 2,048 tokens, to which regress-lm pads and we do not. A training step begins with token ids.
+"Encoding" is regress-lm's encoder alone, beside our predictions: what it would reach if samples cost nothing.
+Contexts: "equal text" is the longest of these texts in each tool's own tokens; "equal tokens" is as many tokens as our
+longest text has, the rest of regress-lm's cut off; "default" is what each reads unless told otherwise, 2,048 tokens, to
+which regress-lm pads and we do not. A training step begins with token ids.
 
     python -m benchmarks.engine --json
+    python -m benchmarks.engine --peer ~/regress-lm    # a checkout of its source, or whatever else pip installs
 
 regress-lm is installed into .bench/regress-lm; where that fails, only we are measured.
 """
@@ -22,6 +25,7 @@ import venv
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,6 +62,7 @@ class Config:
         peer_texts: how many of the texts the peer predicts.
         seconds: of one case, if one run takes no longer.
         repeats: runs of one case at most.
+        processor_time: seconds of the processor, all threads together, instead of those on the wall.
         model: our sizes.
         engine: of our predictions.
         threads: of torch, on both sides.
@@ -66,9 +71,10 @@ class Config:
     space: str = "nasbench201"
     texts: int = 512
     batch: int = 16
-    peer_texts: int = 2
+    peer_texts: int = 1
     seconds: float = 10.0
     repeats: int = 5
+    processor_time: bool = False
     model: ModelConfig = SIZES
     engine: str = "auto"
     threads: int = torch.get_num_threads()
@@ -88,22 +94,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", default="regress-lm==0.0.1", help="What pip installs.")
     parser.add_argument("--torch", default="torch==2.13.0", help="And beside it.")
+    parser.add_argument("--batch", type=int, default=Config.batch, help="Texts of a training step, on both sides.")
     parser.add_argument("--seconds", type=float, default=Config.seconds)
     parser.add_argument("--repeats", type=int, default=Config.repeats)
+    parser.add_argument("--processor-time", action="store_true", help="For a machine with other work.")
     parser.add_argument("--engine", default=Config.engine)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    config = Config(seconds=arguments.seconds, repeats=arguments.repeats, engine=arguments.engine)
+    config = Config(
+        batch=arguments.batch,
+        seconds=arguments.seconds,
+        repeats=arguments.repeats,
+        processor_time=arguments.processor_time,
+        engine=arguments.engine,
+    )
     python, reason = install_peer(ROOT / ".bench" / "regress-lm", arguments.peer, arguments.torch)
     texts = draw_texts(config)
-    parameters, ours = measure_ours(config, texts)
-    peer = Peer({}, [], reason) if python is None else measure_peer(config, texts, parameters, [python])
+    size, ours = measure_ours(config, texts)
+    peer = Peer({}, [], reason) if python is None else measure_peer(config, texts, size, [python])
     if peer.reason:
         print(f"regress-lm: {peer.reason} Only nasrlm was measured.", file=sys.stderr)
     if arguments.json:
-        print(json.dumps(report(config, parameters, ours, peer)))
+        print(json.dumps(report(config, size, ours, peer)))
     else:
-        print_report(config, parameters, ours, peer)
+        print_report(config, size, ours, peer)
 
 
 def draw_texts(config: Config) -> list[str]:
@@ -113,8 +127,8 @@ def draw_texts(config: Config) -> list[str]:
     return list(dict.fromkeys(to_onnx_texts(space, architectures, measured=True)))[: config.texts]
 
 
-def measure_ours(config: Config, texts: Sequence[str]) -> tuple[int, list[Measurement]]:
-    """Our number of parameters and cases; both contexts are the same to us.
+def measure_ours(config: Config, texts: Sequence[str]) -> tuple[dict[str, int], list[Measurement]]:
+    """Our numbers of parameters and of tokens of the longest text, and our cases; contexts are the same to us.
 
     Raises:
         AssertionError: the engine's predictions are not torch's.
@@ -129,7 +143,8 @@ def measure_ours(config: Config, texts: Sequence[str]) -> tuple[int, list[Measur
     if config.engine != "onnxruntime-int8":
         found, expected = (each.predict(texts[:8]).values for each in (predictor, Predictor(checkpoint)))
         assert np.allclose(found, expected, rtol=1e-3), "the engine answers as torch does"
-    token_ids = pad(tokenizer.to_ids(texts[: config.batch]))
+    all_ids = tokenizer.to_ids(texts)
+    token_ids = pad(all_ids[: config.batch])
     cases = []
     for objectives in tqdm(OBJECTIVES, desc="nasrlm", disable=not sys.stderr.isatty()):
         asked = names[:objectives]
@@ -137,26 +152,24 @@ def measure_ours(config: Config, texts: Sequence[str]) -> tuple[int, list[Measur
         def predict(asked: Sequence[str] = asked) -> int:
             return len(predictor.predict(texts, asked, [0.5]).median)
 
-        limits = {"seconds": config.seconds, "repeats": config.repeats}
-        cases.append(measure("prediction", objectives, "any", predict, **limits))
-        cases.append(measure("training", objectives, "any", _trainer(model, token_ids, objectives), **limits))
-    return model.num_parameters, cases
+        for what, work in ("prediction", predict), ("training", _trainer(model, token_ids, objectives)):
+            cases.append(measure(what, objectives, "any", work, **_limits(config)))
+    return {"parameters": model.num_parameters, "tokens": max(map(len, all_ids))}, cases
 
 
-def measure_peer(config: Config, texts: Sequence[str], parameters: int, python: Sequence[str]) -> Peer:
+def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], python: Sequence[str]) -> Peer:
     """The same of regress-lm, by an interpreter that has it."""
     request = {
         "texts": list(texts),
         "values": _labels(len(texts)).tolist(),
         "objectives": OBJECTIVES,
-        "parameters": parameters,
+        **size,
         "layers": (config.model.num_encoder_layers, config.model.num_decoder_layers),
         "vocabulary": VOCABULARY,
         "samples": SAMPLES,
         "batch": config.batch,
         "predicted": config.peer_texts,
-        "seconds": config.seconds,
-        "repeats": config.repeats,
+        "limits": _limits(config),
         "threads": config.threads,
     }
     command = [*python, "-m", "benchmarks.engine_peer"]
@@ -166,7 +179,7 @@ def measure_peer(config: Config, texts: Sequence[str], parameters: int, python: 
         with subprocess.Popen(
             command, cwd=ROOT, text=True, stdin=question, stdout=subprocess.PIPE, stderr=errors
         ) as process:
-            bar = tqdm(process.stdout, "regress-lm", 1 + 4 * len(OBJECTIVES), disable=not sys.stderr.isatty())
+            bar = tqdm(process.stdout, "regress-lm", 1 + 3 * (1 + 2 * len(OBJECTIVES)), disable=not sys.stderr.isatty())
             lines = [json.loads(line) for line in bar]
         errors.seek(0)
         last = (errors.read().strip().splitlines() or ["no word"])[-1]
@@ -196,11 +209,11 @@ def install_peer(folder: Path, requirement: str, torch_requirement: str) -> tupl
     return str(python), None
 
 
-def report(config: Config, parameters: int, ours: Sequence[Measurement], peer: Peer) -> dict[str, object]:
+def report(config: Config, size: dict[str, int], ours: Sequence[Measurement], peer: Peer) -> dict[str, object]:
     """Everything, as JSON."""
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     return {
-        "nasrlm": {"parameters": parameters, "cases": ours},
+        "nasrlm": {**size, "cases": ours},
         "regress_lm": None if peer.reason else {**peer.size, "cases": peer.cases},
         "ratios": [
             {key: theirs[key] for key in ("what", "objectives", "context")} | {"ratio": ratio}
@@ -212,11 +225,12 @@ def report(config: Config, parameters: int, ours: Sequence[Measurement], peer: P
     }
 
 
-def print_report(config: Config, parameters: int, ours: Sequence[Measurement], peer: Peer) -> None:
+def print_report(config: Config, size: dict[str, int], ours: Sequence[Measurement], peer: Peer) -> None:
     """The same as a table."""
-    title = f"texts a second, {config.threads} threads, nasrlm {parameters:,} parameters"
+    second = "processor second" if config.processor_time else "second"
+    title = f"texts a {second}, {config.threads} threads, nasrlm {_spell_size(size)}"
     if peer.size:
-        title += f", regress-lm {peer.size['parameters']:,}, {peer.size['tokens']:,} tokens a text at most"
+        title += f"; regress-lm {_spell_size(peer.size)}"
     table = Table(title=title, title_justify="left")
     for column in ("", "objectives", "context", "nasrlm", "regress-lm", "ratio"):
         table.add_column(column, justify="left" if column in ("", "context") else "right")
@@ -224,8 +238,12 @@ def print_report(config: Config, parameters: int, ours: Sequence[Measurement], p
     for mine, theirs, ratio in rows or [(case, None, "") for case in ours]:
         context = theirs["context"] if theirs else mine["context"]
         cells = _spell(mine), _spell(theirs) if theirs else "", ratio
-        table.add_row(mine["what"], str(mine["objectives"]), context, *cells)
+        table.add_row((theirs or mine)["what"], str(mine["objectives"]), context, *cells)
     Console(width=None if sys.stdout.isatty() else 140).print(table)
+
+
+def _limits(config: Config) -> dict[str, Any]:
+    return {"seconds": config.seconds, "repeats": config.repeats, "processor_time": config.processor_time}
 
 
 def _ratios(ours: Sequence[Measurement], peer: Peer) -> list[tuple[Measurement, float]]:
@@ -233,7 +251,12 @@ def _ratios(ours: Sequence[Measurement], peer: Peer) -> list[tuple[Measurement, 
 
 
 def _ours_of(ours: Sequence[Measurement], theirs: Measurement) -> Measurement:
-    return next(x for x in ours if (x["what"], x["objectives"]) == (theirs["what"], theirs["objectives"]))
+    what = "prediction" if theirs["what"] == "encoding" else theirs["what"]
+    return next(x for x in ours if (x["what"], x["objectives"]) == (what, theirs["objectives"]))
+
+
+def _spell_size(size: dict[str, int]) -> str:
+    return f"{size['parameters']:,} parameters, {size['tokens']:,} tokens a text at most"
 
 
 def _spell(case: Measurement) -> str:

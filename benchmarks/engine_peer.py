@@ -33,22 +33,30 @@ def main() -> None:
     vocabulary = _train_vocabulary(request["texts"], request["vocabulary"])
     longest = max(len(vocabulary.to_token_ids(example.x)) for example in examples)
     width = _choose_width(request, vocabulary, longest)
-    for context, length in (("equal", longest), ("default", DEFAULT_CONTEXT)):
+    size = _size(_make(request, vocabulary, width, longest, 1))
+    print(json.dumps({"parameters": size, "width": width, "tokens": longest}), flush=True)
+    contexts = {"equal text": longest, "equal tokens": request["tokens"], "default": DEFAULT_CONTEXT}
+    for context, length in contexts.items():
         for objectives in request["objectives"]:
             lm = _make(request, vocabulary, width, length, objectives)
-            if context == "equal" and objectives == request["objectives"][0]:
-                print(json.dumps({"parameters": _size(lm), "width": width, "tokens": longest}), flush=True)
             labelled = [core.Example(x=example.x, y=list(example.y[:objectives])) for example in examples]
-            for what, work in (
-                ("training", _trainer(lm, labelled[: request["batch"]])),
-                ("prediction", _predictor(lm, examples[: request["predicted"]], request["samples"])),
-            ):
-                limits = {"seconds": request["seconds"], "repeats": request["repeats"]}
-                print(json.dumps(measure(what, objectives, context, work, **limits)), flush=True)
+            batch = _converter(lm).convert_examples(labelled[: request["batch"]])
+            work = {
+                "training": _trainer(lm, batch),
+                "prediction": _predictor(lm, examples[: request["predicted"]], request["samples"]),
+            }
+            if objectives == 1:
+                work["encoding"] = _encoder(lm, batch)
+            for what in work:
+                print(json.dumps(measure(what, objectives, context, work[what], **request["limits"])), flush=True)
 
 
-def _trainer(lm: Any, examples: Sequence[Any]) -> Callable[[], int]:
-    batch = getattr(lm.model, "converter", lm.model).convert_examples(examples)
+def _converter(lm: Any) -> Any:
+    """What turns texts and values into tensors: the model of older versions, a part of it in newer ones."""
+    return getattr(lm.model, "converter", lm.model)
+
+
+def _trainer(lm: Any, batch: dict[str, Any]) -> Callable[[], int]:
     optimizer = torch.optim.AdamW(lm.model.parameters(), lr=1e-4)
 
     def step() -> int:
@@ -57,9 +65,18 @@ def _trainer(lm: Any, examples: Sequence[Any]) -> Callable[[], int]:
         optimizer.zero_grad()
         losses.mean().backward()
         optimizer.step()
-        return len(examples)
+        return len(losses)
 
     return step
+
+
+def _encoder(lm: Any, batch: dict[str, Any]) -> Callable[[], int]:
+    @torch.no_grad()
+    def encode() -> int:
+        lm.model.eval()
+        return len(lm.model.encoder_decoder.encode(batch["encoder_input"])[0])
+
+    return encode
 
 
 def _predictor(lm: Any, examples: Sequence[Any], samples: int) -> Callable[[], int]:

@@ -37,6 +37,7 @@ class TrainConfig(BaseModel):
         batch_size: rows of a step, over all processes and accumulated parts.
         accumulation_steps: parts of a batch that each process computes one after another, to save memory.
         backbone_learning_rate: of a backbone that was trained before, or of its LoRA (AdamW).
+        shard: keep only a part of the weights and of the optimisers' states in each of several processes.
         compile: compile the model with ``torch.compile``.
         tensorboard: also write the log for TensorBoard.
         resume: go on from the state in ``out``.
@@ -79,6 +80,7 @@ class TrainConfig(BaseModel):
     save_every_seconds: float = Field(default=60.0, ge=0)
     patience: int = Field(default=6, ge=1)
     bf16: bool = False
+    shard: bool = False
     compile: bool = False
     tensorboard: bool = False
     device: str = "cpu"

@@ -31,12 +31,13 @@ from nasrlm.objective import FloatArray, decoding_order
 from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes
+from nasrlm.sharding import load_optimizer, local, part_like, whole
 from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
 from nasrlm.training_loss import TrainingLoss
 
 # What a run's numbers do not depend on.
-FREE_TO_CHANGE = frozenset({"out", "resume", "save_every_seconds", "sources", "tensorboard"})
+FREE_TO_CHANGE = frozenset({"out", "resume", "save_every_seconds", "shard", "sources", "tensorboard"})
 SEEDS_A_PROCESS = 1_000_000_007  # dropout differs from process to process
 
 
@@ -78,7 +79,7 @@ def train(config: TrainConfig, examples: Examples, progress: bool = True) -> Tra
 class _Run:
     def __init__(self, config: TrainConfig, examples: Examples) -> None:
         self.config = config
-        self.processes = Processes(config.device)
+        self.processes = Processes(config.device, config.shard)
         self.objectives = _learned(config, examples)
         labelled = examples.labelled(self.objectives)
         train_rows, self.valid_rows = labelled.split("train"), labelled.split("valid")
@@ -96,10 +97,14 @@ class _Run:
         if config.max_steps is not None:
             self.total_steps = min(self.total_steps, config.max_steps)
         self.evaluate_every = max(1, round(config.evaluate_every_epochs * self.batches.steps_per_epoch))
+        self.loss = self.processes.wrap(self._make_loss())  # optimisers learn the parts of a model that is split
+        self.moving = self._averaged_here()
+        self.holds_average = self.processes.rank == 0 or not self.processes.shard
+        if not self.holds_average:
+            self.average.cpu()
         self.optimizers = make_optimizers(self.model, config)
         warmup_steps = config.warmup_epochs * self.batches.steps_per_epoch
         self.schedule = Schedule(self.optimizers, warmup_steps, self.total_steps)
-        self.loss = self.processes.wrap(self._make_loss())
         self.step, self.seconds = 0, 0.0
         self.losses: list[float] = []  # since the last evaluation
         self.best_tau, self.best_step, self.best_weights = float("-inf"), 0, self.average.state_dict()
@@ -123,11 +128,12 @@ class _Run:
                 else:
                     bar.set_postfix(loss=f"{np.mean(self.losses[-20:]):.3f}", best_tau=f"{self.best_tau:.4f}")
                 bar.update()
-                if first and time.monotonic() - saved > self.config.save_every_seconds:
+                if self.processes.agree(time.monotonic() - saved > self.config.save_every_seconds):
                     self._save_state()
                     saved = time.monotonic()
-        if first:
+        if self.processes.agree(True):
             self._save_state()
+        if first:
             self.log.close()
         return self._checkpoint()
 
@@ -148,6 +154,7 @@ class _Run:
 
     def _make_loss(self) -> nn.Module:
         loss = TrainingLoss(self.model, self.config.smoothing_digits, self.config.rank_loss_weight)
+        self.processes.split(loss)
         return cast(nn.Module, torch.compile(loss, dynamic=True)) if self.config.compile else loss
 
     def _redraw(self, rows: Examples) -> Redraw:
@@ -192,13 +199,25 @@ class _Run:
 
     def _update_average(self) -> None:
         decay = min(self.config.average_decay, (1 + self.step) / (10 + self.step))
-        with torch.no_grad():
-            average: list[Tensor] = [parameter for parameter in self.average.parameters() if parameter.requires_grad]
-            model: list[Tensor] = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-            torch._foreach_lerp_(average, model, 1 - decay)
+        torch._foreach_lerp_(
+            [local(x) for x in self.moving], [local(x) for x in _learned_weights(self.model)], 1 - decay
+        )
+
+    def _averaged_here(self) -> list[Tensor]:
+        """The averaged weights, or this process's parts of them; then ``average`` is whole only when gathered."""
+        pairs = zip(_learned_weights(self.average), _learned_weights(self.model), strict=True)
+        return [part_like(average, weight) for average, weight in pairs]
+
+    def _gather_average(self) -> None:
+        """Into the first process, which evaluates and saves."""
+        if self.processes.shard:
+            for average, part in zip(_learned_weights(self.average), self.moving, strict=True):
+                if (found := whole(part, keep=self.holds_average)) is not None:
+                    average.copy_(found)
 
     def _evaluate(self) -> None:
         """Mean τ of the monitored objectives on valid rows, by the averaged weights; keeps the best."""
+        self._gather_average()
         taus = self.processes.from_first(self._valid_taus)
         known = [tau for tau in taus.values() if math.isfinite(tau)]
         tau = float(np.mean(known)) if known else float("nan")
@@ -208,7 +227,8 @@ class _Run:
             self.log.note({**values, "seconds": round(self.seconds, 1)})
         if tau > self.best_tau or not math.isfinite(self.best_tau):
             self.best_tau, self.best_step = tau, self.step
-            self.best_weights = {name: x.clone() for name, x in self.average.state_dict().items()}
+            if self.holds_average:
+                self.best_weights = {name: x.clone() for name, x in self.average.state_dict().items()}
 
     def _valid_taus(self) -> dict[str, float]:
         """By objective; by space/objective if there are several spaces, since the scales of two do not compare."""
@@ -228,6 +248,13 @@ class _Run:
         return self.config.out / "state.pt"
 
     def _save_state(self) -> None:
+        """By the first process, with the help of all if the model is split; the state is whole, as if it were not."""
+        first = self.processes.rank == 0
+        self._gather_average()
+        model = whole(self.model.state_dict(), keep=first)
+        optimizers = [whole(optimizer.state_dict(), keep=first) for optimizer in self.optimizers]
+        if not first:
+            return
         state = {
             "identity": json.dumps(self.identity, sort_keys=True),
             "step": self.step,
@@ -235,9 +262,9 @@ class _Run:
             "losses": self.losses,
             "log": self.log.entries,
             "best": (self.best_tau, self.best_step, self.best_weights),
-            "model": self.model.state_dict(),
+            "model": model,
             "average": self.average.state_dict(),
-            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "optimizers": optimizers,
         }
         buffer = io.BytesIO()
         torch.save(state, buffer)
@@ -254,7 +281,7 @@ class _Run:
 
     def _read_state(self) -> dict[str, Any]:
         try:
-            state: dict[str, Any] = torch.load(self._state_path, map_location=self.processes.device, weights_only=True)
+            state: dict[str, Any] = torch.load(self._state_path, map_location="cpu", weights_only=True)
         except Exception as e:  # a broken file fails in many ways
             raise ValueError(
                 f"{self._state_path}: expected a training state, got {type(e).__name__}. Delete it."
@@ -278,13 +305,17 @@ class _Run:
         self.step, self.seconds = state["step"], state["seconds"]
         self.losses, self.log.entries = state["losses"], state["log"]
         self.best_tau, self.best_step, self.best_weights = state["best"]
-        self.model.load_state_dict(state["model"])
+        own = self.model.state_dict()
+        self.model.load_state_dict({name: part_like(x, own[name]) for name, x in state["model"].items()})
         self.average.load_state_dict(state["average"])
+        self.moving = self._averaged_here()
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
+            load_optimizer(optimizer, saved)
 
     def _checkpoint(self) -> TrainResult:
-        self.average.load_state_dict(self.best_weights)
+        if self.processes.shard:
+            self.best_weights = self.processes.from_first(lambda: {k: x.cpu() for k, x in self.best_weights.items()})
+        self.average.to(self.processes.device).load_state_dict(self.best_weights)
         card = {
             "training": self.identity["config"],
             "data_sha256": self.identity["data"],
@@ -335,6 +366,11 @@ def _learned(config: TrainConfig, examples: Examples) -> tuple[str, ...]:
     _check_names("monitor", config.monitor, names)
     _check_names("objective_weights", tuple(config.objective_weights), names)
     return decoding_order(names)
+
+
+def _learned_weights(model: nn.Module) -> list[Tensor]:
+    """Without those that are frozen."""
+    return [parameter.detach() for parameter in model.parameters() if parameter.requires_grad]
 
 
 def _row_weights(config: TrainConfig, rows: Examples) -> FloatArray | None:

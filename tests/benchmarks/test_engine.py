@@ -36,10 +36,13 @@ class SentencePieceVocab:
     "rlm": """
 import numpy as np, torch
 class Model(torch.nn.Linear):
+    encoder_decoder = property(lambda self: self)
     def convert_examples(self, examples):
-        return torch.ones(len(examples), self.in_features)
+        return {"encoder_input": torch.ones(len(examples), self.in_features)}
     def compute_losses_and_metrics(self, batch):
-        return self(batch).mean(dim=1), {}
+        return self(batch["encoder_input"]).mean(dim=1), {}
+    def encode(self, tokens):
+        return self(tokens), None
 class RegressLM:
     def __init__(self, width, objectives):
         self.model, self.objectives = Model(width, 100), objectives
@@ -59,6 +62,7 @@ def case(what: str, objectives: int, speed: float, context: str = "any") -> Meas
     )
 
 
+SIZE = {"parameters": 9, "tokens": 9}
 OURS = [case(what, objectives, 100) for what in ("prediction", "training") for objectives in (1, 2, 6)]
 
 
@@ -76,29 +80,47 @@ def test_a_case_is_run_once_more_than_it_is_measured() -> None:
     assert len(runs) == 5
 
 
+def test_processor_time_leaves_out_waiting() -> None:
+    def work() -> int:
+        time.sleep(0.2)
+        return 1
+
+    waited, worked = (
+        measure("training", 1, "any", work, seconds=0, repeats=1, processor_time=x)["per_second"] for x in (False, True)
+    )
+    assert waited <= 5 < worked
+
+
 def test_we_are_measured_with_every_number_of_objectives() -> None:
-    parameters, cases = measure_ours(CONFIG, draw_texts(CONFIG))
-    assert parameters > 0
+    size, cases = measure_ours(CONFIG, draw_texts(CONFIG))
+    assert size["parameters"] > 0
+    assert size["tokens"] > 10
     assert {(x["what"], x["objectives"]) for x in cases} == {(x["what"], x["objectives"]) for x in OURS}
     assert all(x["per_second"] > 0 for x in cases)
 
 
-def test_a_peer_is_measured_in_both_contexts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_peer_is_measured_in_every_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "regress_lm").mkdir()
     for name, source in STAND_IN.items():
         (tmp_path / "regress_lm" / f"{name}.py").write_text(source)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    peer = measure_peer(CONFIG, draw_texts(CONFIG), 4850, [sys.executable])
+    peer = measure_peer(CONFIG, draw_texts(CONFIG), {"parameters": 4850, "tokens": 11}, [sys.executable])
     assert peer.reason is None
     assert peer.size["parameters"] == pytest.approx(4850, rel=0.1)
-    assert [x["context"] for x in peer.cases] == ["equal"] * 6 + ["default"] * 6
-    ratios = report(CONFIG, 1, OURS, peer)["ratios"]
+    assert [x["context"] for x in peer.cases] == ["equal text"] * 7 + ["equal tokens"] * 7 + ["default"] * 7
+    assert [(x["what"], x["objectives"]) for x in peer.cases[:4]] == [
+        ("training", 1),
+        ("prediction", 1),
+        ("encoding", 1),
+        ("training", 2),
+    ]
+    ratios = report(CONFIG, SIZE, OURS, peer)["ratios"]
     assert isinstance(ratios, list)
     assert [x["ratio"] for x in ratios] == [100 / x["per_second"] for x in peer.cases]
 
 
 def test_a_peer_that_fails_says_why() -> None:
-    peer = measure_peer(CONFIG, [], 1, [sys.executable, "-c", "raise SystemExit('no such thing')"])
+    peer = measure_peer(CONFIG, [], SIZE, [sys.executable, "-c", "raise SystemExit('no such thing')"])
     assert peer.reason == "expected it to run, got no such thing."
 
 
@@ -121,8 +143,9 @@ def test_a_package_without_the_module_is_told(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_table_stands_without_a_peer(capsys: pytest.CaptureFixture[str]) -> None:
-    engine.print_report(CONFIG, 1, OURS, Peer({}, [], "there is none."))
+    engine.print_report(CONFIG, SIZE, OURS, Peer({}, [], "there is none."))
     assert "100 (100 to 100, 1 runs)" in capsys.readouterr().out
-    slow = [case("prediction", 6, 2, "default")]
-    engine.print_report(CONFIG, 1, OURS, Peer({"parameters": 9, "tokens": 9}, slow))
-    assert "50" in capsys.readouterr().out
+    slow = [case("prediction", 6, 2, "default"), case("encoding", 1, 4, "default")]
+    engine.print_report(CONFIG, SIZE, OURS, Peer(SIZE, slow))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("│")[-2].strip() for line in lines[-3:-1]] == ["50", "25"]

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch.utils._pytree import tree_flatten
 
 from nasrlm.processes import Processes
 from tests.nasrlm.test_training import log_of
@@ -16,10 +18,10 @@ from tests.nasrlm.train_together import train_and_report
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def launch(out: Path, *words: object) -> subprocess.CompletedProcess[str]:
+def launch(out: Path, how: str, *step: int) -> subprocess.CompletedProcess[str]:
     """Two processes on this machine's CPU."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = [*launcher, "-m", "tests.nasrlm.train_together", str(out), *map(str, words)]
+    command = [*launcher, "-m", "tests.nasrlm.train_together", str(out), how, *map(str, step)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
@@ -32,6 +34,14 @@ def assert_alike(together: Path, alone: Path) -> None:
     expected = report_of(alone, "first")
     assert first["norm"] == pytest.approx(expected["norm"], rel=1e-3)
     assert first["sums"] == pytest.approx(expected["sums"], abs=1e-3)
+
+
+def states_differ(a: Path, b: Path) -> float:
+    """The largest difference of two states' tensors, which are those of the same places."""
+    states = [tree_flatten(torch.load(out / "state.pt", weights_only=True)) for out in (a, b)]
+    assert states[0][1] == states[1][1]
+    pairs = zip(states[0][0], states[1][0], strict=True)
+    return max(float((x - y).abs().max()) for x, y in pairs if isinstance(x, torch.Tensor))
 
 
 def report_of(out: Path, process: str) -> dict[str, Any]:
@@ -47,7 +57,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_two_processes_have_the_losses_of_one(alone: Path, tmp_path: Path) -> None:
-    finished = launch(tmp_path)
+    finished = launch(tmp_path, "whole")
     assert finished.returncode == 0, finished.stderr
     assert_alike(tmp_path, alone)
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -57,11 +67,36 @@ def test_two_processes_have_the_losses_of_one(alone: Path, tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_two_killed_processes_go_on_where_they_were(alone: Path, tmp_path: Path) -> None:
-    assert "Killed" in launch(tmp_path, 3).stderr
+    assert "Killed" in launch(tmp_path, "whole", 3).stderr
     assert (tmp_path / "state.pt").exists()
-    finished = launch(tmp_path)
+    finished = launch(tmp_path, "whole")
     assert finished.returncode == 0, finished.stderr
     assert_alike(tmp_path, alone)
+
+
+@pytest.mark.slow
+def test_two_processes_that_split_the_model_have_the_losses_of_one(alone: Path, tmp_path: Path) -> None:
+    finished = launch(tmp_path, "split")
+    assert finished.returncode == 0, finished.stderr
+    assert_alike(tmp_path, alone)
+    assert states_differ(tmp_path, alone) < 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("before", "after"), [("split", "whole"), ("whole", "split"), ("split", "split")])
+def test_a_run_goes_on_split_or_whole(before: str, after: str, alone: Path, tmp_path: Path) -> None:
+    assert "Killed" in launch(tmp_path, before, 3).stderr
+    finished = launch(tmp_path, after)
+    assert finished.returncode == 0, finished.stderr
+    assert_alike(tmp_path, alone)
+
+
+@pytest.mark.slow
+def test_one_process_goes_on_with_a_model_that_was_split(alone: Path, tmp_path: Path) -> None:
+    assert "Killed" in launch(tmp_path, "split", 3).stderr
+    train_and_report(tmp_path, shard=True)  # which alone means nothing
+    assert log_of(tmp_path)[-1] == pytest.approx(log_of(alone)[-1], abs=1e-4, nan_ok=True)
+    assert report_of(tmp_path, "first")["sums"] == pytest.approx(report_of(alone, "first")["sums"], abs=1e-3)
 
 
 def test_one_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What every process of the tests of data parallelism runs: ``python -m tests.nasrlm.train_together OUT [STEP]``."""
+"""What every process of these tests runs: ``python -m tests.nasrlm.train_together OUT whole|split [STEP]``."""
 
 import json
 import sys
@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from nasrlm.processes import is_first_process
+from nasrlm.sharding import whole
 from nasrlm.training import _Run
 from tests.nasrlm.scenes import layer_examples
 from tests.nasrlm.test_training import config, killed_in
@@ -22,12 +23,13 @@ CHANGES = {
 }
 
 
-def train_and_report(out: Path) -> None:
+def train_and_report(out: Path, shard: bool = False) -> None:
     """Write what this process ends with: the sums of its weights and the norm of the last step's gradients."""
-    run = _Run(config(out, **CHANGES), layer_examples(60))
+    run = _Run(config(out, **CHANGES, shard=shard), layer_examples(60))
     result = run.finish(progress=False)
     sums = [float(x.double().sum()) for x in result.checkpoint.model.state_dict().values()]
-    norm = sum(float(p.grad.double().square().sum()) for p in run.model.parameters() if p.grad is not None) ** 0.5
+    gradients = [p.grad for p in run.model.parameters() if p.grad is not None]
+    norm = sum(float(x.double().square().sum()) for x in whole(gradients, keep=True)) ** 0.5
     name = "first.json" if is_first_process() else "second.json"
     (out / name).write_text(json.dumps({"sums": sums, "norm": norm}))
 
@@ -35,9 +37,10 @@ def train_and_report(out: Path) -> None:
 def main() -> None:
     """Train, or die at a step."""
     torch.set_num_threads(1)
-    if len(sys.argv) > 2:
-        _Run._train_step = killed_in("_train_step", int(sys.argv[2]))
-    train_and_report(Path(sys.argv[1]))
+    out, how, *step = sys.argv[1:]
+    if step:
+        _Run._train_step = killed_in("_train_step", int(step[0]))
+    train_and_report(Path(out), shard=how == "split")
 
 
 if __name__ == "__main__":
