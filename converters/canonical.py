@@ -10,10 +10,10 @@ block come out in the same order, and equal segments are ordered once.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain
 from typing import NamedTuple
 
 from converters.graph import Attributes, Graph, Node
@@ -21,14 +21,9 @@ from converters.segments import constants_late, split_at_borders
 
 COMMUTATIVE = frozenset({"Sum", "Add", "Mul", "Max", "Min", "Mean"})
 Operand = tuple[int, int]  # vertex, output index
-
-
-class Vertex(NamedTuple):
-    """A node of a segment without names: vertices before it are its operands; the first ones are the entries."""
-
-    op_type: str
-    attributes: Attributes
-    operands: tuple[Operand, ...]
+# A node of a segment without names: operator, attributes and operands, which are vertices before it. The first
+# vertices are the entries.
+Vertex = tuple[str, Attributes, tuple[Operand, ...]]
 
 
 class Order(NamedTuple):
@@ -54,28 +49,36 @@ def canonicalise(graph: Graph) -> Graph:
 def _order_segment(segment: Sequence[Node], graph_inputs: Sequence[str], exits: Sequence[str] | None) -> Sequence[Node]:
     if len(segment) == 1 and segment[0].op_type not in COMMUTATIVE:
         return segment
-    made = {x for node in segment for x in node.outputs}
-    read = dict.fromkeys([x for node in segment for x in node.inputs])
-    entries = [x for x in graph_inputs if x in read]
-    entries += [x for x in read if x not in made and x not in graph_inputs]
-    if "" in entries:  # what is left out comes last, wherever it was met
-        entries.remove("")
-        entries.append("")
+    entries = _entries(segment, graph_inputs)
     place: dict[str, Operand] = {x: (index, 0) for index, x in enumerate(entries)}
     vertices: list[Vertex] = []
-    for index, node in enumerate(segment, start=len(entries)):
-        vertices.append(Vertex(node.op_type, node.attributes, tuple([place[x] for x in node.inputs])))
-        place.update({x: (index, output) for output, x in enumerate(node.outputs)})
+    for index, (op_type, inputs, outputs, attributes, _) in enumerate(segment, start=len(entries)):
+        vertices.append((op_type, attributes, tuple([place[x] for x in inputs])))
+        for output, x in enumerate(outputs):
+            place[x] = (index, output)
     roots = [place[x][0] for x in (exits or segment[-1].outputs) if x in place]
     order = canonical_order(tuple(vertices), len(entries), tuple(roots))
     ordered: list[Node] = []
     for vertex in order.vertices:
         node = segment[vertex - len(entries)]
         if node.op_type in COMMUTATIVE:
-            positions = order.operands[vertex - len(entries)]
-            node = node._replace(inputs=tuple([node.inputs[position] for position in positions]))
+            inputs = tuple([node.inputs[position] for position in order.operands[vertex - len(entries)]])
+            node = node if inputs == node.inputs else node._replace(inputs=inputs)
         ordered.append(node)
     return ordered
+
+
+def _entries(segment: Sequence[Node], graph_inputs: Sequence[str]) -> list[str]:
+    """Values that come from outside, inputs of the graph first; what is left out last, wherever it was met."""
+    read = dict.fromkeys(chain.from_iterable([node.inputs for node in segment]))
+    for node in segment:
+        for x in node.outputs:
+            read.pop(x, None)
+    if len(read) == 1:
+        return list(read)
+    entries = [x for x in graph_inputs if x in read]
+    entries += [x for x in read if x and x not in graph_inputs]
+    return [*entries, ""] if "" in read else entries
 
 
 @lru_cache(maxsize=1 << 9)  # at most 60 MB: the cells of a NASNet-like network are one segment of 0.1 MB
@@ -83,21 +86,24 @@ def canonical_order(vertices: tuple[Vertex, ...], num_entries: int, roots: tuple
     """Order a segment; isomorphic segments give the same sequence of operators and operands."""
     colours = _Colours(vertices, num_entries, roots)
     colours.break_ties()
+    height = colours.height
     operands = tuple([colours.operand_order(vertex) for vertex in vertices])
     visited = set(range(num_entries))
     order: list[int] = []
-    stack = [(root, False) for root in reversed(roots)]
+    stack = list(reversed(roots))
     while stack:
-        vertex, done = stack.pop()
-        if done:
-            order.append(vertex)
+        vertex = stack.pop()
+        if vertex < 0:  # everything that ~vertex reads is in the order
+            order.append(~vertex)
         elif vertex not in visited:
             visited.add(vertex)
-            stack.append((vertex, True))
-            reads = vertices[vertex - num_entries].operands
-            sources = [reads[position][0] for position in reversed(operands[vertex - num_entries])]
-            sources.sort(key=colours.height.__getitem__)
-            stack += [(source, False) for source in sources]
+            stack.append(~vertex)
+            reads = vertices[vertex - num_entries][2]
+            if len(reads) == 1:
+                stack.append(reads[0][0])
+            else:
+                sources = [reads[position][0] for position in reversed(operands[vertex - num_entries])]
+                stack += sorted(sources, key=height.__getitem__)
     return Order(tuple(order), operands)
 
 
@@ -110,58 +116,85 @@ class _Colours:
     def __init__(self, vertices: Sequence[Vertex], num_entries: int, roots: Sequence[int]) -> None:
         self.vertices = vertices
         self.num_entries = num_entries
-        self.total = num_entries + len(vertices)
-        self.readers: list[list[tuple[int, int]]] = [[] for _ in range(self.total)]  # reader, slot
-        self.height = height = [0] * self.total
-        for index, vertex in enumerate(vertices, start=num_entries):
-            height[index] = 1 + max([height[source] for source, _ in vertex.operands], default=0)
-            for slot, (source, output) in enumerate(vertex.operands):
-                commutes = vertex.op_type in COMMUTATIVE
-                self.readers[source].append((index, -1 - output if commutes else slot))
-        for position, root in enumerate(roots):
-            self.readers[root].append((root, len(roots) + position))
-        commuting = [vertex.operands for vertex in vertices if vertex.op_type in COMMUTATIVE]
-        self.choices = [{source for source, _ in operands} for operands in commuting]  # to be put in order
-        self.colour = list(range(self.total))
-        self.members = [[vertex] for vertex in range(self.total)]  # of the class of every colour in use
+        self.roots = roots
+        self.height = height = [0] * num_entries
+        levels: list[list[int]] = [[]]  # vertices by height, entries left out
+        choices: list[set[int]] = []  # operands to be put in order
+        for index, (op_type, _, operands) in enumerate(vertices, start=num_entries):
+            below = max([height[source] for source, _ in operands], default=0)
+            height.append(below + 1)
+            if below + 1 == len(levels):
+                levels.append([])
+            levels[below + 1].append(index)
+            if op_type in COMMUTATIVE:
+                choices.append({source for source, _ in operands})
+        self.choices = choices
+        self.colour = list(range(len(height)))
         colour = num_entries
-        for _, level in groupby(sorted(range(num_entries, self.total), key=height.__getitem__), height.__getitem__):
-            groups = _grouped(list(level), self._seen_from_below)
-            self._paint(groups, colour)
-            colour += sum(map(len, groups))
+        for level in levels:
+            for group in self._told_apart(level):
+                for index in group:
+                    self.colour[index] = colour
+                colour += len(group)
 
     def break_ties(self) -> None:
         """Refine until no two different operands of a commutative operator have the same colour."""
-        changed: Sequence[int] = range(self.total)
+        if not self._tied():
+            return
+        self.readers = self._find_readers()
+        self.members: list[list[int]] = [[] for _ in self.colour]  # of the class of every colour in use
+        for index, colour in enumerate(self.colour):
+            self.members[colour].append(index)
+        touched: Iterable[int] = set(self.colour)
         while self._tied():
-            self._refine(changed)
+            self._refine(touched)
             if tied := self._tied():
                 colour, chosen = min((self.colour[vertex], vertex) for vertex in tied)
                 others = [vertex for vertex in self.members[colour] if vertex != chosen]
-                changed = self._paint([[chosen], others], colour)
+                touched = self._colours_around(self._paint([[chosen], others], colour))
 
     def operand_order(self, vertex: Vertex) -> tuple[int, ...]:
         """Positions of the operands in canonical order."""
-        positions = range(len(vertex.operands))
-        if len(positions) < 2 or vertex.op_type not in COMMUTATIVE:
+        op_type, _, operands = vertex
+        positions = range(len(operands))
+        if len(positions) < 2 or op_type not in COMMUTATIVE:
             return tuple(positions)
-        return tuple(sorted(positions, key=lambda p: (self.colour[vertex.operands[p][0]], vertex.operands[p][1])))
+        keys = [(self.colour[source], output) for source, output in operands]
+        return tuple(sorted(positions, key=keys.__getitem__))
+
+    def _told_apart(self, level: list[int]) -> list[list[int]]:
+        """Vertices of one height by what they are and read."""
+        if len(level) < 2:
+            return [level] if level else []
+        groups = _grouped(level, self._operator)
+        return groups if len(groups) == len(level) else _grouped(level, self._seen_from_below)
 
     def _tied(self) -> list[int]:
         tied: list[int] = []
         for sources in self.choices:
-            colours = Counter([self.colour[source] for source in sources])
-            if len(colours) < len(sources):
-                tied.extend(source for source in sources if colours[self.colour[source]] > 1)
+            colours = [self.colour[source] for source in sources]
+            if len(set(colours)) < len(sources):
+                times = Counter(colours)
+                tied.extend([source for source in sources if times[self.colour[source]] > 1])
         return tied
 
-    def _refine(self, changed: Sequence[int]) -> None:
-        """Split classes by what their members read and are read by, until nothing splits; ``changed`` are new."""
-        while changed:
-            touched = {self.colour[neighbour] for vertex in changed for neighbour in self._neighbours(vertex)}
+    def _find_readers(self) -> list[list[tuple[int, int]]]:
+        """Reader and slot, of every vertex."""
+        readers: list[list[tuple[int, int]]] = [[] for _ in self.colour]
+        for index, (op_type, _, operands) in enumerate(self.vertices, start=self.num_entries):
+            commutes = op_type in COMMUTATIVE
+            for slot, (source, output) in enumerate(operands):
+                readers[source].append((index, -1 - output if commutes else slot))
+        for position, root in enumerate(self.roots):
+            readers[root].append((root, len(self.roots) + position))
+        return readers
+
+    def _refine(self, touched: Iterable[int]) -> None:
+        """Split the classes of these colours by what their members read and are read by, until nothing splits."""
+        while touched:
             several = [colour for colour in touched if len(self.members[colour]) > 1]
             splits = [(_grouped(self.members[colour], self._seen_from_around), colour) for colour in several]
-            changed = [vertex for groups, colour in splits for vertex in self._paint(groups, colour)]
+            touched = self._colours_around([x for groups, colour in splits for x in self._paint(groups, colour)])
 
     def _paint(self, groups: Sequence[list[int]], colour: int) -> list[int]:
         """Make every group a class, from ``colour`` on; the vertices behind the first group."""
@@ -172,22 +205,29 @@ class _Colours:
             colour += len(group)
         return [vertex for group in groups[1:] for vertex in group]
 
-    def _neighbours(self, index: int) -> Iterator[int]:
-        if index >= self.num_entries:
-            yield from [source for source, _ in self.vertices[index - self.num_entries].operands]
-        yield from [reader for reader, _ in self.readers[index]]
+    def _colours_around(self, vertices: Sequence[int]) -> set[int]:
+        """The colours of what these vertices read and are read by."""
+        neighbours = {reader for vertex in vertices for reader, _ in self.readers[vertex]}
+        for vertex in vertices:
+            if vertex >= self.num_entries:
+                neighbours.update([source for source, _ in self.vertices[vertex - self.num_entries][2]])
+        return {self.colour[neighbour] for neighbour in neighbours}
+
+    def _operator(self, index: int) -> tuple[object, ...]:
+        return self.vertices[index - self.num_entries][:2]
 
     def _seen_from_below(self, index: int) -> tuple[object, ...]:
         vertex = self.vertices[index - self.num_entries]
-        return (vertex.op_type, vertex.attributes, self._reads(vertex))
+        return (*vertex[:2], self._reads(vertex))
 
     def _seen_from_around(self, index: int) -> tuple[object, ...]:
         readers = sorted([(self.colour[reader], slot) for reader, slot in self.readers[index]])
         return (self._reads(self.vertices[index - self.num_entries]), tuple(readers))
 
     def _reads(self, vertex: Vertex) -> tuple[Operand, ...]:
-        reads = [(self.colour[source], output) for source, output in vertex.operands]
-        if vertex.op_type in COMMUTATIVE:
+        op_type, _, operands = vertex
+        reads = [(self.colour[source], output) for source, output in operands]
+        if op_type in COMMUTATIVE:
             reads.sort()
         return tuple(reads)
 

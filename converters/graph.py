@@ -53,7 +53,8 @@ class Node(NamedTuple):
         """The same node, reading what stands in for its inputs."""
         if source.keys().isdisjoint(self.inputs):
             return self
-        return self._replace(inputs=tuple([source.get(x, x) for x in self.inputs]))
+        op_type, inputs, outputs, attributes, weights = self
+        return Node(op_type, tuple([source.get(x, x) for x in inputs]), outputs, attributes, weights)
 
 
 class Function(NamedTuple):

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference, kind_of
@@ -20,13 +20,26 @@ DEFINITION_COST = 3  # lines that a function costs beside its nodes: domain, sig
 MAX_CROSSING = 2  # cells of NASNet-like spaces read the two cells before them
 
 Form = tuple[object, ...]
+Run = tuple[int, int]  # of segments: first, last + 1
+
+
+class Segment(NamedTuple):
+    """Nodes between two borders, the position of the second, and a number that segments of one form share.
+
+    Positions are those of the nodes before any block moved into a function: a call takes its block's.
+    """
+
+    nodes: tuple[Node, ...]
+    stop: int
+    symbol: int
 
 
 class Block(NamedTuple):
-    """Nodes ``start:stop`` of a graph, and what they look like from outside, names aside."""
+    """A run of segments: its nodes, and what they look like from outside, names aside."""
 
-    start: int
+    run: Run
     stop: int
+    nodes: tuple[Node, ...]
     form: Form
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -37,82 +50,19 @@ def outline(graph: Graph) -> Graph:
 
     Expects the order of ``canonicalise``, so that repetitions look alike.
     """
-    nodes = list(graph.nodes)
+    nodes: Sequence[Node] = graph.nodes
     functions: dict[str, Function] = {}
     for max_crossing in range(1, MAX_CROSSING + 1):
-        while occurrences := _best_repetition(nodes, graph, max_crossing):
+        last_reader = _last_readers(nodes, graph.outputs)
+        segments = _segments(split_at_borders(nodes, graph.inputs, graph.outputs, max_crossing), last_reader)
+        while occurrences := _best_repetition(segments, last_reader):
             name = f"T{len(functions)}"
-            functions[name], calls = _extract(name, nodes, occurrences)
+            functions[name], calls = _extract(name, occurrences)
             for block, call in zip(reversed(occurrences), reversed(calls), strict=True):
-                nodes[block.start : block.stop] = [call]
+                first, last = block.run
+                segments[first:last] = [Segment((call,), block.stop, -len(functions))]
+        nodes = [node for segment in segments for node in segment.nodes]
     return _name_functions(replace(graph, nodes=tuple(nodes)), functions)
-
-
-def _best_repetition(nodes: Sequence[Node], graph: Graph, max_crossing: int) -> list[Block]:
-    """Non-overlapping equal blocks that save most lines as one function; empty if none saves any."""
-    segments = split_at_borders(nodes, graph.inputs, graph.outputs, max_crossing)
-    borders = [0, *accumulate(len(segment) for segment in segments)]
-    last_reader = _last_readers(nodes, graph.outputs)
-    operators = [tuple([node.op_type for node in segment]) for segment in segments]
-    times = Counter(operators)  # the form of what occurs once need not be known
-    forms = [
-        _block(nodes, start, stop, last_reader).form if times[spelled] > 1 else spelled
-        for (start, stop), spelled in zip(pairwise(borders), operators, strict=True)
-    ]
-    candidates = [[(borders[first], borders[last]) for first, last in runs] for runs in _repeated_runs(forms)]
-    best: list[Block] = []
-    place = -1  # of the best among the candidates: of those that save equally, the first counts
-    for index, spans in sorted(enumerate(candidates), key=lambda candidate: _saving(candidate[1]), reverse=True):
-        if (_saving(spans), place) <= (_saving(best), index):
-            break
-        # With two values crossing, equal segments can still be wired up differently, and save less.
-        blocks: dict[Form, list[Block]] = defaultdict(list)
-        for start, stop in spans:
-            block = _block(nodes, start, stop, last_reader)
-            blocks[block.form].append(block)
-        alike = max(blocks.values(), key=_saving)
-        if (_saving(alike), place) > (_saving(best), index):
-            best, place = alike, index
-    return best
-
-
-def _saving(blocks: Sequence[tuple[int, int] | Block]) -> int:
-    """Lines saved by one function for all blocks."""
-    if not blocks:
-        return 0
-    length = blocks[0][1] - blocks[0][0]
-    return (len(blocks) - 1) * length - len(blocks) - DEFINITION_COST
-
-
-def _repeated_runs(forms: Sequence[Form]) -> Iterator[list[tuple[int, int]]]:
-    """Groups of equal, non-overlapping runs ``first:last`` of forms: of one form, then two, while they repeat."""
-    numbers: dict[Form, int] = {}
-    symbols = [numbers.setdefault(form, len(numbers)) for form in forms]
-    groups = [list(range(len(symbols)))]  # where equal runs start, overlapping or not; at first those of no form
-    for length in range(1, len(symbols) // 2 + 1):
-        groups = sorted(group for starts in groups for group in _continued(starts, symbols, length - 1))
-        repeated = [runs for starts in groups if len(runs := _apart(starts, length)) > 1]
-        if not repeated:
-            return
-        yield from repeated
-
-
-def _continued(starts: Sequence[int], symbols: Sequence[int], offset: int) -> list[list[int]]:
-    """Of equal runs, those that go on with the same symbol as another."""
-    found: dict[int, list[int]] = defaultdict(list)
-    for start in starts:
-        if start + offset < len(symbols):
-            found[symbols[start + offset]].append(start)
-    return [group for group in found.values() if len(group) > 1]
-
-
-def _apart(starts: Sequence[int], length: int) -> list[tuple[int, int]]:
-    """Runs that do not overlap, from the first on."""
-    runs: list[tuple[int, int]] = []
-    for start in starts:
-        if not runs or runs[-1][1] <= start:
-            runs.append((start, start + length))
-    return runs
 
 
 def _last_readers(nodes: Sequence[Node], outputs: Sequence[str]) -> dict[str, int]:
@@ -120,22 +70,110 @@ def _last_readers(nodes: Sequence[Node], outputs: Sequence[str]) -> dict[str, in
     return readers | dict.fromkeys(outputs, len(nodes))
 
 
-def _block(nodes: Sequence[Node], start: int, stop: int, last_reader: dict[str, int]) -> Block:
+def _segments(split: Sequence[tuple[Node, ...]], last_reader: dict[str, int]) -> list[Segment]:
+    """The segments of a graph, numbered; a call that takes the place of some changes nothing about the others."""
+    operators = [tuple([node.op_type for node in nodes]) for nodes in split]
+    times = Counter(operators)  # the form of what occurs once need not be known
+    numbers: dict[Form, int] = {}
+    segments: list[Segment] = []
+    for nodes, stop, spelled in zip(split, accumulate(map(len, split)), operators, strict=True):
+        form = _form(nodes, stop, last_reader)[0] if times[spelled] > 1 else spelled
+        segments.append(Segment(nodes, stop, numbers.setdefault(form, len(numbers))))
+    return segments
+
+
+def _best_repetition(segments: Sequence[Segment], last_reader: dict[str, int]) -> list[Block]:
+    """Non-overlapping equal blocks that save most lines as one function; empty if none saves any."""
+    borders = [0, *accumulate([len(segment.nodes) for segment in segments])]
+    candidates: list[tuple[int, int, list[Run]]] = []  # those that save most first, equals in the order found
+    for index, runs in enumerate(_repeated_runs([segment.symbol for segment in segments])):
+        first, last = runs[0]
+        saved = _saved(len(runs), borders[last] - borders[first])
+        if saved > 0:
+            candidates.append((-saved, index, runs))
+    best: list[Block] = []
+    best_rank = (0, -1)  # what is saved, negative, and which candidate: of those that save equally, the first counts
+    for negative, index, runs in sorted(candidates):
+        if (negative, index) >= best_rank:
+            break
+        # With two values crossing, equal segments can still be wired up differently, and save less.
+        blocks: dict[Form, list[Block]] = defaultdict(list)
+        for run in runs:
+            block = _block(segments, run, last_reader)
+            blocks[block.form].append(block)
+        alike = max(blocks.values(), key=len)
+        rank = (-_saved(len(alike), len(alike[0].nodes)), index)
+        if rank < best_rank:
+            best, best_rank = alike, rank
+    return best
+
+
+def _saved(times: int, length: int) -> int:
+    """Lines saved by one function for so many blocks of so many nodes."""
+    return (times - 1) * length - times - DEFINITION_COST
+
+
+def _repeated_runs(symbols: Sequence[int]) -> Iterator[list[Run]]:
+    """Groups of equal, non-overlapping runs of symbols: of one symbol, then two, while they repeat."""
+    groups = [list(range(len(symbols)))]  # where equal runs start, overlapping or not; at first those of no symbol
+    length = 0
+    while groups:
+        length += 1
+        longer = [group for starts in groups for group in _continued(starts, symbols, length - 1)]
+        groups = sorted([starts for starts in longer if starts[-1] - starts[0] >= length])  # others overlap
+        for starts in groups:
+            yield _apart(starts, length)
+
+
+def _continued(starts: Sequence[int], symbols: Sequence[int], offset: int) -> list[list[int]]:
+    """Of equal runs, those that go on with the same symbol as another."""
+    found: dict[int, list[int]] = {}
+    for start in starts:
+        if start + offset < len(symbols):
+            found.setdefault(symbols[start + offset], []).append(start)
+    return [group for group in found.values() if len(group) > 1]
+
+
+def _apart(starts: Sequence[int], length: int) -> list[Run]:
+    """Runs that do not overlap, from the first on."""
+    runs: list[Run] = []
+    end = 0
+    for start in starts:
+        if start >= end:
+            end = start + length
+            runs.append((start, end))
+    return runs
+
+
+def _block(segments: Sequence[Segment], run: Run, last_reader: dict[str, int]) -> Block:
+    first, last = run
+    nodes = tuple(chain.from_iterable([segment.nodes for segment in segments[first:last]]))
+    stop = segments[last - 1].stop
+    return Block(run, stop, nodes, *_form(nodes, stop, last_reader))
+
+
+def _form(
+    nodes: Sequence[Node], stop: int, last_reader: dict[str, int]
+) -> tuple[Form, tuple[str, ...], tuple[str, ...]]:
+    """What nodes up to position ``stop`` look like, the values that they read, and those that they make for others."""
     inside: dict[str, int] = {}
     outside: dict[str, int] = {}
     leaving: list[str] = []
     form: list[object] = []
-    for op_type, inputs, outputs, attributes, _ in nodes[start:stop]:
-        operands = [
-            inside[x] if x in inside else -1 - outside.setdefault(x, len(outside)) if x else None for x in inputs
-        ]
-        leaves = tuple([last_reader.get(x, -1) >= stop for x in outputs])
-        form.append((op_type, _names_and_types(attributes), *operands, leaves))
-        for x, leaf in zip(outputs, leaves, strict=True):
+    for op_type, inputs, outputs, attributes, _ in nodes:
+        form += (op_type, len(outputs), _names_and_types(attributes))
+        for x in inputs:
+            if x in inside:
+                form.append(inside[x])
+            else:
+                form.append(-1 - outside.setdefault(x, len(outside)) if x else None)
+        for x in outputs:
             inside[x] = len(inside)
-            if leaf:
+            leaves = last_reader.get(x, -1) >= stop
+            form.append(leaves)
+            if leaves:
                 leaving.append(x)
-    return Block(start, stop, tuple(form), tuple(outside), tuple(leaving))
+    return tuple(form), tuple(outside), tuple(leaving)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -143,15 +181,18 @@ def _names_and_types(attributes: Attributes) -> tuple[tuple[str, type], ...]:
     return tuple([(name, type(value)) for name, value in attributes])
 
 
-def _extract(name: str, nodes: Sequence[Node], occurrences: Sequence[Block]) -> tuple[Function, list[Node]]:
+def _extract(name: str, occurrences: Sequence[Block]) -> tuple[Function, list[Node]]:
     """The function for equal blocks, and the call that replaces each of them."""
     first = occurrences[0]
     varying: dict[tuple[str, tuple[AttributeValue, ...]], str] = {}  # by kind: 1 and 1.0 are equal as keys
     body: list[Node] = []
-    for offset, node in enumerate(nodes[first.start : first.stop]):
+    for node, *others in zip(*[block.nodes for block in occurrences], strict=True):
+        if all(other.attributes == node.attributes for other in others):
+            body.append(node)
+            continue
         attributes: list[tuple[str, AttributeValue]] = []
         for index, (attribute, value) in enumerate(node.attributes):
-            values = tuple([nodes[block.start + offset].attributes[index][1] for block in occurrences])
+            values = (value, *[other.attributes[index][1] for other in others])
             if any(other != value for other in values):
                 parameter = varying.setdefault((kind_of(value), values), f"a{len(varying)}")
                 attributes.append((attribute, Reference(parameter, kind_of(value))))

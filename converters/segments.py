@@ -34,11 +34,12 @@ def split_at_borders(
     start = 0
     for position, node in enumerate(nodes):
         crossing -= ends[position]
-        for x in node.outputs:
+        made = node.outputs
+        for x in made:
             if x in last_read:
                 crossing += 1
                 ends[last_read[x]] += 1
-        if crossing <= max_crossing and node.outputs[0] not in constants:
+        if crossing <= max_crossing and made[0] not in constants:
             segments.append(tuple(nodes[start : position + 1]))
             start = position + 1
     if start < len(nodes):
@@ -53,7 +54,7 @@ def constants_late(nodes: Sequence[Node], inputs: Sequence[str]) -> Sequence[Nod
 
 def _constant_values(nodes: Sequence[Node], inputs: Sequence[str]) -> set[str]:
     """Values that depend on no input."""
-    if all(any(node.inputs) for node in nodes):
+    if all(map(any, [node.inputs for node in nodes])):
         return set()  # every chain of operands ends at an input; going through all of them takes three times as long
     varying = set(inputs)
     constants: set[str] = set()

@@ -31,6 +31,7 @@ ZERO_PRESERVING = frozenset(
         "nn.Slice",
     }
 )
+MAY_HAND_ON = frozenset({"AveragePool", "Dropout", "Identity", "MaxPool", "Sum"})
 RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 
 
@@ -58,12 +59,13 @@ def fold_batch_norms(graph: Graph) -> Graph:
     nodes: list[Node] = []
     position: dict[str, int] = {}  # of the convolution that makes a value, as long as it may take in a batch norm
     for node in graph.nodes:
-        if node.op_type == "nn.BatchNormalization" and uses[node.inputs[0]] == 1 and node.inputs[0] in position:
+        op_type = node.op_type
+        if op_type == "nn.BatchNormalization" and uses[node.inputs[0]] == 1 and node.inputs[0] in position:
             at = position[node.outputs[0]] = position.pop(node.inputs[0])
             conv = nodes[at]
             nodes[at] = Node("nn.ConvBias", conv.inputs, node.outputs, conv.attributes, conv.weights + node.weights)
         else:
-            if node.op_type in ("nn.Conv", "nn.ConvBias"):
+            if op_type in ("nn.Conv", "nn.ConvBias"):
                 position[node.outputs[0]] = len(nodes)
             nodes.append(node)
     return _rebuild(graph, nodes)
@@ -110,8 +112,9 @@ def drop_identities(graph: Graph) -> Graph:
     source: dict[str, str] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
-        node = node.reading(source)
-        if _hands_on(node):
+        if source:
+            node = node.reading(source)
+        if node.op_type in MAY_HAND_ON and _hands_on(node):
             source[node.outputs[0]] = node.inputs[0]
         else:
             nodes.append(node)
@@ -126,21 +129,27 @@ def merge_equal_values(graph: Graph) -> Graph:
     source: dict[str, str] = {}
     terms: dict[str, Terms] = {}
     first: dict[object, tuple[str, ...]] = {}
+    owners = Counter([node.weights for node in graph.nodes])
     nodes: list[Node] = []
     for node in graph.nodes:
-        node = node.reading(source)
-        if node.op_type == "Sum":
-            terms[node.outputs[0]] = total = expand(node.inputs, terms)
+        if source:
+            node = node.reading(source)
+        op_type, inputs, outputs, attributes, weights = node
+        if weights and owners[weights] == 1:  # most layers; the key would cost more than all else here
+            nodes.append(node)
+            continue
+        if op_type == "Sum":
+            terms[outputs[0]] = total = expand(inputs, terms)
             key: object = frozenset(total.items())
         else:
-            inputs = sorted(node.inputs) if node.op_type in COMMUTATIVE else node.inputs
-            key = (node.op_type, len(node.outputs), *inputs, node.attributes, node.weights)
-        may_merge = node.inputs and node.op_type not in RANDOM
-        known = first.setdefault(key, node.outputs) if may_merge else node.outputs
-        if known is node.outputs:
+            operands = sorted(inputs) if op_type in COMMUTATIVE else inputs
+            key = (op_type, len(outputs), *operands, attributes, weights)
+        may_merge = inputs and op_type not in RANDOM
+        known = first.setdefault(key, outputs) if may_merge else outputs
+        if known is outputs:
             nodes.append(node)
         else:
-            source.update(zip(node.outputs, known, strict=True))
+            source.update(zip(outputs, known, strict=True))
     return _rebuild(graph, nodes, source)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import combinations
 
 from converters.canonical import canonicalise
 from converters.graph import Graph, Node, Shape
 
-Terms = Counter[str]  # a sum as a multiset of values that are no sums
+Terms = dict[str, int]  # a sum as a multiset of values that are no sums
 
 MAX_TIMES = 1 << 12  # that a sum holds a value: NAS-Bench-201 comes to 4 ** 5, and 128 layers of x + x beyond floats
 
@@ -26,36 +27,68 @@ def flatten_sums(graph: Graph) -> Graph:
     """
     terms: dict[str, Terms] = {}
     large: dict[str, Terms] = {}  # sums that others take for a value like any other
-    for node in graph.nodes:
-        if node.op_type == "Sum":
-            total = expand(node.inputs, terms)
-            is_large = max(total.values(), default=0) > MAX_TIMES
-            (large if is_large else terms)[node.outputs[0]] = Counter(node.inputs) if is_large else total
-    read = {x for node in graph.nodes if node.op_type != "Sum" for x in node.inputs}.union(graph.outputs)
+    read = set(graph.outputs)  # by what is no sum
+    for op_type, inputs, outputs, _, _ in graph.nodes:
+        if op_type == "Sum":
+            total = expand(inputs, terms)
+            if max(total.values(), default=0) > MAX_TIMES:
+                large[outputs[0]] = expand(inputs, {})
+            else:
+                terms[outputs[0]] = total
+        else:
+            read.update(inputs)
     read.update(large, *large.values())
     sums = {x: total for x, total in (terms | large).items() if x in read}
     shapes = dict(graph.shapes)
-    flat = _with_sums(graph, sums, shapes)
-    if not _common_parts(sums):
-        return flat
-    return _with_sums(graph, _share_common_parts(sums, flat, shapes), shapes)
+    if _common_parts(sums):
+        sums = _share_common_parts(graph, sums, shapes)
+    return _with_sums(graph, sums, shapes)
 
 
 def expand(operands: Sequence[str], terms: Mapping[str, Terms]) -> Terms:
     """The terms of a sum; ``terms`` holds those of its operands that are sums themselves."""
-    total: Terms = Counter()
+    total: Terms = {}
     for x in operands:
-        if x in terms:
-            total.update(terms[x])
+        if x not in terms:
+            total[x] = total.get(x, 0) + 1
+        elif not total:
+            total = terms[x].copy()
         else:
-            total[x] += 1
+            for term, count in terms[x].items():
+                total[term] = total.get(term, 0) + count
     return total
 
 
-def _share_common_parts(sums: Mapping[str, Terms], flat: Graph, shapes: dict[str, Shape]) -> dict[str, Terms]:
-    """Largest part first; among equals the canonical order of the flat graph decides, which knows no names."""
-    values = [*flat.inputs, *(x for node in canonicalise(flat).nodes for x in node.outputs)]
-    rank = {x: position for position, x in enumerate(values)}
+class _Ranks:
+    """Places of values in the canonical order of the flat graph, which knows no names; new ones come last.
+
+    That order costs as much as all else here together, and few networks have sums that only it tells apart.
+    """
+
+    def __init__(self, graph: Graph, sums: Mapping[str, Terms]) -> None:
+        self._graph = graph
+        self._sums = sums
+        self._new: list[str] = []
+
+    def add(self, x: str) -> None:
+        """The next place is that of ``x``, unless it has one."""
+        self._new.append(x)
+        if "_known" in vars(self):
+            self._known.setdefault(x, len(self._known))
+
+    def __getitem__(self, x: str) -> int:
+        return self._known[x]
+
+    @cached_property
+    def _known(self) -> dict[str, int]:
+        flat = canonicalise(_with_sums(self._graph, self._sums, dict(self._graph.shapes)))
+        values = [*flat.inputs, *[x for node in flat.nodes for x in node.outputs], *self._new]
+        return {x: position for position, x in enumerate(dict.fromkeys(values))}
+
+
+def _share_common_parts(graph: Graph, sums: Mapping[str, Terms], shapes: dict[str, Shape]) -> dict[str, Terms]:
+    """Largest part first; among equals the canonical order of the flat graph decides."""
+    rank = _Ranks(graph, sums)
     by_term: dict[str, list[str]] = defaultdict(list)  # every sum at one of its terms
     for x, total in sums.items():
         by_term[next(iter(total))].append(x)
@@ -63,29 +96,34 @@ def _share_common_parts(sums: Mapping[str, Terms], flat: Graph, shapes: dict[str
     terms = dict(sums)
     names = {frozenset(total.items()): x for x, total in sums.items()}
     while parts := _common_parts(shared):
-        part = min(parts, key=lambda part: (-part.total(), sorted([(rank[x], n) for x, n in part.items()])))
-        total = expand([*part.elements()], terms)
-        name = names.setdefault(frozenset(total.items()), "+".join(sorted(part.elements())))
+        part = _first_of_largest(parts, rank)
+        operands = _elements(part)
+        total = expand(operands, terms)
+        name = names.setdefault(frozenset(total.items()), "+".join(sorted(operands)))
         terms[name] = total
-        rank.setdefault(name, len(rank))
-        shapes[name] = shapes[next(iter(part))]
+        rank.add(name)
+        shapes[name] = shapes[operands[0]]
         shared = {x: total if x == name else _replace_part(total, part, name) for x, total in shared.items()}
         shared[name] = part
     return shared
 
 
 def _contained_sums(
-    total: Terms, sums: Mapping[str, Terms], by_term: Mapping[str, Sequence[str]], rank: Mapping[str, int]
+    total: Terms, sums: Mapping[str, Terms], by_term: Mapping[str, Sequence[str]], rank: _Ranks
 ) -> Terms:
     """Operands of one sum: the live sums whose multiples cover most of it, then the terms left over."""
-    smaller = [x for term in total for x in by_term.get(term, ()) if sums[x] < total]
-    covered = {x: _times(sums[x], total) * sums[x].total() for x in smaller}
-    operands: Terms = Counter()
-    for x in sorted(covered, key=lambda x: (-covered[x], -sums[x].total(), rank[x])):
+    smaller = [x for term in total for x in by_term.get(term, ()) if sums[x] != total and _times(sums[x], total)]
+    sizes = {x: sum(sums[x].values()) for x in smaller}
+    most_covered = {x: (-_times(sums[x], total) * sizes[x], -sizes[x]) for x in smaller}
+    if len(set(most_covered.values())) < len(smaller):
+        smaller.sort(key=rank.__getitem__)
+    smaller.sort(key=most_covered.__getitem__)
+    operands: Terms = {}
+    for x in smaller:
         if times := _times(sums[x], total):
-            total = total - _scaled(sums[x], times)
+            total = _without(total, sums[x], times)
             operands[x] = times
-    return operands + total
+    return _joined(operands, total)
 
 
 def _common_parts(sums: Mapping[str, Terms]) -> list[Terms]:
@@ -95,23 +133,45 @@ def _common_parts(sums: Mapping[str, Terms]) -> list[Terms]:
         for operand in total:
             readers[operand].append(x)
     pairs = {pair for readers_of_one in readers.values() for pair in combinations(readers_of_one, 2)}
-    parts = [sums[first] & sums[second] for first, second in pairs]
-    return [part for part in parts if part.total() > 1]
+    parts = [_intersection(sums[first], sums[second]) for first, second in pairs]
+    return [part for part in parts if len(part) > 1 or sum(part.values()) > 1]
+
+
+def _first_of_largest(parts: Sequence[Terms], rank: _Ranks) -> Terms:
+    sizes = [sum(part.values()) for part in parts]
+    largest = [part for part, size in zip(parts, sizes, strict=True) if size == max(sizes)]
+    if all(part == largest[0] for part in largest):
+        return largest[0]
+    return min(largest, key=lambda part: sorted([(rank[x], count) for x, count in part.items()]))
 
 
 def _replace_part(total: Terms, part: Terms, name: str) -> Terms:
     """``total`` with ``part`` as one operand wherever it is contained."""
     times = _times(part, total)
-    return total - _scaled(part, times) + Counter({name: times}) if times else total
+    return _joined(_without(total, part, times), {name: times}) if times else total
 
 
 def _times(part: Terms, total: Terms) -> int:
     """How many times ``total`` contains ``part``."""
-    return min(total[x] // count for x, count in part.items())
+    return min([total.get(x, 0) // count for x, count in part.items()])
 
 
-def _scaled(part: Terms, times: int) -> Terms:
-    return Counter({x: count * times for x, count in part.items()})
+def _intersection(first: Terms, second: Terms) -> Terms:
+    return {x: min(count, second[x]) for x, count in first.items() if x in second}
+
+
+def _without(total: Terms, part: Terms, times: int) -> Terms:
+    """``total`` less ``part``, which it contains so many times."""
+    return {x: left for x, count in total.items() if (left := count - times * part.get(x, 0))}
+
+
+def _joined(first: Terms, second: Terms) -> Terms:
+    return first | {x: first.get(x, 0) + count for x, count in second.items()}
+
+
+def _elements(total: Terms) -> list[str]:
+    """Every operand as often as the sum holds it."""
+    return [x for x, count in total.items() for _ in range(count)]
 
 
 def _with_sums(graph: Graph, sums: Mapping[str, Terms], shapes: dict[str, Shape]) -> Graph:
@@ -147,8 +207,8 @@ def _topological(nodes: Iterable[Node], inputs: Sequence[str]) -> list[Node]:
     known = {"", *inputs}
     ordered: list[Node] = []
     waiting: dict[str, list[Node]] = defaultdict(list)  # by a value that they lack
-    for node in nodes:
-        ready = [node]
+    for first in nodes:
+        ready = [first]
         while ready:
             node = ready.pop()
             if not known.issuperset(node.inputs):

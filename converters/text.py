@@ -166,6 +166,8 @@ def _spell(value: AttributeValue) -> str:
     if isinstance(value, Reference):
         return f"{value.kind} = @{value.name}"
     if isinstance(value, tuple):
+        if value and type(value[0]) is int:
+            return f"ints = [{', '.join(map(str, value))}]"
         return f"{kind_of(value)} = [{', '.join([_spell_one(item) for item in value])}]"
     return f"{kind_of(value)} = {_spell_one(value)}"
 
