@@ -50,15 +50,16 @@ def draw(checkpoint: Checkpoint, encoded: Encoded, objective: int, rng: np.rando
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
 def test_exact_quantiles_are_those_of_samples(engine: str) -> None:
-    checkpoint = replace(Checkpoint.from_pretrained(), calibration={})
+    checkpoint = replace(Checkpoint.from_pretrained(), calibration={})  # by space is not asked for
     rng = np.random.default_rng(0)
     text = to_measured_text(SPACE, SPACE.sample(rng))
     encoded = TorchEngine(checkpoint.model).encode(pad(checkpoint.tokenizer.to_ids([text])))
     here = encoded, torch.ones(1, 1, 1, encoded.shape[1], dtype=torch.bool)
-    exact = Predictor(checkpoint, engine).predict([text], quantiles=LEVELS).values[0]  # type: ignore[arg-type]
-    for index, name in enumerate(checkpoint.objectives):
-        samples = np.sort(draw(checkpoint, here, index, rng))
-        below = np.searchsorted(samples, exact[index]) / SAMPLES
+    names = checkpoint.objectives_of(SPACE.name)
+    exact = Predictor(checkpoint, engine).predict([text], names, quantiles=LEVELS).values[0]  # type: ignore[arg-type]
+    for name, quantiles in zip(names, exact, strict=True):
+        samples = np.sort(draw(checkpoint, here, checkpoint.objectives.index(name), rng))
+        below = np.searchsorted(samples, quantiles) / SAMPLES
         assert np.abs(below - LEVELS).max() < FARTHEST, name
 
 
@@ -70,9 +71,10 @@ def test_engines_rank_alike(engine: str) -> None:
     rows: pd.DataFrame = table[table["split"] == "test"]
     texts = to_onnx_texts(SPACE, [SPACE.parse(x) for x in rows["architecture"]], measured=True)
     checkpoint = Checkpoint.from_pretrained()
-    labels = rows[list(checkpoint.objectives)].to_numpy(dtype=np.float64)
+    objectives = checkpoint.objectives_of(SPACE.name)
+    labels = rows[list(objectives)].to_numpy(dtype=np.float64)
     plain, other = (
-        kendall_tau(Predictor(checkpoint, name).predict(texts).median, labels)  # type: ignore[arg-type]
+        kendall_tau(Predictor(checkpoint, name).predict(texts, objectives).median, labels)  # type: ignore[arg-type]
         for name in ("torch", engine)
     )
     assert np.abs(plain - other).max() < (0.005 if engine == "onnxruntime" else 0.02)
