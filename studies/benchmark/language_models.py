@@ -91,7 +91,8 @@ class LanguageModels:
         texts = task.table.texts(rows, self._measured)
         labels = np.concatenate([task.labels, np.full(len(pool), np.nan)])
         objective = task.target.objective
-        known = make_pool(self._loaded, texts, groups=feature_groups(task.table.features(rows)))
+        groups = feature_groups(task.table.features(rows))
+        known = make_pool(self._loaded, texts, groups=groups, space=task.target.space)
         answer = Predictor(adapt(self._loaded, known, objective, labels, seed=task.seed))
         tests = task.table.texts(task.test, self._measured)
         return answer.predict(tests, [objective], quantiles=(0.5,)).median[:, 0]
