@@ -31,8 +31,8 @@ from nasrlm.table import read_table
 from spaces import get_space
 from studies.config import SearchConfig, twins_of
 from studies.evaluators import TableEvaluator
+from studies.proposal import every_architecture
 from studies.report import true_labels
-from studies.simulation import searched_architectures
 
 GOALS = {
     "nasbench201": ("max:accuracy@cifar10", "min:latency_ms@raspi4", "min:energy_mj@edgegpu"),
@@ -120,7 +120,7 @@ def _task(config: Config, name: str) -> Task[object]:
     searched = SearchConfig(space=name, goals=goals, trials=config.budget, evaluator="table", twins=twins)
     frame = read_table(config.tables / f"{name}.parquet", require=searched.objectives)
     table = TableEvaluator(space, frame, objectives=searched.objectives)
-    return Task(searched, table, searched_architectures(searched, table))
+    return Task(searched, table, every_architecture(searched.searched(table.space), table.known))
 
 
 def _methods(config: Config, name: str) -> dict[str, Method]:

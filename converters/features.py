@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from converters.convert import to_canonical_graph, to_graph
 from converters.engines import map_in_order, num_workers
+from converters.executed import compiled_graph
 from converters.graph import Graph, Node
 from spaces.space import SearchSpace
 
@@ -26,6 +27,7 @@ A = TypeVar("A", bound=Hashable)
 Features = Mapping[str, float]
 
 WALK = "walk "  # how the names of walks begin
+COUNT = "count "  # how those of layers of a kind begin; " /" and a number for their place
 LONGEST_WALK = 4  # 3, 5 and 6 rank NAS-Bench-201 no better
 CHUNK = 32
 _PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
@@ -53,19 +55,27 @@ def graph_features(canonical: Graph) -> dict[str, float]:
 
 
 def features_of(
-    space: SearchSpace[A], architectures: Sequence[A], *, workers: int | None = None, progress: bool = False
+    space: SearchSpace[A],
+    architectures: Sequence[A],
+    *,
+    compiled: bool = False,
+    workers: int | None = None,
+    progress: bool = False,
 ) -> list[Features]:
     """``graph_features`` of every architecture, in the order given; isomorphic ones are counted once.
 
     Args:
+        compiled: count what ``executed.compiled_graph`` leaves, which isomorphic ones differ in, instead of what is
+            computed.
         workers: processes; as many as there are cores, if there is work for them, when None.
         progress: show a bar on stderr.
     """
-    keys = [space.architecture_key(architecture) for architecture in architectures]
+    name = space.format if compiled else space.architecture_key
+    keys = [name(architecture) for architecture in architectures]
     distinct = dict(zip(reversed(keys), reversed(architectures), strict=True))
     todo = list(distinct.values())
     chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
-    counted = map_in_order(partial(_features, space), chunks, workers=num_workers(workers, len(todo)))
+    counted = map_in_order(partial(_features, space, compiled), chunks, workers=num_workers(workers, len(todo)))
     flat = tqdm(chain.from_iterable(counted), "count", len(todo), unit="network", disable=not progress)
     features = dict(zip(distinct, flat, strict=True))
     return [features[key] for key in keys]
@@ -111,12 +121,34 @@ def feature_groups(rows: Sequence[Features]) -> list[np.ndarray[Any, Any]]:
     return [group for group in groups if group.shape[1]]
 
 
-def _features(space: SearchSpace[A], architectures: Sequence[A]) -> list[Features]:
-    return [graph_features(to_canonical_graph(to_graph(space, architecture))) for architecture in architectures]
+def operator_counts(rows: Sequence[Features]) -> np.ndarray[Any, Any]:
+    """How many operators of each kind networks have, as they are: costs add up.
+
+    Args:
+        rows: N networks' features.
+
+    Returns:
+        (N, F), standardised one by one; without those that all have as often.
+    """
+    names = sorted({name for row in rows for name in row if name.startswith(COUNT) and " /" not in name})
+    values = np.array([[row.get(name, 0.0) for name in names] for row in rows], dtype=np.float64)
+    values -= values.mean(axis=0)
+    deviation = values.std(axis=0)
+    return np.asarray(values[:, deviation > 0] / deviation[deviation > 0])
+
+
+def _features(space: SearchSpace[A], compiled: bool, architectures: Sequence[A]) -> list[Features]:
+    reduce = compiled_graph if compiled else to_canonical_graph
+    return [graph_features(reduce(to_graph(space, architecture))) for architecture in architectures]
 
 
 def node_label(node: Node) -> str:
-    """The operator with its kernel: ``Conv3x3``, ``MaxPool3``; s for strides, g for groups, d for dilations."""
+    """The operator with its kernel: ``Conv3x3``, ``MaxPool3``; s for strides, g for groups, d for dilations.
+
+    A scale by zero is a ``Zero``.
+    """
+    if node.attribute("factor") == 0.0:
+        return "Zero"
     op_type = node.op_type.rpartition(".")[2].removesuffix("Bias")
     weight, kernel = node.attribute("weight_shape"), node.attribute("kernel_shape")
     size = ""

@@ -1,7 +1,8 @@
 """A Gaussian process for few labels: several groups of features, each with a scale that the labels decide.
 
-The kernel is a sum of one Matérn kernel a group. Labels are learned as the normal scores of their ranks, so that a
-few networks that fail do not stretch the scale of all others.
+The kernel is a sum of one Matérn kernel a group, and, where asked for, of linear ones, which go on beyond the labels,
+and of one that tells only whether two rows are of one kind. Labels are learned as the normal scores of their ranks, so
+that a few networks that fail do not stretch the scale of all others.
 
 N rows, F features of a group, n labelled rows.
 """
@@ -16,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 from scipy.optimize import minimize
-from scipy.spatial.distance import cdist
 from scipy.stats import norm, rankdata
 
 from nasrlm.objective import FloatArray
@@ -24,7 +24,7 @@ from nasrlm.objective import FloatArray
 ROWS_TO_FIT_SCALES = 400  # more do not change them enough to pay for the time, which grows with the cube
 PRIOR = 0.05  # pull of the logarithms of all scales to where they start, for a handful of labels
 JITTER = 1e-6
-_START_VARIANCE, _START_LENGTH, _START_NOISE = 0.5, 1.0, 0.1
+_START_VARIANCE, _START_LENGTH, _START_LINEAR, _START_KIND, _START_NOISE = 0.5, 1.0, 0.3, 0.1, 0.1
 _BOUNDS = (-6.0, 4.0)
 
 
@@ -72,13 +72,21 @@ class GroupProcess:
 
     Args:
         groups: (N, F) features of every group, of variance about 1 on average.
+        linear: groups whose features labels also follow in proportion.
+        kinds: (N,) numbers; rows with the same one share what their features do not explain.
     """
 
-    def __init__(self, groups: Sequence[FloatArray]) -> None:
+    def __init__(
+        self, groups: Sequence[FloatArray], *, linear: Sequence[int] = (), kinds: NDArray[np.intp] | None = None
+    ) -> None:
         self._groups = [group for group in groups if group.shape[1]]
         if not self._groups or len({len(group) for group in self._groups}) != 1:
             shapes = ", ".join(str(group.shape) for group in groups)
             raise ValueError(f"GroupProcess: expected (N, F) features of the same N rows, got {shapes or 'none'}.")
+        self._squares = [(group**2).mean(axis=1) for group in self._groups]
+        kept = [index for index, group in enumerate(groups) if group.shape[1]]
+        self._linear = [kept.index(index) for index in linear if index in kept]
+        self._kinds = kinds
 
     def fit(self, rows: NDArray[np.intp], labels: FloatArray, scale: LabelScale | None = None) -> GroupProcess:
         """Learn from (n,) labels of (n,) rows; scales by their likelihood.
@@ -98,18 +106,18 @@ class GroupProcess:
         self.scores: LabelScale = NormalScores.of(labels) if scale is None else scale
         targets = self.scores.forward(labels)
         some = np.random.default_rng(0).permutation(len(rows))[:ROWS_TO_FIT_SCALES]
-        self._scales = _fit_scales(self._squared_distances(rows[some], rows[some]), targets[some])
+        self._scales = _fit_scales(self._likeness(rows[some], rows[some]), targets[some])
         self._rows = rows
-        covariance = _covariance(self._scales, self._squared_distances(rows, rows))
+        covariance = self._covariance(rows, rows)
         self._factor = cholesky(covariance + _noise(self._scales) * np.eye(len(rows)), lower=True)
         self._weights = cho_solve((self._factor, True), targets)
         return self
 
     def predict(self, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the scores of (N,) rows, without the noise of a label."""
-        across = _covariance(self._scales, self._squared_distances(rows, self._rows))
+        across = self._covariance(rows, self._rows)
         explained = solve_triangular(self._factor, across.T, lower=True)
-        variance = np.exp(self._scales[:-1:2]).sum() - (explained**2).sum(axis=0)
+        variance = self._variance(rows) - (explained**2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(variance, 0.0))
 
     @property
@@ -123,41 +131,87 @@ class GroupProcess:
         Cost: cubic in N; a tenth of a second for 300.
         """
         mean, _ = self.predict(rows)
-        across = _covariance(self._scales, self._squared_distances(self._rows, rows))
-        explained = solve_triangular(self._factor, across, lower=True)
-        covariance = _covariance(self._scales, self._squared_distances(rows, rows)) - explained.T @ explained
+        explained = solve_triangular(self._factor, self._covariance(self._rows, rows), lower=True)
+        covariance = self._covariance(rows, rows) - explained.T @ explained
         values, vectors = eigh(covariance)
         drawn = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.normal(size=(len(rows), samples)))
         return np.asarray(mean[:, None] + drawn + np.sqrt(noise) * rng.normal(size=drawn.shape), dtype=np.float64)
 
-    def _squared_distances(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> list[FloatArray]:
-        return [cdist(x[rows], x[others], "sqeuclidean") / x.shape[1] for x in self._groups]
+    def _covariance(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> FloatArray:
+        return _total(_terms(self._scales, self._likeness(rows, others)))
+
+    def _variance(self, rows: NDArray[np.intp]) -> FloatArray:
+        curved = 2 * len(self._groups)
+        variances = np.exp(self._scales[curved:-1])
+        linear = sum(v * self._squares[group][rows] for v, group in zip(variances, self._linear, strict=False))
+        kind = variances[len(self._linear) :].sum()
+        return np.asarray(np.exp(self._scales[:curved:2]).sum() + linear + kind + np.zeros(len(rows)))
+
+    def _likeness(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> _Likeness:
+        products = [x[rows] @ x[others].T / x.shape[1] for x in self._groups]
+        distances = [
+            np.sqrt(np.maximum(squares[rows][:, None] + squares[others] - 2 * product, 0.0))
+            for squares, product in zip(self._squares, products, strict=True)
+        ]
+        return _Likeness(distances, [products[group] for group in self._linear], self._same(rows, others))
+
+    def _same(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> FloatArray | None:
+        if self._kinds is None:
+            return None
+        return np.asarray(self._kinds[rows][:, None] == self._kinds[others], dtype=np.float64)
 
 
-def _fit_scales(squared_distances: Sequence[FloatArray], targets: FloatArray) -> FloatArray:
-    """Logarithms of each group's variance and length, then of the noise: those under which the targets are likely."""
-    start = np.log([_START_VARIANCE, _START_LENGTH] * len(squared_distances) + [_START_NOISE])
+@dataclass(frozen=True)
+class _Likeness:
+    """Of some rows with some others: distances in each group, products in the linear ones, and 1 where of one kind."""
+
+    distances: Sequence[FloatArray]
+    products: Sequence[FloatArray]
+    same: FloatArray | None
+
+    @property
+    def constant(self) -> list[FloatArray]:
+        """Kernels without a length."""
+        return [*self.products, *([] if self.same is None else [self.same])]
+
+
+def _fit_scales(likeness: _Likeness, targets: FloatArray) -> FloatArray:
+    """Logarithms of all variances and lengths, then of the noise: those under which the targets are likely."""
+    starts = [_START_VARIANCE, _START_LENGTH] * len(likeness.distances) + [_START_LINEAR] * len(likeness.products)
+    start = np.log([*starts, *([] if likeness.same is None else [_START_KIND]), _START_NOISE])
     identity = np.eye(len(targets))
 
-    def surprise(scales: FloatArray) -> float:
-        factor = cholesky(_covariance(scales, squared_distances) + _noise(scales) * identity, lower=True)
-        whitened = solve_triangular(factor, targets, lower=True)
-        prior = PRIOR * ((scales - start) ** 2).sum()
-        return float(0.5 * whitened @ whitened + np.log(factor.diagonal()).sum() + prior)
+    def surprise(scales: FloatArray) -> tuple[float, FloatArray]:
+        terms = _terms(scales, likeness)
+        factor = cholesky(_total(terms) + _noise(scales) * identity, lower=True)
+        weights = cho_solve((factor, True), targets)
+        left = cho_solve((factor, True), identity) - np.outer(weights, weights)
+        slopes = [slope for _, of_term in terms for slope in of_term] + [np.exp(scales[-1]) * identity]
+        value = 0.5 * targets @ weights + np.log(factor.diagonal()).sum() + PRIOR * ((scales - start) ** 2).sum()
+        gradient = [0.5 * float((left * slope).sum()) for slope in slopes] + 2 * PRIOR * (scales - start)
+        return float(value), gradient
 
-    found: FloatArray = minimize(
-        surprise, start, method="L-BFGS-B", bounds=[_BOUNDS] * len(start), options={"maxiter": 40}
-    ).x
+    bounds = [_BOUNDS] * len(start)
+    found: FloatArray = minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}).x
     return found
 
 
-def _covariance(scales: FloatArray, squared_distances: Sequence[FloatArray]) -> FloatArray:
-    """Sum of Matérn kernels of smoothness 5/2."""
-    total = np.zeros_like(squared_distances[0])
-    for index, squares in enumerate(squared_distances):
-        distance = np.sqrt(5 * squares) / np.exp(scales[2 * index + 1])
-        total += np.exp(scales[2 * index] - distance) * (1 + distance + distance**2 / 3)
-    return total
+def _total(terms: Sequence[tuple[FloatArray, list[FloatArray]]]) -> FloatArray:
+    return np.asarray(np.sum([kernel for kernel, _ in terms], axis=0), dtype=np.float64)
+
+
+def _terms(scales: FloatArray, likeness: _Likeness) -> list[tuple[FloatArray, list[FloatArray]]]:
+    """Each kernel, and its slopes along the logarithms of its own scales; Matérn kernels of smoothness 5/2."""
+    terms: list[tuple[FloatArray, list[FloatArray]]] = []
+    for index, distances in enumerate(likeness.distances):
+        distance = np.sqrt(5) * distances / np.exp(scales[2 * index + 1])
+        decay = np.exp(scales[2 * index] - distance)
+        kernel = decay * (1 + distance + distance**2 / 3)
+        terms.append((kernel, [kernel, decay * distance**2 * (1 + distance) / 3]))
+    for log_variance, matrix in zip(scales[2 * len(likeness.distances) : -1], likeness.constant, strict=True):
+        kernel = np.exp(log_variance) * matrix
+        terms.append((kernel, [kernel]))
+    return terms
 
 
 def _noise(scales: FloatArray) -> float:

@@ -1,14 +1,16 @@
 """Which candidates to evaluate: those expected to add most hypervolume together.
 
-N candidates, S samples, M goals, F front members; losses are minimised.
+N candidates, Q quantiles, S samples, M goals, F front members; losses are minimised.
 """
 
-import heapq
+from __future__ import annotations
+
+import itertools
 
 import numpy as np
 
 from nasrlm.objective import FloatArray
-from studies.pareto import BoolArray, hypervolume, pareto_mask
+from studies.pareto import BoolArray, pareto_mask
 
 
 def improvements(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
@@ -21,17 +23,63 @@ def improvements(losses: FloatArray, front: FloatArray, reference_point: FloatAr
 
     Returns:
         (N,) in the product of the goals' units; 0 where dominated, or beyond the reference point.
-
-    Cost: 15 µs a row that adds anything, with 30 front members.
     """
-    dominated = np.any(np.all(front[None] <= losses[:, None], axis=2), axis=1)
-    adds = np.all(losses < reference_point, axis=1) & ~dominated
+    return expected_improvements(losses[:, None], front, reference_point)
+
+
+def expected_improvements(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
+    """The hypervolume that each candidate alone is expected to add, its goals being independent of each other.
+
+    Args:
+        losses: (N, Q, M) equally likely losses of every goal.
+        front: (F, M).
+        reference_point: (M,).
+
+    Returns:
+        (N,) in the product of the goals' units.
+
+    Cost: a tenth of a second for 3,000 candidates that may add anything, 16 quantiles, three goals and 30 front
+    members; it grows with the front's power of one less than the goals.
+
+    Source:
+        The decomposition into boxes: Emmerich, Deutz, Klinkenberg 2011, "Hypervolume-based expected improvement".
+    """
+    best = losses.min(axis=1)
+    dominated = np.any(np.all(front[None] <= best[:, None], axis=2), axis=1)
+    adds = np.flatnonzero(np.all(best < reference_point, axis=1) & ~dominated)
     gains = np.zeros(len(losses))
-    for row in np.flatnonzero(adds):
-        # What the front already has of the box between the row and the reference point.
-        shared = hypervolume(np.maximum(front, losses[row]), reference_point)
-        gains[row] = np.prod(reference_point - losses[row]) - shared
+    if len(adds):
+        below = [_Below(losses[adds, :, goal]) for goal in range(losses.shape[2])]
+        gains[adds] = _volume(below, front[np.all(front < reference_point, axis=1)], reference_point)
     return gains
+
+
+class _Below:
+    """How far losses are expected to lie below a bound, (N,); remembered by bound."""
+
+    def __init__(self, losses: FloatArray) -> None:
+        self._losses = losses
+        self._known = {-np.inf: np.zeros(len(losses))}
+
+    def __call__(self, bound: float) -> FloatArray:
+        if bound not in self._known:
+            self._known[bound] = np.maximum(bound - self._losses, 0.0).mean(axis=1)
+        return self._known[bound]
+
+
+def _volume(below: list[_Below], front: FloatArray, reference_point: FloatArray) -> FloatArray:
+    """(N,) expected volume of what candidates dominate and the front does not, slab by slab along the last goal."""
+    bound = float(reference_point[len(below) - 1])
+    if len(below) == 1:
+        return below[0](min(bound, front[:, 0].min(initial=np.inf)))
+    last = front[:, len(below) - 1]
+    cuts = [-np.inf, *np.unique(last).tolist(), bound]
+    total = np.zeros_like(below[-1](bound))
+    for low, high in itertools.pairwise(cuts):
+        members = front[last <= low, : len(below) - 1]
+        thickness = below[-1](high) - below[-1](low)
+        total += thickness * _volume(below[:-1], members[pareto_mask(members)], reference_point)
+    return total
 
 
 def choose(
@@ -39,44 +87,44 @@ def choose(
 ) -> list[int]:
     """The batch with the largest expected hypervolume improvement, found greedily.
 
-    Each next candidate is the one that adds most in the mean over the samples, given those chosen before. Later
-    gains are never larger than earlier ones, so only the candidates at the top are computed again.
+    Each next candidate is the one that is expected to add most, those chosen before supposed to turn out as their
+    medians: these join the front, and what their samples tell about those of the others is taken out.
+
+    NOTE: against fronts of each sample's own only as many combinations of goals count as there are samples, too few to
+    see small improvements: 0.976 / 0.984 of NAS-Bench-201's hypervolume after 50 / 100 evaluations (24 samples) instead
+    of 0.980 / 0.989 (means of five seeds).
 
     Args:
-        samples: (N, S, M) losses, sample s of all objectives drawn jointly.
+        samples: (N, S, M) losses, sample s of all candidates drawn jointly; goals count as independent.
         feasible: (N, S) flags of the samples that meet the constraints.
         front: (F, M).
         reference_point: (M,).
         count: of candidates to choose.
 
     Returns:
-        Up to ``count`` rows, best first; fewer where no other candidate adds anything in any sample.
+        Up to ``count`` rows, best first; fewer where no other candidate is expected to add anything.
 
     Source:
-        Daulton, Balandat, Bakshy 2020, "Differentiable Expected Hypervolume Improvement"; lazy greedy: Minoux 1978.
+        The supposed results: Ginsbourger, Le Riche, Carraro 2010, "Kriging is well-suited to parallelize optimization".
     """
-    samples = np.where(feasible[:, :, None], samples, np.inf)
-    fronts = [front] * samples.shape[1]
-
-    def gain(row: int) -> float:
-        gains = [improvements(samples[row, None, s], fronts[s], reference_point)[0] for s in range(len(fronts))]
-        return float(np.mean(gains))
-
-    whole = np.array([improvements(candidate, front, reference_point).mean() for candidate in samples])
-    queue = [(-value, row) for row, value in enumerate(whole.tolist()) if value > 0]
-    heapq.heapify(queue)
     chosen: list[int] = []
-    while queue and len(chosen) < count:
-        _, row = heapq.heappop(queue)
-        current = gain(row)
-        if queue and -queue[0][0] > current:
-            heapq.heappush(queue, (-current, row))
-        elif current > 0:
-            chosen.append(row)
-            fronts = [_with(member, samples[row, s]) for s, member in enumerate(fronts)]
+    while len(samples) and len(chosen) < count:
+        gains = expected_improvements(np.where(feasible[:, :, None], samples, np.inf), front, reference_point)
+        gains[chosen] = 0.0
+        row = int(gains.argmax())
+        if gains[row] <= 0:
+            break
+        chosen.append(row)
+        supposed = np.median(samples[row], axis=0)
+        if feasible[row].mean() >= 0.5:
+            front = np.vstack([front, supposed])
+            front = front[pareto_mask(front)]
+        samples = _given(samples, row, supposed)
     return chosen
 
 
-def _with(front: FloatArray, losses: FloatArray) -> FloatArray:
-    merged = np.vstack([front, losses])
-    return merged[pareto_mask(merged)]
+def _given(samples: FloatArray, row: int, result: FloatArray) -> FloatArray:
+    """Samples as they would be had one candidate turned out as (M,), by their covariance with its samples."""
+    surprise = samples[row] - samples[row].mean(axis=0)
+    slopes = (samples * surprise).mean(axis=1) / np.maximum((surprise**2).mean(axis=0), 1e-300)
+    return np.asarray(samples - slopes[:, None] * (samples[row] - result), dtype=np.float64)

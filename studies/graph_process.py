@@ -2,7 +2,8 @@
 
 An objective that the predictor does not know is learned with a Gaussian process of groups of features: accuracies by
 the walks of the networks' canonical graphs, which tell no spellings apart; costs by what the predictor says of their
-texts, and by their genes.
+texts, by their genes, and by what a compiler leaves of them. Networks whose graphs are the same share what features do
+not explain.
 
 N texts, S samples, F features of a group.
 """
@@ -14,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from converters.features import Features, feature_groups, operator_counts
 from nasrlm.group_process import GroupProcess
 from nasrlm.objective import FloatArray, Objective
 from spaces import SearchSpace
@@ -21,6 +23,7 @@ from studies.scale import Scale
 
 A = TypeVar("A", bound=Hashable)
 
+BELOW = 5.0  # percent that an accuracy may lie below the least known one
 FEWEST = 10  # results of an objective from which it is learned
 
 
@@ -30,12 +33,18 @@ class Networks:
 
     Attributes:
         row_of: by text, into the features.
-        graphs: (N, F) each, see ``converters.features.feature_groups``.
+        computed: (N, F) each, groups of features of what is computed, see ``converters.features.feature_groups``.
+        compiled: (N, F) operators of each kind that a compiler leaves, see ``converters.executed.compiled_graph``.
+        computed_kinds: (N,) numbers, the same where all features of what is computed are.
+        compiled_kinds: likewise of what a compiler leaves.
         genes: (N, F) one column a choice of a gene, centred, of variance 1 on average.
     """
 
     row_of: dict[str, int]
-    graphs: Sequence[FloatArray]
+    computed: Sequence[FloatArray]
+    compiled: FloatArray
+    computed_kinds: NDArray[np.intp]
+    compiled_kinds: NDArray[np.intp]
     genes: FloatArray
 
     def rows(self, texts: Sequence[str]) -> NDArray[np.intp]:
@@ -54,15 +63,26 @@ class Networks:
 
 
 def networks_of(
-    space: SearchSpace[A], architectures: Sequence[A], texts: Sequence[str], graphs: Sequence[FloatArray]
+    space: SearchSpace[A],
+    architectures: Sequence[A],
+    texts: Sequence[str],
+    computed: Sequence[Features],
+    compiled: Sequence[Features],
 ) -> Networks:
-    """Of N architectures with their texts and the groups of their graphs' features."""
+    """Of N architectures with their texts, and features of what is computed and of what a compiler leaves."""
     genotypes = np.array([space.encode(architecture) for architecture in architectures])
     chosen = [np.eye(size)[genotypes[:, gene]] for gene, size in enumerate(space.gene_sizes)]
     genes = np.concatenate(chosen, axis=1)
     genes -= genes.mean(axis=0)
     genes /= max(float(np.sqrt(genes.var(axis=0).mean())), 1e-9)
-    return Networks({text: row for row, text in enumerate(texts)}, graphs, genes)
+    return Networks(
+        {text: row for row, text in enumerate(texts)},
+        feature_groups(computed),
+        operator_counts(compiled),
+        _kinds(computed),
+        _kinds(compiled),
+        genes,
+    )
 
 
 @dataclass(frozen=True)
@@ -85,9 +105,13 @@ class LearningScale:
 
     @classmethod
     def of(cls, name: str, labels: FloatArray) -> "LearningScale":
-        """Accuracies are learned as errors. Costs are learned as they are: logarithms stretch the cheapest apart."""
+        """Accuracies are learned as errors. Costs are learned as they are: logarithms stretch the cheapest apart.
+
+        NOTE: a network that fails is as accurate as chance, to a hair, and errors alone tell 10 % from 25 % worse than
+        93 % from 94 %: what costs nothing and fails was then evaluated again and again for what it might gain.
+        """
         own = Scale.of(name, labels)
-        scale = own if own.kind == "error" else Scale("linear")
+        scale = Scale("error", float(labels.min()) - BELOW) if own.kind == "error" else Scale("linear")
         low, high = {"error": (0.0, 100.0), "log": (0.5 * float(labels.min()), np.inf)}.get(own.kind, (-np.inf, np.inf))
         values = scale.to(labels)
         return cls(scale, float(values.mean()), max(float(values.std()), 1e-9), low, high)
@@ -99,6 +123,12 @@ class LearningScale:
     def backward(self, scores: FloatArray) -> FloatArray:
         """Labels."""
         return np.clip(self.scale.back(scores * self.deviation + self.mean), self.low, self.high)
+
+
+def _kinds(rows: Sequence[Features]) -> NDArray[np.intp]:
+    """(N,) numbers, the same where all features are."""
+    numbers: dict[frozenset[tuple[str, float]], int] = {}
+    return np.array([numbers.setdefault(frozenset(row.items()), len(numbers)) for row in rows], dtype=np.intp)
 
 
 class GraphProcess:
@@ -117,20 +147,22 @@ class GraphProcess:
     ) -> None:
         self._networks = networks
         is_accuracy = "accuracy" in Objective.parse(name).metric
-        groups = networks.graphs if is_accuracy else [predictions, networks.genes]
-        self._process = GroupProcess(groups).fit(networks.rows(texts), labels, LearningScale.of(name, labels))
-        # Spellings of a network differ in cost more than in accuracy, and failing networks all fail alike.
-        self._noise = 0.0 if is_accuracy else self._process.noise
+        if is_accuracy:
+            process = GroupProcess(networks.computed, linear=(0,), kinds=networks.computed_kinds)
+        else:
+            groups = [predictions, networks.compiled, networks.genes]
+            process = GroupProcess(groups, linear=(0, 1), kinds=networks.compiled_kinds)
+        self._process = process.fit(networks.rows(texts), labels, LearningScale.of(name, labels))
         self._scores = self._process.predict(np.arange(len(networks.row_of)))
 
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
         """(N, Q) labels at Q quantiles of a standard normal distribution."""
         rows = self._networks.rows(texts)
         mean, deviation = (values[rows] for values in self._scores)
-        deviation = np.sqrt(deviation**2 + self._noise)
+        deviation = np.sqrt(deviation**2 + self._process.noise)
         return self._process.scores.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
         """(N, S) labels, drawn jointly."""
         rows = self._networks.rows(texts)
-        return self._process.scores.backward(self._process.sample(rows, samples, rng, self._noise))
+        return self._process.scores.backward(self._process.sample(rows, samples, rng, self._process.noise))

@@ -8,7 +8,7 @@ N texts, M objectives, Q quantiles, S samples, F features.
 """
 
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -20,19 +20,37 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel, WhiteKernel
 
-from converters.features import Features, feature_groups
+from converters.features import Features, features_of
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
+from studies.config import SearchConfig
 from studies.graph_process import FEWEST as FEWEST_OF_GRAPHS
 from studies.graph_process import GraphProcess, Networks, networks_of
 from studies.memory import PredictorMemory, SamplingPredictor
+from studies.proposal import every_architecture
 from studies.scale import Scale
 
 A = TypeVar("A", bound=Hashable)
 
 FEWEST = 3  # results of an objective from which anything is learned
 SPREAD = (0.1, 0.5, 0.9)  # quantiles from which the predictor's own uncertainty is taken
+
+
+def every_network(
+    config: SearchConfig, space: SearchSpace[A], known: Iterable[A] | None
+) -> tuple[Sequence[A], Sequence[Features], Sequence[Features]]:
+    """All architectures that a search may look at, with features of what is computed and of what a compiler leaves.
+
+    Args:
+        config: of the search.
+        space: to search.
+        known: the only architectures that can be evaluated; None where all can.
+
+    Cost: a minute for 10,000 on two cores.
+    """
+    architectures = list(every_architecture(config.searched(space), known).values())
+    return architectures, features_of(space, architectures), features_of(space, architectures, compiled=True)
 
 
 class ProcessAdapter(Generic[A]):
@@ -45,8 +63,8 @@ class ProcessAdapter(Generic[A]):
         to_text: architecture to the text that the predictor reads.
         pool_size: texts that give the features' scale.
         seed: of these texts.
-        networks: all architectures that will ever be asked about, each with its ``converters.features``; None where
-            these are too many.
+        networks: all architectures that will ever be asked about, each with its ``converters.features``: of what is
+            computed, and of what a compiler leaves; None where these are too many.
 
     Cost: below a second an objective and hundred results, beside all of the predictor's answers about every text that
     is looked at, each once.
@@ -61,7 +79,7 @@ class ProcessAdapter(Generic[A]):
         to_text: Callable[[A], str],
         pool_size: int = 100,
         seed: int = 0,
-        networks: tuple[Sequence[A], Sequence[Features]] | None = None,
+        networks: tuple[Sequence[A], Sequence[Features], Sequence[Features]] | None = None,
     ) -> None:
         self.space = space
         self.objectives = tuple(objectives)
@@ -73,22 +91,19 @@ class ProcessAdapter(Generic[A]):
 
     @cached_property
     def _networks(self) -> "tuple[Networks, FloatArray] | None":
-        """All of them, and (N, F) what the predictor says of each."""
+        """All of them, and (N, F) what the predictor says of each, standardised: costs add up, so no logarithms."""
         if self._all is None:
             return None
-        architectures, features = self._all
+        architectures, computed, compiled = self._all
         texts = [self.to_text(architecture) for architecture in architectures]
-        networks = networks_of(self.space, architectures, texts, feature_groups(features))
-        predictions = self._features.of(texts)
-        return networks, (predictions - predictions.mean(axis=0)) / np.maximum(predictions.std(axis=0), 1e-9)
+        networks = networks_of(self.space, architectures, texts, computed, compiled)
+        said = self._predictor.predict(texts, self._predictor.objectives, (0.5,)).median
+        return networks, (said - said.mean(axis=0)) / np.maximum(said.std(axis=0), 1e-9)
 
     @cached_property
     def _features(self) -> "_Features":
         rng = np.random.default_rng(self.seed)
-        if self._all is None:
-            pool = [self.space.sample(rng) for _ in range(self.pool_size)]
-        else:
-            pool = [self._all[0][row] for row in rng.integers(len(self._all[0]), size=self.pool_size).tolist()]
+        pool = [self.space.sample(rng) for _ in range(self.pool_size)]
         return _Features(self._predictor, [self.to_text(architecture) for architecture in pool])
 
     def __call__(self, table: pd.DataFrame) -> "CorrectedPredictor":

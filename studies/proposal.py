@@ -3,7 +3,7 @@
 N candidates, S samples, M objectives.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from nasrlm.objective import FloatArray, to_losses
 from spaces import SearchSpace
-from studies.acquisition import choose, improvements
+from studies.acquisition import choose, expected_improvements
 from studies.config import SearchConfig, feasible_mask
 from studies.evaluators import Evaluator
 from studies.gate import Decision, Gate
@@ -25,9 +25,8 @@ from studies.screen import Screen
 
 A = TypeVar("A", bound=Hashable)
 
-SHORTLIST = 64  # candidates whose distributions are sampled: those with the most promising optimistic corners
+SHORTLIST = 64  # candidates whose distributions are sampled: those expected to add most, by their known quantiles
 SHORTLIST_OF_ALL = 200  # where every architecture is a candidate
-WORST = 0.95  # share of all architectures that are better than the reference point, in each goal
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,8 @@ def propose(
         attempt: another one draws anew for the same batch.
 
     Returns:
-        Architectures that the gate pruned now and never before, then up to ``count`` chosen ones.
+        Architectures that the gate pruned now and never before, then up to ``count`` chosen ones. Where every
+        architecture is looked at for each batch, what was pruned counts in the last one.
     """
     batch = ledger.next_batch
     seed = int(np.random.SeedSequence([config.seed, batch, attempt]).generate_state(1)[0])
@@ -96,8 +96,10 @@ def propose(
             decision = screen.decisions[key]
             found = (looked_at.architectures[row], key, looked_at.genotypes[row], screen.texts[key], decision)
             (candidates if decision.kept else pruned).append(Candidate(*found))
-    recorded = {entry.key for entry in ledger.entries}
     chosen = _choose(config, guide, model, gate, ledger, candidates, pruned, count, seed)
+    if guide.exhaustive and chosen and len(ledger.evaluated) + len(chosen) < config.trials:
+        pruned = []
+    recorded = {entry.key for entry in ledger.entries}
     return [
         *(_entry(candidate, batch, PRUNED) for candidate in pruned if candidate.key not in recorded),
         *(_entry(candidate, batch, CHOSEN) for candidate in chosen),
@@ -168,6 +170,12 @@ def _search(
     return problem.history
 
 
+def every_architecture(space: SearchSpace[A], known: Iterable[A] | None = None) -> dict[str, A]:
+    """By key, the representatives of all architectures that are known, or else of the space."""
+    architectures = map(space.representative, space.enumerate() if known is None else known)
+    return {space.architecture_key(architecture): architecture for architecture in architectures}
+
+
 def _look_at_all(
     config: SearchConfig,
     guide: Guide,
@@ -177,12 +185,10 @@ def _look_at_all(
     known: Mapping[str, A] | None,
 ) -> History:
     """Every architecture that is known, or else of the space, once a key."""
-    if known is None:
-        known = {space.architecture_key(a): a for a in map(space.representative, space.enumerate())}
-    architectures = list(known.values())
+    every = every_architecture(space, None if known is None else known.values())
     history = History(config.objectives)
-    answers = to_bounds(screen.evaluate(architectures), config.objectives)
-    for (key, architecture), values in zip(known.items(), answers, strict=True):
+    answers = to_bounds(screen.evaluate(list(every.values())), config.objectives)
+    for (key, architecture), values in zip(every.items(), answers, strict=True):
         notation, genotype = space.format(architecture), tuple(space.encode(architecture))
         history.append(architecture=notation, key=key, genotype=genotype, values=values, feasible=True)
     return history
@@ -203,12 +209,12 @@ def _choose(
     if not candidates:
         return []
     values = np.array([candidate.decision.values for candidate in candidates])
+    medians = values[:, :, 1]
     if guide.exhaustive:
-        everything = np.array([candidate.decision.values[:, 1] for candidate in [*candidates, *pruned]])
-        reference_point = _robust_reference_point(config, np.vstack([everything, ledger.results]))
-    else:
-        reference_point = _reference_point(config, ledger.results, values)
-    promise = improvements(gate.optimistic_losses(values), gate.front, reference_point)
+        medians = np.vstack([medians, *[candidate.decision.values[None, :, 1] for candidate in pruned]])
+    reference_point = _reference_point(config, ledger.results, medians, of_front=not guide.exhaustive)
+    losses, feasible = _sampled_losses(config, values)
+    promise = expected_improvements(np.where(feasible[:, :, None], losses, np.inf), gate.front, reference_point)
     shortlist = np.argsort(-promise, kind="stable")[: SHORTLIST_OF_ALL if guide.exhaustive else SHORTLIST].tolist()
     if guide.acquisition == "median":
         samples = values[shortlist][:, :, [1]]
@@ -221,26 +227,16 @@ def _choose(
     return [candidates[shortlist[row]] for row in [*best, *rest][:count]]
 
 
-def _reference_point(config: SearchConfig, results: FloatArray, values: FloatArray) -> FloatArray:
-    """(goals,) the worst losses of the real results and of the front of (N, M, 3) predicted medians.
+def _reference_point(config: SearchConfig, results: FloatArray, medians: FloatArray, *, of_front: bool) -> FloatArray:
+    """(goals,) the worst losses of the real results and of (N, M) predicted medians, or of their front alone.
 
     NOTE: real results alone would shut out what is better than all of them in one goal and worse in another.
     """
     goals = len(config.goals)
-    real = to_losses(config.goals, results[:, :goals])
-    predicted = to_losses(config.goals, values[:, :goals, 1])
-    known = np.vstack([real[complete_mask(real)], predicted[pareto_mask(predicted)]])
+    real, predicted = (to_losses(config.goals, values[:, :goals]) for values in (results, medians))
+    predicted = predicted[complete_mask(predicted)]
+    known = np.vstack([real[complete_mask(real)], predicted[pareto_mask(predicted)] if of_front else predicted])
     return np.asarray(known.max(axis=0), dtype=np.float64)
-
-
-def _robust_reference_point(config: SearchConfig, values: FloatArray) -> FloatArray:
-    """(goals,) losses that all but the worst have, of (N, M) predicted medians and real results of everything.
-
-    NOTE: the worst of all are networks that compute next to nothing. Where they span the volume, a hundredth of a
-    percent of accuracy more at no cost counts as much as the best that is left to find, and the search goes there.
-    """
-    losses = to_losses(config.goals, values[:, : len(config.goals)])
-    return np.asarray(np.nanquantile(losses, WORST, axis=0), dtype=np.float64)
 
 
 def _sampled_losses(config: SearchConfig, samples: FloatArray) -> tuple[FloatArray, BoolArray]:

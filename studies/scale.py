@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 from nasrlm.objective import FloatArray, Objective
 
@@ -15,9 +16,11 @@ class Scale:
 
     Attributes:
         kind: "error", "log" or "linear".
+        floor: below all accuracies that can be, where these are told apart at that end too.
     """
 
     kind: str
+    floor: float = -np.inf
 
     @classmethod
     def of(cls, name: str, values: FloatArray) -> "Scale":
@@ -29,11 +32,14 @@ class Scale:
     def to(self, values: FloatArray) -> FloatArray:
         """Onto the scale; what lies beyond its ends counts as the end."""
         if self.kind == "error":
-            return np.asarray(-np.log(BEST_ACCURACY - np.minimum(values, 100)), dtype=np.float64)
+            above = np.log(np.maximum(values - self.floor, 0.1)) if np.isfinite(self.floor) else 0.0
+            return np.asarray(above - np.log(BEST_ACCURACY - np.minimum(values, 100)), dtype=np.float64)
         return np.asarray(np.log(np.maximum(values, 1e-12)) if self.kind == "log" else values, dtype=np.float64)
 
     def back(self, values: FloatArray) -> FloatArray:
         """Values in the objective's unit."""
         if self.kind == "error":
+            if np.isfinite(self.floor):
+                return np.asarray(self.floor + (BEST_ACCURACY - self.floor) * expit(values), dtype=np.float64)
             return np.asarray(BEST_ACCURACY - np.exp(-values), dtype=np.float64)
         return np.asarray(np.exp(values) if self.kind == "log" else values, dtype=np.float64)

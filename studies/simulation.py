@@ -21,7 +21,6 @@ import numpy as np
 import pandas as pd
 
 from converters import to_measured_text
-from converters.features import features_of
 from nasrlm.objective import FloatArray, Goal, to_losses
 from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
@@ -34,7 +33,8 @@ from studies.guide import Guide
 from studies.guided import Adapt, guided_search
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.pareto import hypervolume_ratio, pareto_mask
-from studies.process_adapter import ProcessAdapter
+from studies.process_adapter import ProcessAdapter, every_network
+from studies.proposal import every_architecture
 from studies.report import true_labels
 from studies.search import search
 
@@ -45,8 +45,8 @@ ARMS: dict[str, Guide | None] = {
     "hypervolume, no gate": Guide(gate=False),
     "median, gate": Guide(acquisition="median"),
     "median, no gate": Guide(acquisition="median", gate=False),
-    "all, gate": Guide(exhaustive=True),
-    "all, no gate": Guide(exhaustive=True, gate=False),
+    "all, gate": Guide(exhaustive=True, samples=128),
+    "all, no gate": Guide(exhaustive=True, samples=128, gate=False),
     "engine alone": None,
 }
 
@@ -118,19 +118,12 @@ def simulate(
 
 def true_front(config: SearchConfig, table: TableEvaluator[A]) -> dict[str, FloatArray]:
     """By key, the (M,) values of what a search that evaluates everything has on its front."""
-    architectures = searched_architectures(config, table)
+    architectures = every_architecture(config.searched(table.space), table.known)
     values = table.evaluate(list(architectures.values())).median
     feasible = feasible_mask(config.objectives, config.constraints, values)
     rows = np.flatnonzero(feasible)[pareto_mask(to_losses(config.goals, values[feasible, : len(config.goals)]))]
     keys = list(architectures)
     return {keys[row]: values[row] for row in rows.tolist()}
-
-
-def searched_architectures(config: SearchConfig, table: TableEvaluator[A]) -> dict[str, A]:
-    """By key, every architecture of a table that a search can evaluate."""
-    space = config.searched(table.space)
-    architectures = map(space.representative, table.known)
-    return {space.architecture_key(architecture): architecture for architecture in architectures}
 
 
 def pruned_front_share(
@@ -142,7 +135,7 @@ def pruned_front_share(
 ) -> float:
     """The share of the true front's members that a gate prunes once it knows all of the front but the member."""
     front, memory, pruned = true_front(config, table), PredictorMemory(predictor), 0
-    architectures = searched_architectures(config, table)
+    architectures = every_architecture(config.searched(table.space), table.known)
     for key in front:
         others = {other: values for other, values in front.items() if other != key}
         gate = Gate(config.goals, config.constraints, risk=risk)
@@ -210,8 +203,7 @@ def main() -> None:
     if not arguments.no_adapt:
         networks = None
         if arguments.graphs:
-            searched = list(searched_architectures(config, table).values())
-            networks = (searched, features_of(space, searched))
+            networks = every_network(config, space, table.known)
         adapt = ProcessAdapter(space, predictor, config.objectives, to_text=to_text, networks=networks)
     for arm in arguments.arms:
         for seed in arguments.seeds:

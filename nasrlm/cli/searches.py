@@ -31,7 +31,7 @@ from studies.evaluators import (
 from studies.guide import Guide
 from studies.guided import guided_search
 from studies.plots import plot_studies, plot_study
-from studies.process_adapter import ProcessAdapter
+from studies.process_adapter import ProcessAdapter, every_network
 from studies.report import StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
@@ -76,6 +76,12 @@ def search_space(
     adapt_every: Annotated[
         int, typer.Option(min=0, help="Real results after which the predictions learn from all of them; 0: never.")
     ] = Guide.adapt_every,
+    samples: Annotated[
+        int, typer.Option(min=1, help="Of each candidate's distributions, to choose by the hypervolume expected.")
+    ] = Guide.samples,
+    exhaustive: Annotated[
+        bool, typer.Option("--exhaustive", help="Look at every architecture for each batch; up to some ten thousand.")
+    ] = Guide.exhaustive,
     warm_start: Annotated[
         Path | None, typer.Option(help="Known architectures to begin with: one a line, or a table.")
     ] = None,
@@ -98,6 +104,8 @@ def search_space(
             batch_size=batch,
             generations=generations,
             adapt_every=adapt_every,
+            samples=samples,
+            exhaustive=exhaustive,
         )
     goals = tuple(Goal.parse(goal) for goal in objectives.split(","))
     if twins is None:
@@ -187,8 +195,12 @@ def _search(
         print(words, file=sys.stderr)
         return search(replace(config, guide=None), space, evaluator, out, **options)
     learned = [name for name in config.objectives if name not in evaluator.modelled]
-    adapt = ProcessAdapter(space, predictor(), learned, to_text=to_text) if config.guide.adapt_every else None
-    shared = config.storage or str(out / JOURNAL_FILE)
+    adapt, shared = None, config.storage
+    if shared is None and not config.guide.exhaustive:  # a trial for each of ten thousand pruned would take minutes
+        shared = str(out / JOURNAL_FILE)
+    if config.guide.adapt_every:
+        networks = every_network(config, space, evaluator.known) if config.guide.exhaustive else None
+        adapt = ProcessAdapter(space, predictor(), learned, to_text=to_text, networks=networks)
     return guided_search(
         config, space, evaluator, predictor(), out, to_text=to_text, adapt=adapt, storage=shared, **options
     )

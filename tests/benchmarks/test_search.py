@@ -14,7 +14,7 @@ from nasrlm.objective import to_losses
 from studies.evaluators import TableEvaluator
 from studies.guide import Guide
 from studies.pareto import hypervolume_ratio
-from studies.simulation import searched_architectures
+from studies.proposal import every_architecture
 from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_config, toy_table
 
 SPACE = ToySpace()
@@ -25,7 +25,7 @@ SLOW = ("optuna gp", "ensemble")
 def toy_task(twins: str = "once") -> Task[Row]:
     config = toy_config(twins=twins)
     table = TableEvaluator(SPACE, toy_table(0.5), objectives=OBJECTIVES[:2])
-    return Task(config, table, searched_architectures(config, table))
+    return Task(config, table, every_architecture(config.searched(table.space), table.known))
 
 
 @pytest.mark.parametrize("twins", ["once", "apart"])

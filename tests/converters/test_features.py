@@ -5,7 +5,15 @@ import pytest
 
 from converters import to_canonical_graph
 from converters.builder import GraphBuilder
-from converters.features import LONGEST_WALK, WALK, feature_groups, feature_matrix, features_of, graph_features
+from converters.features import (
+    LONGEST_WALK,
+    WALK,
+    feature_groups,
+    feature_matrix,
+    features_of,
+    graph_features,
+    operator_counts,
+)
 from spaces import get_space
 
 
@@ -80,3 +88,20 @@ def test_groups_are_scaled_one_by_one_or_together() -> None:
         assert group.mean(axis=0) == pytest.approx(0)
         assert group.var(axis=0).mean() == pytest.approx(1)
         assert np.ptp(group.std(axis=0)) > 0.1
+
+
+def test_what_a_compiler_leaves_differs_between_spellings() -> None:
+    space = get_space("nasbench201")
+    alone, dead, copied = [
+        space.decode(genotype) for genotype in ((0, 0, 0, 3, 0, 0), (1, 3, 2, 3, 0, 0), (0, 1, 0, 3, 1, 0))
+    ]
+    assert len({space.architecture_key(architecture) for architecture in (alone, dead, copied)}) == 1
+    counted = features_of(space, [alone, dead, copied], compiled=True, workers=1)
+    assert counted[0] == counted[1]  # what nothing reads is gone
+    assert counted[2]["count Zero"] == counted[2]["count Scale"] == 15  # a zero that is copied and added, in each cell
+    assert "count Scale" not in counted[0]
+    counts = operator_counts(counted)
+    np.testing.assert_allclose(counts.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(counts.std(axis=0), 1)
+    assert (counts[0] == counts[1]).all()
+    assert counts.shape[1] == 3  # sums, zeros and copies; convolutions are as many

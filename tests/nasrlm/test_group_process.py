@@ -43,3 +43,33 @@ def test_what_cannot_be_fitted_is_refused() -> None:
         GroupProcess([np.zeros((3, 1)), np.zeros((2, 1))])
     with pytest.raises(ValueError, match="expected two or more labelled rows, got 1 and 1 labels"):
         GroupProcess([np.zeros((3, 1))]).fit(np.array([0]), np.array([1.0]))
+
+
+def test_a_trend_goes_on_beyond_the_labels() -> None:
+    x = np.linspace(-3, 3, 61)[:, None]
+    inside = np.arange(20, 41)
+    follows, levels_off = (GroupProcess([x], linear=linear).fit(inside, 2 * x[inside, 0]) for linear in ((0,), ()))
+    errors = [abs(p.scores.backward(p.predict(np.array([60]))[0])[0] - 6) for p in (follows, levels_off)]
+    assert errors[0] < 0.7 * errors[1]
+
+
+def test_rows_of_one_kind_share_what_their_features_do_not_explain() -> None:
+    rng = np.random.default_rng(0)
+    kinds = np.repeat(np.arange(40), 3)
+    x = rng.normal(size=(120, 4))
+    labels = x[:, 0] + rng.normal(size=40)[kinds]
+    seen, twins = np.arange(0, 120, 3), np.arange(1, 120, 3)
+    knows, guesses = (
+        GroupProcess([x], kinds=k).fit(np.r_[seen, seen[:10] + 2], labels[np.r_[seen, seen[:10] + 2]])
+        for k in (kinds, None)
+    )
+    told, deviation = knows.predict(twins)
+    assert (
+        np.abs(told - knows.scores.forward(labels[twins])).mean()
+        < 0.6 * np.abs(guesses.predict(twins)[0] - guesses.scores.forward(labels[twins])).mean()
+    )
+    assert deviation.shape == (40,)
+    drawn = knows.sample(np.r_[twins[:2], seen[:1]], 4000, np.random.default_rng(1))
+    mean, deviation = knows.predict(np.r_[twins[:2], seen[:1]])
+    np.testing.assert_allclose(drawn.mean(axis=1), mean, atol=0.05)
+    np.testing.assert_allclose(drawn.std(axis=1), deviation, atol=0.05)

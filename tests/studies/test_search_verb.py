@@ -118,3 +118,22 @@ def test_a_table_of_few_rows_is_searched_to_its_end(search: Search) -> None:
     assert found["evaluations"] == 4
     assert found["hypervolume_ratio"] == 1
     assert "nothing to evaluate" in found["stopped"]
+
+
+def test_every_architecture_is_looked_at(search: Search) -> None:
+    space = get_space("nasbench201")
+    rng = np.random.default_rng(0)
+    rows = {tuple(row) for row in rng.integers(5, size=(24, 6)).tolist()}
+    table = pd.DataFrame({"architecture": [space.format(space.decode(row)) for row in sorted(rows)]})
+    useful, useless = (np.array([row.count(operation) for row in sorted(rows)]) for operation in (3, 1))
+    labels = {"accuracy@moon": 90 - 60 / (1.0 + useful), "latency_ms@moon": 1.0 + useful + useless}
+    table.assign(**labels).to_csv("labels.csv")
+    words = ("--trials", 14, "--batch", 4, "--adapt-every", 4, "--exhaustive", "--risk", 0.3)
+    found, _ = search(
+        "--objectives", "max:accuracy@moon,min:latency_ms@moon", "--evaluator", "table:labels.csv", *words
+    )
+    assert found["evaluations"] == 14
+    history = pd.read_parquet("study/history.parquet")
+    assert set(history.loc[history["status"] == "pruned", "batch"]) == {history["batch"].max()}  # by the last look
+    assert history.loc[history["status"] == "evaluated", "latency_ms@moon predicted"].notna().sum() == 2
+    assert not Path("study/journal.log").exists()
