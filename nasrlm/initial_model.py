@@ -71,7 +71,8 @@ def _from_checkpoint(
     model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
     _standardise(model, rows)
     weights, fresh = initial.model.state_dict(), model.state_dict()
-    weights[TOKENS] = _extended(weights[TOKENS], initial.tokenizer, tokenizer)
+    if config.extend_tokenizer:
+        weights[TOKENS] = _extended(weights[TOKENS], initial.tokenizer, tokenizer)
     known = [(row, initial.objectives.index(x)) for row, x in enumerate(rows.objectives) if x in initial.objectives]
     for name in ("decoder.objectives.weight", "decoder.mean", "decoder.scale"):
         if name in weights:
