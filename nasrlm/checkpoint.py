@@ -53,6 +53,11 @@ class Checkpoint:
         own = {name: levels for name, levels in self.calibration_by_space.get(space, {}).items() if levels}
         return replace(self, calibration={**self.calibration, **own})
 
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """Spaces it has learned from, as far as it was noted."""
+        return tuple(self.calibration_by_space or self.card.get("test", ()))
+
     def objectives_of(self, space: str) -> tuple[str, ...]:
         """Objectives learned from networks of a space, or from no known one; all, of a space that it does not know."""
         if space not in self.calibration_by_space:

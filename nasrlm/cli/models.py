@@ -25,7 +25,7 @@ from nasrlm.cli.inputs import (
     table_texts,
 )
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
-from nasrlm.cli.space_predictions import answer_by_space, objectives_of
+from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_other_spaces
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.cli.training_examples import training_examples
 from nasrlm.engine import EngineName
@@ -78,6 +78,7 @@ def predict(
         names = _split(objectives) or predictor.of_space(space or "").objectives
         return predict_whole_table(predictor, table, out, space=space, objectives=names, quantiles=levels, json=json)
     inputs = read_inputs(architectures, table, space)
+    warn_of_other_spaces(predictor, inputs.spaces)
     names = _split(objectives) or objectives_of(predictor, inputs.spaces)
     ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
     prediction = Prediction(names, levels, ask(lambda own, x: own.predict(x, names, levels, show_progress()).values))

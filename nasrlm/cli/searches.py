@@ -16,6 +16,7 @@ import typer
 from converters import to_measured_text
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
+from nasrlm.cli.space_predictions import warn_of_other_spaces
 from nasrlm.objective import Goal
 from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
@@ -184,6 +185,7 @@ def _search(
     predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.name))  # loaded where it is needed
     to_text = partial(to_measured_text, space)
     if config.evaluator == "surrogate":
+        warn_of_other_spaces(predictor(), [space.name])
         surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=to_text)
         return search(config, space, surrogate, out, **options)
     evaluator = _real_evaluator(config.evaluator, space, config.objectives, to_text, predictor)

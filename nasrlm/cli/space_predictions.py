@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -15,6 +16,16 @@ def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...
     """What is known of any of these spaces, in the order of decoding."""
     known = {name for space in set(spaces) for name in predictor.of_space(space).objectives}
     return tuple(name for name in predictor.objectives if name in known)
+
+
+def warn_of_other_spaces(predictor: Predictor, spaces: Iterable[str]) -> None:
+    """One line on stderr if the checkpoint has learned from none of the networks of a space."""
+    known = predictor.checkpoint.spaces
+    if known and (others := sorted({space for space in spaces if space} - set(known))):
+        learned = ", ".join(known)
+        print(
+            f"nasrlm: the checkpoint learned from {learned}; of {', '.join(others)} it can only guess.", file=sys.stderr
+        )
 
 
 def answer_by_space(

@@ -103,4 +103,17 @@ def test_the_command_line_answers_for_every_row_by_its_space(
     written = pd.read_parquet(tmp_path / "p.parquet")[f"{LATENCY}.q0.9"]
     assert written[0] == written[2] > written[1] == written[3]
     shown = nasrlm("predict", "--space", "other", *words[:-2])
+    assert "it can only guess" not in shown.stderr
     assert (LATENCY in shown.stdout, ACCURACY in shown.stdout) == (True, False)
+
+
+def test_a_space_that_the_checkpoint_has_not_seen_is_told(
+    several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    several.save_pretrained(tmp_path / "several")
+    (tmp_path / "network.txt").write_text("Conv3\n")
+    words = ("predict", tmp_path / "network.txt", "--checkpoint", tmp_path / "several")
+    told = nasrlm(*words, "--space", "fbnet")
+    assert told.status == 0
+    assert told.stderr.startswith("nasrlm: the checkpoint learned from nasbench201, other; of fbnet it can only guess.")
+    assert "it can only guess" not in nasrlm(*words).stderr
