@@ -25,6 +25,7 @@ from studies.screen import Screen
 
 A = TypeVar("A", bound=Hashable)
 
+MAX_LOOKED_AT = 1_000_000  # architectures of a space, of which some ten thousand are comfortable
 SHORTLIST = 64  # candidates whose distributions are sampled: those expected to add most, by their known quantiles
 SHORTLIST_OF_ALL = 200  # where every architecture is a candidate
 
@@ -171,7 +172,16 @@ def _search(
 
 
 def every_architecture(space: SearchSpace[A], known: Iterable[A] | None = None) -> dict[str, A]:
-    """By key, the representatives of all architectures that are known, or else of the space."""
+    """By key, the representatives of all architectures that are known, or else of the space.
+
+    Raises:
+        ValueError: none are known, and the space has too many to look at.
+    """
+    if known is None and space.size > MAX_LOOKED_AT:
+        raise ValueError(
+            f"exhaustive: expected a space of at most {MAX_LOOKED_AT:,} architectures, got {space.name} with "
+            f"{space.size:.2g}. Search without it."
+        )
     architectures = map(space.representative, space.enumerate() if known is None else known)
     return {space.architecture_key(architecture): architecture for architecture in architectures}
 

@@ -12,6 +12,7 @@ import pytest
 
 from nasrlm.cli import main
 from spaces import get_space
+from studies.proposal import every_architecture
 from tests.nasrlm.scenes import network_checkpoint
 
 GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
@@ -137,3 +138,10 @@ def test_every_architecture_is_looked_at(search: Search) -> None:
     assert set(history.loc[history["status"] == "pruned", "batch"]) == {history["batch"].max()}  # by the last look
     assert history.loc[history["status"] == "evaluated", "latency_ms@moon predicted"].notna().sum() == 2
     assert not Path("study/journal.log").exists()
+
+
+def test_a_space_too_large_to_look_at_is_refused() -> None:
+    with pytest.raises(
+        ValueError, match="expected a space of at most 1,000,000 architectures, got ofa_mobilenetv3 with"
+    ):
+        every_architecture(get_space("ofa_mobilenetv3"))
