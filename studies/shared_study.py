@@ -135,6 +135,9 @@ class SharedStudy(Generic[A]):
         for trial in trials:
             if trial.state != TrialState.RUNNING or self.locks.is_held(trial.number):
                 continue
+            # Its worker may have told the result, and let go, since the trials were listed.
+            if self._storage.get_trial(trial._trial_id).state != TrialState.RUNNING:
+                continue
             # The copy first: killed between the two, nothing is lost, and the copy is not made again.
             if trial.number not in retried and self._num_tries(trial, trials) <= RETRIES:
                 kept = {name: trial.user_attrs[name] for name in (ARCHITECTURE, BATCH, PREDICTED)}
