@@ -36,18 +36,14 @@ RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUnifo
 
 
 def simplify(graph: Graph) -> Graph:
-    """Every pass of this file, in the order in which each profits from those before.
-
-    NOTE: batch norms first, so that one which follows its convolution only after zeros are gone stays. Last would be
-    better, but one text in ten of NAS-Bench-201 would change, and checkpoints have learned from these.
-    """
+    """Every pass of this file, in the order in which each profits from those before."""
     for rewrite in (
-        fold_batch_norms,
         propagate_zeros,
         drop_identities,
         merge_equal_values,
         remove_dead_nodes,
         flatten_sums,
+        fold_batch_norms,
     ):
         graph = rewrite(graph)
     return graph
