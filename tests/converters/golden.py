@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from converters import to_graph, to_model, to_onnx_text
+from converters import model_to_onnx_text, to_graph, to_model, to_onnx_text
 from converters.statistics import statistics
 from converters.text import parse, print_model
 from spaces import SearchSpace, get_space
@@ -57,11 +57,12 @@ def run(onnx_text: str) -> np.ndarray:
 
 
 class GoldenContract:
-    """Every golden is counted; every ``printed_every``-th is printed; those at ``run_rows`` are run."""
+    """Every golden is counted; some are printed, fewer read again as a model; those at ``run_rows`` are run."""
 
     space_name: ClassVar[str]
     run_rows: ClassVar[tuple[int, ...]] = (0, 1)
     printed_every: ClassVar[int] = 5
+    read_again_every: ClassVar[int] = 20
 
     @pytest.fixture
     def space(self) -> SearchSpace[Any]:
@@ -83,6 +84,11 @@ class GoldenContract:
         for row in goldens[:: self.printed_every]:
             onnx_text = to_onnx_text(space, space.parse(notation(row)))
             assert print_model(parse(onnx_text)) == onnx_text, row["genotype"]
+
+    def test_text_read_again_as_a_model_is_the_same(self, space, goldens):
+        for row in goldens[:: self.read_again_every]:
+            onnx_text = to_onnx_text(space, space.parse(notation(row)))
+            assert model_to_onnx_text(to_model(onnx_text)) == onnx_text, row["genotype"]
 
     def test_runs_in_onnx_runtime(self, space, goldens):
         for index in self.run_rows:
