@@ -67,8 +67,16 @@ class TextTokenizer:
         return cls(tokenizer)
 
     def extended(self, texts: Iterable[str], vocabulary_size: int) -> TextTokenizer:
-        """This one and more merges, learned of ``texts`` as it spells them; every id it has means what it meant."""
+        """This one and more merges, learned of ``texts`` as it spells them; every id it has means what it meant.
+
+        Raises:
+            ValueError: ``vocabulary_size`` leaves no room for more.
+        """
         known = self.tokens
+        if vocabulary_size <= len(known):
+            raise ValueError(
+                f"vocabulary_size: expected more than the {len(known)} tokens to be extended, got {vocabulary_size}."
+            )
         characters = [chr(FIRST_OF_TOKENS + index) for index in range(len(known))]
         more = Tokenizer(models.BPE())
         more.pre_tokenizer = pre_tokenizers.Split("\n", behavior="removed")

@@ -91,3 +91,8 @@ def test_a_broken_tokenizer_is_refused(tmp_path: Path, contents: str) -> None:
     path.write_text(contents)
     with pytest.raises(ValueError, match=r"tokenizer\.json: expected a tokenizer\.json of HF tokenizers, got"):
         TextTokenizer.load(path)
+
+
+def test_a_vocabulary_without_room_for_more_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"vocabulary_size: expected more than the \d+ tokens to be extended"):
+        TOKENIZER.extended(["Conv3\n"] * 9, TOKENIZER.vocabulary_size)
