@@ -4,8 +4,10 @@ Devices resemble each other. What the model already predicts of a text (all its 
 Gaussian process that is fitted to the few labels; drawn from its posterior, as many labels as there are texts teach
 the decoder one new prompt. Nothing else of the model moves, so the old objectives answer as before, bit for bit.
 
-Accuracies in a space that the model has not seen resemble nothing it predicts. Where the pool has features of the
-networks' graphs, these are what the process goes by, each group with a scale that the labels decide.
+Where the pool has features of the networks' graphs, sizes and counts of their operators are features beside the
+predictions: a device that drops what is not needed is unlike most others. Accuracies in a space that the model has not
+seen resemble nothing it predicts; for them, graphs are what the process goes by, each group of features with a scale
+that the labels decide.
 
 N texts, M known objectives, L text tokens, F features of a group.
 """
@@ -15,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -34,6 +37,7 @@ from nasrlm.predictor import Predictor, pad
 
 NOISE = 0.03  # variance of a label that the features do not explain, in units of all labels' variance
 CURVATURE = 0.3  # variance of what is not linear in the features
+GRAPHS = 0.25  # variance of sizes and counts of the graphs, in units of that of the predictions
 STEPS = 300
 BATCH_SIZE = 128
 LEARNING_RATE = 0.03
@@ -50,12 +54,22 @@ class Pool:
     Attributes:
         texts: N texts.
         features: (N, M) medians of the known objectives, on the scale on which they are learned, standardised.
-        groups: (N, F) each, features of the texts' networks, by which accuracies are learned; may be none.
+        groups: (N, F) each, features of the texts' networks as ``converters.features.feature_groups`` gives them, sizes
+            and counts first; may be none.
     """
 
     texts: Sequence[str]
     features: FloatArray
     groups: Sequence[FloatArray] = ()
+
+    @cached_property
+    def inputs(self) -> FloatArray:
+        """(N, M + F) what costs are learned from: predictions, and sizes and counts where there are any."""
+        if not self.groups:
+            return self.features
+        counts = self.groups[0]
+        weight = math.sqrt(GRAPHS * self.features.shape[1] / counts.shape[1])
+        return np.concatenate([self.features, weight * counts], axis=1)
 
 
 def make_pool(
@@ -82,7 +96,7 @@ def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> ND
     Returns:
         (samples,) rows of the pool, most telling first.
     """
-    covariance = _kernel(pool.features.shape[1])(pool.features[candidates])
+    covariance = _kernel(pool.inputs.shape[1])(pool.inputs[candidates])
     chosen: list[int] = []
     for _ in range(samples):
         gain = (covariance**2).sum(axis=0) / (covariance.diagonal() + NOISE)
@@ -130,10 +144,10 @@ def adapt(
 def _draw_by_predictions(
     pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray, rng: np.random.Generator
 ) -> Draw:
-    """Labels of rows as a process expects them that goes by what the model predicts."""
-    process = GaussianProcessRegressor(_kernel(pool.features.shape[1]), alpha=NOISE, optimizer=None, normalize_y=True)
-    process.fit(pool.features[known], _scaled(objective, labels))
-    mean, deviation = process.predict(pool.features, return_std=True)
+    """Labels of rows as a process expects them that goes by what the model predicts above all."""
+    process = GaussianProcessRegressor(_kernel(pool.inputs.shape[1]), alpha=NOISE, optimizer=None, normalize_y=True)
+    process.fit(pool.inputs[known], _scaled(objective, labels))
+    mean, deviation = process.predict(pool.inputs, return_std=True)
     logarithmic = _multiplies(objective, labels)
 
     def draw(rows: NDArray[np.intp]) -> FloatArray:
@@ -147,7 +161,7 @@ def _draw_by_predictions(
 def _draw_by_graphs(
     pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray, rng: np.random.Generator
 ) -> Draw:
-    """The same by the groups of features and, as one group more, what the model predicts."""
+    """The same by all groups of features and, as one group more, what the model predicts."""
     process = GroupProcess([*pool.groups, pool.features]).fit(known, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))
 

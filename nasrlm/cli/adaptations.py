@@ -57,7 +57,7 @@ def adapt_checkpoint(
     loaded = Checkpoint.from_pretrained(checkpoint)
     more = _more_architectures(frame, pool - len(frame), rng)
     texts = table_texts(frame, table) + more.texts()
-    groups = _graph_groups(frame, more) if any("accuracy" in name for name in names) else []
+    groups = _graph_groups(frame, more)
     known = make_pool(loaded, texts, progress=show_progress(), groups=groups, space=only_space(frame))
     candidates = np.flatnonzero(labelled)
     if choose == "active":
