@@ -50,5 +50,5 @@ def test_a_row_for_every_space():
     rows = {row.space: row for row in measure(Config(architectures=2, exports=1, spaces=("hiaml", "two_path")))}
     assert [*rows] == ["hiaml", "two_path"]
     assert all(row.times_fewer_tokens > 1 and row.texts_per_second.low > 0 for row in rows.values())
-    assert rows["hiaml"].export_seconds > 0
-    assert rows["two_path"].export_seconds is None
+    assert min(rows["hiaml"].export_seconds[exporter] for exporter in ("default", "TorchScript")) > 0
+    assert rows["two_path"].export_seconds == {}

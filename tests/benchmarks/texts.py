@@ -1,9 +1,10 @@
 """How short are canonical texts, and how fast are they made?
 
 For every space: characters and tokens of canonical text, beside the tokens of the same networks as flat ONNX text
-(``flat.py``), under tokenizers trained alike; texts a second; and the seconds that ``torch.onnx.export`` takes, where
-``tests.converters.space_networks`` writes the networks in torch. Times are processor time of one core. Half of the
-architectures drawn train the tokenizers and warm up the converters, the other half is measured.
+(``flat.py``), under tokenizers trained alike; texts a second; and the seconds that ``torch.onnx.export`` takes, as it
+is called by default and with its older exporter, where ``tests.converters.space_networks`` writes the networks in
+torch. Times are processor time of one core. Half of the architectures drawn train the tokenizers and warm up the
+converters, the other half is measured.
 
     python -m tests.benchmarks.texts --architectures 40
 """
@@ -16,6 +17,7 @@ import subprocess
 import time
 import warnings
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median
@@ -38,6 +40,7 @@ from tests.benchmarks.flat import to_flat_text
 from tests.converters.rendered import NETWORKS, module_of, rendered_goldens
 
 CHUNKS = 5  # of the architectures of a space, timed one by one
+EXPORTERS: dict[str, dict[str, Any]] = {"default": {}, "TorchScript": {"dynamo": False, "opset_version": EXPORT_OPSET}}
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Row:
-    """One space; the tokens are counted under the released tokenizer and under the two that are trained here."""
+    """One space; tokens under the released tokenizer and under the two that are trained here, exports by exporter."""
 
     space: str
     characters: float
@@ -88,8 +91,8 @@ class Row:
     flat_tokens: Spread
     times_fewer_tokens: float
     texts_per_second: Spread
-    export_seconds: float | None
-    times_faster: float | None
+    export_seconds: dict[str, float]
+    times_faster: dict[str, float]
 
 
 def measure(config: Config) -> list[Row]:
@@ -103,11 +106,11 @@ def measure(config: Config) -> list[Row]:
             texts[name] = make_texts(get_space(name), config)
             bar.update()
         bar.set_description("torch.onnx.export")
-        seconds = {name: export_seconds(name, config.exports, bar) for name in in_torch}
+        seconds = {name: export_seconds(name, config.exports, bar) for name in in_torch if config.exports}
     size = released.vocabulary_size
     canonical = TextTokenizer.train([text for made in texts.values() for text in made.training], size)
     flat = TextTokenizer.train([text for made in texts.values() for text in made.training_flat], size)
-    return [_row(name, made, (released, canonical, flat), seconds.get(name)) for name, made in texts.items()]
+    return [_row(name, made, (released, canonical, flat), seconds.get(name, {})) for name, made in texts.items()]
 
 
 def make_texts(space: SearchSpace[Any], config: Config) -> Texts:
@@ -128,25 +131,27 @@ def make_texts(space: SearchSpace[Any], config: Config) -> Texts:
     return Texts(training, canonical, flat[: len(training)], flat[len(training) :], rates)
 
 
-def export_seconds(name: str, count: int, bar: tqdm[Any]) -> float | None:
-    """Median of some networks, their construction left out; None if none are asked for."""
-    seconds: list[float] = []
+def export_seconds(name: str, count: int, bar: tqdm[Any]) -> dict[str, float]:
+    """Median of some networks by exporter, their construction left out."""
+    seconds: dict[str, list[float]] = {exporter: [] for exporter in EXPORTERS}
     for row in rendered_goldens(name)[:count]:
-        seconds.append(_time_export(module_of(name, row), row["input_shape"]))
+        module = module_of(name, row)
+        for exporter in EXPORTERS:
+            seconds[exporter].append(_time_export(module, row["input_shape"], exporter))
         bar.update()
-    return median(seconds) if seconds else None
+    return {exporter: median(times) for exporter, times in seconds.items()}
 
 
-def _time_export(module: nn.Module, input_shape: Sequence[int]) -> float:
+def _time_export(module: nn.Module, input_shape: Sequence[int], exporter: str) -> float:
     module.eval()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of tracing, and that this exporter is the old one
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")  # of tracing, and that one of them is the old one
         start = time.process_time()
-        torch.onnx.export(module, (torch.zeros(*input_shape),), io.BytesIO(), dynamo=False, opset_version=EXPORT_OPSET)
+        torch.onnx.export(module, (torch.zeros(*input_shape),), io.BytesIO(), **EXPORTERS[exporter])
     return time.process_time() - start
 
 
-def _row(name: str, made: Texts, tokenizers: Sequence[TextTokenizer], export: float | None) -> Row:
+def _row(name: str, made: Texts, tokenizers: Sequence[TextTokenizer], export: dict[str, float]) -> Row:
     texts = (made.canonical, made.canonical, made.flat)
     released, canonical, flat = (_count_tokens(*pair) for pair in zip(tokenizers, texts, strict=True))
     rate = median(made.rates)
@@ -159,7 +164,7 @@ def _row(name: str, made: Texts, tokenizers: Sequence[TextTokenizer], export: fl
         times_fewer_tokens=flat.middle / canonical.middle,
         texts_per_second=Spread(rate, min(made.rates), max(made.rates)),
         export_seconds=export,
-        times_faster=None if export is None else export * rate,
+        times_faster={exporter: seconds * rate for exporter, seconds in export.items()},
     )
 
 
@@ -180,7 +185,8 @@ def main() -> None:
     as_json = given.pop("json")
     config = Config(**given | {"spaces": tuple(given["spaces"])})
     torch.set_num_threads(1)
-    _time_export(nn.Linear(1, 1), (1, 1))  # the first export imports half of torch
+    for exporter in EXPORTERS:
+        _time_export(nn.Linear(1, 1), (1, 1), exporter)  # the first export imports half of torch
     rows = measure(config)
     if as_json:
         print_json({"spaces": [asdict(row) for row in rows], **_circumstances(), "config": asdict(config)})
@@ -190,7 +196,7 @@ def main() -> None:
 
 def _print(rows: Sequence[Row]) -> None:
     columns = ["space", "characters", "tokens (most)", "own tokenizer (most)", "flat (most)", "times fewer"]
-    columns += ["texts/s (low to high)", "export s", "times faster"]
+    columns += ["texts/s (low to high)", "export s (TorchScript)", "times faster"]
     table = [
         [
             row.space,
@@ -198,8 +204,8 @@ def _print(rows: Sequence[Row]) -> None:
             *[f"{x.middle:,.0f} ({x.high:,})" for x in (row.released_tokens, row.canonical_tokens, row.flat_tokens)],
             round(row.times_fewer_tokens, 1),
             f"{row.texts_per_second.middle:.0f} ({row.texts_per_second.low:.0f} to {row.texts_per_second.high:.0f})",
-            "" if row.export_seconds is None else f"{row.export_seconds:.2f}",
-            "" if row.times_faster is None else f"{row.times_faster:.0f}",
+            _of_exporters(row.export_seconds, ".2f"),
+            _of_exporters(row.times_faster, ".0f"),
         ]
         for row in rows
     ]
@@ -207,6 +213,10 @@ def _print(rows: Sequence[Row]) -> None:
     fewer, rates = [row.times_fewer_tokens for row in rows], [row.texts_per_second.middle for row in rows]
     print(f"Median space: {median(fewer):.1f} times fewer tokens, {median(rates):.0f} texts/s.")
     print(f"Slowest space: {min(rates):.0f} texts/s.")
+
+
+def _of_exporters(values: dict[str, float], spelling: str) -> str:
+    return f"{values['default']:{spelling}} ({values['TorchScript']:{spelling}})" if values else ""
 
 
 def _circumstances() -> dict[str, Any]:

@@ -2,8 +2,11 @@
 
 import json
 import random
+import warnings
 
 import pytest
+import torch
+from torch import nn
 
 from converters import model_to_onnx_text, to_onnx_text
 from converters.torch_module import export_module
@@ -42,6 +45,18 @@ def scrambled(model, seed):
     return model
 
 
+def export_as_torch_does_by_default(module, input_shape):
+    """Batch norms become numbers there; biases of 0, as those of new batch norms, are left out."""
+    torch.manual_seed(0)
+    for part in module.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            nn.init.normal_(part.running_mean)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(module.eval(), (torch.zeros(*input_shape),), dynamo=True, verbose=False)
+    return program.model_proto
+
+
 def check_same_text(name, row):
     module, space = module_of(name, row), get_space(name)
     assert sum(parameter.numel() for parameter in module.parameters()) == row["params"]  # the rendering is right
@@ -63,3 +78,11 @@ MANY = dict.fromkeys(NETWORKS, 20)
 @pytest.mark.parametrize(("name", "row"), list(rows(MANY, seed=1)))
 def test_torch_gives_the_converters_text_for_many(name, row):
     check_same_text(name, row)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "row"), list(rows(dict.fromkeys(NETWORKS, 3), seed=2)))
+def test_torchs_default_exporter_gives_the_converters_text(name, row):
+    model = export_as_torch_does_by_default(module_of(name, row), row["input_shape"])
+    space = get_space(name)
+    assert model_to_onnx_text(model) == to_onnx_text(space, space.parse(notation(row)))
