@@ -2,7 +2,8 @@
 
 Devices resemble each other. What the model already predicts of a text (all its objectives) are the features of a
 Gaussian process that is fitted to the few labels; drawn from its posterior, as many labels as there are texts teach
-the decoder one new prompt. Nothing else of the model moves, so the old objectives answer as before, bit for bit.
+the decoder one new prompt, and a matrix by which it follows the text. Nothing else of the model moves, so the old
+objectives answer as before, bit for bit.
 
 Where the pool has features of the networks' graphs, sizes and counts of their operators are features beside the
 predictions: a device that drops what is not needed is unlike most others. Accuracies in a space that the model has not
@@ -29,6 +30,7 @@ from tqdm import trange
 
 from nasrlm.calibration import Calibration
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.decoder import Decoder
 from nasrlm.group_process import GroupProcess
 from nasrlm.loss import number_loss, smoothing_kernel
 from nasrlm.model import RegressionLanguageModel
@@ -40,7 +42,8 @@ CURVATURE = 0.3  # variance of what is not linear in the features
 GRAPHS = 0.25  # variance of sizes and counts of the graphs, in units of that of the predictions
 STEPS = 300
 BATCH_SIZE = 128
-LEARNING_RATE = 0.03
+LEARNING_RATE = 0.03  # of the prompt
+STEERING_LEARNING_RATE = 0.001  # of the matrix; at 0.003 it has not settled when the steps are over
 SMOOTHING_DIGITS = 0.3
 PERCENT = (0.0, 100.0)
 
@@ -192,14 +195,22 @@ def _kernel(num_features: int) -> Kernel:
 
 
 def _with_prompt(checkpoint: Checkpoint, objective: str) -> Checkpoint:
-    """The same model with a prompt for one more objective; accuracies stand before costs."""
+    """The same model with a prompt for one more objective, steered by nothing yet; accuracies stand before costs."""
     old = checkpoint.model
     names = decoding_order(dict.fromkeys((*checkpoint.objectives, objective)))
-    model = RegressionLanguageModel(old.config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
     weights = old.state_dict()
     prompts = weights["decoder.objectives.weight"]
     rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
-    model.load_state_dict({**weights, "decoder.objectives.weight": torch.stack(rows)})
+    steering = {checkpoint.objectives[i]: weights["decoder.steering"][a] for a, i in enumerate(_steered(checkpoint))}
+    steering[objective] = torch.zeros(old.config.width, old.config.width)
+    config = replace(old.config, num_steered=len(steering))
+    model = RegressionLanguageModel(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
+    changed = {
+        "decoder.objectives.weight": torch.stack(rows),
+        "decoder.steering": torch.stack([*steering.values()]),
+        "decoder.steered": torch.tensor([names.index(name) for name in steering]),
+    }
+    model.load_state_dict({**weights, **changed})
     return replace(
         checkpoint,
         model=model.to(prompts.device).eval(),
@@ -207,6 +218,12 @@ def _with_prompt(checkpoint: Checkpoint, objective: str) -> Checkpoint:
         calibration=_without(objective, checkpoint.calibration),
         calibration_by_space={space: _without(objective, x) for space, x in checkpoint.calibration_by_space.items()},
     )
+
+
+def _steered(checkpoint: Checkpoint) -> list[int]:
+    """Ids of the objectives whose prompts follow the text."""
+    decoder = checkpoint.model.decoder
+    return decoder.steered.tolist() if isinstance(decoder, Decoder) and decoder.config.num_steered else []
 
 
 def _without(objective: str, calibration: Calibration) -> Calibration:
@@ -221,7 +238,10 @@ def _learn_prompt(
     rng: np.random.Generator,
     progress: bool,
 ) -> None:
-    """Fit the prompt of one objective to labels that are drawn anew in every step; texts are encoded once."""
+    """Fit the prompt of one objective, and how it follows the text, to labels that are drawn anew in every step.
+
+    Texts are encoded once.
+    """
     model = checkpoint.model
     index = checkpoint.objectives.index(objective)
     prompts = model.decoder.objectives.weight
@@ -239,9 +259,11 @@ def _learn_prompt(
         some = rng.choice(len(texts), min(len(texts), 4 * BATCH_SIZE), replace=False)
         alike = min((row for row in range(len(prompts)) if row != index), key=lambda row: float(loss(some, row)))
         prompts[index] = prompts[alike]
+    steering = model.decoder.steering
     for parameter in model.parameters():
-        parameter.requires_grad_(parameter is prompts)
-    optimizer = torch.optim.Adam([prompts], lr=LEARNING_RATE)  # prompts that no row asks for stay as they are
+        parameter.requires_grad_(parameter is prompts or parameter is steering)
+    rates = [{"params": [prompts], "lr": LEARNING_RATE}, {"params": [steering], "lr": STEERING_LEARNING_RATE}]
+    optimizer = torch.optim.Adam(rates)  # prompts that no row asks for stay as they are
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
     for _ in trange(STEPS, desc="adapt", unit="step", disable=not progress):
         optimizer.zero_grad()

@@ -1,6 +1,7 @@
 """The decoder: numbers spelled after objective prompts, reading an encoded text.
 
-N texts, L text tokens, R number rows an input, T number tokens, D width, H heads, V vocabulary of numbers.
+N texts, L text tokens, R number rows an input, T number tokens, D width, H heads, V vocabulary of numbers, A steered
+objectives.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class Memory(NamedTuple):
     keys: list[Tensor]  # (N, H, L, D/H)
     values: list[Tensor]
     mask: Tensor  # (N, 1, 1, L) bool, True where there is text
+    changes: Tensor | None = None  # (N, A, D) of the prompts of steered objectives
 
     @classmethod
     def of(cls, layers: nn.ModuleList, states: Tensor, mask: Tensor) -> Memory:
@@ -39,9 +41,13 @@ class Decoder(nn.Module):
 
     A row is ``prompt, token 1, …, token T-1`` and predicts tokens 1 to T. Positions are counted within the row and
     every token carries its objective, so a number means the same wherever it stands in the sequence.
+
+    The prompt of a steered objective depends on the text: a matrix of its own times the mean of the text's states is
+    added. That is how an objective that is learned with everything else at rest reads off what no other one needed.
     """
 
     grammar: Tensor
+    steered: Tensor  # (A,) ids of objectives
 
     def __init__(self, config: ModelConfig, num_objectives: int, code: NumberCode) -> None:
         super().__init__()
@@ -56,12 +62,15 @@ class Decoder(nn.Module):
         self.register_buffer("grammar", code.grammar, persistent=False)
         for embedding in (self.objectives, self.tokens, self.positions):
             nn.init.normal_(embedding.weight, std=0.02)
+        if config.num_steered:
+            self.steering = nn.Parameter(torch.zeros(config.num_steered, config.width, config.width))
+            self.register_buffer("steered", torch.zeros(config.num_steered, dtype=torch.int64))
 
     def forward(self, encoded: tuple[Tensor, Tensor], objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
         """(N, R, T, V) logits of all number tokens, given those before."""
         N, R, T = numbers.shape
         memory = self.remember(*encoded)
-        x = self.positions.weight + self.objectives(objectives)[:, :, None, :]
+        x = self.positions.weight + self._prompts(objectives, memory)[:, :, None, :]
         x = torch.cat([x[:, :, :1], x[:, :, 1:] + self.tokens(numbers[:, :, :-1])], dim=2)
         x = self.dropout(x.reshape(N, R * T, -1))
         mask = _row_mask(visible, T)
@@ -70,8 +79,13 @@ class Decoder(nn.Module):
         return self.head(self.norm(x)).reshape(N, R, T, -1)
 
     def remember(self, states: Tensor, mask: Tensor) -> Memory:
-        """Keys and values of (N, L, D) encoder states for every layer."""
-        return Memory.of(self.layers, states, mask)
+        """Keys and values of (N, L, D) encoder states for every layer, and what they change about prompts."""
+        memory = Memory.of(self.layers, states, mask)
+        if not self.config.num_steered:
+            return memory
+        present = mask[:, 0, 0, :, None].to(states.dtype)
+        mean = (states * present).sum(dim=1) / present.sum(dim=1)
+        return memory._replace(changes=torch.einsum("nd,ade->nae", mean, self.steering))
 
     def step(
         self,
@@ -94,7 +108,7 @@ class Decoder(nn.Module):
         Returns:
             (N, R, V).
         """
-        x = self.objectives(objectives) + self.positions.weight[position]
+        x = self._prompts(objectives, memory) + self.positions.weight[position]
         if tokens is not None:
             x = x + self.tokens(tokens)
         for index, layer in enumerate(self._layers()):
@@ -102,6 +116,14 @@ class Decoder(nn.Module):
             x, present = layer.step(x, past, memory.keys[index], memory.values[index], memory.mask)
             cache[index : index + 1] = [present]
         return self.head(self.norm(x))
+
+    def _prompts(self, objectives: Tensor, memory: Memory) -> Tensor:
+        """(N, R, D); of objectives that are not steered, bit for bit what they are without any that is."""
+        prompts: Tensor = self.objectives(objectives)
+        if memory.changes is None:
+            return prompts
+        is_one = (objectives[..., None] == self.steered).to(prompts.dtype)
+        return prompts + is_one @ memory.changes.to(prompts.dtype)
 
     def _layers(self) -> Iterator[DecoderLayer]:
         return cast(Iterator[DecoderLayer], iter(self.layers))

@@ -62,15 +62,18 @@ def _from_backbone(config: TrainConfig, rows: Examples) -> tuple[RegressionLangu
 def _from_checkpoint(
     config: TrainConfig, initial: Checkpoint, rows: Examples
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
-    """The weights of another model; what belongs to objectives that it does not know is new."""
-    sizes = replace(initial.model.config, dropout=config.model.dropout, truncation=config.model.truncation)
+    """The weights of another model; what belongs to objectives that it does not know is new, and none is steered."""
+    sizes = replace(
+        initial.model.config, dropout=config.model.dropout, truncation=config.model.truncation, num_steered=0
+    )
     tokenizer = initial.tokenizer
     if config.extend_tokenizer:
         tokenizer = tokenizer.extended(rows.texts, config.vocabulary_size)
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
     _standardise(model, rows)
-    weights, fresh = initial.model.state_dict(), model.state_dict()
+    fresh = model.state_dict()
+    weights = {name: x for name, x in initial.model.state_dict().items() if name in fresh}
     if config.extend_tokenizer:
         weights[TOKENS] = _extended(weights[TOKENS], initial.tokenizer, tokenizer)
     known = [(row, initial.objectives.index(x)) for row, x in enumerate(rows.objectives) if x in initial.objectives]

@@ -100,6 +100,28 @@ def test_what_was_known_is_answered_as_before(trained: Checkpoint, monkeypatch: 
     assert trained.objectives == OBJECTIVES
 
 
+def test_two_new_objectives_are_kept_by_files_engines_and_further_training(trained: Checkpoint, tmp_path: Path) -> None:
+    table = layer_table(60, seed=3)
+    pool = make_pool(trained, table["text"].tolist())
+    adapted = trained
+    for name, power in ((NEW, 0.8), ("accuracy@new", 0.1)):
+        labels = np.where(np.arange(60) < 20, table[OBJECTIVES[1]].to_numpy() ** power, np.nan)
+        adapted = adapt(adapted, pool, name, labels)
+    assert adapted.objectives[1:] == ("accuracy@new", OBJECTIVES[1], NEW)  # accuracies come first
+    adapted.save_pretrained(tmp_path)
+    loaded = Checkpoint.from_pretrained(tmp_path)
+    assert loaded.model.config.num_steered == 2
+    answers = [Predictor(adapted, "torch"), Predictor(loaded, "torch"), Predictor(loaded, "onnxruntime")]
+    kept, read, by_onnx = (predictor.predict(pool.texts).values for predictor in answers)
+    np.testing.assert_array_equal(read, kept)
+    np.testing.assert_allclose(by_onnx, kept, rtol=5e-3)
+    config = TrainConfig(
+        table=Path("layers.parquet"), out=tmp_path / "run", initial_checkpoint=tmp_path, epochs=1, max_steps=1
+    )
+    tuned = train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
+    assert tuned.model.config.num_steered == 0
+
+
 def test_a_known_objective_may_be_learned_anew(trained: Checkpoint) -> None:
     texts = layer_table(60, seed=3)["text"].tolist()
     labels = np.full(60, 500.0) + np.arange(60)
