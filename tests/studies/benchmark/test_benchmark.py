@@ -134,12 +134,16 @@ def test_the_command_prints_one_document(nasrlm: CommandLine, folder: Path, tmp_
     done = nasrlm(*words, "--methods", "params,process", "--sizes", "10,40", "--json")
     assert done.status == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert [(row["size"], row["method"]) for row in answer["summary"]] == [
-        (10, "process"),
+    rows = answer["summary"]
+    assert sorted((row["size"], row["method"]) for row in rows) == [
         (10, "params"),
-        (40, "process"),
+        (10, "process"),
         (40, "params"),
+        (40, "process"),
     ]
+    assert [row["size"] for row in rows] == [10, 10, 40, 40]
+    assert rows[0]["kendall_tau"] > rows[1]["kendall_tau"]  # the best comes first
+    assert rows[2]["method"] == "process"
     assert len(answer["results"]) == 8
     table = nasrlm(*words, "--methods", "params,process", "--sizes", "10,40").stdout
     assert "process" in table
