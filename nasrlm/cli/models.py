@@ -40,6 +40,7 @@ from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 
 LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", "moocore")
+MAX_COLUMNS = 6  # of objectives; more become the rows of one table an architecture
 ObjectivesOption = Annotated[str | None, typer.Option("--objectives", help="Names, separated by commas.")]
 DeviceOption = Annotated[str, typer.Option("--device", help="Where torch runs.")]
 EngineOption = Annotated[EngineName, typer.Option("--engine", help="What computes; auto is ONNX Runtime on a CPU.")]
@@ -84,22 +85,29 @@ def predict(
     prediction = Prediction(names, levels, ask(lambda own, x: own.predict(x, names, levels, show_progress()).values))
     drawn = ask(lambda own, x: own.sample(x, names, samples, seed)) if samples else None
     rows: list[dict[str, Any]] = []
-    for row, architecture in enumerate(inputs.names):
+    for index, architecture in enumerate(inputs.names):
         answers: dict[str, Any] = {"architecture": architecture}
         for column, name in enumerate(names):
             median, low, high = (
-                float(part[row, column]) for part in (prediction.median, prediction.low, prediction.high)
+                float(part[index, column]) for part in (prediction.median, prediction.low, prediction.high)
             )
             answers[name] = {"median": median, "low": low, "high": high}
             if len(levels) > 3:
-                answers[name]["quantiles"] = dict(zip(map(str, levels), prediction.values[row, column], strict=True))
+                answers[name]["quantiles"] = dict(zip(map(str, levels), prediction.values[index, column], strict=True))
             if drawn is not None:
-                answers[name]["samples"] = drawn[row, column].tolist()
+                answers[name]["samples"] = drawn[index, column].tolist()
         rows.append(answers)
     if json:
         print_json(rows)
+    elif len(names) > MAX_COLUMNS:
+        for row in rows:
+            print(row["architecture"])
+            print_table(
+                ["objective", "median", "low", "high"],
+                [[name, *[row[name][end] for end in ("median", "low", "high")]] for name in names],
+            )
     else:
-        cells = [[r["architecture"], *[spell_interval(r[name]) for name in names]] for r in rows]
+        cells = [[row["architecture"], *[spell_interval(row[name]) for name in names]] for row in rows]
         print_table(["architecture", *names], cells)
 
 

@@ -14,6 +14,7 @@ import yaml
 
 from converters import to_model, to_onnx_text
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.cli import models
 from nasrlm.files import write_table
 from nasrlm.predictor import Predictor
 from spaces import get_space, space_names
@@ -100,6 +101,17 @@ def test_predict(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> 
     assert all(row[name]["low"] <= row[name]["median"] <= row[name]["high"] for name in OBJECTIVES)
     shown = nasrlm("predict", *SPACE, ARCHITECTURE, "--checkpoint", checkpoint_folder).stdout
     assert f"{row[OBJECTIVES[0]]['median']:.4g} (" in shown
+
+
+def test_many_objectives_are_rows_of_a_table(
+    nasrlm: CommandLine, checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "MAX_COLUMNS", 1)
+    shown = nasrlm("predict", *SPACE, ARCHITECTURE, "--checkpoint", checkpoint_folder).stdout
+    assert ARCHITECTURE in shown
+    rows = [line for line in shown.splitlines() if any(f" {name} " in line for name in OBJECTIVES)]
+    assert len(rows) == len(OBJECTIVES)
+    assert all(len(line.split("│")) == 6 for line in rows)
 
 
 def test_predict_with_more_quantiles_and_samples(answers: Any) -> None:
