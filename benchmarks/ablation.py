@@ -85,7 +85,7 @@ class Variant:
 
     flat: bool = False
     head: Head = "digits"
-    smoothing_digits: float = 0.7
+    smoothing_digits: float = 0.3
     pretrained: bool = False
     sampled: bool = False
 

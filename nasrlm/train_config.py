@@ -58,7 +58,7 @@ class TrainConfig(BaseModel):
     space_weights: dict[str, PositiveFloat] = Field(default_factory=dict)
     objectives_per_row: int = Field(default=6, ge=1)
     alone_probability: float = Field(default=0.7, ge=0, le=1)
-    smoothing_digits: float = Field(default=0.7, ge=0)
+    smoothing_digits: float = Field(default=0.3, ge=0)
     rank_loss_weight: float = Field(default=0.0, ge=0)
     model: ModelConfig = ModelConfig()
     num_digits: int = Field(default=4, ge=1, le=15)

@@ -120,7 +120,7 @@ class LanguageModels:
             out=Path("few labels"),
             model=sizes,
             num_digits=3,
-            smoothing_digits=0.7 if head == "digits" else 0.0,
+            smoothing_digits=0.3 if head == "digits" else 0.0,
             epochs=FAR,
             max_steps=self.steps,
             batch_size=32,
