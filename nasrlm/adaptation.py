@@ -202,7 +202,7 @@ def _with_prompt(checkpoint: Checkpoint, objective: str) -> Checkpoint:
     prompts = weights["decoder.objectives.weight"]
     rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
     steering = {checkpoint.objectives[i]: weights["decoder.steering"][a] for a, i in enumerate(_steered(checkpoint))}
-    steering[objective] = torch.zeros(old.config.width, old.config.width)
+    steering[objective] = prompts.new_zeros(old.config.width, old.config.width)  # on the model's device
     config = replace(old.config, num_steered=len(steering))
     model = RegressionLanguageModel(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
     changed = {

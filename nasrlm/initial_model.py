@@ -19,6 +19,7 @@ from nasrlm.train_config import TrainConfig
 from nasrlm.truncation import token_limit
 
 TOKENS = "encoder.embedding.weight"
+STEERING = ("decoder.steering", "decoder.steered")
 
 
 def initial_model(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
@@ -72,8 +73,9 @@ def _from_checkpoint(
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
     _standardise(model, rows)
-    fresh = model.state_dict()
-    weights = {name: x for name, x in initial.model.state_dict().items() if name in fresh}
+    weights, fresh = initial.model.state_dict(), model.state_dict()
+    for name in STEERING:
+        weights.pop(name, None)
     if config.extend_tokenizer:
         weights[TOKENS] = _extended(weights[TOKENS], initial.tokenizer, tokenizer)
     known = [(row, initial.objectives.index(x)) for row, x in enumerate(rows.objectives) if x in initial.objectives]

@@ -106,6 +106,12 @@ class TrainConfig(BaseModel):
             raise ValueError("extend_tokenizer: expected an initial_checkpoint of a compact model beside it.")
         return self
 
+    @model_validator(mode="after")
+    def _no_prompt_follows_the_text(self) -> TrainConfig:
+        if self.model.num_steered:
+            raise ValueError(f"model.num_steered: expected 0, got {self.model.num_steered}. `nasrlm adapt` sets it.")
+        return self
+
     @classmethod
     def load(cls, path: Path, **overrides: Any) -> TrainConfig:
         """Read a YAML file; relative paths in it are taken from the working directory.

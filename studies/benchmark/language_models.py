@@ -85,7 +85,7 @@ class LanguageModels:
         return self._answers(task, config, rows, labels, measured)
 
     def adapted(self, task: Task) -> FloatArray:
-        """``nasrlm adapt``: a new prompt of the checkpoint, nothing else of it moves."""
+        """``nasrlm adapt``: a new prompt of the checkpoint that follows the text, nothing else of it moves."""
         pool = _pool(task)
         rows = np.concatenate([task.train, pool])
         texts = task.table.texts(rows, self._measured)

@@ -135,15 +135,13 @@ def test_the_command_prints_one_document(nasrlm: CommandLine, folder: Path, tmp_
     assert done.status == 0, done.stderr
     answer = json.loads(done.stdout)
     rows = answer["summary"]
-    assert sorted((row["size"], row["method"]) for row in rows) == [
+    assert rows == sorted(rows, key=lambda row: (row["size"], -row["kendall_tau"]))  # the best comes first
+    assert [(row["size"], row["method"]) for row in rows] == [
         (10, "params"),
         (10, "process"),
-        (40, "params"),
         (40, "process"),
+        (40, "params"),
     ]
-    assert [row["size"] for row in rows] == [10, 10, 40, 40]
-    assert rows[0]["kendall_tau"] > rows[1]["kendall_tau"]  # the best comes first
-    assert rows[2]["method"] == "process"
     assert len(answer["results"]) == 8
     table = nasrlm(*words, "--methods", "params,process", "--sizes", "10,40").stdout
     assert "process" in table
