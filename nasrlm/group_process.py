@@ -120,6 +120,10 @@ class GroupProcess:
         variance = self._variance(rows) - (explained**2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(variance, 0.0))
 
+    def expect(self, rows: NDArray[np.intp]) -> FloatArray:
+        """(N,) labels of the mean scores of rows."""
+        return self.scores.backward(self.predict(rows)[0])
+
     @property
     def noise(self) -> float:
         """Variance of what the features do not explain of a score."""

@@ -1,7 +1,8 @@
 """Learned tokens for canonical ONNX text and for any other text: byte-level BPE.
 
-ONNX text is split at line ends only, so a frequent line is one token; source code also at words, digits and runs of
-signs, since its lines seldom recur. Bytes are the fallback: nothing is unknown.
+ONNX text is split into chains of operators that each follow on one value, so a frequent chain is one token, such as a
+block of expansion, depthwise convolution and projection; source code into words, digits and runs of signs, since its
+lines seldom recur. Bytes are the fallback: nothing is unknown.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from nasrlm.truncation import TokenLimit
 PADDING = "<pad>"
 PADDING_ID = 0
 # A line end with the next line's indentation; a word with the space before it; one digit; a run of signs; spaces.
+# Rows of presented ONNX text that each have one operand, the row before; any other row alone.
+ONNX_PIECES = r"(?:(?!(?:\d+ x )?(?:as|again|output|v\d+)\b|[^\n]* \d+\n)[^\n]*\n)+|[^\n]*\n|[^\n]+"
 CODE_PIECES = r"\s*\n[ \t]*| ?[\p{L}_]+|\p{N}| ?[^\s\p{L}_\p{N}]+|\s+"
 
 FIRST_OF_TOKENS = 0xF0000  # characters for private use, of which each can stand for a whole token
@@ -48,14 +51,7 @@ class TextTokenizer:
     def train(cls, texts: Iterable[str], vocabulary_size: int = 1024, pieces: Pieces = "onnx") -> TextTokenizer:
         """Learn the merges of ``texts``, as presented to the encoder, within the pieces of ONNX text or of code."""
         tokenizer = Tokenizer(models.BPE())
-        split = (
-            pre_tokenizers.Split("\n", behavior="merged_with_previous")
-            if pieces == "onnx"
-            else pre_tokenizers.Split(Regex(CODE_PIECES), behavior="isolated")
-        )
-        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-            [split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
-        )
+        tokenizer.pre_tokenizer = _splitting(ONNX_PIECES if pieces == "onnx" else CODE_PIECES)
         tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
             vocab_size=vocabulary_size,
@@ -142,3 +138,8 @@ class TextTokenizer:
             return cls(Tokenizer.from_str(path.read_text()))
         except Exception as e:  # the library raises bare Exception
             raise ValueError(f"{path}: expected a tokenizer.json of HF tokenizers, got {type(e).__name__}: {e}") from e
+
+
+def _splitting(pieces: str) -> pre_tokenizers.PreTokenizer:
+    split = pre_tokenizers.Split(Regex(pieces), behavior="isolated")
+    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])

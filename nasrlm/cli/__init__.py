@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import typer
 
-from nasrlm.cli import adaptations, architectures, benchmarks, models, searches, services, tables
+from nasrlm.cli import adaptations, architectures, benchmarks, models, searches, services, tables, teaching
 
 app = typer.Typer(
     name="nasrlm",
@@ -16,7 +16,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (architectures, models, adaptations, benchmarks, searches, services, tables):
+for module in (architectures, models, adaptations, benchmarks, searches, services, tables, teaching):
     module.register(app)
 
 

@@ -79,8 +79,7 @@ class LanguageModels:
         rows = np.concatenate([task.train, pool])
         fitted = GroupProcess(feature_groups(task.table.features(rows)))
         fitted.fit(np.arange(len(task.train)), task.labels)
-        expected, _ = fitted.predict(len(task.train) + np.arange(len(pool)))
-        labels = np.concatenate([task.labels, fitted.scores.backward(expected)])
+        labels = np.concatenate([task.labels, fitted.expect(len(task.train) + np.arange(len(pool)))])
         measured = self.checkpoint is not None and self._measured
         return self._answers(task, config, rows, labels, measured)
 

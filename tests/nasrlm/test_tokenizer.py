@@ -31,9 +31,18 @@ def test_a_text_that_spells_the_padding_token_is_text() -> None:
     assert TOKENIZER.from_ids(ids) == f"a {PADDING} b"
 
 
-def test_a_frequent_line_is_one_token() -> None:
-    assert [len(ids) for ids in TOKENIZER.to_ids(["Conv3\n", "Conv3\nPool\n", "Conv3\nConv3\nConv3\n"])] == [1, 2, 3]
-    assert TOKENIZER.vocabulary_size <= 300
+def test_a_frequent_chain_is_one_token() -> None:
+    tokenizer = TextTokenizer.train(["Conv3\nRelu\nConv1\nas\nPool\nagain 0\nSum 2\n"] * 9, vocabulary_size=400)
+    (ids,) = tokenizer.to_ids(["Conv3\nRelu\nConv1\nas\nConv3\nRelu\nConv1\nagain 0\nSum 2\nPool\n"])
+    chain = "Conv3\nRelu\nConv1\n"
+    assert [tokenizer.from_ids([x]) for x in ids] == [chain, "as\n", chain, "again 0\n", "Sum 2\n", "Pool\n"]
+
+
+@pytest.mark.parametrize("row", ["as\n", "again 3\n", "2 x again 0\n", "Sum 2\n", "v0\n", "output 1\n"])
+def test_a_chain_ends_where_values_meet(row: str) -> None:
+    tokenizer = TextTokenizer.train([f"Conv3\n{row}Relu\n"] * 9, vocabulary_size=400)
+    (ids,) = tokenizer.to_ids([f"Conv3\n{row}Relu\n"])
+    assert [tokenizer.from_ids([x]) for x in ids] == ["Conv3\n", row, "Relu\n"]
 
 
 def test_canonical_text_is_read_as_presented() -> None:
@@ -81,8 +90,9 @@ def test_an_extended_tokenizer_reads_what_is_new_in_fewer_tokens(known: TextToke
 
 
 def test_new_tokens_stay_within_pieces() -> None:
-    extended = TOKENIZER.extended(["Conv3\nPool\n"] * 9, TOKENIZER.vocabulary_size + 20)
-    assert extended.tokens == TOKENIZER.tokens  # two tokens before, and a token ends where a line ends
+    extended = TOKENIZER.extended(["Conv3\nas\n"] * 9, TOKENIZER.vocabulary_size + 20)
+    (ids,) = extended.to_ids(["Conv3\nas\n"])
+    assert [extended.from_ids([x]) for x in ids] == ["Conv3\n", "as\n"]
 
 
 @pytest.mark.parametrize("contents", ["", "{}", "no json"])

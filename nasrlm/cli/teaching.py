@@ -1,0 +1,77 @@
+"""The verb teach: labels for networks that nobody has trained or measured, to learn a space from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+from tqdm import tqdm
+
+from converters.features import feature_groups, features_of
+from nasrlm.cli.inputs import SpaceOption, only_space, read_rows
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
+from nasrlm.files import write_table
+from nasrlm.group_process import GroupProcess
+from spaces import get_space
+from spaces.drawing import draw
+
+LEAST_LABELS = 20  # of an objective
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb of this file."""
+    app.command()(teach)
+
+
+def teach(
+    table: Annotated[Path, typer.Option("--table", help="Architectures of one space with labels and splits.")],
+    objectives: Annotated[str, typer.Option("--objectives", help="Names to teach, separated by commas.")],
+    out: Annotated[Path, typer.Option("--out", help="The table to write: .parquet, .csv or .jsonl.")],
+    count: Annotated[int, typer.Option("-n", min=1, help="Architectures to draw.")] = 4000,
+    labels: Annotated[
+        int, typer.Option(min=LEAST_LABELS, help="Labels to learn each objective from, at most; time is cubic in it.")
+    ] = 2500,
+    space: SpaceOption = None,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Draw architectures and write what a Gaussian process on graph features expects of them, from the train rows."""
+    names = tuple(name.strip() for name in objectives.split(",") if name.strip())
+    if not names:
+        raise ValueError("teach: expected --objectives, got none.")
+    frame = _train_rows(table, space, names)
+    chosen = get_space(only_space(frame))
+    progress = show_progress()
+    drawn = [x.architecture for x in tqdm(draw(chosen, count, seed), "draw", count, disable=not progress)]
+    notations = [*frame["architecture"].astype(str), *drawn]
+    groups = feature_groups(features_of(chosen, [chosen.parse(x) for x in notations], progress=progress))
+    new = len(frame) + np.arange(len(drawn))
+    rng = np.random.default_rng(seed)
+    columns: dict[str, Any] = {"space": chosen.name, "architecture": drawn, "split": "train"}
+    used: dict[str, int] = {}
+    for objective in tqdm(names, "teach", disable=not progress):
+        known = frame[objective].to_numpy(dtype=np.float64, na_value=np.nan)
+        rows = rng.permutation(np.flatnonzero(np.isfinite(known)))[:labels]
+        expected = GroupProcess(groups).fit(rows, known[rows]).expect(new)
+        columns[objective], used[objective] = expected, len(rows)
+    write_table(pd.DataFrame(columns), out)
+    if json:
+        print_json({"rows": len(drawn), "labels": used})
+    else:
+        print_table(["objective", "labels learned from"], list(used.items()), f"{len(drawn):,} architectures: {out}")
+
+
+def _train_rows(table: Path, space: str | None, names: Sequence[str]) -> pd.DataFrame:
+    frame = read_rows(table, space, require=names)
+    if "split" in frame:
+        frame = frame[frame["split"] == "train"]
+    if not only_space(frame) or "architecture" not in frame or frame["architecture"].isna().any():
+        raise ValueError(f"{table}: expected architectures of one space in its train rows. Name it with --space.")
+    for name in names:
+        if (count := int(frame[name].notna().sum())) < LEAST_LABELS:
+            raise ValueError(f"{table}: expected {LEAST_LABELS} or more train rows with {name}, got {count}.")
+    return frame

@@ -1,0 +1,73 @@
+"""`nasrlm teach`: what a process expects of architectures that nobody has labelled."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from converters.convert import to_canonical_graph, to_graph
+from converters.statistics import statistics
+from nasrlm.metrics import kendall_tau
+from nasrlm.table import read_table
+from spaces import get_space
+from tests.nasrlm.conftest import CommandLine
+
+SPACE = get_space("nasbench_macro")
+COST = "latency_ms@here"
+
+
+def _cost(notation: str) -> float:
+    return float(statistics(to_canonical_graph(to_graph(SPACE, SPACE.parse(notation)))).macs)
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """60 train rows with a cost that graphs tell, and test rows whose labels would mislead whoever looks at them."""
+    rng = np.random.default_rng(0)
+    notations = list(dict.fromkeys(SPACE.format(SPACE.sample(rng)) for _ in range(90)))
+    frame = pd.DataFrame({"architecture": notations, "split": ["train"] * 60 + ["test"] * (len(notations) - 60)})
+    frame[COST] = [_cost(x) for x in notations]
+    frame.loc[frame["split"] == "test", COST] *= -1
+    frame.loc[frame.index[:50], "accuracy@here"] = np.nan
+    frame.loc[frame.index[50:60], "accuracy@here"] = 90.0
+    path = tmp_path_factory.mktemp("teach") / "labelled.parquet"
+    frame.to_parquet(path)
+    return path
+
+
+def test_what_is_expected_agrees_with_the_truth(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
+    out = tmp_path / "taught.parquet"
+    words = ("teach", "--table", labelled, "--space", SPACE.name, "--objectives", COST, "-n", 40, "--out")
+    assert nasrlm(*words, out, "--json").status == 0
+    frame = read_table(out)
+    assert set(frame["space"]) == {SPACE.name}
+    assert set(frame["split"]) == {"train"}
+    truth = np.array([_cost(x) for x in frame["architecture"]])
+    (tau,) = kendall_tau(frame[[COST]].to_numpy(), truth[:, None])
+    assert tau > 0.8
+    again = tmp_path / "again.parquet"
+    assert nasrlm(*words, again).status == 0
+    pd.testing.assert_frame_equal(read_table(again), frame)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--objectives", "accuracy@here"), "expected 20 or more train rows with accuracy@here, got 10"),
+        (("--objectives", "energy_mj@here"), "expected a column energy_mj@here, got labels"),
+        (("--objectives", " , "), "teach: expected --objectives, got none"),
+    ],
+)
+def test_bad_input(words: tuple[str, ...], message: str, labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
+    out = tmp_path / "taught.parquet"
+    finished = nasrlm("teach", "--table", labelled, "--space", SPACE.name, "-n", 2, "--out", out, *words)
+    assert finished.status == 2
+    assert message in finished.stderr
+    assert not out.exists()
+
+
+def test_a_table_without_a_space_is_refused(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
+    finished = nasrlm("teach", "--table", labelled, "--objectives", COST, "--out", tmp_path / "taught.parquet")
+    assert finished.status == 2
+    assert f"{labelled}: expected architectures of one space in its train rows" in finished.stderr
