@@ -30,7 +30,7 @@ from tqdm import trange
 
 from nasrlm.calibration import Calibration
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.decoder import Decoder
+from nasrlm.decoder import Decoder, Memory, mean_state
 from nasrlm.group_process import GroupProcess
 from nasrlm.loss import number_loss, smoothing_kernel
 from nasrlm.model import RegressionLanguageModel
@@ -83,7 +83,7 @@ def make_pool(
     space: str = "",
 ) -> Pool:
     """Predict of every text whatever is known of its space; ``groups`` of features are kept beside it."""
-    prediction = Predictor(checkpoint).of_space(space).predict(texts, quantiles=(0.5,), progress=progress)
+    prediction = Predictor(checkpoint, "auto").of_space(space).predict(texts, quantiles=(0.5,), progress=progress)
     scaled = [_scaled(name, prediction.median[:, m]) for m, name in enumerate(prediction.objectives)]
     features = np.stack(scaled, axis=1)
     return Pool(texts, (features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1e-9), groups)
@@ -240,26 +240,27 @@ def _learn_prompt(
 ) -> None:
     """Fit the prompt of one objective, and how it follows the text, to labels that are drawn anew in every step.
 
-    Texts are encoded once.
+    Texts are read once, and what the decoder remembers of them is kept.
     """
-    model = checkpoint.model
+    model, decoder = checkpoint.model, checkpoint.model.decoder
+    assert isinstance(decoder, Decoder)
     index = checkpoint.objectives.index(objective)
-    prompts = model.decoder.objectives.weight
+    prompts, steering = decoder.objectives.weight, decoder.steering
     kernel = smoothing_kernel(model.code, SMOOTHING_DIGITS).to(prompts.device)
-    states, mask = _encode(checkpoint, texts)
+    memory, means = _remember(checkpoint, texts)
 
     def loss(rows: NDArray[np.intp], prompt: int) -> Tensor:
         numbers = torch.from_numpy(model.code.encode(draw(rows)))[:, None, :].to(prompts.device)
         asked = torch.full((len(rows), 1), prompt, device=prompts.device)
         alone = torch.zeros(len(rows), 1, 1, dtype=torch.bool, device=prompts.device)
-        log_probabilities = model.decode((states[rows], mask[rows]), asked, numbers, alone)
+        read = memory.rows(rows)._replace(changes=decoder.changes(means[rows]))
+        log_probabilities = model.decode(read, asked, numbers, alone)
         return number_loss(log_probabilities, numbers, torch.ones_like(alone[..., 0]), kernel)
 
     with torch.no_grad():  # start from the objective that is most alike
         some = rng.choice(len(texts), min(len(texts), 4 * BATCH_SIZE), replace=False)
         alike = min((row for row in range(len(prompts)) if row != index), key=lambda row: float(loss(some, row)))
         prompts[index] = prompts[alike]
-    steering = model.decoder.steering
     for parameter in model.parameters():
         parameter.requires_grad_(parameter is prompts or parameter is steering)
     rates = [{"params": [prompts], "lr": LEARNING_RATE}, {"params": [steering], "lr": STEERING_LEARNING_RATE}]
@@ -272,9 +273,19 @@ def _learn_prompt(
         schedule.step()
 
 
-def _encode(checkpoint: Checkpoint, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """(N, L, D) states and (N, 1, 1, L) mask of all texts."""
-    text_ids = pad(Predictor(checkpoint).to_ids(texts)).to(checkpoint.model.decoder.objectives.weight.device)
+def _remember(checkpoint: Checkpoint, texts: Sequence[str]) -> tuple[Memory, Tensor]:
+    """What the decoder reads of all texts, and the (N, D) means of their states."""
+    model = checkpoint.model
+    text_ids = pad(Predictor(checkpoint).to_ids(texts)).to(model.decoder.objectives.weight.device)
+    parts: list[Memory] = []
+    means: list[Tensor] = []
     with torch.no_grad():
-        parts = [checkpoint.model.encoder(part) for part in torch.split(text_ids, BATCH_SIZE)]
-    return torch.cat([states for states, _ in parts]), torch.cat([mask for _, mask in parts])
+        for part in torch.split(text_ids, BATCH_SIZE):
+            encoded = model.encoder(part)
+            parts.append(Memory.of(model.decoder.layers, *encoded))
+            means.append(mean_state(*encoded))
+    keys, values = (
+        [torch.cat(of_layer) for of_layer in zip(*[getattr(part, name) for part in parts], strict=True)]
+        for name in ("keys", "values")
+    )
+    return Memory(keys, values, torch.cat([part.mask for part in parts])), torch.cat(means)

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nasrlm.layers import DecoderLayer, split_heads
@@ -34,6 +36,11 @@ class Memory(NamedTuple):
             for layer in cast(Iterator[DecoderLayer], iter(layers))
         ]
         return cls([k for k, _ in pairs], [v for _, v in pairs], mask)
+
+    def rows(self, rows: NDArray[np.intp]) -> Memory:
+        """Of some of the texts."""
+        changes = None if self.changes is None else self.changes[rows]
+        return Memory([k[rows] for k in self.keys], [v[rows] for v in self.values], self.mask[rows], changes)
 
 
 class Decoder(nn.Module):
@@ -66,10 +73,9 @@ class Decoder(nn.Module):
             self.steering = nn.Parameter(torch.zeros(config.num_steered, config.width, config.width))
             self.register_buffer("steered", torch.zeros(config.num_steered, dtype=torch.int64))
 
-    def forward(self, encoded: tuple[Tensor, Tensor], objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
+    def forward(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
         """(N, R, T, V) logits of all number tokens, given those before."""
         N, R, T = numbers.shape
-        memory = self.remember(*encoded)
         x = self.positions.weight + self._prompts(objectives, memory)[:, :, None, :]
         x = torch.cat([x[:, :, :1], x[:, :, 1:] + self.tokens(numbers[:, :, :-1])], dim=2)
         x = self.dropout(x.reshape(N, R * T, -1))
@@ -83,9 +89,11 @@ class Decoder(nn.Module):
         memory = Memory.of(self.layers, states, mask)
         if not self.config.num_steered:
             return memory
-        present = mask[:, 0, 0, :, None].to(states.dtype)
-        mean = (states * present).sum(dim=1) / present.sum(dim=1)
-        return memory._replace(changes=torch.einsum("nd,ade->nae", mean, self.steering))
+        return memory._replace(changes=self.changes(mean_state(states, mask)))
+
+    def changes(self, means: Tensor) -> Tensor:
+        """(N, A, D) what (N, D) means of states add to the prompts of steered objectives."""
+        return torch.einsum("nd,ade->nae", means, self.steering)
 
     def step(
         self,
@@ -127,6 +135,12 @@ class Decoder(nn.Module):
 
     def _layers(self) -> Iterator[DecoderLayer]:
         return cast(Iterator[DecoderLayer], iter(self.layers))
+
+
+def mean_state(states: Tensor, mask: Tensor) -> Tensor:
+    """(N, D) means of (N, L, D) states where there is text."""
+    present = mask[:, 0, 0, :, None].to(states.dtype)
+    return (states * present).sum(dim=1) / present.sum(dim=1)
 
 
 def _row_mask(visible: Tensor, T: int) -> Tensor:

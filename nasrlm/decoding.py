@@ -98,7 +98,7 @@ def log_probabilities(
     ids = model.code.encode(values.numpy().ravel()).reshape(N, M, -1)
     numbers = torch.from_numpy(ids).to(objectives.device)
     visible = torch.full((M, M), joint, device=objectives.device).tril(-1).expand(N, M, M)
-    logs = model.decode(encoded, objectives.expand(N, M), numbers, visible).double()
+    logs = model.decode(model.decoder.remember(*encoded), objectives.expand(N, M), numbers, visible).double()
     return logs.gather(-1, numbers[..., None])[..., 0].sum(dim=-1).cpu()
 
 
@@ -122,7 +122,8 @@ def cumulative_probabilities(
     ids = code.encode(values.clamp(-code.largest, code.largest).numpy().ravel()).reshape(N, M, code.length)
     numbers = torch.from_numpy(ids).to(objectives.device)
     alone = torch.zeros(N, M, M, dtype=torch.bool, device=objectives.device)
-    probabilities = model.decode(encoded, objectives.expand(N, M), numbers, alone).exp().double()
+    memory = model.decoder.remember(*encoded)
+    probabilities = model.decode(memory, objectives.expand(N, M), numbers, alone).exp().double()
     chosen = probabilities.gather(-1, numbers[..., None])[..., 0]
     below = probabilities.cumsum(-1).gather(-1, numbers[..., None])[..., 0] - chosen
     low, high = code.cells(ids)

@@ -52,10 +52,10 @@ class RegressionLanguageModel(nn.Module):
         Returns:
             (N, R, T, V) log-probabilities under the grammar.
         """
-        return self.decode(self.encoder(text_ids), objectives, numbers, visible)
+        return self.decode(self.decoder.remember(*self.encoder(text_ids)), objectives, numbers, visible)
 
-    def decode(self, encoded: tuple[Tensor, Tensor], objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
-        """The same of texts that the encoder has read: states (N, L, D) and mask (N, 1, 1, L)."""
-        logits = self.decoder(encoded, objectives, numbers, visible)
+    def decode(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
+        """The same of texts that the encoder has read and the decoder remembers."""
+        logits = self.decoder(memory, objectives, numbers, visible)
         allowed = self.decoder.grammar[numbers[..., :1], torch.arange(self.code.length, device=numbers.device)]
         return masked_log_softmax(logits, allowed)

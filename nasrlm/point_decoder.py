@@ -61,9 +61,9 @@ class PointDecoder(nn.Module):
         """(N, R) standardised predictions, each from its prompt and the text alone."""
         return self._points(self.remember(*encoded), objectives)
 
-    def forward(self, encoded: tuple[Tensor, Tensor], objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
+    def forward(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
         """(N, R, T, V) logits of the spelled points, whatever ``numbers`` came before."""
-        return self._logits(self._spelled(self.remember(*encoded), objectives))
+        return self._logits(self._spelled(memory, objectives))
 
     def remember(self, states: Tensor, mask: Tensor) -> Memory:
         """Keys and values of (N, L, D) encoder states for every layer."""

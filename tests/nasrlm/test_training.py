@@ -290,7 +290,9 @@ def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint,
 
 def test_an_extended_tokenizer_keeps_what_tokens_mean(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
     rows = layer_examples(40)
-    other = Examples([f"{text}Relu 2\nDense 2\n" for text in rows.texts], OBJECTIVES, rows.labels, rows.splits, rows.spaces)
+    other = Examples(
+        [f"{text}Relu 2\nDense 2\n" for text in rows.texts], OBJECTIVES, rows.labels, rows.splits, rows.spaces
+    )
     size = checkpoint.tokenizer.vocabulary_size + 20
     chosen = config(Path("unused"), initial_checkpoint=checkpoint_folder, extend_tokenizer=True, vocabulary_size=size)
     run = _Run(chosen, other)
