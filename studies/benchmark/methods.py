@@ -17,6 +17,8 @@ from nasrlm.group_process import GroupProcess, NormalScores
 from nasrlm.objective import FloatArray
 from studies.benchmark.task import Task
 
+MANY_LABELS = 1000  # from which on larger trees rank better
+
 
 def params(task: Task) -> FloatArray:
     """Parameters of the canonical graph."""
@@ -39,12 +41,13 @@ def lightgbm(task: Task) -> FloatArray:
     except ImportError as e:
         raise ImportError("method lightgbm: expected LightGBM, got no such package. Install nasrlm[gnn].") from e
     values, _ = feature_matrix(task.table.features(task.rows))
+    many = len(task.train) >= MANY_LABELS
     model = LGBMRegressor(
-        n_estimators=400,
-        learning_rate=0.04,
-        num_leaves=15,
+        n_estimators=1500 if many else 800,
+        learning_rate=0.03 if many else 0.02,
+        num_leaves=31 if many else 15,
         min_child_samples=min(5, max(1, len(task.train) // 8)),
-        colsample_bytree=0.2,
+        colsample_bytree=0.2 if many else 0.1,
         subsample=0.7,
         subsample_freq=1,
         n_jobs=1,
