@@ -22,27 +22,32 @@ TOKENS = "encoder.embedding.weight"
 STEERING = ("decoder.steering", "decoder.steered")
 
 
-def initial_model(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
+def initial_model(
+    config: TrainConfig, rows: Examples, known: TextTokenizer | None = None
+) -> tuple[RegressionLanguageModel, TextTokenizer]:
     """The model as it is before the first step, seeded, and the tokenizer it reads with.
 
     Args:
         config: of the run.
         rows: to train on, with the objectives to learn in decoding order.
+        known: the tokenizer, if it was learned of these rows before: that can take minutes.
 
     Raises:
         ValueError: a backbone or checkpoint cannot be loaded.
     """
     if config.initial_checkpoint is not None:
-        model, tokenizer = _from_checkpoint(config, Checkpoint.from_pretrained(config.initial_checkpoint), rows)
+        model, tokenizer = _from_checkpoint(config, Checkpoint.from_pretrained(config.initial_checkpoint), rows, known)
     elif config.model.backbone != COMPACT:
         model, tokenizer = _from_backbone(config, rows)
     else:
-        model, tokenizer = _from_scratch(config, rows)
+        model, tokenizer = _from_scratch(config, rows, known)
     return model, tokenizer.limited(token_limit(model.config))
 
 
-def _from_scratch(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
-    tokenizer = TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
+def _from_scratch(
+    config: TrainConfig, rows: Examples, known: TextTokenizer | None
+) -> tuple[RegressionLanguageModel, TextTokenizer]:
+    tokenizer = known or TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(config.model, tokenizer.vocabulary_size, len(rows.objectives), _code(config))
     _standardise(model, rows)
@@ -61,7 +66,7 @@ def _from_backbone(config: TrainConfig, rows: Examples) -> tuple[RegressionLangu
 
 
 def _from_checkpoint(
-    config: TrainConfig, initial: Checkpoint, rows: Examples
+    config: TrainConfig, initial: Checkpoint, rows: Examples, known: TextTokenizer | None
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
     """The weights of another model; what belongs to objectives that it does not know is new, and none is steered."""
     sizes = replace(
@@ -69,7 +74,7 @@ def _from_checkpoint(
     )
     tokenizer = initial.tokenizer
     if config.extend_tokenizer:
-        tokenizer = tokenizer.extended(rows.texts, config.vocabulary_size)
+        tokenizer = known or tokenizer.extended(rows.texts, config.vocabulary_size)
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
     _standardise(model, rows)
@@ -78,11 +83,11 @@ def _from_checkpoint(
         weights.pop(name, None)
     if config.extend_tokenizer:
         weights[TOKENS] = _extended(weights[TOKENS], initial.tokenizer, tokenizer)
-    known = [(row, initial.objectives.index(x)) for row, x in enumerate(rows.objectives) if x in initial.objectives]
+    shared = [(row, initial.objectives.index(x)) for row, x in enumerate(rows.objectives) if x in initial.objectives]
     for name in ("decoder.objectives.weight", "decoder.mean", "decoder.scale"):
         if name in weights:
             old, weights[name] = weights[name], fresh[name].clone()
-            for row, old_row in known:
+            for row, old_row in shared:
                 weights[name][row] = old[old_row]
     model.load_state_dict(weights)
     return model, tokenizer

@@ -125,7 +125,16 @@ class TextTokenizer:
 
     def save(self, path: Path) -> None:
         """Write ``tokenizer.json``."""
-        path.write_text(self._tokenizer.to_str(pretty=False))
+        path.write_text(self.to_json())
+
+    def to_json(self) -> str:
+        """All of it but the limit."""
+        return str(self._tokenizer.to_str(pretty=False))
+
+    @classmethod
+    def from_json(cls, text: str) -> TextTokenizer:
+        """What ``to_json`` wrote."""
+        return cls(Tokenizer.from_str(text))
 
     @classmethod
     def load(cls, path: Path) -> TextTokenizer:
@@ -135,7 +144,7 @@ class TextTokenizer:
             ValueError: the file is missing or no tokenizer.
         """
         try:
-            return cls(Tokenizer.from_str(path.read_text()))
+            return cls.from_json(path.read_text())
         except Exception as e:  # the library raises bare Exception
             raise ValueError(f"{path}: expected a tokenizer.json of HF tokenizers, got {type(e).__name__}: {e}") from e
 

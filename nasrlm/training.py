@@ -32,6 +32,7 @@ from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes
 from nasrlm.sharding import load_optimizer, local, part_like, whole
+from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
 from nasrlm.training_loss import TrainingLoss
@@ -86,7 +87,8 @@ class _Run:
         self.learned = {space: part.objectives for space, part in train_rows.by_space()}
         self.identity = {"config": _dependencies(config), "data": examples.digest()}
         self.log = TrainLog(config.out, config.tensorboard and self.processes.rank == 0)
-        model, tokenizer = initial_model(config, train_rows)
+        self.saved = self._read_state() if config.resume and self._state_path.exists() else None
+        model, tokenizer = initial_model(config, train_rows, _tokenizer(self.saved))
         self.model = model.to(self.processes.device)
         self.average = deepcopy(self.model).eval()
         self.predictor = Predictor(Checkpoint(self.average, tokenizer, self.objectives))
@@ -257,6 +259,7 @@ class _Run:
             return
         state = {
             "identity": json.dumps(self.identity, sort_keys=True),
+            "tokenizer": self.predictor.checkpoint.tokenizer.to_json(),
             "step": self.step,
             "seconds": self.seconds,
             "losses": self.losses,
@@ -271,8 +274,9 @@ class _Run:
         write_atomically(self._state_path, buffer.getvalue())
 
     def _load_state(self) -> None:
-        if self.config.resume and self._state_path.exists():
-            self._restore(self._read_state())
+        if self.saved is not None:
+            self._restore(self.saved)
+            self.saved = None
         if (step := self.processes.from_first(lambda: self.step)) != self.step:
             raise ValueError(
                 f"{self._state_path}: expected the state of step {step}, as the first process has, got {self.step}. "
@@ -351,6 +355,11 @@ class _Run:
 def _dependencies(config: TrainConfig) -> dict[str, Any]:
     """What of a config decides the numbers of a run."""
     return config.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))
+
+
+def _tokenizer(state: dict[str, Any] | None) -> TextTokenizer | None:
+    """That of a saved state, of which states of earlier versions have none."""
+    return TextTokenizer.from_json(state["tokenizer"]) if state and "tokenizer" in state else None
 
 
 def _learned(config: TrainConfig, examples: Examples) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.model import ModelConfig
 from nasrlm.model_config import Head
+from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import TrainResult, _Run, train
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
@@ -231,6 +232,18 @@ def test_a_state_of_before_a_key_was_added_is_taken_up(tmp_path: Path) -> None:
     torch.save(state | {"identity": json.dumps(identity)}, tmp_path / "state.pt")
     with pytest.raises(ValueError, match=r"got one with another config"):
         train(config(tmp_path), layer_examples(40), progress=False)
+
+
+def test_a_stopped_run_reads_with_the_tokenizer_it_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = train(config(tmp_path), layer_examples(40), progress=False)
+    monkeypatch.delattr(TextTokenizer, "train")
+    again = train(config(tmp_path), layer_examples(40), progress=False)
+    assert again.checkpoint.tokenizer.tokens == first.checkpoint.tokenizer.tokens
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    monkeypatch.undo()
+    del state["tokenizer"]  # as before it was kept
+    torch.save(state, tmp_path / "state.pt")
+    assert train(config(tmp_path), layer_examples(40), progress=False).steps == first.steps
 
 
 def first_losses(out: Path, steps: int = 4, **changes: Any) -> list[float]:
