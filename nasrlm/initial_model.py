@@ -74,7 +74,7 @@ def _from_checkpoint(
     )
     tokenizer = initial.tokenizer
     if config.extend_tokenizer:
-        tokenizer = known or tokenizer.extended(rows.texts, config.vocabulary_size)
+        tokenizer = known or _extended_tokenizer(tokenizer, config, rows)
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
     _standardise(model, rows)
@@ -91,6 +91,20 @@ def _from_checkpoint(
                 weights[name][row] = old[old_row]
     model.load_state_dict(weights)
     return model, tokenizer
+
+
+def _extended_tokenizer(tokenizer: TextTokenizer, config: TrainConfig, rows: Examples) -> TextTokenizer:
+    if config.extend_tokenizer is True:
+        return tokenizer.extended(rows.texts, config.vocabulary_size)
+    assert isinstance(config.extend_tokenizer, tuple)
+    if missing := sorted(set(config.extend_tokenizer) - set(rows.spaces)):
+        raise ValueError(f"extend_tokenizer: expected spaces with train rows, got {', '.join(missing)}.")
+    named = [space in config.extend_tokenizer for space in rows.spaces]
+    theirs, others = (
+        [text for text, is_named in zip(rows.texts, named, strict=True) if is_named == wanted]
+        for wanted in (True, False)
+    )
+    return tokenizer.extended(theirs, config.vocabulary_size, unchanged=others)
 
 
 def _extended(embedding: Tensor, old: TextTokenizer, new: TextTokenizer) -> Tensor:

@@ -8,6 +8,7 @@ lines seldom recur. Bytes are the fallback: nothing is unknown.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -62,8 +63,13 @@ class TextTokenizer:
         tokenizer.train_from_iterator((present(text) for text in texts), trainer)
         return cls(tokenizer)
 
-    def extended(self, texts: Iterable[str], vocabulary_size: int) -> TextTokenizer:
+    def extended(self, texts: Iterable[str], vocabulary_size: int, unchanged: Iterable[str] = ()) -> TextTokenizer:
         """This one and more merges, learned of ``texts`` as it spells them; every id it has means what it meant.
+
+        Args:
+            texts: to read in fewer tokens.
+            vocabulary_size: of all tokens, at most.
+            unchanged: texts that are to be read as before: what would change them is left out.
 
         Raises:
             ValueError: ``vocabulary_size`` leaves no room for more.
@@ -79,13 +85,34 @@ class TextTokenizer:
         trainer = trainers.BpeTrainer(
             vocab_size=vocabulary_size, initial_alphabet=characters, limit_alphabet=len(known), show_progress=False
         )
-        more.train_from_iterator((self._pieces(text, characters) for text in texts), trainer)
+        split = self._of_chains()
+        more.train_from_iterator((split._pieces(text, characters) for text in texts), trainer)
         spelling = str.maketrans(dict(zip(characters, known, strict=True)))
-        state = json.loads(self._tokenizer.to_str())
-        vocabulary, merges = state["model"]["vocab"], state["model"]["merges"]
-        for pair in json.loads(more.to_str())["model"]["merges"]:
-            left, right = (part.translate(spelling) for part in pair)
-            merges.append([left, right])
+        merges = [
+            (pair[0].translate(spelling), pair[1].translate(spelling))
+            for pair in json.loads(more.to_str())["model"]["merges"]
+        ]
+        pieces = sorted({piece for text in unchanged for piece in re.findall(ONNX_PIECES, present(text))})
+        while True:
+            extended = split._with_merges(merges)
+            used = {token for ids in extended._tokenizer.encode_batch_fast(pieces) for token in ids.ids}
+            changing = {extended.tokens[token] for token in used if token >= len(known)}
+            if not changing:
+                return extended
+            merges = _without(merges, changing)
+
+    def _of_chains(self) -> TextTokenizer:
+        """The same tokens; one of ONNX text that goes no further than lines, as all did once, may go over chains."""
+        state = json.loads(self.to_json())
+        if state["pre_tokenizer"]["pretokenizers"][0]["pattern"] == {"String": "\n"}:
+            state["pre_tokenizer"] = json.loads(TextTokenizer.train([], 257).to_json())["pre_tokenizer"]
+        return TextTokenizer(Tokenizer.from_str(json.dumps(state)), self._limit)
+
+    def _with_merges(self, merges: Sequence[tuple[str, str]]) -> TextTokenizer:
+        state = json.loads(self.to_json())
+        vocabulary = state["model"]["vocab"]
+        for left, right in merges:
+            state["model"]["merges"].append([left, right])
             vocabulary.setdefault(left + right, len(vocabulary))
         return TextTokenizer(Tokenizer.from_str(json.dumps(state)), self._limit)
 
@@ -147,6 +174,18 @@ class TextTokenizer:
             return cls.from_json(path.read_text())
         except Exception as e:  # the library raises bare Exception
             raise ValueError(f"{path}: expected a tokenizer.json of HF tokenizers, got {type(e).__name__}: {e}") from e
+
+
+def _without(merges: Sequence[tuple[str, str]], tokens: set[str]) -> list[tuple[str, str]]:
+    """Merges that neither make one of these tokens nor need one."""
+    kept: list[tuple[str, str]] = []
+    lost = set(tokens)
+    for left, right in merges:
+        if left + right in tokens or left in lost or right in lost:
+            lost.add(left + right)
+        else:
+            kept.append((left, right))
+    return kept
 
 
 def _splitting(pieces: str) -> pre_tokenizers.PreTokenizer:

@@ -21,6 +21,7 @@ class TrainConfig(BaseModel):
         text: what a row's architecture becomes: canonical ONNX text, or that and the blocks as they were measured.
         initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept.
         extend_tokenizer: learn more tokens, up to vocabulary_size, from these texts; its own keep what they mean.
+            If it names spaces, from theirs, and texts of others are read as before.
         objectives: labels to learn; all label columns in which a train row has one if empty.
         monitor: objectives whose mean τ on valid rows decides when to stop; all if empty.
         objective_weights: how often an objective is drawn beside the others, 1 where none is given.
@@ -51,7 +52,7 @@ class TrainConfig(BaseModel):
     space: str | None = None
     text: Literal["measured", "canonical"] = "measured"
     initial_checkpoint: Path | None = None
-    extend_tokenizer: bool = False
+    extend_tokenizer: bool | tuple[str, ...] = False
     objectives: tuple[str, ...] = ()
     monitor: tuple[str, ...] = ()
     objective_weights: dict[str, PositiveFloat] = Field(default_factory=dict)

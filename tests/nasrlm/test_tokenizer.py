@@ -1,5 +1,6 @@
 """Text to tokens and back, without loss."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,26 @@ def test_an_extended_tokenizer_reads_what_is_new_in_fewer_tokens(known: TextToke
     assert extended.tokens[: known.vocabulary_size] == known.tokens
     assert len(extended.to_ids([text])[0]) < len(known.to_ids([text])[0])
     assert [extended.from_ids(ids) for ids in extended.to_ids([text, CODE])] == [text, CODE]
+
+
+def test_texts_that_are_to_stay_are_read_as_before() -> None:
+    chain, shared = "Conv3\nRelu\nConv1\n", "Relu\nConv1\nPool\n"
+    known = TextTokenizer.train([chain, f"as\n{shared}"] * 2, vocabulary_size=262)
+    free = known.extended([chain] * 9, 400)
+    extended = known.extended([chain] * 9, 400, unchanged=[shared])
+    assert free.to_ids([shared]) != known.to_ids([shared])
+    assert extended.to_ids([shared]) == known.to_ids([shared])
+    assert len(free.to_ids([chain])[0]) <= len(extended.to_ids([chain])[0]) < len(known.to_ids([chain])[0])
+    assert extended.from_ids(extended.to_ids([chain])[0]) == chain
+
+
+def test_a_tokenizer_of_lines_is_extended_over_chains(tmp_path: Path) -> None:
+    state = json.loads(TextTokenizer.train(["Conv3\n", "Relu\n"] * 9, 300).to_json())
+    lines = {"type": "Split", "pattern": {"String": "\n"}, "behavior": "MergedWithPrevious", "invert": False}
+    state["pre_tokenizer"]["pretokenizers"][0] = lines
+    known = TextTokenizer.from_json(json.dumps(state))
+    assert len(known.to_ids(["Conv3\nRelu\n"])[0]) == 2
+    assert len(known.extended(["Conv3\nRelu\n"] * 9, 400).to_ids(["Conv3\nRelu\n"])[0]) == 1
 
 
 def test_new_tokens_stay_within_pieces() -> None:

@@ -317,6 +317,26 @@ def test_an_extended_tokenizer_keeps_what_tokens_mean(checkpoint: Checkpoint, ch
     torch.testing.assert_close(start[new.index("DenseĠ2Ċ")], spelled)
 
 
+def test_a_tokenizer_extended_for_a_space_reads_the_others_as_before(
+    checkpoint: Checkpoint, checkpoint_folder: Path
+) -> None:
+    rows = layer_examples(40)
+    spaces = np.array(["new", "known"] * 20)
+    texts = [f"{text}Dense 2\n" if space == "new" else text for text, space in zip(rows.texts, spaces, strict=True)]
+    examples = Examples(texts, OBJECTIVES, rows.labels, rows.splits, spaces)
+    size = checkpoint.tokenizer.vocabulary_size + 20
+    chosen = config(
+        Path("unused"), initial_checkpoint=checkpoint_folder, extend_tokenizer=("new",), vocabulary_size=size
+    )
+    tokenizer = _Run(chosen, examples).predictor.checkpoint.tokenizer
+    train_rows = examples.split("train")
+    for text, space in zip(train_rows.texts, train_rows.spaces, strict=True):
+        (before,), (after,) = checkpoint.tokenizer.to_ids([text]), tokenizer.to_ids([text])
+        assert after == before if space == "known" else len(after) < len(before)
+    with pytest.raises(ValueError, match=r"extend_tokenizer: expected spaces with train rows, got other"):
+        _Run(chosen.model_copy(update={"extend_tokenizer": ("new", "other")}), examples)
+
+
 def test_fine_tuning_needs_a_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"nowhere: expected a checkpoint folder"):
         train(config(tmp_path, initial_checkpoint=tmp_path / "nowhere"), layer_examples(40), progress=False)
