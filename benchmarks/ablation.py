@@ -241,7 +241,7 @@ class Ablation:
 def _seconds_per_step(config: TrainConfig, examples: Examples) -> float:
     """Of the processor, which other work does not lengthen.
 
-    Measured in runs that are thrown away: one warms up, a short one tells what there is beside steps, a longer one more.
+    Measured in runs that are thrown away: one warms up, one tells what there is beside steps, a longer one the rest.
     """
     seconds = []
     for steps in (2, 2, 2 + TIMED_STEPS):
