@@ -39,7 +39,7 @@ def test_a_frequent_chain_is_one_token() -> None:
     assert [tokenizer.from_ids([x]) for x in ids] == [chain, "as\n", chain, "again 0\n", "Sum 2\n", "Pool\n"]
 
 
-@pytest.mark.parametrize("row", ["as\n", "again 3\n", "2 x again 0\n", "Sum 2\n", "v0\n", "output 1\n"])
+@pytest.mark.parametrize("row", ["as\n", "again 3\n", "2 x again 0\n", "Sum 2\n", "v0\n", "output 1\n", "  Relu\n"])
 def test_a_chain_ends_where_values_meet(row: str) -> None:
     tokenizer = TextTokenizer.train([f"Conv3\n{row}Relu\n"] * 9, vocabulary_size=400)
     (ids,) = tokenizer.to_ids([f"Conv3\n{row}Relu\n"])
