@@ -95,7 +95,7 @@ def _from_checkpoint(
 
 def _extended_tokenizer(tokenizer: TextTokenizer, config: TrainConfig, rows: Examples) -> TextTokenizer:
     if config.extend_tokenizer is True:
-        return tokenizer.extended(rows.texts, config.vocabulary_size)
+        return tokenizer.extended(rows.texts, config.vocabulary_size, pieces=config.tokenizer)
     assert isinstance(config.extend_tokenizer, tuple)
     if missing := sorted(set(config.extend_tokenizer) - set(rows.spaces)):
         raise ValueError(f"extend_tokenizer: expected spaces with train rows, got {', '.join(missing)}.")
@@ -104,7 +104,7 @@ def _extended_tokenizer(tokenizer: TextTokenizer, config: TrainConfig, rows: Exa
         [text for text, is_named in zip(rows.texts, named, strict=True) if is_named == wanted]
         for wanted in (True, False)
     )
-    return tokenizer.extended(theirs, config.vocabulary_size, unchanged=others)
+    return tokenizer.extended(theirs, config.vocabulary_size, unchanged=others, pieces=config.tokenizer)
 
 
 def _extended(embedding: Tensor, old: TextTokenizer, new: TextTokenizer) -> Tensor:

@@ -1,8 +1,8 @@
 """Learned tokens for canonical ONNX text and for any other text: byte-level BPE.
 
-ONNX text is split into chains of operators that each follow on one value, so a frequent chain is one token, such as a
-block of expansion, depthwise convolution and projection; source code into words, digits and runs of signs, since its
-lines seldom recur. Bytes are the fallback: nothing is unknown.
+ONNX text is split at line ends, so a frequent line is one token; or into chains of operators that each follow on one
+value, so a frequent chain is one, such as a block of expansion, depthwise convolution and projection. Source code is
+split into words, digits and runs of signs, since its lines seldom recur. Bytes are the fallback: nothing is unknown.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from nasrlm.truncation import TokenLimit
 PADDING = "<pad>"
 PADDING_ID = 0
 # A line end with the next line's indentation; a word with the space before it; one digit; a run of signs; spaces.
+LINES = r"[^\n]*\n|[^\n]+"
 # Up to 12 rows of presented ONNX text that each have one operand, the row before; any other row alone.
-ONNX_PIECES = r"(?:(?!\s|(?:\d+ x )?(?:as|again|output|v\d+)\b|[^\n]* \d+\n)[^\n]*\n){1,12}|[^\n]*\n|[^\n]+"
+CHAINS = r"(?:(?!\s|(?:\d+ x )?(?:as|again|output|v\d+)\b|[^\n]* \d+\n)[^\n]*\n){1,12}|[^\n]*\n|[^\n]+"
 CODE_PIECES = r"\s*\n[ \t]*| ?[\p{L}_]+|\p{N}| ?[^\s\p{L}_\p{N}]+|\s+"
 
 FIRST_OF_TOKENS = 0xF0000  # characters for private use, of which each can stand for a whole token
 
-Pieces = Literal["onnx", "code"]
+Pieces = Literal["onnx", "chains", "code"]
+_PATTERNS: dict[Pieces, str] = {"onnx": LINES, "chains": CHAINS, "code": CODE_PIECES}
 
 
 class TextTokenizer:
@@ -50,9 +52,9 @@ class TextTokenizer:
 
     @classmethod
     def train(cls, texts: Iterable[str], vocabulary_size: int = 1024, pieces: Pieces = "onnx") -> TextTokenizer:
-        """Learn the merges of ``texts``, as presented to the encoder, within the pieces of ONNX text or of code."""
+        """Learn the merges of ``texts``, as presented to the encoder, within lines, chains or pieces of code."""
         tokenizer = Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = _splitting(ONNX_PIECES if pieces == "onnx" else CODE_PIECES)
+        tokenizer.pre_tokenizer = _splitting(pieces)
         tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
             vocab_size=vocabulary_size,
@@ -63,13 +65,16 @@ class TextTokenizer:
         tokenizer.train_from_iterator((present(text) for text in texts), trainer)
         return cls(tokenizer)
 
-    def extended(self, texts: Iterable[str], vocabulary_size: int, unchanged: Iterable[str] = ()) -> TextTokenizer:
+    def extended(
+        self, texts: Iterable[str], vocabulary_size: int, unchanged: Iterable[str] = (), pieces: Pieces = "onnx"
+    ) -> TextTokenizer:
         """This one and more merges, learned of ``texts`` as it spells them; every id it has means what it meant.
 
         Args:
             texts: to read in fewer tokens.
             vocabulary_size: of all tokens, at most.
             unchanged: texts that are to be read as before: what would change them is left out.
+            pieces: "chains" lets new tokens of ONNX text go on over several lines.
 
         Raises:
             ValueError: ``vocabulary_size`` leaves no room for more.
@@ -85,27 +90,26 @@ class TextTokenizer:
         trainer = trainers.BpeTrainer(
             vocab_size=vocabulary_size, initial_alphabet=characters, limit_alphabet=len(known), show_progress=False
         )
-        split = self._of_chains()
+        split = self._of_chains() if pieces == "chains" else self
         more.train_from_iterator((split._pieces(text, characters) for text in texts), trainer)
         spelling = str.maketrans(dict(zip(characters, known, strict=True)))
         merges = [
             (pair[0].translate(spelling), pair[1].translate(spelling))
             for pair in json.loads(more.to_str())["model"]["merges"]
         ]
-        pieces = sorted({piece for text in unchanged for piece in re.findall(ONNX_PIECES, present(text))})
+        kept = sorted({piece for text in unchanged for piece in re.findall(CHAINS, present(text))})
         while True:
             extended = split._with_merges(merges)
-            used = {token for ids in extended._tokenizer.encode_batch_fast(pieces) for token in ids.ids}
+            used = {token for ids in extended._tokenizer.encode_batch_fast(kept) for token in ids.ids}
             changing = {extended.tokens[token] for token in used if token >= len(known)}
             if not changing:
                 return extended
             merges = _without(merges, changing)
 
     def _of_chains(self) -> TextTokenizer:
-        """The same tokens; one of ONNX text that goes no further than lines, as all did once, may go over chains."""
+        """The same tokens, but new ones may go over chains; no token of lines does."""
         state = json.loads(self.to_json())
-        if state["pre_tokenizer"]["pretokenizers"][0]["pattern"] == {"String": "\n"}:
-            state["pre_tokenizer"] = json.loads(TextTokenizer.train([], 257).to_json())["pre_tokenizer"]
+        state["pre_tokenizer"] = json.loads(TextTokenizer.train([], 257, "chains").to_json())["pre_tokenizer"]
         return TextTokenizer(Tokenizer.from_str(json.dumps(state)), self._limit)
 
     def _with_merges(self, merges: Sequence[tuple[str, str]]) -> TextTokenizer:
@@ -188,6 +192,6 @@ def _without(merges: Sequence[tuple[str, str]], tokens: set[str]) -> list[tuple[
     return kept
 
 
-def _splitting(pieces: str) -> pre_tokenizers.PreTokenizer:
-    split = pre_tokenizers.Split(Regex(pieces), behavior="isolated")
+def _splitting(pieces: Pieces) -> pre_tokenizers.PreTokenizer:
+    split = pre_tokenizers.Split(Regex(_PATTERNS[pieces]), behavior="isolated")
     return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])

@@ -49,16 +49,13 @@ def spelling_probabilities(model: RegressionLanguageModel, text_ids: Tensor, obj
 
 
 def layer_table(rows: int, seed: int = 0) -> pd.DataFrame:
-    """Texts of one to six layers with two operands, so that each is a token, with accuracy and latency.
-
-    A quarter of the rows are for validation.
-    """
+    """Texts of one to six layers, each with its accuracy and latency; a quarter of the rows are for validation."""
     rng = np.random.default_rng(seed)
     names = [rng.choice(list(LAYERS), size=rng.integers(1, 7)) for _ in range(rows)]
     labels = np.array([np.sum([LAYERS[name] for name in drawn], axis=0) for drawn in names])
     return pd.DataFrame(
         {
-            "text": ["".join(f"{name} 2\n" for name in drawn) for drawn in names],
+            "text": ["".join(f"{name}\n" for name in drawn) for drawn in names],
             "split": ["valid" if row % 4 == 0 else "train" for row in range(rows)],
             OBJECTIVES[0]: 60 + labels[:, 0],
             OBJECTIVES[1]: 1 + labels[:, 1],

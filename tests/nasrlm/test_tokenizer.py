@@ -1,6 +1,5 @@
 """Text to tokens and back, without loss."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -32,8 +31,13 @@ def test_a_text_that_spells_the_padding_token_is_text() -> None:
     assert TOKENIZER.from_ids(ids) == f"a {PADDING} b"
 
 
+def test_a_frequent_line_is_one_token() -> None:
+    assert [len(ids) for ids in TOKENIZER.to_ids(["Conv3\n", "Conv3\nPool\n", "Conv3\nConv3\nConv3\n"])] == [1, 2, 3]
+    assert TOKENIZER.vocabulary_size <= 300
+
+
 def test_a_frequent_chain_is_one_token() -> None:
-    tokenizer = TextTokenizer.train(["Conv3\nRelu\nConv1\nas\nPool\nagain 0\nSum 2\n"] * 9, vocabulary_size=400)
+    tokenizer = TextTokenizer.train(["Conv3\nRelu\nConv1\nas\nPool\nagain 0\nSum 2\n"] * 9, 400, "chains")
     (ids,) = tokenizer.to_ids(["Conv3\nRelu\nConv1\nas\nConv3\nRelu\nConv1\nagain 0\nSum 2\nPool\n"])
     chain = "Conv3\nRelu\nConv1\n"
     assert [tokenizer.from_ids([x]) for x in ids] == [chain, "as\n", chain, "again 0\n", "Sum 2\n", "Pool\n"]
@@ -41,7 +45,7 @@ def test_a_frequent_chain_is_one_token() -> None:
 
 @pytest.mark.parametrize("row", ["as\n", "again 3\n", "2 x again 0\n", "Sum 2\n", "v0\n", "output 1\n", "  Relu\n"])
 def test_a_chain_ends_where_values_meet(row: str) -> None:
-    tokenizer = TextTokenizer.train([f"Conv3\n{row}Relu\n"] * 9, vocabulary_size=400)
+    tokenizer = TextTokenizer.train([f"Conv3\n{row}Relu\n"] * 9, 400, "chains")
     (ids,) = tokenizer.to_ids([f"Conv3\n{row}Relu\n"])
     assert [tokenizer.from_ids([x]) for x in ids] == ["Conv3\n", row, "Relu\n"]
 
@@ -92,28 +96,25 @@ def test_an_extended_tokenizer_reads_what_is_new_in_fewer_tokens(known: TextToke
 
 def test_texts_that_are_to_stay_are_read_as_before() -> None:
     chain, shared = "Conv3\nRelu\nConv1\n", "Relu\nConv1\nPool\n"
-    known = TextTokenizer.train([chain, f"as\n{shared}"] * 2, vocabulary_size=262)
-    free = known.extended([chain] * 9, 400)
-    extended = known.extended([chain] * 9, 400, unchanged=[shared])
+    known = TextTokenizer.train([chain, f"as\n{shared}"] * 2, 262)
+    free = known.extended([chain] * 9, 400, pieces="chains")
+    extended = known.extended([chain] * 9, 400, unchanged=[shared], pieces="chains")
     assert free.to_ids([shared]) != known.to_ids([shared])
     assert extended.to_ids([shared]) == known.to_ids([shared])
     assert len(free.to_ids([chain])[0]) <= len(extended.to_ids([chain])[0]) < len(known.to_ids([chain])[0])
     assert extended.from_ids(extended.to_ids([chain])[0]) == chain
 
 
-def test_a_tokenizer_of_lines_is_extended_over_chains(tmp_path: Path) -> None:
-    state = json.loads(TextTokenizer.train(["Conv3\n", "Relu\n"] * 9, 300).to_json())
-    lines = {"type": "Split", "pattern": {"String": "\n"}, "behavior": "MergedWithPrevious", "invert": False}
-    state["pre_tokenizer"]["pretokenizers"][0] = lines
-    known = TextTokenizer.from_json(json.dumps(state))
-    assert len(known.to_ids(["Conv3\nRelu\n"])[0]) == 2
-    assert len(known.extended(["Conv3\nRelu\n"] * 9, 400).to_ids(["Conv3\nRelu\n"])[0]) == 1
+def test_a_tokenizer_of_lines_is_extended_within_them_or_over_chains() -> None:
+    known = TextTokenizer.train(["Conv3\n", "Relu\n"] * 9, 300)
+    chain = "Conv3\nRelu\n"
+    of_lines, of_chains = known.extended([chain] * 9, 400), known.extended([chain] * 9, 400, pieces="chains")
+    assert [len(x.to_ids([chain])[0]) for x in (known, of_lines, of_chains)] == [2, 2, 1]
 
 
 def test_new_tokens_stay_within_pieces() -> None:
-    extended = TOKENIZER.extended(["Conv3\nas\n"] * 9, TOKENIZER.vocabulary_size + 20)
-    (ids,) = extended.to_ids(["Conv3\nas\n"])
-    assert [extended.from_ids([x]) for x in ids] == ["Conv3\n", "as\n"]
+    extended = TOKENIZER.extended(["Conv3\nPool\n"] * 9, TOKENIZER.vocabulary_size + 20)
+    assert extended.tokens == TOKENIZER.tokens  # two tokens before, and a token ends where a line ends
 
 
 @pytest.mark.parametrize("contents", ["", "{}", "no json"])

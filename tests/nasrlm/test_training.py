@@ -61,7 +61,7 @@ def test_the_first_losses_of_a_seeded_run_stay_the_same(tmp_path: Path) -> None:
     losses = []
     for run.step in range(4):
         losses.append(run._train_step())
-    assert losses == pytest.approx([2.62139, 2.55679, 2.55212, 2.61019], rel=5e-3)
+    assert losses == pytest.approx([2.46196, 2.51314, 2.46989, 2.40595], rel=5e-3)
 
 
 @pytest.fixture(scope="module")
@@ -303,9 +303,7 @@ def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint,
 
 def test_an_extended_tokenizer_keeps_what_tokens_mean(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
     rows = layer_examples(40)
-    other = Examples(
-        [f"{text}Relu 2\nDense 2\n" for text in rows.texts], OBJECTIVES, rows.labels, rows.splits, rows.spaces
-    )
+    other = Examples([f"{text}Relu\nDense\n" for text in rows.texts], OBJECTIVES, rows.labels, rows.splits, rows.spaces)
     size = checkpoint.tokenizer.vocabulary_size + 20
     chosen = config(Path("unused"), initial_checkpoint=checkpoint_folder, extend_tokenizer=True, vocabulary_size=size)
     run = _Run(chosen, other)
@@ -313,8 +311,8 @@ def test_an_extended_tokenizer_keeps_what_tokens_mean(checkpoint: Checkpoint, ch
     old, new = checkpoint.tokenizer.tokens, run.predictor.checkpoint.tokenizer.tokens
     assert new[: len(old)] == old
     torch.testing.assert_close(start[: len(old)], given, rtol=0, atol=0)
-    spelled = given[checkpoint.tokenizer.to_ids(["Dense 2\n"])[0]].mean(dim=0)
-    torch.testing.assert_close(start[new.index("DenseĠ2Ċ")], spelled)
+    spelled = given[checkpoint.tokenizer.to_ids(["Dense\n"])[0]].mean(dim=0)
+    torch.testing.assert_close(start[new.index("DenseĊ")], spelled)
 
 
 def test_a_tokenizer_extended_for_a_space_reads_the_others_as_before(
@@ -322,7 +320,7 @@ def test_a_tokenizer_extended_for_a_space_reads_the_others_as_before(
 ) -> None:
     rows = layer_examples(40)
     spaces = np.array(["new", "known"] * 20)
-    texts = [f"{text}Dense 2\n" if space == "new" else text for text, space in zip(rows.texts, spaces, strict=True)]
+    texts = [f"{text}Dense\n" if space == "new" else text for text, space in zip(rows.texts, spaces, strict=True)]
     examples = Examples(texts, OBJECTIVES, rows.labels, rows.splits, spaces)
     size = checkpoint.tokenizer.vocabulary_size + 20
     chosen = config(
