@@ -52,7 +52,7 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
         (LEAST + "model: {head: mae}\n", "model.head: Input should be 'digits' or 'mse', got 'mae'"),
         (LEAST + "model: {lora_rank: 4}\n", "model: Value error, ModelConfig: expected lora_rank of 0 or more, and a"),
         (LEAST + "model: {truncation: middle}\n", "model.truncation: Input should be 'error', 'head', 'tail' or"),
-        (LEAST + "tokenizer: words\n", "tokenizer: Input should be 'onnx' or 'code', got 'words'"),
+        (LEAST + "tokenizer: words\n", "tokenizer: Input should be 'onnx', 'chains' or 'code', got 'words'"),
         (LEAST + "augment: twice\n", "augment: String should match pattern"),
         (LEAST + "accumulation_steps: 0\n", "accumulation_steps: Input should be greater than or equal to 1, got 0"),
         (LEAST + "rank_loss_weight: -1\n", "rank_loss_weight: Input should be greater than or equal to 0, got -1"),
