@@ -31,8 +31,9 @@ class TrainConfig(BaseModel):
         learning_rate: at its highest, of the matrices of the layers (Muon).
         embedding_learning_rate: at its highest, of everything else (AdamW).
         smoothing_digits: σ of the probability given to neighbouring digits.
+        initial_share: of the weights that the run began with, in those that it saves.
         rank_loss_weight: of a loss on the order of every two labels of a batch, beside that on the labels.
-        tokenizer: pieces of text within which tokens are learned: lines of ONNX, or words and signs of source code.
+        tokenizer: pieces of text within which tokens are learned: lines of ONNX or chains of them, words and signs of code.
         augment: ``module:function``, text to text, for train rows; see ``nasrlm.augmentation``.
         max_steps: stop here, if ``epochs`` have not ended before.
         batch_size: rows of a step, over all processes and accumulated parts.
@@ -76,6 +77,7 @@ class TrainConfig(BaseModel):
     weight_decay: float = Field(default=0.01, ge=0)
     warmup_epochs: float = Field(default=1.0, ge=0)
     average_decay: float = Field(default=0.998, ge=0, lt=1)
+    initial_share: float = Field(default=0.0, ge=0, le=1)
     clip_norm: float = Field(default=1.0, gt=0)
     evaluate_every_epochs: float = Field(default=2.0, gt=0)
     save_every_seconds: float = Field(default=60.0, ge=0)

@@ -37,8 +37,8 @@ from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
 from nasrlm.training_loss import TrainingLoss
 
-# What a run's numbers do not depend on.
-FREE_TO_CHANGE = frozenset({"out", "resume", "save_every_seconds", "shard", "sources", "tensorboard"})
+# What the steps of a run do not depend on.
+FREE_TO_CHANGE = frozenset({"initial_share", "out", "resume", "save_every_seconds", "shard", "sources", "tensorboard"})
 SEEDS_A_PROCESS = 1_000_000_007  # dropout differs from process to process
 
 
@@ -89,6 +89,7 @@ class _Run:
         self.log = TrainLog(config.out, config.tensorboard and self.processes.rank == 0)
         self.saved = self._read_state() if config.resume and self._state_path.exists() else None
         model, tokenizer = initial_model(config, train_rows, _tokenizer(self.saved))
+        self.initial = {name: x.clone() for name, x in model.state_dict().items()} if config.initial_share else {}
         self.model = model.to(self.processes.device)
         self.average = deepcopy(self.model).eval()
         self.predictor = Predictor(Checkpoint(self.average, tokenizer, self.objectives))
@@ -319,7 +320,7 @@ class _Run:
     def _checkpoint(self) -> TrainResult:
         if self.processes.shard:
             self.best_weights = self.processes.from_first(lambda: {k: x.cpu() for k, x in self.best_weights.items()})
-        self.average.to(self.processes.device).load_state_dict(self.best_weights)
+        self.average.to(self.processes.device).load_state_dict(self._with_initial_share(self.best_weights))
         card = {
             "training": self.identity["config"],
             "data_sha256": self.identity["data"],
@@ -335,6 +336,18 @@ class _Run:
         if self.processes.rank == 0:
             checkpoint.save_pretrained(self.config.out / "checkpoint")
         return TrainResult(checkpoint, self.best_tau, self.step, self.seconds)
+
+    def _with_initial_share(self, learned: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Between what a run learned and where it began; both are of use if neither went far.
+
+        Source:
+            Wortsman et al. 2022, "Robust fine-tuning of zero-shot models".
+        """
+        share = self.config.initial_share
+        return {
+            name: torch.lerp(x, self.initial[name].to(x.device), share) if share and x.is_floating_point() else x
+            for name, x in learned.items()
+        }
 
     def _calibration(self) -> tuple[Calibration, dict[str, Calibration]]:
         """By all valid rows, and by those of every space if there are several; none for a head without intervals."""

@@ -246,6 +246,19 @@ def test_a_stopped_run_reads_with_the_tokenizer_it_learned(tmp_path: Path, monke
     assert train(config(tmp_path), layer_examples(40), progress=False).steps == first.steps
 
 
+def test_what_is_saved_may_lie_between_the_initial_weights_and_the_learned(
+    checkpoint: Checkpoint, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    def weights(share: float) -> dict[str, torch.Tensor]:
+        chosen = config(tmp_path, initial_checkpoint=checkpoint_folder, initial_share=share)  # one run, calibrated anew
+        return train(chosen, layer_examples(40), progress=False).checkpoint.model.state_dict()
+
+    initial, learned = checkpoint.model.state_dict(), weights(0.0)
+    for name, between in weights(0.25).items():
+        torch.testing.assert_close(between, 0.25 * initial[name] + 0.75 * learned[name])
+    assert any((initial[name] != x).any() for name, x in learned.items())
+
+
 def first_losses(out: Path, steps: int = 4, **changes: Any) -> list[float]:
     run = _Run(config(out, **changes), layer_examples())
     losses = []
