@@ -33,7 +33,7 @@ class TrainConfig(BaseModel):
         smoothing_digits: σ of the probability given to neighbouring digits.
         initial_share: of the weights that the run began with, in those that it saves.
         rank_loss_weight: of a loss on the order of every two labels of a batch, beside that on the labels.
-        tokenizer: pieces of text within which tokens are learned: lines of ONNX or chains of them, words and signs of code.
+        tokenizer: pieces of text within which tokens are learned: lines of ONNX, chains of them, or pieces of code.
         augment: ``module:function``, text to text, for train rows; see ``nasrlm.augmentation``.
         max_steps: stop here, if ``epochs`` have not ended before.
         batch_size: rows of a step, over all processes and accumulated parts.
