@@ -100,17 +100,17 @@ class TextTokenizer:
         kept = sorted({piece for text in unchanged for piece in re.findall(CHAINS, present(text))})
         while True:
             extended = split._with_merges(merges)
-            used = {token for ids in extended._tokenizer.encode_batch_fast(kept) for token in ids.ids}
-            changing = {extended.tokens[token] for token in used if token >= len(known)}
+            used = {token for encoding in extended._tokenizer.encode_batch_fast(kept) for token in encoding.ids}
+            changing = {token for index, token in enumerate(extended.tokens) if index in used} - set(known)
             if not changing:
                 return extended
             merges = _without(merges, changing)
 
     def _of_chains(self) -> TextTokenizer:
         """The same tokens, but new ones may go over chains; no token of lines does."""
-        state = json.loads(self.to_json())
-        state["pre_tokenizer"] = json.loads(TextTokenizer.train([], 257, "chains").to_json())["pre_tokenizer"]
-        return TextTokenizer(Tokenizer.from_str(json.dumps(state)), self._limit)
+        tokenizer = Tokenizer.from_str(self.to_json())
+        tokenizer.pre_tokenizer = _splitting("chains")
+        return TextTokenizer(tokenizer, self._limit)
 
     def _with_merges(self, merges: Sequence[tuple[str, str]]) -> TextTokenizer:
         state = json.loads(self.to_json())

@@ -34,9 +34,8 @@ def draw(checkpoint: Checkpoint, encoded: Encoded, objective: int, rng: np.rando
         asked = torch.full((len(prefixes), 1), objective)
         alone = torch.zeros(len(prefixes), 1, 1, dtype=torch.bool)
         with torch.inference_mode():
-            logs = model.decode(model.decoder.remember(*texts), asked, torch.from_numpy(prefixes)[:, None], alone)[
-                :, 0, position
-            ]
+            memory = model.decoder.remember(*texts)
+            logs = model.decode(memory, asked, torch.from_numpy(prefixes)[:, None], alone)[:, 0, position]
         probabilities = logs.double().exp().numpy()
         drawn = rng.multinomial(counts, probabilities / probabilities.sum(axis=1, keepdims=True))
         rows, tokens = np.nonzero(drawn)
