@@ -110,6 +110,12 @@ class TrainConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _there_are_initial_weights_to_share(self) -> TrainConfig:
+        if self.initial_share and self.initial_checkpoint is None:
+            raise ValueError("initial_share: expected an initial_checkpoint beside it, got none.")
+        return self
+
+    @model_validator(mode="after")
     def _no_prompt_follows_the_text(self) -> TrainConfig:
         if self.model.num_steered:
             raise ValueError(f"model.num_steered: expected 0, got {self.model.num_steered}. `nasrlm adapt` sets it.")

@@ -16,7 +16,7 @@ from converters.bulk import to_onnx_texts
 from converters.features import feature_groups, features_of
 from nasrlm.adaptation import adapt, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.cli.inputs import CheckpointOption, SpaceOption, only_space, read_rows, table_texts
+from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed, only_space, read_rows, table_texts
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.objective import FloatArray
 from spaces import get_space
@@ -45,7 +45,7 @@ def adapt_checkpoint(
 ) -> None:
     """Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used."""
     started = time.monotonic()
-    names = tuple(name.strip() for name in objectives.split(",") if name.strip())
+    names = listed(objectives)
     frame = read_rows(table, space, require=names)
     if "split" in frame:
         frame = frame[frame["split"] != "test"]

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from nasrlm.cli.inputs import listed
 from nasrlm.cli.output import JsonOption, print_json, print_table, show_progress
 from studies.benchmark.protocol import PROTOCOLS, get_protocol
 from studies.benchmark.results import summary
@@ -42,7 +43,7 @@ def benchmark(
 ) -> None:
     """Rank the test rows of a space from a few labels, by several methods; the same command goes on after a stop."""
     chosen = get_protocol(protocol)
-    config = BenchmarkConfig(protocol, _names(methods), _numbers(sizes), seeds, steps, checkpoint)
+    config = BenchmarkConfig(protocol, listed(methods), _numbers(sizes), seeds, steps, checkpoint)
     path = out or Path("runs/benchmark") / f"{protocol}.jsonl"
     if known := known_targets(chosen, checkpoint):
         print(f"nasrlm: the checkpoint knows {', '.join(known)} and may have seen labels of test rows", file=sys.stderr)
@@ -60,12 +61,8 @@ def benchmark(
     print(f"{len(records):,} answers: {path}")
 
 
-def _names(listed: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in listed.split(",") if name.strip()) if listed else ()
-
-
-def _numbers(listed: str | None) -> tuple[int, ...]:
+def _numbers(sizes: str | None) -> tuple[int, ...]:
     try:
-        return tuple(int(number) for number in _names(listed))
+        return tuple(int(number) for number in listed(sizes))
     except ValueError as e:
-        raise ValueError(f"--sizes: expected numbers separated by commas, got {listed!r}.") from e
+        raise ValueError(f"--sizes: expected numbers separated by commas, got {sizes!r}.") from e

@@ -43,6 +43,11 @@ class Inputs:
     spaces: list[str]
 
 
+def listed(names: str | None) -> tuple[str, ...]:
+    """Names that an option lists, separated by commas; none if it was left out."""
+    return tuple(name.strip() for name in names.split(",") if name.strip()) if names else ()
+
+
 def require_space(name: str | None, what: str) -> SearchSpace[Any]:
     """The space that ``--space`` names.
 

@@ -19,6 +19,7 @@ from nasrlm.cli.inputs import (
     CheckpointOption,
     SpaceOption,
     TableOption,
+    listed,
     read_inputs,
     read_rows,
     require_labels,
@@ -76,11 +77,11 @@ def predict(
     if out is not None:
         if table is None or architectures or samples:
             raise ValueError("predict --out: expected --table, and no architectures or --samples. See --help.")
-        names = _split(objectives) or predictor.of_space(space or "").objectives
+        names = listed(objectives) or predictor.of_space(space or "").objectives
         return predict_whole_table(predictor, table, out, space=space, objectives=names, quantiles=levels, json=json)
     inputs = read_inputs(architectures, table, space)
     warn_of_other_spaces(predictor, inputs.spaces)
-    names = _split(objectives) or objectives_of(predictor, inputs.spaces)
+    names = listed(objectives) or objectives_of(predictor, inputs.spaces)
     ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
     prediction = Prediction(names, levels, ask(lambda own, x: own.predict(x, names, levels, show_progress()).values))
     drawn = ask(lambda own, x: own.sample(x, names, samples, seed)) if samples else None
@@ -123,7 +124,7 @@ def evaluate_table(
 ) -> None:
     """Compare predictions with the labels of tables: rank correlation, error and coverage."""
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
-    wanted = _split(objectives)
+    wanted = listed(objectives)
     frames = [_rows_of_split(read_rows(table, space), split, table) for table in tables]
     require_labels(frames, tables, wanted)
     labels = wanted or tuple(dict.fromkeys(name for frame in frames for name in label_columns(frame)))
@@ -218,10 +219,6 @@ def _print_quality(evaluation: Evaluation) -> None:
     ]
     print_table(columns, rows)
     print(f"{evaluation.predictions_per_second:,.0f} predictions/s, each of all objectives with intervals")
-
-
-def _split(names: str | None) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names.split(",") if name.strip()) if names else ()
 
 
 def _levels(quantiles: str) -> tuple[float, ...]:

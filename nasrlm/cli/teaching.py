@@ -12,7 +12,7 @@ import typer
 from tqdm import tqdm
 
 from converters.features import feature_groups, features_of
-from nasrlm.cli.inputs import SpaceOption, only_space, read_rows
+from nasrlm.cli.inputs import SpaceOption, listed, only_space, read_rows
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.files import write_table
 from nasrlm.group_process import GroupProcess
@@ -40,7 +40,7 @@ def teach(
     json: JsonOption = False,
 ) -> None:
     """Draw architectures and write what a Gaussian process on graph features expects of them, from the train rows."""
-    names = tuple(name.strip() for name in objectives.split(",") if name.strip())
+    names = listed(objectives)
     if not names:
         raise ValueError("teach: expected --objectives, got none.")
     frame = _train_rows(table, space, names)

@@ -43,6 +43,7 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
         (LEAST + "model: {width: 100}\n", "model: Value error, ModelConfig: expected sizes of 1 or more, width"),
         (LEAST.replace("labels.parquet", "[]"), "table: Tuple should have at least 1 item"),
         (LEAST + "extend_tokenizer: true\n", "Value error, extend_tokenizer: expected an initial_checkpoint"),
+        (LEAST + "initial_share: 0.5\n", "Value error, initial_share: expected an initial_checkpoint"),
         (LEAST + "model: {num_steered: 2}\n", "Value error, model.num_steered: expected 0, got 2"),
         (LEAST + "epochs: 0\n", "epochs: Input should be greater than or equal to 1, got 0"),
         (LEAST + "seed: -1\n", "seed: Input should be greater than or equal to 0, got -1"),
