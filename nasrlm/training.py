@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import math
 import time
 import warnings
@@ -15,7 +13,6 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from pydantic import ValidationError
 from torch import Tensor, nn
 from tqdm import tqdm
 
@@ -23,22 +20,20 @@ from nasrlm.augmentation import load_augmentation
 from nasrlm.batches import Batch, Batches, Redraw
 from nasrlm.calibration import Calibration, fit_calibration
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.denormals import denormals_as_zero
 from nasrlm.examples import Examples
-from nasrlm.files import write_atomically
 from nasrlm.initial_model import initial_model
 from nasrlm.metrics import kendall_tau
 from nasrlm.objective import FloatArray, decoding_order
 from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes
+from nasrlm.run_state import RunIdentity, read_state, saved_tokenizer, write_state
 from nasrlm.sharding import load_optimizer, local, part_like, whole
-from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
 from nasrlm.training_loss import TrainingLoss
 
-# What the steps of a run do not depend on.
-FREE_TO_CHANGE = frozenset({"initial_share", "out", "resume", "save_every_seconds", "shard", "sources", "tensorboard"})
 SEEDS_A_PROCESS = 1_000_000_007  # dropout differs from process to process
 
 
@@ -85,10 +80,10 @@ class _Run:
         labelled = examples.labelled(self.objectives)
         train_rows, self.valid_rows = labelled.split("train"), labelled.split("valid")
         self.learned = {space: part.objectives for space, part in train_rows.by_space()}
-        self.identity = {"config": _dependencies(config), "data": examples.digest()}
+        self.identity = RunIdentity.of(config, examples)
         self.log = TrainLog(config.out, config.tensorboard and self.processes.rank == 0)
-        self.saved = self._read_state() if config.resume and self._state_path.exists() else None
-        model, tokenizer = initial_model(config, train_rows, _tokenizer(self.saved))
+        self.saved = read_state(self._state_path, self.identity) if config.resume else None
+        model, tokenizer = initial_model(config, train_rows, saved_tokenizer(self.saved))
         self.initial = {name: x.clone() for name, x in model.state_dict().items()} if config.initial_share else {}
         self.model = model.to(self.processes.device)
         self.average = deepcopy(self.model).eval()
@@ -118,9 +113,17 @@ class _Run:
         self._load_state()
         if first:
             self.log.start()
+        with denormals_as_zero():
+            self._take_steps(show=progress and first)
+        if self.processes.agree(True):
+            self._save_state()
+        if first:
+            self.log.close()
+        return self._checkpoint()
+
+    def _take_steps(self, show: bool) -> None:
         started, saved = time.monotonic() - self.seconds, time.monotonic()
-        quiet = not (progress and first)
-        with tqdm(total=self.total_steps, initial=self.step, desc="train", unit="step", disable=quiet) as bar:
+        with tqdm(total=self.total_steps, initial=self.step, desc="train", unit="step", disable=not show) as bar:
             while self.step < self.total_steps and not self._out_of_patience():
                 self.losses.append(self._train_step())
                 self.step += 1
@@ -134,11 +137,6 @@ class _Run:
                 if self.processes.agree(time.monotonic() - saved > self.config.save_every_seconds):
                     self._save_state()
                     saved = time.monotonic()
-        if self.processes.agree(True):
-            self._save_state()
-        if first:
-            self.log.close()
-        return self._checkpoint()
 
     def _make_batches(self, rows: Examples) -> Batches:
         config = self.config
@@ -259,7 +257,7 @@ class _Run:
         if not first:
             return
         state = {
-            "identity": json.dumps(self.identity, sort_keys=True),
+            "identity": self.identity.to_json(),
             "tokenizer": self.predictor.checkpoint.tokenizer.to_json(),
             "step": self.step,
             "seconds": self.seconds,
@@ -270,9 +268,7 @@ class _Run:
             "average": self.average.state_dict(),
             "optimizers": optimizers,
         }
-        buffer = io.BytesIO()
-        torch.save(state, buffer)
-        write_atomically(self._state_path, buffer.getvalue())
+        write_state(self._state_path, state)
 
     def _load_state(self) -> None:
         if self.saved is not None:
@@ -283,28 +279,6 @@ class _Run:
                 f"{self._state_path}: expected the state of step {step}, as the first process has, got {self.step}. "
                 "`out` must be one folder that all processes see."
             )
-
-    def _read_state(self) -> dict[str, Any]:
-        try:
-            state: dict[str, Any] = torch.load(self._state_path, map_location="cpu", weights_only=True)
-        except Exception as e:  # a broken file fails in many ways
-            raise ValueError(
-                f"{self._state_path}: expected a training state, got {type(e).__name__}. Delete it."
-            ) from e
-        if not self._is_of_this_run(json.loads(state["identity"])):
-            raise ValueError(
-                f"{self._state_path}: expected the state of this run, got one with another config or other data. "
-                "Choose another `out`, or set `resume: false` to start again."
-            )
-        return state
-
-    def _is_of_this_run(self, identity: dict[str, Any]) -> bool:
-        """Keys that the state is too old to have had their defaults."""
-        try:
-            theirs = _dependencies(TrainConfig(**identity["config"], out=self.config.out))
-        except ValidationError:
-            return False
-        return {"config": theirs, "data": identity["data"]} == self.identity
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.step, self.seconds = state["step"], state["seconds"]
@@ -322,8 +296,8 @@ class _Run:
             self.best_weights = self.processes.from_first(lambda: {k: x.cpu() for k, x in self.best_weights.items()})
         self.average.to(self.processes.device).load_state_dict(self._with_initial_share(self.best_weights))
         card = {
-            "training": self.identity["config"],
-            "data_sha256": self.identity["data"],
+            "training": self.identity.config,
+            "data_sha256": self.identity.data,
             "steps": self.step,
             "best_step": self.best_step,
             "seconds": round(self.seconds),
@@ -363,16 +337,6 @@ class _Run:
             by_space[space] = {**dict.fromkeys(self.learned[space], ()), **fit_calibration(columns)}
         pooled = fit_calibration({name: np.concatenate(columns) for name, columns in scores.items()})
         return pooled, by_space if len(self.learned) > 1 else {}
-
-
-def _dependencies(config: TrainConfig) -> dict[str, Any]:
-    """What of a config decides the numbers of a run."""
-    return config.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))
-
-
-def _tokenizer(state: dict[str, Any] | None) -> TextTokenizer | None:
-    """That of a saved state, of which states of earlier versions have none."""
-    return TextTokenizer.from_json(state["tokenizer"]) if state and "tokenizer" in state else None
 
 
 def _learned(config: TrainConfig, examples: Examples) -> tuple[str, ...]:
