@@ -4,14 +4,8 @@ from typing import Any
 
 from torch import nn
 
-from tests.converters.space_networks import (
-    DARTSNetwork,
-    FBNetNetwork,
-    HiAMLNetwork,
-    NASBench101Network,
-    NASBench201Network,
-    OFAMobileNetV3Network,
-)
+from tests.converters.block_networks import FBNetNetwork, HiAMLNetwork, OFAMobileNetV3Network
+from tests.converters.cell_networks import DARTSNetwork, NASBench101Network, NASBench201Network
 from tests.spaces.contract import read_goldens
 
 NETWORKS = {
