@@ -53,7 +53,8 @@ OBJECTIVE = "accuracy@cifar10"
 CELLS_TO_COUNT = 5  # times as many as are labelled
 SAMPLES = 64
 EVALUATIONS = 10  # of valid rows in a run
-TIMED_STEPS = 40
+TIMED_STEPS = 40  # or as many as fit
+SECONDS_TO_TIME = 60
 FAR = 10**6  # epochs: runs end by their steps
 MODEL = ModelConfig(width=128, num_heads=4, hidden=384, max_text_tokens=4096)
 
@@ -243,14 +244,17 @@ def _seconds_per_step(config: TrainConfig, examples: Examples) -> float:
 
     Measured in runs that are thrown away: one warms up, one tells what there is beside steps, a longer one the rest.
     """
-    seconds = []
-    for steps in (2, 2, 2 + TIMED_STEPS):
+
+    def seconds_of(steps: int) -> float:
         with tempfile.TemporaryDirectory() as folder:
             started = time.process_time()
-            timed = config.model_copy(update={"out": Path(folder), "max_steps": steps})
-            train(timed, examples, progress=False)
-            seconds.append(time.process_time() - started)
-    return max(1e-3, (seconds[2] - seconds[1]) / TIMED_STEPS)
+            train(config.model_copy(update={"out": Path(folder), "max_steps": steps}), examples, progress=False)
+            return time.process_time() - started
+
+    seconds_of(2)
+    short = seconds_of(2)
+    more = max(2, min(TIMED_STEPS, round(2 * SECONDS_TO_TIME / short)))
+    return max(1e-3, (seconds_of(2 + more) - short) / more)
 
 
 def main(words: Sequence[str] | None = None) -> None:
