@@ -22,7 +22,7 @@ from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
-from nasrlm.reader import Batch, TextReader, check_texts, pad
+from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, check_texts, pad
 
 __all__ = ["Predictor", "pad"]
 
@@ -238,13 +238,19 @@ class Predictor:
 
         return np.where(known, self._answers(texts, (len(ids),), score), np.nan)
 
-    def to_ids(self, texts: Sequence[str]) -> list[list[int]]:
+    def to_ids(self, texts: Sequence[str], progress: bool = False) -> list[list[int]]:
         """Token ids of every text.
 
         Raises:
             ValueError: a text is empty or longer than the model's context; nothing is cut.
         """
-        return self._reader.to_ids(texts)
+        result: list[list[int]] = []
+        with tqdm(total=len(texts), desc="tokens", unit="text", disable=not progress) as bar:
+            for start in range(0, len(texts), TEXTS_PER_PLAN):
+                some = texts[start : start + TEXTS_PER_PLAN]
+                result += self._reader.to_ids(some, range(start, start + len(some)))
+                bar.update(len(some))
+        return result
 
     def _objective_ids(self, names: Sequence[str]) -> Tensor:
         if not names:

@@ -69,13 +69,14 @@ def train(config: TrainConfig, examples: Examples, progress: bool = True) -> Tra
         ImportError: ``config.tensorboard`` without the package.
         OSError: ``config.out`` cannot be written.
     """
-    return _Run(config, examples).finish(progress)
+    return _Run(config, examples, progress).finish()
 
 
 class _Run:
-    def __init__(self, config: TrainConfig, examples: Examples) -> None:
+    def __init__(self, config: TrainConfig, examples: Examples, progress: bool = False) -> None:
         self.config = config
         self.processes = Processes(config.device, config.shard)
+        self.progress = progress and self.processes.rank == 0
         self.objectives = _learned(config, examples)
         labelled = examples.labelled(self.objectives)
         train_rows, self.valid_rows = labelled.split("train"), labelled.split("valid")
@@ -107,23 +108,25 @@ class _Run:
         self.losses: list[float] = []  # since the last evaluation
         self.best_tau, self.best_step, self.best_weights = float("-inf"), 0, self.average.state_dict()
 
-    def finish(self, progress: bool) -> TrainResult:
+    def finish(self) -> TrainResult:
         """Train from the last saved state to the end, then calibrate and save."""
         first = self.processes.rank == 0
         self._load_state()
         if first:
             self.log.start()
         with denormals_as_zero():
-            self._take_steps(show=progress and first)
+            self._take_steps()
         if self.processes.agree(True):
             self._save_state()
         if first:
             self.log.close()
         return self._checkpoint()
 
-    def _take_steps(self, show: bool) -> None:
+    def _take_steps(self) -> None:
         started, saved = time.monotonic() - self.seconds, time.monotonic()
-        with tqdm(total=self.total_steps, initial=self.step, desc="train", unit="step", disable=not show) as bar:
+        with tqdm(
+            total=self.total_steps, initial=self.step, desc="train", unit="step", disable=not self.progress
+        ) as bar:
             while self.step < self.total_steps and not self._out_of_patience():
                 self.losses.append(self._train_step())
                 self.step += 1
@@ -141,7 +144,7 @@ class _Run:
     def _make_batches(self, rows: Examples) -> Batches:
         config = self.config
         return Batches(
-            self.predictor.to_ids(rows.texts),
+            self.predictor.to_ids(rows.texts, self.progress),
             rows.labels,
             np.array([config.objective_weights.get(name, 1.0) for name in self.objectives]),
             self.model.code,
