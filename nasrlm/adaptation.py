@@ -31,6 +31,7 @@ from tqdm import trange
 from nasrlm.calibration import Calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.decoder import Decoder, Memory, mean_state
+from nasrlm.denormals import denormals_as_zero
 from nasrlm.group_process import GroupProcess
 from nasrlm.loss import number_loss, smoothing_kernel
 from nasrlm.model import RegressionLanguageModel
@@ -266,11 +267,12 @@ def _learn_prompt(
     rates = [{"params": [prompts], "lr": LEARNING_RATE}, {"params": [steering], "lr": STEERING_LEARNING_RATE}]
     optimizer = torch.optim.Adam(rates)  # prompts that no row asks for stay as they are
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
-    for _ in trange(STEPS, desc="adapt", unit="step", disable=not progress):
-        optimizer.zero_grad()
-        loss(rng.integers(len(texts), size=BATCH_SIZE), index).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        schedule.step()
+    with denormals_as_zero():
+        for _ in trange(STEPS, desc="adapt", unit="step", disable=not progress):
+            optimizer.zero_grad()
+            loss(rng.integers(len(texts), size=BATCH_SIZE), index).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
 
 
 def _remember(checkpoint: Checkpoint, texts: Sequence[str]) -> tuple[Memory, Tensor]:
