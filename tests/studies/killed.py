@@ -12,7 +12,8 @@ from studies.search import search
 from tests.studies.scenes import Row, ToyEvaluator, ToyPredictor, ToyResults, ToySpace, toy_config
 
 ASKED_FILE = "asked.txt"
-TRIALS = {"surrogate": 100, "guided": 20, "workers": 15}
+TRIALS = {"surrogate": 100, "guided": 20}
+WORKERS_TRIALS = 15
 
 
 class SlowEvaluator(ToyEvaluator):
@@ -42,7 +43,7 @@ class SlowResults(ToyResults):
         return super()._result(notation)
 
 
-def work(storage: str, folder: Path, name: str, seconds: float) -> None:
+def work(storage: str, folder: Path, name: str, seconds: float, trials: int) -> None:
     """Be one of the workers of a guided search in a storage.
 
     Args:
@@ -50,17 +51,18 @@ def work(storage: str, folder: Path, name: str, seconds: float) -> None:
         folder: of the workers' folders, and of what all of them were asked.
         name: of this worker.
         seconds: that one evaluation takes.
+        trials: of all workers together.
     """
-    space, config = ToySpace(), worker_config()
+    space, config = ToySpace(), worker_config(trials)
     results = SlowResults(seconds, folder / ASKED_FILE)
     options = {"to_text": space.format, "resume": True, "storage": storage}
     with mock.patch("studies.guided.plot_study"):
         guided_search(config, space, results, ToyPredictor(), folder / name, **options)  # type: ignore[arg-type]
 
 
-def worker_config() -> SearchConfig:
+def worker_config(trials: int = WORKERS_TRIALS) -> SearchConfig:
     """What the workers search for."""
-    return toy_config(trials=TRIALS["workers"], guide={"batch_size": 3, "generations": 2, "samples": 4})
+    return toy_config(trials=trials, guide={"batch_size": 3, "generations": 2, "samples": 4})
 
 
 def run(kind: str, folder: Path, seconds: float) -> None:

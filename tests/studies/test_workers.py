@@ -20,38 +20,39 @@ from tests.studies.scenes import ToySpace, toy_results
 SPACE = ToySpace()
 
 
-def start(storage: str, folder: Path, name: str, seconds: float) -> multiprocessing.process.BaseProcess:
+def start(storage: str, folder: Path, name: str, seconds: float, trials: int) -> multiprocessing.process.BaseProcess:
     """From a server that has everything imported: a worker takes milliseconds to begin."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.studies.killed"])
-    process = context.Process(target=killed.work, args=(storage, folder, name, seconds))
+    process = context.Process(target=killed.work, args=(storage, folder, name, seconds, trials))
     process.start()
     return process
 
 
 def assert_nothing_is_lost(storage: str, folder: Path, *, kills: int, seconds: float, seed: int = 0) -> None:
     """One worker stays; another one is killed in the middle of an evaluation and begins anew, ``kills`` times."""
+    wanted = killed.WORKERS_TRIALS + 3 * (kills - 1)  # what the worker that stays leaves for the other one
     rng = random.Random(seed)
     asked = folder / killed.ASKED_FILE
-    stays = start(storage, folder, "stays", seconds)
+    stays = start(storage, folder, "stays", seconds, wanted)
     for _ in range(kills):
-        other = start(storage, folder, "killed", seconds)
+        other = start(storage, folder, "killed", seconds, wanted)
         _wait_for_another_line(asked)
         time.sleep(rng.uniform(0, 2 * seconds))
         other.kill()
         other.join()
         assert other.exitcode in (-signal.SIGKILL, 0)
-    last = start(storage, folder, "killed", seconds)
+    last = start(storage, folder, "killed", seconds, wanted)
     for process in (stays, last):
         process.join(120)
         assert process.exitcode == 0
 
-    study = optuna.load_study(study_name=study_name(killed.worker_config()), storage=open_storage(storage))
+    study = optuna.load_study(study_name=study_name(killed.worker_config(wanted)), storage=open_storage(storage))
     trials = study.get_trials(deepcopy=False)
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     names = [trial.user_attrs["architecture"] for trial in complete]
     assert len({SPACE.architecture_key(SPACE.parse(name)) for name in names}) == len(names)
-    assert len(names) == killed.TRIALS["workers"]
+    assert len(names) == wanted
     for trial in complete:
         results = toy_results(trial.user_attrs["architecture"])
         assert trial.values == [results[name] for name in study.metric_names]
