@@ -26,7 +26,7 @@ CHANGES = {
 def train_and_report(out: Path, shard: bool = False) -> None:
     """Write what this process ends with: the sums of its weights and the norm of the last step's gradients."""
     run = _Run(config(out, **CHANGES, shard=shard), layer_examples(60))
-    result = run.finish(progress=False)
+    result = run.finish()
     sums = [float(x.double().sum()) for x in result.checkpoint.model.state_dict().values()]
     gradients = [p.grad for p in run.model.parameters() if p.grad is not None]
     norm = sum(float(x.double().square().sum()) for x in whole(gradients, keep=True)) ** 0.5
