@@ -91,8 +91,9 @@ class PointDecoder(nn.Module):
         return self.head(self.norm(x))[..., 0].float()
 
     def _spelled(self, memory: Memory, objectives: Tensor) -> Tensor:
-        """(N, R, T) number ids of the points in the objectives' own units."""
-        points = self._points(memory, objectives).double()
+        """(N, R, T) number ids of the points in the objectives' own units; an objective's are one and the same."""
+        asked, row = torch.unique(objectives, return_inverse=True)
+        points = self._points(memory, asked.expand(len(objectives), -1)).gather(1, row).double()
         values = (points * self.scale[objectives] + self.mean[objectives]).detach().cpu().numpy()
         ids = self.code.encode(values.ravel()).reshape(*values.shape, self.code.length)
         return torch.from_numpy(ids).to(objectives.device)

@@ -42,8 +42,8 @@ def test_onnx_runtime_gives_the_quantiles_of_torch(model: RegressionLanguageMode
     expected = quantiles(model, encoded(TorchEngine(model)), BOTH, LEVELS)
     engine = OnnxEngine(model)
     found = engine.quantiles(encoded(engine), BOTH, LEVELS)
-    # the outermost quantiles lie where little probability is: what 32 bits round there differs between processors
-    torch.testing.assert_close(found, expected, rtol=5e-3, atol=1e-3)
+    assert torch.isclose(found, expected, rtol=1e-3, atol=1e-3).double().mean() > 0.99
+    torch.testing.assert_close(found, expected, rtol=5e-3, atol=1e-3)  # 32 bits, where little probability is
     assert (expected < 0).any()
     assert (expected == 0).any()
     assert (expected > 0).any()

@@ -32,8 +32,8 @@ def test_it_learns_a_rule_and_answers_with_points(tmp_path: Path) -> None:
     assert predictor.checkpoint.calibration == {}
     examples = layer_examples(40, seed=1)
     prediction = predictor.predict(examples.texts)
-    for bound in (prediction.low, prediction.high):  # decoded beside it in 32 bits
-        np.testing.assert_allclose(bound, prediction.median, rtol=1e-6)
+    np.testing.assert_allclose(prediction.low, prediction.median, rtol=1e-10)
+    np.testing.assert_allclose(prediction.high, prediction.median, rtol=1e-10)
     samples = predictor.joint_samples(examples.texts, OBJECTIVES, samples=2)
     np.testing.assert_allclose(samples, prediction.values[:, :, :2], rtol=1e-6)
     quality = evaluate(predictor, examples).quality["text"]
