@@ -10,10 +10,10 @@ Every row of the table differs from the first in one thing:
 - ``pretrained``: first as long on what can be counted of sampled cells, as ``nasrlm stats --table`` does;
 - ``median-of-samples``: 64 samples and their median, instead of the quantile at 0.5.
 
-All get the same processor time, measured in steps before the first run of each: six runs a seed, so about two hours
-and a half on one core for three seeds. Kendall τ is that of test rows, no cell of which is among the train rows in any
-spelling. A finished cell is a line of ``results.jsonl`` in ``--out`` and is not computed again; a run that was stopped
-goes on.
+All get the same processor time, measured in steps before the first run with each text and head: six runs a seed, so
+about two hours and a half on one core for three seeds. Kendall τ is that of test rows, no cell of which is among the
+train rows in any spelling. A finished cell is a line of ``results.jsonl`` in ``--out`` and is not computed again; a run
+that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Ablation:
             embedding_learning_rate=2e-3,
             seed=seed,
         )
-        steps = self._steps(name, config, examples)
+        steps = self._steps(f"{'flat' if variant.flat else 'canonical'}-{variant.head}", config, examples)
         steps_per_epoch = -(-len(examples.split("train")) // config.batch_size)
         every = steps / EVALUATIONS / steps_per_epoch
         warmup = 0.05 * steps / steps_per_epoch
@@ -176,11 +176,11 @@ class Ablation:
         )
         return out / "checkpoint"
 
-    def _steps(self, name: str, config: TrainConfig, examples: Examples) -> int:
-        """As many as fit into the minutes of a run; timed once for each row of the table, and written down."""
+    def _steps(self, kind: str, config: TrainConfig, examples: Examples) -> int:
+        """As many as fit into the minutes of a run; timed once a text and head, and written down."""
         if self.config.steps is not None:
             return self.config.steps
-        path = self.config.out / f"{name}-steps.json"
+        path = self.config.out / f"steps-{kind}.json"
         if not path.exists():
             fitting = round(60 * self.config.minutes_per_run / _seconds_per_step(config, examples))
             write_atomically(path, json.dumps(max(1, fitting)).encode())

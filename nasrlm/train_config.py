@@ -140,5 +140,7 @@ class TrainConfig(BaseModel):
             return cls(**{**values, **overrides})
         except ValidationError as e:
             first = e.errors()[0]
-            key = ".".join(map(str, first["loc"])) or "config"
-            raise ValueError(f"{path}: {key}: {first['msg']}, got {first['input']!r}.") from e
+            key, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+            if not key:  # keys that do not fit together: the message names them
+                raise ValueError(f"{path}: {problem}") from e
+            raise ValueError(f"{path}: {key}: {problem}, got {first['input']!r}.") from e

@@ -47,5 +47,5 @@ def test_minutes_become_steps_that_are_kept(config: Config, monkeypatch: pytest.
     monkeypatch.setattr(benchmarks.ablation, "_seconds_per_step", lambda *_: 0.02)
     timed = replace(config, steps=None, minutes_per_run=0.001, only=("base",))
     Ablation(timed).run(progress=False)
-    assert json.loads((config.out / "base-steps.json").read_text()) == 3
+    assert json.loads((config.out / "steps-canonical-digits.json").read_text()) == 3
     assert json.loads((config.out / "base-seed0" / "log.jsonl").read_text().splitlines()[-1])["step"] == 3

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -131,6 +132,14 @@ class ToyResults(FunctionEvaluator[Row]):
         return toy_results(notation)
 
 
+class HalfFailing(ToyResults):
+    """The latency of every second architecture stays unknown."""
+
+    def _result(self, notation: str) -> dict[str, float]:
+        found = super()._result(notation)
+        return found if len(self.asked) % 2 else found | {"latency_ms@toy": float("nan")}
+
+
 def toy_table(share: float = 1.0, seed: int = 0) -> pd.DataFrame:
     """True values of every genotype, or of a random share of them."""
     space = ToySpace()
@@ -151,3 +160,8 @@ def toy_config(**changes: object) -> SearchConfig:
         "seed": 3,
     }
     return SearchConfig.from_dict({**values, **changes})
+
+
+def history_of(folder: Path) -> pd.DataFrame:
+    """What a finished study has written."""
+    return pd.read_parquet(folder / "history.parquet")

@@ -22,10 +22,9 @@ WAIT = 400  # seconds for the server, and for the browser; a busy machine may ne
 
 
 @pytest.fixture
-def dashboard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def dashboard(tmp_path: Path, without_figures: None) -> Iterator[str]:
     """URL of a dashboard on the journal of a finished search."""
     pytest.importorskip("optuna_dashboard", reason="needs the extra dashboard")
-    monkeypatch.setattr("studies.guided.plot_study", lambda folder: ())
     space, journal = ToySpace(), str(tmp_path / "journal.log")
     results = ToyResults(CONFIG.objectives)
     guided_search(CONFIG, space, results, ToyPredictor(), tmp_path / "out", to_text=space.format, storage=journal)

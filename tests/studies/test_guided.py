@@ -1,16 +1,13 @@
 """Searches with real evaluations: what is evaluated, what is pruned, and what a resumed one repeats."""
 
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import optuna
 import pandas as pd
 import pytest
-from optuna.trial import TrialState
 
 from studies.config import SAMPLERS, TWINS, SearchConfig
 from studies.evaluators import TableEvaluator
@@ -18,19 +15,22 @@ from studies.folder import StudyError
 from studies.guide import ACQUISITIONS, Guide
 from studies.guided import guided_search
 from studies.ledger import Ledger
-from studies.optuna_storage import open_storage, study_name
 from studies.process_adapter import ProcessAdapter
-from studies.report import StudyResult
+from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     OBJECTIVES,
     SLOW_SAMPLERS,
+    HalfFailing,
     ToyPredictor,
     ToyResults,
     ToySpace,
+    history_of,
     toy_config,
     toy_results,
     toy_table,
 )
+
+pytestmark = pytest.mark.usefixtures("without_figures")
 
 SPACE = ToySpace()
 ENGINES = [
@@ -42,26 +42,6 @@ ENGINES = [
     for engine, samplers in SAMPLERS.items()
     for sampler in samplers
 ]
-
-
-@pytest.fixture(autouse=True)
-def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("studies.guided.plot_study", lambda folder: ())
-
-
-def guided_config(*, trials: int = 14, guide: dict[str, Any] | None = None, **changes: object) -> SearchConfig:
-    settings = {"batch_size": 4, "generations": 3, "samples": 8, **(guide or {})}
-    return toy_config(trials=trials, guide=settings, **changes)
-
-
-def run(config: SearchConfig, out: Path, evaluator: Any = None, **options: Any) -> StudyResult:
-    predictor = options.pop("predictor", None) or ToyPredictor()
-    evaluator = evaluator or ToyResults(config.objectives)
-    return guided_search(config, SPACE, evaluator, predictor, out, to_text=SPACE.format, **options)
-
-
-def history_of(folder: Path) -> pd.DataFrame:
-    return pd.read_parquet(folder / "history.parquet")
 
 
 def keys_of(notations: list[str]) -> list[str]:
@@ -220,55 +200,6 @@ def test_tables_go_beyond_what_a_search_draws(tmp_path: Path) -> None:
     assert all(genotype[-1] < 2 for genotype in history_of(tmp_path)["genotype"])
 
 
-@pytest.mark.parametrize("storage", ["sqlite:///{}/study.db", "{}/journal.log"])
-def test_storage_keeps_the_results(storage: str, tmp_path: Path) -> None:
-    config = guided_config(storage=storage.format(tmp_path), constraints=["latency_ms@toy<=8"])
-    first, rest = ToyResults(config.objectives, breaks_at=6), ToyResults(config.objectives)
-    with pytest.raises(KeyboardInterrupt):
-        run(config, tmp_path / "out", first)
-    run(config, tmp_path / "out", rest, resume=True)
-    assert len(set(keys_of(first.asked + rest.asked))) == len(first.asked + rest.asked) == 14
-    study = optuna.load_study(study_name=study_name(config), storage=open_storage(config.storage or ""))
-    trials = study.get_trials(deepcopy=False)
-    (failed,) = [trial for trial in trials if trial.state == TrialState.FAIL]
-    (again,) = [trial for trial in trials if trial.user_attrs.get("retry_of") == failed.number]
-    assert failed.number == 6
-    assert again.params == failed.params
-    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
-    history = history_of(tmp_path / "out")
-    evaluated = history[history["status"] == "evaluated"]
-    assert [trial.user_attrs["architecture"] for trial in complete if trial is not again] == [
-        name for name in evaluated["architecture"] if name != again.user_attrs["architecture"]
-    ]
-    rows = evaluated.set_index("architecture")
-    for trial in complete:
-        row = rows.loc[trial.user_attrs["architecture"]]
-        assert trial.values == row[study.metric_names].tolist()
-        assert (trial.constraints["latency_ms@toy<=8"] <= 0) == row["feasible"]
-        assert trial.user_attrs["worker"].endswith(f"process {os.getpid()}")
-
-
-def test_without_a_kill_a_storage_changes_nothing(tmp_path: Path) -> None:
-    run(guided_config(), tmp_path / "alone")
-    run(guided_config(), tmp_path / "stored", storage=str(tmp_path / "journal.log"))
-    pd.testing.assert_frame_equal(history_of(tmp_path / "stored"), history_of(tmp_path / "alone"))
-
-
-def test_whoever_comes_later_finds_the_work_done(tmp_path: Path) -> None:
-    config = guided_config(storage=str(tmp_path / "journal.log"))
-    first = run(config, tmp_path / "first")
-    evaluator = ToyResults(config.objectives)
-    assert run(config, tmp_path / "second", evaluator).front == first.front
-    assert evaluator.asked == []
-
-
-def test_what_has_no_locks_is_named(tmp_path: Path) -> None:
-    with pytest.raises(
-        StudyError, match=r"expected a journal file, postgresql:// or sqlite:/// with a file, got sqlite"
-    ):
-        run(guided_config(storage="sqlite:///:memory:"), tmp_path)
-
-
 def test_a_search_ends_when_the_gate_lets_nothing_through(tmp_path: Path) -> None:
     """With no uncertainty left every architecture off the front is pruned."""
     config = guided_config(trials=120, guide={"generations": 10})
@@ -283,19 +214,10 @@ def test_a_search_ends_when_the_gate_lets_nothing_through(tmp_path: Path) -> Non
 
 
 def test_no_answer_costs_an_evaluation_and_stays_off_the_front(tmp_path: Path) -> None:
-    class Failing(ToyResults):
-        def _result(self, notation: str) -> dict[str, float]:
-            found = super()._result(notation)
-            return found if len(self.asked) % 2 else found | {"latency_ms@toy": float("nan")}
-
-    evaluator = Failing(OBJECTIVES[:2])
+    evaluator = HalfFailing(OBJECTIVES[:2])
     result = run(guided_config(), tmp_path, evaluator)
     assert (len(evaluator.asked), result.evaluations) == (14, 7)
     assert not {row["architecture"] for row in result.front} & set(evaluator.asked[1::2])
-    stored = guided_config(storage=str(tmp_path / "journal.log"))
-    run(stored, tmp_path / "stored", Failing(OBJECTIVES[:2]))
-    study = optuna.load_study(study_name=study_name(stored), storage=open_storage(stored.storage or ""))
-    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED"] * 7
 
 
 def test_infeasible_results_stay_off_the_front(tmp_path: Path) -> None:

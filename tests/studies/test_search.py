@@ -21,7 +21,9 @@ from studies.optuna_storage import StoredStudy, open_storage, study_name
 from studies.pareto import hypervolume, hypervolume_ratio, pareto_mask
 from studies.problem import FUTILE_EVALUATIONS
 from studies.search import search
-from tests.studies.scenes import OBJECTIVES, SLOW_SAMPLERS, ToyEvaluator, ToySpace, toy_config, toy_table
+from tests.studies.scenes import OBJECTIVES, SLOW_SAMPLERS, ToyEvaluator, ToySpace, history_of, toy_config, toy_table
+
+pytestmark = pytest.mark.usefixtures("without_figures")
 
 SPACE = ToySpace()
 NUM_KEYS = 120
@@ -35,15 +37,6 @@ ENGINES = [
     for sampler in samplers
 ]
 NSGA2 = [pytest.param({"engine": engine}, id=engine) for engine in SAMPLERS]
-
-
-@pytest.fixture(autouse=True)
-def _no_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("studies.search.plot_study", lambda folder: ())
-
-
-def history_of(folder: Path) -> pd.DataFrame:
-    return pd.read_parquet(folder / "history.parquet")
 
 
 @pytest.mark.parametrize("engine", ENGINES)

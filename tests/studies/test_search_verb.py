@@ -26,14 +26,14 @@ Search = Callable[..., tuple[Any, str]]
 
 
 @pytest.fixture
-def search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Search:
+def search(
+    tmp_path: Path, without_figures: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Search:
     """``search("--option", value)`` in an empty folder: what it prints with --json, and on stderr."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "my_bench", raising=False)  # of another test's folder
     network_checkpoint().save_pretrained(tmp_path / "checkpoint")
-    for module in ("search", "guided"):
-        monkeypatch.setattr(f"studies.{module}.plot_study", lambda folder: ())
     fixed = ["nasrlm", "search", "--space", "nasbench201", "--checkpoint", "checkpoint", "--out", "study"]
     short = ["--trials", "6", "--population", "8", "--generations", "2", "--batch", "3"]
 

@@ -1,0 +1,73 @@
+"""Searches with real evaluations whose trials are kept in a storage."""
+
+import os
+from pathlib import Path
+
+import optuna
+import pandas as pd
+import pytest
+from optuna.trial import TrialState
+
+from studies.folder import StudyError
+from studies.optuna_storage import open_storage, study_name
+from tests.studies.guided import guided_config, run
+from tests.studies.scenes import OBJECTIVES, HalfFailing, ToyResults, ToySpace, history_of
+
+pytestmark = pytest.mark.usefixtures("without_figures")
+
+
+@pytest.mark.parametrize("storage", ["sqlite:///{}/study.db", "{}/journal.log"])
+def test_storage_keeps_the_results(storage: str, tmp_path: Path) -> None:
+    config = guided_config(storage=storage.format(tmp_path), constraints=["latency_ms@toy<=8"])
+    first, rest = ToyResults(config.objectives, breaks_at=6), ToyResults(config.objectives)
+    with pytest.raises(KeyboardInterrupt):
+        run(config, tmp_path / "out", first)
+    run(config, tmp_path / "out", rest, resume=True)
+    space, asked = ToySpace(), first.asked + rest.asked
+    assert len({space.architecture_key(space.parse(notation)) for notation in asked}) == len(asked) == 14
+    study = optuna.load_study(study_name=study_name(config), storage=open_storage(config.storage or ""))
+    trials = study.get_trials(deepcopy=False)
+    (failed,) = [trial for trial in trials if trial.state == TrialState.FAIL]
+    (again,) = [trial for trial in trials if trial.user_attrs.get("retry_of") == failed.number]
+    assert failed.number == 6
+    assert again.params == failed.params
+    complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
+    history = history_of(tmp_path / "out")
+    evaluated = history[history["status"] == "evaluated"]
+    assert [trial.user_attrs["architecture"] for trial in complete if trial is not again] == [
+        name for name in evaluated["architecture"] if name != again.user_attrs["architecture"]
+    ]
+    rows = evaluated.set_index("architecture")
+    for trial in complete:
+        row = rows.loc[trial.user_attrs["architecture"]]
+        assert trial.values == row[study.metric_names].tolist()
+        assert (trial.constraints["latency_ms@toy<=8"] <= 0) == row["feasible"]
+        assert trial.user_attrs["worker"].endswith(f"process {os.getpid()}")
+
+
+def test_without_a_kill_a_storage_changes_nothing(tmp_path: Path) -> None:
+    run(guided_config(), tmp_path / "alone")
+    run(guided_config(), tmp_path / "stored", storage=str(tmp_path / "journal.log"))
+    pd.testing.assert_frame_equal(history_of(tmp_path / "stored"), history_of(tmp_path / "alone"))
+
+
+def test_whoever_comes_later_finds_the_work_done(tmp_path: Path) -> None:
+    config = guided_config(storage=str(tmp_path / "journal.log"))
+    first = run(config, tmp_path / "first")
+    evaluator = ToyResults(config.objectives)
+    assert run(config, tmp_path / "second", evaluator).front == first.front
+    assert evaluator.asked == []
+
+
+def test_what_has_no_locks_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        StudyError, match=r"expected a journal file, postgresql:// or sqlite:/// with a file, got sqlite"
+    ):
+        run(guided_config(storage="sqlite:///:memory:"), tmp_path)
+
+
+def test_no_answer_is_a_pruned_trial(tmp_path: Path) -> None:
+    config = guided_config(storage=str(tmp_path / "journal.log"))
+    run(config, tmp_path / "stored", HalfFailing(OBJECTIVES[:2]))
+    study = optuna.load_study(study_name=study_name(config), storage=open_storage(config.storage or ""))
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED"] * 7
