@@ -65,7 +65,7 @@ class Batches:
         token_ids: ids of every text.
         labels: (rows, M), NaN where there is none.
         weights: (M,) how often an objective is drawn beside the others.
-        objectives_per_row: K.
+        objectives_per_row: K, at most.
         alone_probability: share of the rows whose numbers do not see each other.
         row_weights: (rows,) how often a row is drawn beside the others; every row once an epoch if all are equal.
         redraw: gives the ids of a batch anew instead of ``token_ids``.
@@ -143,7 +143,11 @@ class Batches:
         return order[rng.permutation(np.searchsorted(reach, places, side="right"))]
 
     def _draw_objectives(self, rows: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
-        """(N, K) ids in decoding order: labelled ones by weight without replacement (Gumbel top-k)."""
+        """(N, K) ids in decoding order: labelled ones by weight without replacement (Gumbel top-k).
+
+        K is no more than the labels of the row that has most: what no row has need not be decoded.
+        """
         keys = self._log_weights + rng.gumbel(size=(len(rows), self._known.shape[1]))
         keys = np.where(self._known[rows], keys, -np.inf)
-        return np.sort(np.argsort(-keys, axis=1)[:, : self._objectives_per_row], axis=1)
+        K = min(self._objectives_per_row, max(1, int(self._known[rows].sum(axis=1).max())))
+        return np.sort(np.argsort(-keys, axis=1)[:, :K], axis=1)

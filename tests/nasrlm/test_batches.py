@@ -93,6 +93,14 @@ def test_all_or_none_of_a_row_is_decoded_alone() -> None:
     assert seeing == pytest.approx(0.5, abs=0.15)
 
 
+def test_no_more_objectives_are_decoded_than_the_row_with_most_labels_has() -> None:
+    labels = np.full((ROWS, OBJECTIVES), np.nan)
+    labels[:, 1] = labels[::2, 3] = 1.0
+    assert make(labels)[0].objectives.shape == (8, 2)
+    labels[:, 3] = np.nan
+    assert make(labels)[0].objectives.tolist() == [[1]] * 8
+
+
 def test_heavy_objectives_are_drawn_more_often() -> None:
     weights = np.array([1.0, 1.0, 1.0, 50.0])
     labels = np.where(np.isfinite(LABELS), LABELS, 1.0)
