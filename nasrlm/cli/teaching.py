@@ -16,6 +16,7 @@ from nasrlm.cli.inputs import SpaceOption, listed, only_space, read_rows
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.files import write_table
 from nasrlm.group_process import GroupProcess
+from nasrlm.table import objective_columns
 from spaces import get_space
 from spaces.drawing import draw
 
@@ -29,8 +30,10 @@ def register(app: typer.Typer) -> None:
 
 def teach(
     table: Annotated[Path, typer.Option("--table", help="Architectures of one space with labels and splits.")],
-    objectives: Annotated[str, typer.Option("--objectives", help="Names to teach, separated by commas.")],
     out: Annotated[Path, typer.Option("--out", help="The table to write: .parquet, .csv or .jsonl.")],
+    objectives: Annotated[
+        str | None, typer.Option(help="Names to teach, separated by commas; all of the table if it is left out.")
+    ] = None,
     count: Annotated[int, typer.Option("-n", min=1, help="Architectures to draw.")] = 4000,
     labels: Annotated[
         int, typer.Option(min=LEAST_LABELS, help="Labels to learn each objective from, at most; time is cubic in it.")
@@ -40,10 +43,7 @@ def teach(
     json: JsonOption = False,
 ) -> None:
     """Draw architectures and write what a Gaussian process on graph features expects of them, from the train rows."""
-    names = listed(objectives)
-    if not names:
-        raise ValueError("teach: expected --objectives, got none.")
-    frame = _train_rows(table, space, names)
+    frame, names = _train_rows(table, space, listed(objectives))
     chosen = get_space(only_space(frame))
     progress = show_progress()
     drawn = [x.architecture for x in tqdm(draw(chosen, count, seed), "draw", count, disable=not progress)]
@@ -65,8 +65,11 @@ def teach(
         print_table(["objective", "labels learned from"], list(used.items()), f"{len(drawn):,} architectures: {out}")
 
 
-def _train_rows(table: Path, space: str | None, names: Sequence[str]) -> pd.DataFrame:
-    frame = read_rows(table, space, require=names)
+def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[pd.DataFrame, Sequence[str]]:
+    """The rows to learn from and the objectives to teach: those named, or all."""
+    frame = read_rows(table, space, require=named)
+    if not (names := named or objective_columns(frame)):
+        raise ValueError(f"{table}: expected label columns named metric_unit@context, got none.")
     if "split" in frame:
         frame = frame[frame["split"] == "train"]
     if not only_space(frame) or "architecture" not in frame or frame["architecture"].isna().any():
@@ -74,4 +77,4 @@ def _train_rows(table: Path, space: str | None, names: Sequence[str]) -> pd.Data
     for name in names:
         if (count := int(frame[name].notna().sum())) < LEAST_LABELS:
             raise ValueError(f"{table}: expected {LEAST_LABELS} or more train rows with {name}, got {count}.")
-    return frame
+    return frame, names

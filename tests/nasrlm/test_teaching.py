@@ -51,12 +51,28 @@ def test_what_is_expected_agrees_with_the_truth(labelled: Path, tmp_path: Path, 
     pd.testing.assert_frame_equal(read_table(again), frame)
 
 
+def test_all_objectives_of_a_table_are_taught(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
+    table, out = tmp_path / "costs.parquet", tmp_path / "taught.parquet"
+    frame = read_table(labelled).drop(columns="accuracy@here")
+    frame.assign(**{"energy_mj@here": 2 * frame[COST]}).to_parquet(table)
+    assert nasrlm("teach", "--table", table, "--space", SPACE.name, "-n", 2, "--out", out).status == 0
+    assert {COST, "energy_mj@here"} <= set(read_table(out).columns)
+
+
+def test_a_table_without_labels_is_refused(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
+    table, out = tmp_path / "bare.parquet", tmp_path / "taught.parquet"
+    read_table(labelled)[["architecture", "split"]].to_parquet(table)
+    finished = nasrlm("teach", "--table", table, "--space", SPACE.name, "--out", out)
+    assert finished.status == 2
+    assert f"{table}: expected label columns named metric_unit@context, got none" in finished.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("--objectives", "accuracy@here"), "expected 20 or more train rows with accuracy@here, got 10"),
         (("--objectives", "energy_mj@here"), "expected a column energy_mj@here, got labels"),
-        (("--objectives", " , "), "teach: expected --objectives, got none"),
+        ((), "expected 20 or more train rows with accuracy@here, got 10"),  # all of the table are asked for
     ],
 )
 def test_bad_input(words: tuple[str, ...], message: str, labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
