@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench-engine bench-search test notebooks services check format-check lint types format
+.PHONY: help demo bench-engine bench-search checkpoint test notebooks services check format-check lint types format
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -24,6 +24,32 @@ bench-engine: $(VENV)/installed  ## texts learned and predicted a second, beside
 
 bench-search: $(VENV)/installed  ## real evaluations that searches need, with the RLM and without
 	$(BIN)/python -m benchmarks.search $(BENCH_ARGS)
+
+checkpoint: runs/all_spaces_expected/checkpoint/README.md  ## the last step to the released checkpoint; goes on after a stop
+
+# What that step learns beside the published tables: labels that a process expects, and counts.
+DATA := ../shared/data
+NDS := nds_nasnet nds_amoebanet nds_pnas nds_enas nds_darts
+COUNTED := $(NDS) hiaml inception two_path ofa_proxylessnas ofa_resnet50
+TAUGHT := mnasnet darts nasbench101 fbnet
+
+runs/all_spaces_expected/checkpoint/README.md: studies/recipes/all_spaces_expected.yaml \
+		$(TAUGHT:%=runs/taught/%.parquet) runs/label_free/counted.parquet | $(VENV)/installed
+	$(BIN)/nasrlm train --config $<
+
+runs/taught/mnasnet.parquet: TEACH := -n 5000 --objectives proxy_accuracy@imagenet
+runs/taught/darts.parquet: TEACH := -n 5000 --objectives short_accuracy@cifar10
+runs/taught/nasbench101.parquet: TEACH := -n 8000 --labels 4500 \
+	--objectives valid_accuracy@cifar10,valid_accuracy_12ep@cifar10
+runs/taught/fbnet.parquet: TEACH := -n 4000
+runs/taught/%.parquet: | $(VENV)/installed
+	$(BIN)/nasrlm teach --table $(DATA)/$*.parquet --space $* $(TEACH) --out $@
+
+runs/label_free/drawn.parquet: | $(VENV)/installed
+	$(BIN)/nasrlm sample $(COUNTED:%=--space %) -n 1000 --seed 0 --out $@
+
+runs/label_free/counted.parquet: runs/label_free/drawn.parquet
+	$(BIN)/nasrlm stats --table $< --out $@ --resume
 
 check: format-check lint types test  ## format, lint, types, tests
 
