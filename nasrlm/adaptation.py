@@ -41,10 +41,10 @@ from nasrlm.predictor import Predictor, pad
 NOISE = 0.03  # variance of a label that the features do not explain, in units of all labels' variance
 CURVATURE = 0.3  # variance of what is not linear in the features
 GRAPHS = 0.25  # variance of sizes and counts of the graphs, in units of that of the predictions
-STEPS = 300
+STEPS = 600
 BATCH_SIZE = 128
 LEARNING_RATE = 0.03  # of the prompt
-STEERING_LEARNING_RATE = 0.001  # of the matrix; at 0.003 it has not settled when the steps are over
+STEERING_LEARNING_RATE = 0.003  # of the matrix; at 0.005 it has not settled when the steps are over
 SMOOTHING_DIGITS = 0.3
 PERCENT = (0.0, 100.0)
 
