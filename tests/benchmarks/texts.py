@@ -34,11 +34,12 @@ from converters.torch_module import EXPORT_OPSET
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli.output import print_json, print_table, show_progress
 from nasrlm.presentation import present
-from nasrlm.tokenizer import TextTokenizer
+from nasrlm.tokenizer import Pieces, TextTokenizer
 from spaces import SearchSpace, get_space, space_names
 from tests.benchmarks.flat import to_flat_text
 from tests.converters.rendered import NETWORKS, module_of, rendered_goldens
 
+PIECES: Pieces = "chains"  # within which tokens are learned, as those of the released tokenizer were
 CHUNKS = 5  # of the architectures of a space, timed one by one
 EXPORTERS: dict[str, dict[str, Any]] = {"default": {}, "TorchScript": {"dynamo": False, "opset_version": EXPORT_OPSET}}
 
@@ -108,8 +109,8 @@ def measure(config: Config) -> list[Row]:
         bar.set_description("torch.onnx.export")
         seconds = {name: export_seconds(name, config.exports, bar) for name in in_torch if config.exports}
     size = released.vocabulary_size
-    canonical = TextTokenizer.train([text for made in texts.values() for text in made.training], size)
-    flat = TextTokenizer.train([text for made in texts.values() for text in made.training_flat], size)
+    canonical = TextTokenizer.train([text for made in texts.values() for text in made.training], size, PIECES)
+    flat = TextTokenizer.train([text for made in texts.values() for text in made.training_flat], size, PIECES)
     return [_row(name, made, (released, canonical, flat), seconds.get(name, {})) for name, made in texts.items()]
 
 
