@@ -29,8 +29,7 @@ checkpoint: runs/all_spaces_expected/checkpoint/README.md  ## the last step to t
 
 # What that step learns beside the published tables: labels that a process expects, and counts.
 DATA := ../shared/data
-NDS := nds_nasnet nds_amoebanet nds_pnas nds_enas nds_darts
-COUNTED := $(NDS) hiaml inception two_path ofa_proxylessnas ofa_resnet50
+COUNTED := nds_nasnet nds_amoebanet nds_pnas nds_enas nds_darts hiaml inception two_path ofa_proxylessnas ofa_resnet50
 TAUGHT := mnasnet darts nasbench101 fbnet
 
 runs/all_spaces_expected/checkpoint/README.md: studies/recipes/all_spaces_expected.yaml \

@@ -148,6 +148,7 @@ class Batches:
         K is no more than the labels of the row that has most: what no row has need not be decoded.
         """
         keys = self._log_weights + rng.gumbel(size=(len(rows), self._known.shape[1]))
-        keys = np.where(self._known[rows], keys, -np.inf)
-        K = min(self._objectives_per_row, max(1, int(self._known[rows].sum(axis=1).max())))
+        known = self._known[rows]
+        keys = np.where(known, keys, -np.inf)
+        K = min(self._objectives_per_row, max(1, int(known.sum(axis=1).max())))
         return np.sort(np.argsort(-keys, axis=1)[:, :K], axis=1)

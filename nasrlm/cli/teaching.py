@@ -43,7 +43,10 @@ def teach(
     json: JsonOption = False,
 ) -> None:
     """Draw architectures and write what a Gaussian process on graph features expects of them, from the train rows."""
-    frame, names = _train_rows(table, space, listed(objectives))
+    named = listed(objectives)
+    if objectives is not None and not named:
+        raise ValueError("teach: expected --objectives, got none.")
+    frame, names = _train_rows(table, space, named)
     chosen = get_space(only_space(frame))
     progress = show_progress()
     drawn = [x.architecture for x in tqdm(draw(chosen, count, seed), "draw", count, disable=not progress)]

@@ -1,4 +1,4 @@
-"""Guided searches of the toy space, without figures."""
+"""Guided searches of the toy space."""
 
 from pathlib import Path
 from typing import Any
