@@ -14,7 +14,7 @@ from converters import model_to_onnx_text
 from converters.bulk import to_onnx_texts
 from converters.text import prelude
 from nasrlm.cli.output import show_progress
-from nasrlm.table import label_columns, read_table
+from nasrlm.table import label_columns, objective_columns, read_table
 from spaces import get_space
 from spaces.space import SearchSpace
 
@@ -105,6 +105,19 @@ def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names:
     if missing := [name for name in names if name not in known]:
         labels, tables = ", ".join(known) or "none", ", ".join(map(str, paths))
         raise ValueError(f"{tables}: expected a column {', '.join(missing)}, got labels {labels}.")
+
+
+def all_objectives(frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> tuple[str, ...]:
+    """Every objective that any of these tables has, in the order of their columns.
+
+    Raises:
+        ValueError: there is none.
+    """
+    names = tuple(dict.fromkeys(name for frame in frames for name in objective_columns(frame)))
+    if not names:
+        tables = ", ".join(map(str, paths))
+        raise ValueError(f"{tables}: expected label columns named metric_unit@context, got none.")
+    return names
 
 
 def only_space(frame: pd.DataFrame) -> str:

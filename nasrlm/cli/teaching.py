@@ -12,11 +12,10 @@ import typer
 from tqdm import tqdm
 
 from converters.features import feature_groups, features_of
-from nasrlm.cli.inputs import SpaceOption, listed, only_space, read_rows
+from nasrlm.cli.inputs import SpaceOption, all_objectives, listed, only_space, read_rows
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.files import write_table
 from nasrlm.group_process import GroupProcess
-from nasrlm.table import objective_columns
 from spaces import get_space
 from spaces.drawing import draw
 
@@ -71,8 +70,7 @@ def teach(
 def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[pd.DataFrame, Sequence[str]]:
     """The rows to learn from and the objectives to teach: those named, or all."""
     frame = read_rows(table, space, require=named)
-    if not (names := named or objective_columns(frame)):
-        raise ValueError(f"{table}: expected label columns named metric_unit@context, got none.")
+    names = named or all_objectives([frame], [table])
     if "split" in frame:
         frame = frame[frame["split"] == "train"]
     if not only_space(frame) or "architecture" not in frame or frame["architecture"].isna().any():

@@ -11,11 +11,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nasrlm.cli.inputs import read_rows, require_labels, table_texts
+from nasrlm.cli.inputs import all_objectives, read_rows, require_labels, table_texts
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
-from nasrlm.table import objective_columns
 from nasrlm.train_config import TrainConfig
 
 TEXTS = "texts.parquet"  # in the run's folder: a resumed run need not convert again
@@ -30,11 +29,7 @@ def training_examples(config: TrainConfig) -> Examples:
     """
     frames = [read_rows(path, config.space) for path in config.table]
     require_labels(frames, config.table, config.objectives)
-    columns = [name for frame in frames for name in objective_columns(frame)]
-    objectives = config.objectives or tuple(dict.fromkeys(columns))
-    if not objectives:
-        tables = ", ".join(map(str, config.table))
-        raise ValueError(f"{tables}: expected label columns named metric_unit@context, got none.")
+    objectives = config.objectives or all_objectives(frames, config.table)
     texts = _texts(config, frames)
     return make_examples(pd.concat(frames, ignore_index=True), texts, objectives)
 
