@@ -109,7 +109,7 @@ class Checkpoint:
             calibration = read_calibration(config["calibration"])
             by_space = {space: read_calibration(x) for space, x in config.get("calibration_by_space", {}).items()}
             code = NumberCode(**config["number_code"])
-            sizes = ModelConfig(**config["model"])
+            sizes = _model_config(config["model"])
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
         except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
@@ -141,6 +141,13 @@ def _read_config(folder: Path) -> dict[str, Any]:
             "A newer checkpoint needs a newer nasrlm."
         )
     return dict(config)
+
+
+def _model_config(config: dict[str, Any]) -> ModelConfig:
+    """Sizes of a checkpoint; those of before objectives were read have a key more."""
+    if config.pop("num_steered", 0):
+        raise ValueError("prompts that follow the text are read no more; run `nasrlm adapt` again")
+    return ModelConfig(**config)
 
 
 def _load_weights(model: RegressionLanguageModel, path: Path) -> None:

@@ -13,10 +13,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from nasrlm.encoded import Encoded
 from nasrlm.model import Memory, RegressionLanguageModel, masked_log_softmax
 from nasrlm.number import NEGATIVE, POSITIVE, ZERO, NumberCode
-
-Encoded = tuple[Tensor, Tensor]  # (N, L, D) states and (N, 1, 1, L) bool, where there is text: what an encoder gives
 
 
 @torch.inference_mode()
@@ -33,8 +32,8 @@ def quantiles(model: RegressionLanguageModel, encoded: Encoded, objectives: Tens
     Returns:
         (N, M, Q) float64, in the objectives' own units. Cost: T decoder steps for all rows together.
     """
-    memory = model.decoder.remember(*encoded)
-    N, (M, Q) = len(encoded[0]), levels.shape[-2:]
+    memory = model.decoder.remember(encoded)
+    N, (M, Q) = len(encoded.states), levels.shape[-2:]
     rows = objectives[:, None].expand(M, Q).reshape(1, M * Q).expand(N, M * Q)
     level = levels.to(torch.float64).expand(N, M, Q).reshape(N, M * Q)
     tokens, level = _walk(model, memory, rows, level, cache=[])
@@ -64,7 +63,7 @@ def joint_samples(
     Returns:
         (N, M, S) float64. Cost: M * T decoder steps for all samples together.
     """
-    memory = model.decoder.remember(*encoded)
+    memory = model.decoder.remember(encoded)
     N, M, S = levels.shape
     device = objectives.device
     is_known = known.isfinite()
@@ -98,7 +97,7 @@ def log_probabilities(
     ids = model.code.encode(values.numpy().ravel()).reshape(N, M, -1)
     numbers = torch.from_numpy(ids).to(objectives.device)
     visible = torch.full((M, M), joint, device=objectives.device).tril(-1).expand(N, M, M)
-    logs = model.decode(model.decoder.remember(*encoded), objectives.expand(N, M), numbers, visible).double()
+    logs = model.decode(model.decoder.remember(encoded), objectives.expand(N, M), numbers, visible).double()
     return logs.gather(-1, numbers[..., None])[..., 0].sum(dim=-1).cpu()
 
 
@@ -122,7 +121,7 @@ def cumulative_probabilities(
     ids = code.encode(values.clamp(-code.largest, code.largest).numpy().ravel()).reshape(N, M, code.length)
     numbers = torch.from_numpy(ids).to(objectives.device)
     alone = torch.zeros(N, M, M, dtype=torch.bool, device=objectives.device)
-    memory = model.decoder.remember(*encoded)
+    memory = model.decoder.remember(encoded)
     probabilities = model.decode(memory, objectives.expand(N, M), numbers, alone).exp().double()
     chosen = probabilities.gather(-1, numbers[..., None])[..., 0]
     below = probabilities.cumsum(-1).gather(-1, numbers[..., None])[..., 0] - chosen

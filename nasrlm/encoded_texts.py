@@ -5,42 +5,59 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from torch import Tensor
 
 
+class EncodedText(NamedTuple):
+    """One text, without padding."""
+
+    states: Tensor  # (L, D)
+    token_ids: Tensor  # (L,)
+
+    @property
+    def num_bytes(self) -> int:
+        """That it takes."""
+        return self.states.nbytes + self.token_ids.nbytes
+
+    def clone(self) -> EncodedText:
+        """A copy that holds nothing but itself."""
+        return EncodedText(self.states.clone(), self.token_ids.clone())
+
+
 class EncodedTexts:
-    """States by text; those asked for longest ago go first. May be shared by threads.
+    """What an encoder made of texts; those asked for longest ago go first. May be shared by threads.
 
     Args:
-        max_bytes: of all states together; 0 keeps none. A text of 44 tokens and width 128 takes 22 KB.
+        max_bytes: of all together; 0 keeps none. A text of 44 tokens and width 128 takes 23 KB.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes, self.num_bytes = max_bytes, 0
-        self._states: OrderedDict[str, Tensor] = OrderedDict()
+        self._kept: OrderedDict[str, EncodedText] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._states)
+        return len(self._kept)
 
-    def find(self, texts: Iterable[str]) -> dict[str, Tensor]:
-        """(L, D) states of those texts that are known."""
+    def find(self, texts: Iterable[str]) -> dict[str, EncodedText]:
+        """Those texts that are known."""
         with self._lock:
-            found = {text: states for text in texts if (states := self._states.get(text)) is not None}
+            found = {text: encoded for text in texts if (encoded := self._kept.get(text)) is not None}
             for text in found:
-                self._states.move_to_end(text)
+                self._kept.move_to_end(text)
         return found
 
-    def keep(self, states: Mapping[str, Tensor]) -> None:
-        """Take up (L, D) states of texts, copied: they are views of whole batches."""
+    def keep(self, encoded: Mapping[str, EncodedText]) -> None:
+        """Take up texts, copied: they are views of whole batches."""
         if self.max_bytes == 0:
             return
         with self._lock:
-            for text, of_text in states.items():
-                if text not in self._states:
-                    self._states[text] = of_text.clone()
-                    self.num_bytes += of_text.nbytes
+            for text, of_text in encoded.items():
+                if text not in self._kept:
+                    self._kept[text] = of_text.clone()
+                    self.num_bytes += of_text.num_bytes
             while self.num_bytes > self.max_bytes:
-                _, oldest = self._states.popitem(last=False)
-                self.num_bytes -= oldest.nbytes
+                _, oldest = self._kept.popitem(last=False)
+                self.num_bytes -= oldest.num_bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from nasrlm.encoded import Encoded
 from nasrlm.layers import EncoderLayer, rotation_angles
 from nasrlm.model_config import ModelConfig
 
@@ -24,8 +25,8 @@ class Encoder(nn.Module):
         self.register_buffer("rotation", rotation, persistent=False)
         nn.init.normal_(self.embedding.weight, std=0.02)
 
-    def forward(self, text_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, L) ids to (N, L, D) states and the (N, 1, 1, L) mask of what is text."""
+    def forward(self, text_ids: Tensor) -> Encoded:
+        """Read (N, L) ids."""
         mask = (text_ids != 0)[:, None, None, :]
         x = self.dropout(self.embedding(text_ids))
         rotation = self.rotation[:, : text_ids.shape[1]]
@@ -33,4 +34,4 @@ class Encoder(nn.Module):
         attended = None if not compiled and bool(mask.all()) else mask
         for layer in self.layers:
             x = layer(x, rotation, attended)
-        return self.norm(x), mask
+        return Encoded(self.norm(x), mask, text_ids)

@@ -10,7 +10,8 @@ from typing import Literal, Protocol, get_args
 import torch
 from torch import Tensor
 
-from nasrlm.decoding import Encoded, quantiles
+from nasrlm.decoding import quantiles
+from nasrlm.encoded import Encoded
 from nasrlm.model import RegressionLanguageModel
 
 EngineName = Literal["auto", "torch", "onnxruntime", "onnxruntime-int8"]
@@ -31,7 +32,7 @@ class Engine(Protocol):
         """(N, L) ids, 0 = padding, to (N, L, D) states."""
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
-        """(N, M, Q) float64 of (M,) objectives at (N, M, Q) or (M, Q) levels, in the objectives' own units."""
+        """(N, M, Q) float64 of (M,) objectives that are spelled, at (N, M, Q) or (M, Q) levels, in their own units."""
 
 
 class TorchEngine:
@@ -50,8 +51,8 @@ class TorchEngine:
     @torch.inference_mode()
     def encode(self, text_ids: Tensor) -> Tensor:
         """(N, L, D) states."""
-        states: Tensor = self.model.encoder(text_ids.to(self.model.decoder.positions.weight.device))[0]
-        return states
+        encoded: Encoded = self.model.encoder(text_ids.to(self.model.decoder.positions.weight.device))
+        return encoded.states
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
         """(N, M, Q) float64."""

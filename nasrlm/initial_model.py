@@ -19,7 +19,6 @@ from nasrlm.train_config import TrainConfig
 from nasrlm.truncation import token_limit
 
 TOKENS = "encoder.embedding.weight"
-STEERING = ("decoder.steering", "decoder.steered")
 
 
 def initial_model(
@@ -68,9 +67,9 @@ def _from_backbone(config: TrainConfig, rows: Examples) -> tuple[RegressionLangu
 def _from_checkpoint(
     config: TrainConfig, initial: Checkpoint, rows: Examples, known: TextTokenizer | None
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
-    """The weights of another model; what belongs to objectives that it does not know is new, and none is steered."""
+    """The weights of another model; what belongs to objectives that it does not spell is new."""
     sizes = replace(
-        initial.model.config, dropout=config.model.dropout, truncation=config.model.truncation, num_steered=0
+        initial.model.config, dropout=config.model.dropout, truncation=config.model.truncation, num_readouts=0
     )
     tokenizer = initial.tokenizer
     if config.extend_tokenizer:
@@ -78,9 +77,8 @@ def _from_checkpoint(
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
     _standardise(model, rows)
-    weights, fresh = initial.model.state_dict(), model.state_dict()
-    for name in STEERING:
-        weights.pop(name, None)
+    fresh = model.state_dict()
+    weights = {name: x for name, x in initial.model.state_dict().items() if not name.startswith("readouts.")}
     if config.extend_tokenizer:
         weights[TOKENS] = _extended(weights[TOKENS], initial.tokenizer, tokenizer)
     shared = [(row, initial.objectives.index(x)) for row, x in enumerate(rows.objectives) if x in initial.objectives]

@@ -13,6 +13,7 @@ from nasrlm.encoder import Encoder
 from nasrlm.model_config import COMPACT, ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.point_decoder import PointDecoder
+from nasrlm.readout import Readouts
 from nasrlm.t5gemma import T5GemmaTextEncoder
 
 __all__ = ["Memory", "ModelConfig", "RegressionLanguageModel", "masked_log_softmax"]
@@ -34,6 +35,12 @@ class RegressionLanguageModel(nn.Module):
         self.encoder = Encoder(config, vocabulary_size) if config.backbone == COMPACT else T5GemmaTextEncoder(config)
         kind = Decoder if config.head == "digits" else PointDecoder
         self.decoder: Decoder | PointDecoder = kind(config, num_objectives, code)
+        self.readouts = Readouts(config.num_readouts, self.summary_width) if config.num_readouts else None
+
+    @property
+    def summary_width(self) -> int:
+        """Numbers that sum up a text, see ``Encoded.summaries``."""
+        return self.config.width + self.encoder.embedding.embedding_dim
 
     @property
     def num_parameters(self) -> int:
@@ -52,7 +59,7 @@ class RegressionLanguageModel(nn.Module):
         Returns:
             (N, R, T, V) log-probabilities under the grammar.
         """
-        return self.decode(self.decoder.remember(*self.encoder(text_ids)), objectives, numbers, visible)
+        return self.decode(self.decoder.remember(self.encoder(text_ids)), objectives, numbers, visible)
 
     def decode(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
         """The same of texts that the encoder has read and the decoder remembers."""

@@ -24,7 +24,7 @@ class ModelConfig:
         freeze_backbone: leave a T5Gemma as it is.
         lora_rank: leave it as it is but for a learned change of this rank in its attention; 0 for none.
         backbone_sizes: a T5Gemma's own config, filled in when it is loaded.
-        num_steered: objectives whose prompts depend on the text, see ``nasrlm.adaptation``.
+        num_readouts: objectives that are read off the text instead of being spelled, see ``nasrlm.adaptation``.
     """
 
     width: int = 192
@@ -40,7 +40,7 @@ class ModelConfig:
     freeze_backbone: bool = False
     lora_rank: int = 0
     backbone_sizes: Mapping[str, Any] | None = None
-    num_steered: int = 0
+    num_readouts: int = 0
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # a misspelt key of a training config is an error
 
@@ -56,9 +56,9 @@ class ModelConfig:
                 raise ValueError(
                     f"ModelConfig: {name}: expected one of {', '.join(get_args(kinds))}, got {getattr(self, name)!r}."
                 )
-        if self.num_steered < 0 or (self.num_steered and self.head != "digits"):
+        if self.num_readouts < 0 or (self.num_readouts and self.head != "digits"):
             raise ValueError(
-                f"ModelConfig: expected num_steered of 0 or more, and 0 with head mse, got {self.num_steered}."
+                f"ModelConfig: expected num_readouts of 0 or more, and 0 with head mse, got {self.num_readouts}."
             )
         if self.lora_rank < 0 or (self.backbone == COMPACT and (self.freeze_backbone or self.lora_rank)):
             raise ValueError(

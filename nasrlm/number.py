@@ -127,6 +127,13 @@ class NumberCode:
         below = np.where(is_power, step / 10, step)  # numbers below a power of ten are ten times as dense
         return mantissa * step - below / 2, mantissa * step + step / 2
 
+    def bounds(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Least and largest value that round to the same number as each of (...) finite values."""
+        ids = self.encode(values.ravel()).reshape(*values.shape, self.length)
+        sign = ids[..., 0] - ZERO
+        low, high = self.cells(ids)
+        return np.where(sign > 0, low, -high), np.where(sign < 0, -low, high)
+
     def to_tokens(self, ids: NDArray[np.int64]) -> list[str]:
         """The tokens of one number, as people read them."""
         exponents = [f"E{exponent}" for exponent in range(self.min_exponent, self.max_exponent + 1)]

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from nasrlm.decoder import Decoder
-from nasrlm.decoding import Encoded, numbers_at
+from nasrlm.decoding import numbers_at
+from nasrlm.encoded import Encoded
 from nasrlm.encoder import Encoder
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.onnx_encoder import encoder_model
@@ -47,7 +48,7 @@ class OnnxEngine:
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
         """(N, M, Q) float64."""
-        states, mask = encoded
+        states, mask, _ = encoded
         shape = len(states), *levels.shape[-2:]
         ascending, order = levels.double().expand(shape).sort(dim=-1)
         inputs = {

@@ -4,7 +4,7 @@ The same as ``decoding.quantiles``, but rows that have spelled the same so far a
 rows are neighbours.
 
 N texts, L text tokens, M objectives, Q levels, R = M * Q rows, U different rows of a text at most, T number tokens,
-V vocabulary, D width, H heads, A steered objectives.
+V vocabulary, D width, H heads.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ class _Walk:
         self.layers = list(cast(Iterator[DecoderLayer], iter(decoder.layers)))
         self.head = self.layers[0].num_heads, decoder.config.width // self.layers[0].num_heads
         self.memory = [self._remember(layer) for layer in self.layers]
-        self.changes = self._change_prompts() if decoder.config.num_steered else ""
         self.level = self._reshape("levels", 0, -1)
         of_levels = graph.node("Expand", self._unsqueeze("objectives", -1), graph.node("Shape", "levels"))
         self.objective = self._reshape(of_levels, 0, -1)
@@ -91,7 +90,7 @@ class _Walk:
     def _step(self, position: int, token: str | None) -> str:
         """(N, R, V) logits of the token at a position, given the one before; each different row is decoded once."""
         graph, decoder = self.graph, self.decoder
-        x = self._prompts()
+        x = self._embed(decoder.objectives, self.objective)
         x = graph.node("Add", x, graph.weight(decoder.positions.weight[position]))
         if token is not None:
             x = graph.node("Add", x, self._embed(decoder.tokens, token))
@@ -130,24 +129,6 @@ class _Walk:
         num_heads, width = self.head
         heads = self._reshape(self.graph.linear("states", layer.memory), 0, 0, 2 * num_heads, width)
         return self.graph.split(self.graph.node("Transpose", heads, perm=[0, 2, 1, 3]), 2, axis=1)
-
-    def _change_prompts(self) -> str:
-        """(N, A, D) what the text adds to the prompts of steered objectives."""
-        graph, (count, width, _) = self.graph, self.decoder.steering.shape
-        present = self._unsqueeze(graph.node("Cast", "mask", to=FLOAT), -1)
-        total = graph.node("ReduceSum", graph.node("Mul", "states", present), graph.ints(1), keepdims=0)
-        mean = graph.node("Div", total, graph.node("ReduceSum", present, graph.ints(1), keepdims=0))
-        matrices = graph.weight(self.decoder.steering.permute(1, 0, 2).reshape(width, -1))
-        return self._reshape(graph.node("MatMul", mean, matrices), 0, count, width)
-
-    def _prompts(self) -> str:
-        """(N, U, D) of the different rows."""
-        graph, prompts = self.graph, self._embed(self.decoder.objectives, self.objective)
-        if not self.changes:
-            return prompts
-        asked = self._unsqueeze(graph.node("GatherElements", self.objective, self.row, axis=1), -1)
-        is_one = graph.node("Equal", asked, graph.ints(*self.decoder.steered.tolist()))
-        return graph.node("Add", prompts, graph.node("MatMul", graph.node("Cast", is_one, to=FLOAT), self.changes))
 
     def _regroup(self, token: str) -> None:
         """Groups of rows part where their tokens differ; the past follows."""

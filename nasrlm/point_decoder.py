@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nasrlm.decoder import Memory
+from nasrlm.encoded import Encoded
 from nasrlm.layers import DecoderLayer
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
@@ -57,17 +58,17 @@ class PointDecoder(nn.Module):
         """(N, R) values in the objectives' own units to those that ``points`` shall give."""
         return ((values - self.mean[objectives]) / self.scale[objectives]).float()
 
-    def points(self, encoded: tuple[Tensor, Tensor], objectives: Tensor) -> Tensor:
+    def points(self, encoded: Encoded, objectives: Tensor) -> Tensor:
         """(N, R) standardised predictions, each from its prompt and the text alone."""
-        return self._points(self.remember(*encoded), objectives)
+        return self._points(self.remember(encoded), objectives)
 
     def forward(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
         """(N, R, T, V) logits of the spelled points, whatever ``numbers`` came before."""
         return self._logits(self._spelled(memory, objectives))
 
-    def remember(self, states: Tensor, mask: Tensor) -> Memory:
-        """Keys and values of (N, L, D) encoder states for every layer."""
-        return Memory.of(self.layers, states, mask)
+    def remember(self, encoded: Encoded) -> Memory:
+        """Keys and values of encoded texts for every layer."""
+        return Memory.of(self.layers, encoded)
 
     def step(
         self,

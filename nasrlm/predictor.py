@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
+from nasrlm.answers import Answers
 from nasrlm.calibration import calibrated_levels
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.decoding import Encoded, cumulative_probabilities, joint_samples, log_probabilities
+from nasrlm.encoded import Encoded
 from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
 from nasrlm.objective import FloatArray
@@ -49,6 +50,7 @@ class Predictor:
         self.objectives = checkpoint.objectives  # by default, in the order of decoding
         self._index = {name: index for index, name in enumerate(checkpoint.objectives)}
         self._engine = make_engine(engine, checkpoint.model)
+        self._model = Answers(checkpoint.model, self._engine)
         longest = checkpoint.model.config.max_text_tokens
         self._reader = TextReader(checkpoint.tokenizer, self._engine, EncodedTexts(memory_bytes), longest)
 
@@ -105,7 +107,7 @@ class Predictor:
         values = self._answers(
             list(different),
             levels.shape,
-            lambda encoded, _: self._engine.quantiles(encoded, ids, levels),
+            lambda encoded, _: self._model.quantiles(encoded, ids, levels),
             self._engine.num_workers,
             progress,
         )
@@ -130,7 +132,7 @@ class Predictor:
         ids = self._objective_ids(names)
 
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
-            return self._engine.quantiles(encoded, ids, torch.from_numpy(levels[rows]))
+            return self._model.quantiles(encoded, ids, torch.from_numpy(levels[rows]))
 
         return self._answers(texts, levels.shape[1:], draw, self._engine.num_workers)
 
@@ -180,11 +182,11 @@ class Predictor:
                 )
             given[:, names.index(name)] = values
         levels = np.random.default_rng(seed).uniform(size=(len(texts), len(names), samples))
-        ids, model = self._objective_ids(names), self.checkpoint.model
+        ids = self._objective_ids(names)
 
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
             level, value = torch.from_numpy(levels[rows]), torch.from_numpy(given[rows])
-            return joint_samples(model, encoded, ids, level, value, temperature)
+            return self._model.joint_samples(encoded, ids, level, value, temperature)
 
         drawn = self._answers(texts, levels.shape[1:], draw)
         return drawn[:, [names.index(name) for name in asked]]
@@ -216,10 +218,9 @@ class Predictor:
             raise ValueError(
                 f"objectives: expected the order of decoding, got {', '.join(names)}. `nasrlm info` lists it."
             )
-        model = self.checkpoint.model
 
         def score(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
-            return log_probabilities(model, encoded, ids, torch.from_numpy(values[rows]), joint)
+            return self._model.log_probabilities(encoded, ids, torch.from_numpy(values[rows]), joint)
 
         return self._answers(texts, (len(ids),), score)
 
@@ -231,12 +232,20 @@ class Predictor:
         _check_shape(values, texts, objectives)
         known = np.isfinite(values)
         filled = torch.from_numpy(np.where(known, values, 1.0))
-        model = self.checkpoint.model
 
         def score(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
-            return cumulative_probabilities(model, encoded, ids, filled[rows])
+            return self._model.cumulative_probabilities(encoded, ids, filled[rows])
 
         return np.where(known, self._answers(texts, (len(ids),), score), np.nan)
+
+    def summaries(self, texts: Sequence[str], progress: bool = False) -> FloatArray:
+        """(N, S) what the encoder makes of each text in the mean, see ``Encoded.summaries``."""
+        width = self.checkpoint.model.summary_width
+
+        def summarise(encoded: Encoded, _: NDArray[np.intp]) -> Tensor:
+            return self._model.summaries(encoded)
+
+        return self._answers(texts, (width,), summarise, self._engine.num_workers, progress)
 
     def to_ids(self, texts: Sequence[str], progress: bool = False) -> list[list[int]]:
         """Token ids of every text.

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from nasrlm.decoding import Encoded
-from nasrlm.encoded_texts import EncodedTexts
+from nasrlm.encoded import Encoded
+from nasrlm.encoded_texts import EncodedText, EncodedTexts
 from nasrlm.engine import Engine
 from nasrlm.tokenizer import PADDING_ID, TextTokenizer
 
@@ -31,20 +31,20 @@ class Batch:
         rows: (N,) which of all texts these are.
         texts: N texts.
         token_ids: of those that are not known yet.
-        known: (L, D) states of the others.
+        known: the others.
     """
 
     rows: NDArray[np.intp]
     texts: Sequence[str]
     token_ids: dict[str, list[int]]
-    known: dict[str, Tensor]
+    known: dict[str, EncodedText]
 
 
 class TextReader:
     """Reads with an engine and remembers what it has read.
 
     Args:
-        memory: whose states are this engine's own.
+        memory: of what this engine has made of texts.
         longest: tokens a text may have.
     """
 
@@ -74,26 +74,25 @@ class TextReader:
             yield from self._plan(texts[start : start + TEXTS_PER_PLAN], start, rows_per_text)
 
     def read(self, batch: Batch) -> Encoded:
-        """The (N, L, D) states of a batch and the (N, 1, 1, L) mask of what is text."""
-        states = dict(batch.known)
+        """What the encoder makes of a batch."""
+        encoded = dict(batch.known)
         if batch.token_ids:
-            read = self._engine.encode(pad(list(batch.token_ids.values())))
-            new = {
-                text: of_text[: len(ids)] for (text, ids), of_text in zip(batch.token_ids.items(), read, strict=True)
-            }
+            text_ids = pad(list(batch.token_ids.values()))
+            read = zip(self._engine.encode(text_ids), text_ids, batch.token_ids.items(), strict=True)
+            new = {text: EncodedText(states[: len(ids)], row[: len(ids)]) for states, row, (text, ids) in read}
             self._memory.keep(new)
-            states |= new
-        together = [states[text] for text in batch.texts]
-        lengths = torch.tensor([len(of_text) for of_text in together])
-        mask = torch.arange(int(lengths.max())) < lengths[:, None]
-        padded = pad_sequence(together, batch_first=True)
-        return padded, mask[:, None, None, :].to(padded.device)
+            encoded |= new
+        together = [encoded[text] for text in batch.texts]
+        states = pad_sequence([of_text.states for of_text in together], batch_first=True)
+        ids = pad_sequence([of_text.token_ids for of_text in together], batch_first=True, padding_value=PADDING_ID)
+        ids = ids.to(states.device)
+        return Encoded(states, (ids != PADDING_ID)[:, None, None, :], ids)
 
     def _plan(self, texts: Sequence[str], first_row: int, rows_per_text: int) -> Iterator[Batch]:
         known = self._memory.find(texts)
         new = {text: first_row + row for row, text in enumerate(texts) if text not in known}
         token_ids = dict(zip(new, self.to_ids(list(new), list(new.values())), strict=True))
-        lengths = [len(known[text]) if text in known else len(token_ids[text]) for text in texts]
+        lengths = [len(known[text].token_ids) if text in known else len(token_ids[text]) for text in texts]
         order = sorted(range(len(texts)), key=lambda row: -lengths[row])  # the first of a batch is the longest
         start = 0
         while start < len(order):

@@ -15,6 +15,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
+from nasrlm.encoded import Encoded
 from nasrlm.lora import add_lora
 from nasrlm.model_config import ModelConfig
 from nasrlm.tokenizer import PADDING_ID, TextTokenizer
@@ -38,11 +39,17 @@ class T5GemmaTextEncoder(nn.Module):
             add_lora(self.backbone, ATTENTION, config.lora_rank)
         self.projection = nn.Linear(sizes.encoder.hidden_size, config.width, bias=False)
 
-    def forward(self, text_ids: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, L) ids to (N, L, D) states and the (N, 1, 1, L) mask of what is text."""
+    @property
+    def embedding(self) -> nn.Embedding:
+        """Of all text tokens."""
+        embedding: nn.Embedding = self.backbone.get_input_embeddings()  # type: ignore[no-untyped-call]
+        return embedding
+
+    def forward(self, text_ids: Tensor) -> Encoded:
+        """Read (N, L) ids."""
         mask = text_ids != PADDING_ID
         states = self.backbone(input_ids=text_ids, attention_mask=mask.long()).last_hidden_state
-        return self.projection(states), mask[:, None, None, :]
+        return Encoded(self.projection(states), mask[:, None, None, :], text_ids)
 
 
 @dataclass(frozen=True)

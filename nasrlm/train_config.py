@@ -116,9 +116,9 @@ class TrainConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def _no_prompt_follows_the_text(self) -> TrainConfig:
-        if self.model.num_steered:
-            raise ValueError(f"model.num_steered: expected 0, got {self.model.num_steered}. `nasrlm adapt` sets it.")
+    def _all_objectives_are_spelled(self) -> TrainConfig:
+        if self.model.num_readouts:
+            raise ValueError(f"model.num_readouts: expected 0, got {self.model.num_readouts}. `nasrlm adapt` sets it.")
         return self
 
     @classmethod

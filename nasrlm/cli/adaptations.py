@@ -37,7 +37,7 @@ def adapt_checkpoint(
         Literal["random", "active"],
         typer.Option("--choose", help="Rows by the seed, or those whose labels would tell most."),
     ] = "random",
-    pool: Annotated[int, typer.Option(min=2, help="Texts, labelled or not, that the prompt is learned on.")] = 1500,
+    pool: Annotated[int, typer.Option(min=2, help="Texts, labelled or not, of which predictions are learned.")] = 1500,
     space: SpaceOption = None,
     checkpoint: CheckpointOption = None,
     seed: SeedOption = 0,
@@ -67,7 +67,7 @@ def adapt_checkpoint(
     for name in names:
         labels = np.full(len(texts), np.nan)
         labels[used] = frame[name].to_numpy(dtype=np.float64)[used]
-        loaded = adapt(loaded, known, name, labels, seed=seed, progress=show_progress())
+        loaded = adapt(loaded, known, name, labels)
     loaded.save_pretrained(out)
     column = "architecture" if "architecture" in frame else "text"
     answer = {"used": frame[column].iloc[used].tolist(), "seconds": round(time.monotonic() - started, 1)}

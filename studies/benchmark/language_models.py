@@ -84,7 +84,7 @@ class LanguageModels:
         return self._answers(task, config, rows, labels, measured)
 
     def adapted(self, task: Task) -> FloatArray:
-        """``nasrlm adapt``: a new prompt of the checkpoint that follows the text, nothing else of it moves."""
+        """``nasrlm adapt``: a new objective that is read off the checkpoint's states, nothing else of it moves."""
         pool = _pool(task)
         rows = np.concatenate([task.train, pool])
         texts = task.table.texts(rows, self._measured)
@@ -92,7 +92,7 @@ class LanguageModels:
         objective = task.target.objective
         groups = feature_groups(task.table.features(rows))
         known = make_pool(self._loaded, texts, groups=groups, space=task.target.space)
-        answer = Predictor(adapt(self._loaded, known, objective, labels, seed=task.seed))
+        answer = Predictor(adapt(self._loaded, known, objective, labels))
         tests = task.table.texts(task.test, self._measured)
         return answer.predict(tests, [objective], quantiles=(0.5,)).median[:, 0]
 

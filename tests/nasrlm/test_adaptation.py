@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from torch import Tensor
 
-from nasrlm import adaptation
 from nasrlm.adaptation import Pool, adapt, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import make_examples
 from nasrlm.model import ModelConfig
 from nasrlm.predictor import Predictor
+from nasrlm.readout import GRID, Readout
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from tests.nasrlm.conftest import CommandLine
@@ -55,16 +56,29 @@ def test_ten_labels_teach_a_device_that_resembles_a_known_one(trained: Checkpoin
     assert 0.7 < np.median(prediction.median[:, 0] / true[150:]) < 1.4
 
 
+@pytest.fixture
+def taught(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """The labels that readouts learn, one array each; nothing is read from the texts."""
+    labels: list[np.ndarray] = []
+    fit = Readout.fit
+
+    def noted(summaries: Tensor, mean: Tensor, deviation: Tensor, table: Tensor, *, logarithmic: bool) -> Readout:
+        labels.append(np.interp(mean, GRID, table))
+        return fit(summaries, mean, deviation, table, logarithmic=logarithmic)
+
+    monkeypatch.setattr(Readout, "fit", noted)
+    return labels
+
+
 def test_an_accuracy_is_taught_by_features_of_the_networks_where_the_pool_has_them(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+    checkpoint: Checkpoint, taught: list[np.ndarray]
 ) -> None:
     rng = np.random.default_rng(0)
     counts = rng.normal(size=(200, 4))
     true = 50 + 8 * np.exp(counts[:, 0] / 2)
     labels = np.where(np.arange(200) < 40, true, np.nan)
-    taught: list[np.ndarray] = []
-    monkeypatch.setattr(adaptation, "_learn_prompt", lambda *given: taught.append(given[3](np.arange(200))))
-    telling_nothing = Pool([""] * 200, rng.normal(size=(200, 2)))
+    width = checkpoint.model.summary_width
+    telling_nothing = Pool([""] * 200, rng.normal(size=(200, 2)), rng.normal(size=(200, width)))
     for pool in (telling_nothing, replace(telling_nothing, groups=[counts])):
         adapt(checkpoint, pool, "accuracy@new", labels)
     by_predictions, by_graphs = (spearmanr(values[40:], true[40:]).statistic for values in taught)
@@ -74,23 +88,21 @@ def test_an_accuracy_is_taught_by_features_of_the_networks_where_the_pool_has_th
 
 
 def test_a_cost_is_taught_by_predictions_and_by_what_the_networks_are_made_of(
-    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+    checkpoint: Checkpoint, taught: list[np.ndarray]
 ) -> None:
     rng = np.random.default_rng(0)
     predictions, counts = rng.normal(size=(200, 3)), rng.normal(size=(200, 4))
     true = np.exp(predictions[:, 0] + counts[:, 0] / 2)
     labels = np.where(np.arange(200) < 20, true, np.nan)
-    taught: list[np.ndarray] = []
-    monkeypatch.setattr(adaptation, "_learn_prompt", lambda *given: taught.append(given[3](np.arange(200))))
-    for pool in (Pool([""] * 200, predictions), Pool([""] * 200, predictions, [counts])):
+    alone = Pool([""] * 200, predictions, rng.normal(size=(200, checkpoint.model.summary_width)))
+    for pool in (alone, replace(alone, groups=[counts])):
         adapt(checkpoint, pool, NEW, labels)
-    alone, together = (spearmanr(values[20:], true[20:]).statistic for values in taught)
-    assert alone > 0.6
-    assert together > alone + 0.1
+    by_predictions, together = (spearmanr(values[20:], true[20:]).statistic for values in taught)
+    assert by_predictions > 0.6
+    assert together > by_predictions + 0.1
 
 
-def test_what_was_known_is_answered_as_before(trained: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adaptation, "STEPS", 5)
+def test_what_was_known_is_answered_as_before(trained: Checkpoint) -> None:
     texts = layer_table(40, seed=2)["text"].tolist()
     labels = np.where(np.arange(40) < 5, np.linspace(1, 2, 40), np.nan)
     adapted = adapt(trained, make_pool(trained, texts), "accuracy@new", labels)
@@ -110,7 +122,7 @@ def test_two_new_objectives_are_kept_by_files_engines_and_further_training(train
     assert adapted.objectives[1:] == ("accuracy@new", OBJECTIVES[1], NEW)  # accuracies come first
     adapted.save_pretrained(tmp_path)
     loaded = Checkpoint.from_pretrained(tmp_path)
-    assert loaded.model.config.num_steered == 2
+    assert loaded.model.config.num_readouts == 2
     answers = [Predictor(adapted, "torch"), Predictor(loaded, "torch"), Predictor(loaded, "onnxruntime")]
     kept, read, by_onnx = (predictor.predict(pool.texts).values for predictor in answers)
     np.testing.assert_array_equal(read, kept)
@@ -119,7 +131,7 @@ def test_two_new_objectives_are_kept_by_files_engines_and_further_training(train
         table=Path("layers.parquet"), out=tmp_path / "run", initial_checkpoint=tmp_path, epochs=1, max_steps=1
     )
     tuned = train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
-    assert tuned.model.config.num_steered == 0
+    assert tuned.model.config.num_readouts == 0
 
 
 def test_a_known_objective_may_be_learned_anew(trained: Checkpoint) -> None:
@@ -151,7 +163,7 @@ def test_diverse_rows_are_distinct_candidates_from_different_groups() -> None:
     centres = 3 * np.eye(4)
     features = np.repeat(centres, 25, axis=0) + rng.normal(0, 0.05, (100, 4))
     candidates = np.arange(0, 100, 2)
-    chosen = choose_diverse(Pool([""] * 100, features), candidates, 4)
+    chosen = choose_diverse(Pool([""] * 100, features, features), candidates, 4)
     assert set(chosen) <= set(candidates)
     assert sorted(chosen // 25) == [0, 1, 2, 3]
 

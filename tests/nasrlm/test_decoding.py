@@ -6,7 +6,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nasrlm.decoding import Encoded, cumulative_probabilities, joint_samples, log_probabilities, quantiles
+from nasrlm.decoding import cumulative_probabilities, joint_samples, log_probabilities, quantiles
+from nasrlm.encoded import Encoded
 from nasrlm.model import RegressionLanguageModel, masked_log_softmax
 from nasrlm.predictor import pad
 from tests.nasrlm.scenes import CODE, all_spellings, spelling_probabilities, tiny_model
@@ -114,7 +115,7 @@ def test_cached_steps_agree_with_teacher_forcing() -> None:
     objectives = OBJECTIVES.expand(2, -1)
     with torch.inference_mode():
         forced = model(texts, objectives, numbers, torch.zeros(2, 2, 2, dtype=torch.bool))
-        memory = model.decoder.remember(*model.encoder(texts))
+        memory = model.decoder.remember(model.encoder(texts))
         cache: list[tuple[Tensor, Tensor]] = []
         for position in range(CODE.length):
             last = numbers[..., position - 1] if position else None

@@ -7,45 +7,49 @@ import pytest
 import torch
 from torch import Tensor
 
-from nasrlm.encoded_texts import EncodedTexts
+from nasrlm.encoded_texts import EncodedText, EncodedTexts
 from nasrlm.onnx_engine import OnnxEngine
 from nasrlm.predictor import Predictor
 from tests.nasrlm.scenes import OBJECTIVES
 
 
-def states(length: int) -> Tensor:
-    return torch.full((length, 4), float(length))  # 16 bytes a token
+def read(length: int) -> EncodedText:
+    return EncodedText(torch.full((length, 4), float(length)), torch.ones(length, dtype=torch.int64))
+
+
+TOKEN = 4 * 4 + 8  # bytes that one takes
 
 
 def test_those_asked_for_longest_ago_go_first() -> None:
-    memory = EncodedTexts(max_bytes=16 * 10)
-    memory.keep({"a": states(4), "b": states(4)})
+    memory = EncodedTexts(max_bytes=TOKEN * 10)
+    memory.keep({"a": read(4), "b": read(4)})
     assert set(memory.find(["a", "c"])) == {"a"}
-    memory.keep({"c": states(5)})
+    memory.keep({"c": read(5)})
     assert set(memory.find(["a", "b", "c"])) == {"a", "c"}
-    assert memory.num_bytes == 16 * 9
+    assert memory.num_bytes == TOKEN * 9
     assert len(memory) == 2
 
 
 def test_a_text_is_counted_once_and_one_too_long_is_not_kept() -> None:
-    memory = EncodedTexts(max_bytes=16 * 10)
-    memory.keep({"a": states(4)})
-    memory.keep({"a": states(4)})
-    assert memory.num_bytes == 16 * 4
-    memory.keep({"b": states(11)})
+    memory = EncodedTexts(max_bytes=TOKEN * 10)
+    memory.keep({"a": read(4)})
+    memory.keep({"a": read(4)})
+    assert memory.num_bytes == TOKEN * 4
+    memory.keep({"b": read(11)})
     assert memory.num_bytes == len(memory) == 0
 
 
 def test_no_room_keeps_nothing() -> None:
     memory = EncodedTexts(max_bytes=0)
-    memory.keep({"a": states(1)})
+    memory.keep({"a": read(1)})
     assert memory.find(["a"]) == {}
 
 
 def test_a_kept_text_does_not_hold_its_batch() -> None:
-    memory, batch = EncodedTexts(max_bytes=1000), torch.zeros(8, 4, 4)
-    memory.keep({"a": batch[0]})
-    assert memory.find(["a"])["a"].untyped_storage().nbytes() == 4 * 4 * 4
+    memory = EncodedTexts(max_bytes=1000)
+    states, token_ids = torch.zeros(8, 4, 4), torch.ones(8, 4, dtype=torch.int64)
+    memory.keep({"a": EncodedText(states[0], token_ids[0])})
+    assert [part.untyped_storage().nbytes() for part in memory.find(["a"])["a"]] == [4 * 4 * 4, 4 * 8]
 
 
 @pytest.fixture

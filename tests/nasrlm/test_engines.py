@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.decoding import Encoded, quantiles
+from nasrlm.decoding import quantiles
+from nasrlm.encoded import Encoded
 from nasrlm.engine import Engine, TorchEngine, make_engine
 from nasrlm.metrics import kendall_tau
 from nasrlm.model import ModelConfig, RegressionLanguageModel
@@ -34,7 +35,7 @@ def larger_model() -> RegressionLanguageModel:
 
 
 def encoded(engine: Engine, text_ids: Tensor = TEXT_IDS) -> Encoded:
-    return engine.encode(text_ids), (text_ids != 0)[:, None, None, :]
+    return Encoded(engine.encode(text_ids), (text_ids != 0)[:, None, None, :], text_ids)
 
 
 @pytest.mark.parametrize("model", [tiny_model(0), tiny_model(1), larger_model()], ids=["tiny", "other", "larger"])

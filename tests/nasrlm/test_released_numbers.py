@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from converters import to_measured_text
 from converters.bulk import to_onnx_texts
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.decoding import Encoded, log_probabilities
-from nasrlm.engine import TorchEngine
+from nasrlm.decoding import log_probabilities
+from nasrlm.encoded import Encoded
 from nasrlm.metrics import kendall_tau
 from nasrlm.predictor import Predictor
 from nasrlm.reader import pad
@@ -25,16 +25,22 @@ FARTHEST = 0.0175  # Kolmogorov-Smirnov: one in 100,000 times farther, of so man
 LEVELS = tuple(np.arange(1, 100) / 100)
 
 
+def read(checkpoint: Checkpoint, text: str) -> Encoded:
+    with torch.inference_mode():
+        encoded: Encoded = checkpoint.model.encoder(pad(checkpoint.tokenizer.to_ids([text])))
+    return encoded
+
+
 def draw(checkpoint: Checkpoint, encoded: Encoded, objective: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Samples token by token, each token by its probability in the whole decoder: nothing of ``decoding`` is used."""
     model, code = checkpoint.model, checkpoint.model.code
     prefixes, counts = code.encode([1.0]), np.array([SAMPLES])
     for position in range(code.length):
-        texts = (encoded[0].expand(len(prefixes), -1, -1), encoded[1].expand(len(prefixes), -1, -1, -1))
+        texts = Encoded(*[part.expand(len(prefixes), *part.shape[1:]) for part in encoded])
         asked = torch.full((len(prefixes), 1), objective)
         alone = torch.zeros(len(prefixes), 1, 1, dtype=torch.bool)
         with torch.inference_mode():
-            memory = model.decoder.remember(*texts)
+            memory = model.decoder.remember(texts)
             logs = model.decode(memory, asked, torch.from_numpy(prefixes)[:, None], alone)[:, 0, position]
         probabilities = logs.double().exp().numpy()
         drawn = rng.multinomial(counts, probabilities / probabilities.sum(axis=1, keepdims=True))
@@ -54,8 +60,7 @@ def test_exact_quantiles_are_those_of_samples(engine: str) -> None:
     checkpoint = replace(Checkpoint.from_pretrained(), calibration={})  # by space is not asked for
     rng = np.random.default_rng(0)
     text = to_measured_text(SPACE, SPACE.sample(rng))
-    encoded = TorchEngine(checkpoint.model).encode(pad(checkpoint.tokenizer.to_ids([text])))
-    here = encoded, torch.ones(1, 1, 1, encoded.shape[1], dtype=torch.bool)
+    here = read(checkpoint, text)
     names = checkpoint.objectives_of(SPACE.name)
     exact = Predictor(checkpoint, engine).predict([text], names, quantiles=LEVELS).values[0]  # type: ignore[arg-type]
     for name, quantiles in zip(names, exact, strict=True):
@@ -85,8 +90,7 @@ def test_probabilities_of_the_released_checkpoint_are_those_of_its_samples() -> 
     checkpoint = Checkpoint.from_pretrained()
     rng = np.random.default_rng(1)
     text = to_measured_text(SPACE, SPACE.sample(rng))
-    encoded = TorchEngine(checkpoint.model).encode(pad(checkpoint.tokenizer.to_ids([text])))
-    here = encoded, torch.ones(1, 1, 1, encoded.shape[1], dtype=torch.bool)
+    here = read(checkpoint, text)
     code = checkpoint.model.code
     spelled = code.decode(code.encode(draw(checkpoint, here, 0, rng)))
     values, counts = np.unique(spelled, return_counts=True)

@@ -51,8 +51,8 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
             "train.yaml: initial_share: expected an initial_checkpoint beside it, got none.",
         ),
         (
-            LEAST + "model: {num_steered: 2}\n",
-            "train.yaml: model.num_steered: expected 0, got 2. `nasrlm adapt` sets it.",
+            LEAST + "model: {num_readouts: 2}\n",
+            "train.yaml: model.num_readouts: expected 0, got 2. `nasrlm adapt` sets it.",
         ),
         (LEAST + "epochs: 0\n", "epochs: Input should be greater than or equal to 1, got 0"),
         (LEAST + "seed: -1\n", "seed: Input should be greater than or equal to 0, got -1"),

@@ -1,0 +1,106 @@
+"""Answers about encoded texts, whether an objective is spelled by the decoder or read off the text at once.
+
+N texts, M objectives, K of them, Q levels, S samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nasrlm import decoding
+from nasrlm.encoded import Encoded
+from nasrlm.engine import Engine
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.readout import SMALLEST, Readings
+
+Spelled = Callable[[Tensor], Tensor]  # (K,) columns that are spelled, to (N, K, ...)
+Read = Callable[[Tensor, Readings], Tensor]  # the others likewise, with what is read of them
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Of a model; arguments and results are those of ``nasrlm.decoding``, on the CPU.
+
+    Objectives that are read neither see others nor are seen by them.
+
+    Attributes:
+        model: whose objectives these are.
+        engine: spells quantiles.
+    """
+
+    model: RegressionLanguageModel
+    engine: Engine
+
+    def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
+        """(N, M, Q) at (N, M, Q) or (M, Q) levels."""
+
+        def spelled(columns: Tensor) -> Tensor:
+            return self.engine.quantiles(encoded, objectives[columns], levels[..., columns, :])
+
+        def read(columns: Tensor, readings: Readings) -> Tensor:
+            return readings.quantiles(levels[..., columns, :])
+
+        return self._both(encoded, objectives, spelled, read)
+
+    def joint_samples(
+        self, encoded: Encoded, objectives: Tensor, levels: Tensor, known: Tensor, temperature: float
+    ) -> Tensor:
+        """(N, M, S) at (N, M, S) levels; ``known`` are (N, M) values or NaN."""
+
+        def spelled(columns: Tensor) -> Tensor:
+            some = objectives[columns], levels[:, columns], known[:, columns]
+            return decoding.joint_samples(self.model, encoded, *some, temperature)
+
+        def read(columns: Tensor, readings: Readings) -> Tensor:
+            given = known[:, columns, None]
+            return torch.where(given.isfinite(), given, readings.quantiles(levels[:, columns], temperature))
+
+        return self._both(encoded, objectives, spelled, read)
+
+    def log_probabilities(self, encoded: Encoded, objectives: Tensor, values: Tensor, joint: bool) -> Tensor:
+        """(N, M) of the numbers of the code nearest to (N, M) values."""
+
+        def spelled(columns: Tensor) -> Tensor:
+            return decoding.log_probabilities(self.model, encoded, objectives[columns], values[:, columns], joint)
+
+        def read(columns: Tensor, readings: Readings) -> Tensor:
+            low, high = self.model.code.bounds(values[:, columns].numpy())
+            below, up_to = (readings.cumulative_probabilities(torch.from_numpy(end)) for end in (low, high))
+            return (up_to - below).clamp(min=SMALLEST).log()
+
+        return self._both(encoded, objectives, spelled, read)
+
+    def cumulative_probabilities(self, encoded: Encoded, objectives: Tensor, values: Tensor) -> Tensor:
+        """(N, M) of (N, M) values."""
+
+        def spelled(columns: Tensor) -> Tensor:
+            return decoding.cumulative_probabilities(self.model, encoded, objectives[columns], values[:, columns])
+
+        def read(columns: Tensor, readings: Readings) -> Tensor:
+            return readings.cumulative_probabilities(values[:, columns])
+
+        return self._both(encoded, objectives, spelled, read)
+
+    def summaries(self, encoded: Encoded) -> Tensor:
+        """(N, S) float64, what readouts go by."""
+        with torch.inference_mode():
+            return encoded.summaries(self.model.encoder.embedding)
+
+    def _both(self, encoded: Encoded, objectives: Tensor, spelled: Spelled, read: Read) -> Tensor:
+        """(N, M, ...) answers of either kind, in the order of the objectives."""
+        columns, readouts = torch.arange(len(objectives)), self.model.readouts
+        if readouts is None:
+            return spelled(columns)
+        is_read = readouts.hold(objectives).cpu()
+        parts = columns[~is_read], columns[is_read]
+        answers: list[Tensor] = []
+        if len(parts[0]):
+            answers.append(spelled(parts[0]))
+        if len(parts[1]):
+            with torch.inference_mode():
+                answers.append(read(parts[1], readouts(self.summaries(encoded), objectives[parts[1]]).cpu()))
+        return torch.cat(answers, dim=1)[:, torch.cat(parts).argsort()]
