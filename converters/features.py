@@ -1,7 +1,8 @@
 """What a network is made of, as named numbers for models that read numbers: sizes, layers by place, walks.
 
 A walk is what a signal meets on its way: up to four operators, each fed by the one before. How often every walk occurs
-in the canonical graph, counted over all its paths, ranks networks from very few labels; see docs/limits.md.
+in the canonical graph, counted over all its paths, ranks networks from very few labels. What stands beside what tells
+more: every operator, sums and ReLUs among them, with one or two that it reads or that read it. See docs/limits.md.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, combinations_with_replacement
 from math import prod
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ Features = Mapping[str, float]
 
 WALK = "walk "  # how the names of walks begin
 COUNT = "count "  # how those of layers of a kind begin; " /" and a number for their place
+BESIDE = "beside "  # how those of an operator and one or two beside it begin
 LONGEST_WALK = 4  # 3, 5 and 6 rank NAS-Bench-201 no better
 CHUNK = 32
 _PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
@@ -39,7 +41,7 @@ def graph_features(canonical: Graph) -> dict[str, float]:
 
     Names: ``params``, ``macs``, ``activations``, ``nodes``, ``depth``; ``count``, ``macs`` and ``params`` of each kind
     of layer, ``count`` and ``macs`` of a kind at each resolution; number of paths (logarithm), mean, variance and
-    minimum of the convolutions on one; and walks.
+    minimum of the convolutions on one; walks; and what stands beside what.
 
     Cost: some milliseconds.
 
@@ -51,7 +53,12 @@ def graph_features(canonical: Graph) -> dict[str, float]:
         (True, True)
     """
     labels = [node_label(node) for node in canonical.nodes]
-    return {**_sizes(canonical, labels), **_paths(canonical, labels), **_walks(canonical, labels)}
+    return {
+        **_sizes(canonical, labels),
+        **_paths(canonical, labels),
+        **_walks(canonical, labels),
+        **_beside(canonical, labels),
+    }
 
 
 def features_of(
@@ -102,22 +109,26 @@ def feature_matrix(rows: Sequence[Features], least_rows: int = 2) -> tuple[np.nd
 
 
 def feature_groups(rows: Sequence[Features]) -> list[np.ndarray[Any, Any]]:
-    """Features in three groups that may matter differently: sizes and counts, walks of one or two operators, all walks.
+    """Features in groups that may matter differently.
 
     Args:
         rows: N networks' features.
 
     Returns:
-        (N, F) of each group: counts standardised one by one; walks centred, and scaled together to variance 1.
+        (N, F) of each group: sizes and counts, standardised one by one; walks of one or two operators, all walks, and
+        what stands beside what, each centred, and scaled together to variance 1.
     """
     values, names = feature_matrix(rows)
     values = values - values.mean(axis=0)
     deviation = values.std(axis=0)
-    varies, is_walk = deviation > 0, np.array([name.startswith(WALK) for name in names], dtype=bool)
-    walks, counts = varies & is_walk, varies & ~is_walk
+    varies = deviation > 0
+    walks, beside = (
+        varies & np.array([name.startswith(kind) for name in names], dtype=bool) for kind in (WALK, BESIDE)
+    )
+    counts = varies & ~walks & ~beside
     short = walks & np.array([name.count(" > ") < 2 for name in names], dtype=bool)
     groups = [values[:, counts] / deviation[counts]]
-    groups += [values[:, x] / np.sqrt((deviation[x] ** 2).mean()) for x in (short, walks) if x.any()]
+    groups += [values[:, x] / np.sqrt((deviation[x] ** 2).mean()) for x in (short, walks, beside) if x.any()]
     return [group for group in groups if group.shape[1]]
 
 
@@ -224,3 +235,21 @@ def _walks(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
             reached = [single, *longer[:-1]]
         ending.update(dict.fromkeys(node.outputs, reached))
     return {WALK + walk: float(count) for walk, count in total.items()}
+
+
+def _beside(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
+    """How often an operator stands beside one other, or between two, before or after it."""
+    neighbours: list[Counter[str]] = [Counter() for _ in labels]
+    producer: dict[str, int] = {}
+    for index, node in enumerate(graph.nodes):
+        for source in [producer[x] for x in node.inputs if x in producer]:
+            neighbours[index][f"< {labels[source]}"] += 1
+            neighbours[source][f"> {labels[index]}"] += 1
+        producer.update(dict.fromkeys(node.outputs, index))
+    total: Counter[str] = Counter()
+    for label, counts in zip(labels, neighbours, strict=True):
+        for (kind, count), (other, others) in combinations_with_replacement(sorted(counts.items()), 2):
+            pairs = count * others if kind != other else count * (count - 1) // 2
+            total[f"{label} {kind} {other}"] += pairs
+        total.update({f"{label} {kind}": count for kind, count in counts.items()})
+    return {BESIDE + name: float(count) for name, count in total.items() if count}

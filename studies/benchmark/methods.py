@@ -65,7 +65,7 @@ def forest(task: Task) -> FloatArray:
 
 
 def process(task: Task) -> FloatArray:
-    """A Gaussian process on three groups of graph features."""
+    """A Gaussian process on groups of graph features."""
     return _process(task.groups, task)
 
 

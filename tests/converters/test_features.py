@@ -6,6 +6,7 @@ import pytest
 from converters import to_canonical_graph
 from converters.builder import GraphBuilder
 from converters.features import (
+    BESIDE,
     LONGEST_WALK,
     WALK,
     feature_groups,
@@ -46,6 +47,31 @@ def test_walks_are_counted_over_all_paths(diamond: dict[str, float]) -> None:
     assert longest == LONGEST_WALK
 
 
+def test_what_stands_beside_an_operator_is_counted_with_sums(diamond: dict[str, float]) -> None:
+    of_sum = {name: count for name, count in diamond.items() if name.startswith(f"{BESIDE}Sum")}
+    assert of_sum == {
+        f"{BESIDE}Sum {beside}": 1
+        for beside in (
+            "< Conv3x3",
+            "< Relu",
+            "> Conv3x3s",
+            "< Conv3x3 < Relu",
+            "< Conv3x3 > Conv3x3s",
+            "< Relu > Conv3x3s",
+        )
+    }
+    assert diamond[f"{BESIDE}Conv3x3 > Conv1x1 > Sum"] == 1
+
+
+def test_two_of_a_kind_beside_an_operator_are_one_pair() -> None:
+    g = GraphBuilder((1, 3, 8, 8))
+    x = g.conv(g.input, 4, kernel=3)
+    counts = graph_features(g.build(g.add(g.conv(x, 4, kernel=1), g.conv(x, 4, kernel=1), g.conv(x, 4, kernel=1))))
+    assert counts[f"{BESIDE}Conv3x3 > Conv1x1"] == 3
+    assert counts[f"{BESIDE}Conv3x3 > Conv1x1 > Conv1x1"] == 3
+    assert not any(name.startswith(f"{BESIDE}Conv1x1 > Conv") for name in counts)
+
+
 def test_convolutions_on_a_path(diamond: dict[str, float]) -> None:
     assert np.exp(diamond["paths"]) == pytest.approx(2)
     assert (diamond["path mean"], diamond["path variance"], diamond["path minimum"]) == pytest.approx((2.5, 0.25, 2))
@@ -81,10 +107,11 @@ def test_rare_features_are_left_out_and_missing_ones_are_zero() -> None:
 
 def test_groups_are_scaled_one_by_one_or_together() -> None:
     space, rng = get_space("nasbench201"), np.random.default_rng(0)
-    counts, short, walks = feature_groups(features_of(space, [space.sample(rng) for _ in range(30)], workers=1))
+    features = features_of(space, [space.sample(rng) for _ in range(30)], workers=1)
+    counts, short, walks, beside = feature_groups(features)
     assert counts.std(axis=0) == pytest.approx(1)
     assert short.shape[1] < walks.shape[1]
-    for group in (short, walks):
+    for group in (short, walks, beside):
         assert group.mean(axis=0) == pytest.approx(0)
         assert group.var(axis=0).mean() == pytest.approx(1)
         assert np.ptp(group.std(axis=0)) > 0.1
