@@ -16,21 +16,22 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from tqdm import tqdm
 
 from benchmarks.search_curves import curve_of, draw, table_of
 from benchmarks.search_methods import ALONE, Method, Task, guided
-from converters import to_measured_text
+from converters.bulk import to_onnx_texts
 from nasrlm.objective import Goal, to_losses
 from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
 from spaces import get_space
 from studies.config import SearchConfig, twins_of
 from studies.evaluators import TableEvaluator
+from studies.process_adapter import every_network
 from studies.proposal import every_architecture
 from studies.report import true_labels
 
@@ -78,7 +79,8 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
     path = config.out / RESULTS_FILE
     done = {(row["space"], row["method"], row["seed"]): row["curve"] for row in _read(path, config.budget)}
     for space_name in config.spaces:
-        task, methods = _task(config, space_name), _methods(config, space_name)
+        task = _task(config, space_name)
+        methods = _methods(config, task)
         whole = to_losses(task.config.goals, true_labels(task.config, task.table))
         todo = [(m, s) for s in range(config.seeds) for m in methods if (space_name, m, s) not in done]
         for method, seed in tqdm(todo, space_name, disable=not progress):
@@ -113,7 +115,7 @@ def _read(path: Path, budget: int) -> Iterator[dict[str, object]]:
         yield row
 
 
-def _task(config: Config, name: str) -> Task[object]:
+def _task(config: Config, name: str) -> Task[Any]:
     space = get_space(name)
     goals = tuple(Goal.parse(goal) for goal in GOALS[name])
     twins = twins_of(space, [goal.objective for goal in goals])
@@ -123,15 +125,17 @@ def _task(config: Config, name: str) -> Task[object]:
     return Task(searched, table, every_architecture(searched.searched(table.space), table.known))
 
 
-def _methods(config: Config, name: str) -> dict[str, Method]:
-    """Those asked for; checkpoints are loaded once a space."""
+def _methods(config: Config, task: Task[Any]) -> dict[str, Method]:
+    """Those asked for; checkpoints are loaded, and texts written and features counted for them, once a space."""
     methods = dict(ALONE)
-    to_text = partial(to_measured_text, get_space(name))
     wanted = config.methods or (*ALONE, *config.checkpoints)
-    for method in wanted:
-        if method in config.checkpoints:
+    if by_checkpoint := [method for method in wanted if method in config.checkpoints]:
+        networks = every_network(task.config, task.table.space, task.table.known)
+        texts = to_onnx_texts(task.table.space, networks[0], measured=True)
+        text_of = dict(zip(map(task.table.space.format, networks[0]), texts, strict=True))
+        for method in by_checkpoint:
             predictor = Predictor.from_pretrained(config.checkpoints[method] or None)
-            methods[method] = guided(predictor, to_text)
+            methods[method] = guided(predictor, lambda x: text_of[task.table.space.format(x)], networks=networks)
     unknown = [method for method in wanted if method not in methods]
     if unknown:
         names = ", ".join((*ALONE, *config.checkpoints))

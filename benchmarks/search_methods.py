@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 from sklearn.utils import check_random_state
 
+from converters.features import Features
 from nasrlm.objective import FloatArray, to_losses
 from spaces import SearchSpace
 from studies.acquisition import choose
@@ -38,6 +39,7 @@ POPULATION = 50  # of regularised evolution
 TOURNAMENT = 10
 MEMBERS = 5  # of the ensemble
 CANDIDATES = 100  # that the ensemble chooses from
+EVERY = Guide(exhaustive=True, samples=128)  # architecture of a table is looked at
 
 
 @dataclass(frozen=True)
@@ -179,12 +181,17 @@ def _one_hot(task: Task[A], architectures: list[A]) -> FloatArray:
     return np.concatenate(parts, axis=1)
 
 
-def guided(predictor: SamplingPredictor, to_text: Callable[[Any], str], guide: Guide | None = None) -> Method:
-    """The RLM proposes, the gate prunes, results flow back."""
+def guided(
+    predictor: SamplingPredictor,
+    to_text: Callable[[Any], str],
+    guide: Guide = EVERY,
+    networks: tuple[Sequence[Any], Sequence[Features], Sequence[Features]] | None = None,
+) -> Method:
+    """The RLM proposes, the gate prunes, results flow back; ``networks`` as ``ProcessAdapter`` wants them."""
 
     def search(task: Task[Any], budget: int, seed: int) -> FloatArray:
-        config = replace(task.config, trials=budget, seed=seed, guide=guide or Guide())
-        adapt = ProcessAdapter(task.table.space, predictor, config.objectives, to_text=to_text)
+        config = replace(task.config, trials=budget, seed=seed, guide=guide)
+        adapt = ProcessAdapter(task.table.space, predictor, config.objectives, to_text=to_text, networks=networks)
         with tempfile.TemporaryDirectory() as folder, mock.patch("studies.guided.plot_study"):
             out = Path(folder)
             guided_search(config, task.table.space, task.table, predictor, out, to_text=to_text, adapt=adapt)
