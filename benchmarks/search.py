@@ -16,6 +16,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,14 @@ from tqdm import tqdm
 
 from benchmarks.search_curves import curve_of, draw, table_of
 from benchmarks.search_methods import ALONE, Method, Task, guided
-from converters.bulk import to_onnx_texts
+from converters import to_measured_text
 from nasrlm.objective import Goal, to_losses
 from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
 from spaces import get_space
 from studies.config import SearchConfig, twins_of
 from studies.evaluators import TableEvaluator
-from studies.process_adapter import every_network
+from studies.process_adapter import ProcessAdapter, every_network
 from studies.proposal import every_architecture
 from studies.report import true_labels
 
@@ -126,16 +127,17 @@ def _task(config: Config, name: str) -> Task[Any]:
 
 
 def _methods(config: Config, task: Task[Any]) -> dict[str, Method]:
-    """Those asked for; checkpoints are loaded, and texts written and features counted for them, once a space."""
+    """Those asked for; checkpoints are loaded, and features counted for them, once a space."""
     methods = dict(ALONE)
     wanted = config.methods or (*ALONE, *config.checkpoints)
     if by_checkpoint := [method for method in wanted if method in config.checkpoints]:
-        networks = every_network(task.config, task.table.space, task.table.known)
-        texts = to_onnx_texts(task.table.space, networks[0], measured=True)
-        text_of = dict(zip(map(task.table.space.format, networks[0]), texts, strict=True))
+        space = task.table.space
+        networks = every_network(task.config, space, task.table.known)
+        to_text = cache(partial(to_measured_text, space))
         for method in by_checkpoint:
             predictor = Predictor.from_pretrained(config.checkpoints[method] or None)
-            methods[method] = guided(predictor, lambda x: text_of[task.table.space.format(x)], networks=networks)
+            adapt = ProcessAdapter(space, predictor, task.config.objectives, to_text=to_text, networks=networks)
+            methods[method] = guided(predictor, to_text, adapt)
     unknown = [method for method in wanted if method not in methods]
     if unknown:
         names = ", ".join((*ALONE, *config.checkpoints))

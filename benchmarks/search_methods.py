@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -18,7 +18,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 from sklearn.utils import check_random_state
 
-from converters.features import Features
 from nasrlm.objective import FloatArray, to_losses
 from spaces import SearchSpace
 from studies.acquisition import choose
@@ -182,16 +181,12 @@ def _one_hot(task: Task[A], architectures: list[A]) -> FloatArray:
 
 
 def guided(
-    predictor: SamplingPredictor,
-    to_text: Callable[[Any], str],
-    guide: Guide = EVERY,
-    networks: tuple[Sequence[Any], Sequence[Features], Sequence[Features]] | None = None,
+    predictor: SamplingPredictor, to_text: Callable[[A], str], adapt: ProcessAdapter[A], guide: Guide = EVERY
 ) -> Method:
-    """The RLM proposes, the gate prunes, results flow back; ``networks`` as ``ProcessAdapter`` wants them."""
+    """The RLM proposes, the gate prunes, results flow back."""
 
     def search(task: Task[Any], budget: int, seed: int) -> FloatArray:
         config = replace(task.config, trials=budget, seed=seed, guide=guide)
-        adapt = ProcessAdapter(task.table.space, predictor, config.objectives, to_text=to_text, networks=networks)
         with tempfile.TemporaryDirectory() as folder, mock.patch("studies.guided.plot_study"):
             out = Path(folder)
             guided_search(config, task.table.space, task.table, predictor, out, to_text=to_text, adapt=adapt)

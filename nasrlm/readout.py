@@ -10,6 +10,7 @@ a table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -134,8 +135,9 @@ class Readout:
         rows = torch.linspace(0, len(summaries) - 1, min(len(summaries), NUM_ANCHORS)).round().long()
         centre, projection = _projection(summaries)
         anchors = (summaries[rows] - centre) @ projection
-        of_mean = _Fit.of(anchors, mean[rows])
-        of_deviation = _Fit.of(anchors, torch.hypot(deviation[rows], of_mean.error.sqrt()).log())
+        likenesses = [_Likeness.of(anchors, length) for length in LENGTHS]
+        of_mean = _Fit.of(likenesses, mean[rows])
+        of_deviation = _Fit.of(likenesses, torch.hypot(deviation[rows], of_mean.error.sqrt()).log())
         fits = of_mean, of_deviation
         missing = NUM_ANCHORS - len(rows)
         tensors = {
@@ -149,6 +151,26 @@ class Readout:
         }
         as_stored = {name: value.float() for name, value in tensors.items()}
         return cls({**as_stored, "logarithmic": torch.tensor(logarithmic)})
+
+
+@dataclass(frozen=True)
+class _Likeness:
+    """How like N anchors are to each other, decomposed.
+
+    Attributes:
+        length: over which likeness falls.
+        values: (N,) eigenvalues.
+        vectors: (N, N), one a column.
+    """
+
+    length: float
+    values: Tensor
+    vectors: Tensor
+
+    @classmethod
+    def of(cls, anchors: Tensor, length: float) -> _Likeness:
+        values, vectors = torch.linalg.eigh(_likeness(anchors, anchors, torch.tensor(length)))
+        return cls(length, values.clamp(min=0), vectors)
 
 
 @dataclass(frozen=True)
@@ -168,17 +190,16 @@ class _Fit:
     error: Tensor
 
     @classmethod
-    def of(cls, anchors: Tensor, targets: Tensor) -> _Fit:
+    def of(cls, likenesses: Sequence[_Likeness], targets: Tensor) -> _Fit:
         offset = targets.mean()
         fits: list[_Fit] = []
-        for length in LENGTHS:
-            values, vectors = torch.linalg.eigh(_likeness(anchors, anchors, torch.tensor(length)))
-            projected = vectors.T @ (targets - offset)
+        for likeness in likenesses:
+            projected = likeness.vectors.T @ (targets - offset)
             for ridge in RIDGES:
-                inverse = 1 / (values.clamp(min=0) + ridge)
-                weights = vectors @ (inverse * projected)
-                left = weights / (vectors**2 @ inverse)  # each target less what all others say of it
-                fits.append(cls(weights, length, offset, (left**2).mean()))
+                inverse = 1 / (likeness.values + ridge)
+                weights = likeness.vectors @ (inverse * projected)
+                left = weights / (likeness.vectors**2 @ inverse)  # each target less what all others say of it
+                fits.append(cls(weights, likeness.length, offset, (left**2).mean()))
         return min(fits, key=lambda fit: float(fit.error))
 
 

@@ -33,14 +33,15 @@ from studies.scale import Scale
 
 A = TypeVar("A", bound=Hashable)
 
+# Architectures, each with its features of what is computed and of what a compiler leaves.
+NetworkFeatures = tuple[Sequence[A], Sequence[Features], Sequence[Features]]
+
 FEWEST = 3  # results of an objective from which anything is learned
 SPREAD = (0.1, 0.5, 0.9)  # quantiles from which the predictor's own uncertainty is taken
 
 
-def every_network(
-    config: SearchConfig, space: SearchSpace[A], known: Iterable[A] | None
-) -> tuple[Sequence[A], Sequence[Features], Sequence[Features]]:
-    """All architectures that a search may look at, with features of what is computed and of what a compiler leaves.
+def every_network(config: SearchConfig, space: SearchSpace[A], known: Iterable[A] | None) -> NetworkFeatures[A]:
+    """All architectures that a search may look at, with their features.
 
     Args:
         config: of the search.
@@ -63,8 +64,7 @@ class ProcessAdapter(Generic[A]):
         to_text: architecture to the text that the predictor reads.
         pool_size: texts that give the features' scale.
         seed: of these texts.
-        networks: all architectures that will ever be asked about, each with its ``converters.features``: of what is
-            computed, and of what a compiler leaves; None where these are too many.
+        networks: all architectures that will ever be asked about; None where these are too many.
 
     Cost: below a second an objective and hundred results, beside all of the predictor's answers about every text that
     is looked at, each once.
@@ -79,7 +79,7 @@ class ProcessAdapter(Generic[A]):
         to_text: Callable[[A], str],
         pool_size: int = 100,
         seed: int = 0,
-        networks: tuple[Sequence[A], Sequence[Features], Sequence[Features]] | None = None,
+        networks: NetworkFeatures[A] | None = None,
     ) -> None:
         self.space = space
         self.objectives = tuple(objectives)
@@ -87,6 +87,7 @@ class ProcessAdapter(Generic[A]):
         self.pool_size = pool_size
         self.seed = seed
         self._predictor = predictor
+        self._medians = _Medians(predictor)
         self._all = networks
 
     @cached_property
@@ -97,14 +98,14 @@ class ProcessAdapter(Generic[A]):
         architectures, computed, compiled = self._all
         texts = [self.to_text(architecture) for architecture in architectures]
         networks = networks_of(self.space, architectures, texts, computed, compiled)
-        said = self._predictor.predict(texts, self._predictor.objectives, (0.5,)).median
+        said = self._medians.of(texts)
         return networks, (said - said.mean(axis=0)) / np.maximum(said.std(axis=0), 1e-9)
 
     @cached_property
     def _features(self) -> "_Features":
         rng = np.random.default_rng(self.seed)
         pool = [self.space.sample(rng) for _ in range(self.pool_size)]
-        return _Features(self._predictor, [self.to_text(architecture) for architecture in pool])
+        return _Features(self._medians, [self.to_text(architecture) for architecture in pool])
 
     def __call__(self, table: pd.DataFrame) -> "CorrectedPredictor":
         """A predictor from a table with the column ``architecture`` and one an objective; NaN where there is none."""
@@ -122,20 +123,37 @@ class ProcessAdapter(Generic[A]):
         return CorrectedPredictor(self._predictor, processes)
 
 
-class _Features:
-    """What a predictor says of texts, standardised over a pool of them; each text is asked about once."""
+class _Medians:
+    """What a predictor says of texts, all its objectives; each text is asked about once."""
 
-    def __init__(self, predictor: SamplingPredictor, pool: Sequence[str]) -> None:
-        self.known = predictor.objectives
-        self._memory = PredictorMemory(predictor)
-        medians = self._medians(pool)
-        self._scales = [Scale.of(name, medians[:, column]) for column, name in enumerate(self.known)]
-        values = self._scaled(medians)
-        self._mean, self._deviation = values.mean(axis=0), np.maximum(values.std(axis=0), 1e-9)
+    def __init__(self, predictor: SamplingPredictor) -> None:
+        self.predictor = predictor
+        self._rows: dict[str, FloatArray] = {}
 
     def of(self, texts: Sequence[str]) -> FloatArray:
         """(N, F), F being the objectives that the predictor knows."""
-        return np.asarray((self._scaled(self._medians(texts)) - self._mean) / self._deviation, dtype=np.float64)
+        new = [text for text in dict.fromkeys(texts) if text not in self._rows]
+        if new:
+            self._rows |= zip(new, self.predictor.predict(new, self.predictor.objectives, (0.5,)).median, strict=True)
+        return np.array([self._rows[text] for text in texts])
+
+
+class _Features:
+    """Medians of texts, standardised over a pool of them."""
+
+    def __init__(self, medians: _Medians, pool: Sequence[str]) -> None:
+        self.known = medians.predictor.objectives
+        self._medians = medians
+        self._memory = PredictorMemory(medians.predictor)
+        values = medians.of(pool)
+        self._scales = [Scale.of(name, values[:, column]) for column, name in enumerate(self.known)]
+        scaled = self._scaled(values)
+        self._mean, self._deviation = scaled.mean(axis=0), np.maximum(scaled.std(axis=0), 1e-9)
+
+    def of(self, texts: Sequence[str]) -> FloatArray:
+        """(N, F), F being the objectives that the predictor knows."""
+        scaled = self._scaled(self._medians.of(texts))
+        return np.asarray((scaled - self._mean) / self._deviation, dtype=np.float64)
 
     def own(self, name: str, scale: "Scale", texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """(N,) medians and standard deviations of an objective, on a scale; all 0 of one that is not known."""
@@ -143,9 +161,6 @@ class _Features:
             return np.zeros(len(texts)), np.zeros(len(texts))
         low, median, high = scale.to(self._memory.predict(texts, (name,), SPREAD).values[:, 0]).T
         return median, np.maximum((high - low) / (norm.ppf(SPREAD[-1]) - norm.ppf(SPREAD[0])), 1e-9)
-
-    def _medians(self, texts: Sequence[str]) -> FloatArray:
-        return self._memory.predict(texts, self.known, (0.5,)).median
 
     def _scaled(self, medians: FloatArray) -> FloatArray:
         return np.stack([scale.to(column) for scale, column in zip(self._scales, medians.T, strict=True)], axis=1)

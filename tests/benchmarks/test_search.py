@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchmarks import search
@@ -11,9 +12,11 @@ from benchmarks.search import Config, run
 from benchmarks.search_curves import curve_of, reached, table_of
 from benchmarks.search_methods import ALONE, Task, guided
 from nasrlm.objective import to_losses
+from spaces import get_space
 from studies.evaluators import TableEvaluator
 from studies.guide import Guide
 from studies.pareto import hypervolume_ratio
+from studies.process_adapter import ProcessAdapter
 from studies.proposal import every_architecture
 from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_config, toy_table
 
@@ -52,13 +55,27 @@ def test_a_small_table_is_searched_to_its_end() -> None:
 
 
 def test_the_model_guides() -> None:
-    task = toy_task()
-    method = guided(ToyPredictor(sigma=0.3), SPACE.format, Guide(generations=2, samples=4))
+    task, predictor = toy_task(), ToyPredictor(sigma=0.3)
+    adapt = ProcessAdapter(SPACE, predictor, task.config.objectives, to_text=SPACE.format, pool_size=20)
+    method = guided(predictor, SPACE.format, adapt, Guide(generations=2, samples=4))
     losses = method(task, 15, 0)
     whole = to_losses(task.config.goals, task.table.row_labels)
     random = np.mean([curve_of(ALONE["random"](task, 15, seed), whole)[-1] for seed in range(5)])
     assert len(losses) == 15
     assert curve_of(losses, whole)[-1] > random
+
+
+def test_the_released_model_looks_at_every_row_of_a_table(tmp_path: Path) -> None:
+    space = get_space("nasbench_macro")
+    rng = np.random.default_rng(0)
+    notations = list(dict.fromkeys(space.format(space.sample(rng)) for _ in range(40)))
+    labels = {"accuracy@cifar10": 90 + rng.random(len(notations)), "macs": 1e8 * (1 + rng.random(len(notations)))}
+    table = pd.DataFrame({"architecture": notations, "split": "train", **labels})
+    table.to_parquet(tmp_path / f"{space.name}.parquet")
+    methods = ("random", "rlm")
+    config = Config(tmp_path, tmp_path / "out", (space.name,), methods, {"rlm": ""}, seeds=1, budget=15, counts=(15,))
+    curves = run(config)
+    assert {method: len(curve) for (_, method), (curve,) in curves.items()} == dict.fromkeys(methods, 15)
 
 
 def test_curves_are_hypervolume_ratios() -> None:
