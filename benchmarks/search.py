@@ -128,8 +128,10 @@ def _task(config: Config, name: str) -> Task[Any]:
 
 def _methods(config: Config, task: Task[Any]) -> dict[str, Method]:
     """Those asked for; checkpoints are loaded, and features counted for them, once a space."""
-    methods = dict(ALONE)
-    wanted = config.methods or (*ALONE, *config.checkpoints)
+    methods, names = dict(ALONE), (*ALONE, *config.checkpoints)
+    wanted = config.methods or names
+    if unknown := [method for method in wanted if method not in names]:
+        raise ValueError(f"search: expected methods of {', '.join(names)}, got {', '.join(unknown)}.")
     if by_checkpoint := [method for method in wanted if method in config.checkpoints]:
         space = task.table.space
         networks = every_network(task.config, space, task.table.known)
@@ -138,10 +140,6 @@ def _methods(config: Config, task: Task[Any]) -> dict[str, Method]:
             predictor = Predictor.from_pretrained(config.checkpoints[method] or None)
             adapt = ProcessAdapter(space, predictor, task.config.objectives, to_text=to_text, networks=networks)
             methods[method] = guided(predictor, to_text, adapt)
-    unknown = [method for method in wanted if method not in methods]
-    if unknown:
-        names = ", ".join((*ALONE, *config.checkpoints))
-        raise ValueError(f"search: expected methods of {names}, got {', '.join(unknown)}.")
     return {method: methods[method] for method in wanted}
 
 
@@ -173,7 +171,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         budget=given.budget,
         counts=tuple(count for count in given.counts if count <= given.budget),
     )
-    Console(width=200).print(table_of(run(config, progress=True), config.counts))
+    try:
+        curves = run(config, progress=True)
+    except ValueError as e:
+        parser.exit(2, f"{e}\n")
+    Console(width=200).print(table_of(curves, config.counts))
 
 
 if __name__ == "__main__":

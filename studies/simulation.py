@@ -45,8 +45,8 @@ ARMS: dict[str, Guide | None] = {
     "hypervolume, no gate": Guide(gate=False),
     "median, gate": Guide(acquisition="median"),
     "median, no gate": Guide(acquisition="median", gate=False),
-    "all, gate": Guide(exhaustive=True, samples=128),
-    "all, no gate": Guide(exhaustive=True, samples=128, gate=False),
+    "all, gate": Guide(exhaustive=True, samples=128, batch_size=2, adapt_every=2),
+    "all, no gate": Guide(exhaustive=True, samples=128, batch_size=2, adapt_every=2, gate=False),
     "engine alone": None,
 }
 
@@ -96,7 +96,7 @@ def simulate(
         table: answers, and tells the true front.
         predictor: guides.
         to_text: architecture to the text that it reads.
-        counts: evaluations after which the hypervolume is taken, multiples of the batch size.
+        counts: evaluations after which the hypervolume is taken.
         seeds: of the searches.
         arms: guides by name; None lets the engine ask the table itself.
         adapt: of every guided search.
