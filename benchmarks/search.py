@@ -137,7 +137,7 @@ def _methods(config: Config, task: Task[Any]) -> dict[str, Method]:
         networks = every_network(task.config, space, task.table.known)
         to_text = cache(partial(to_measured_text, space))
         for method in by_checkpoint:
-            predictor = Predictor.from_pretrained(config.checkpoints[method] or None)
+            predictor = Predictor.from_pretrained(config.checkpoints[method] or None).of_space(space.name)
             adapt = ProcessAdapter(space, predictor, task.config.objectives, to_text=to_text, networks=networks)
             methods[method] = guided(predictor, to_text, adapt)
     return {method: methods[method] for method in wanted}
