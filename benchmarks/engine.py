@@ -274,7 +274,8 @@ def _trainer(model: RegressionLanguageModel, token_ids: torch.Tensor, objectives
 
     def step() -> int:
         model.train()
-        loss = number_loss(model(token_ids, rows, numbers, visible), numbers, torch.ones_like(rows).bool(), kernel)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = number_loss(model(token_ids, rows, numbers, visible), numbers, torch.ones_like(rows).bool(), kernel)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
