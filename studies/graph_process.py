@@ -32,7 +32,7 @@ class Networks:
     """Every network that will be asked about.
 
     Attributes:
-        row_of: by text, into the features.
+        row_of: by text, into the features; of architectures whose texts are the same, one.
         computed: (N, F) each, groups of features of what is computed, see ``converters.features.feature_groups``.
         compiled: (N, F) operators of each kind that a compiler leaves, see ``converters.executed.compiled_graph``.
         computed_kinds: (N,) numbers, the same where all features of what is computed are.
@@ -153,7 +153,7 @@ class GraphProcess:
             groups = [predictions, networks.compiled, networks.genes]
             process = GroupProcess(groups, linear=(0, 1), kinds=networks.compiled_kinds)
         self._process = process.fit(networks.rows(texts), labels, LearningScale.of(name, labels))
-        self._scores = self._process.predict(np.arange(len(networks.row_of)))
+        self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
         """(N, Q) labels at Q quantiles of a standard normal distribution."""

@@ -50,6 +50,13 @@ def test_networks_of_the_same_graph_are_of_one_kind() -> None:
     assert len(set(of_counts.values())) == len(of_counts) < len(ROWS)
 
 
+def test_architectures_may_share_a_text() -> None:
+    keys = [SPACE.architecture_key(row) for row in ROWS]
+    networks = networks_of(SPACE, ROWS, keys, COUNTS, COUNTS)
+    process = GraphProcess(networks, np.zeros((len(ROWS), 1)), OBJECTIVES[0], keys[:60:3], TRUE[:60:3, 0])
+    assert kendalltau(process.quantiles(keys, np.zeros(1))[:, 0], TRUE[:, 0])[0] > 0.6
+
+
 def test_samples_are_joint_and_have_the_quantiles() -> None:
     networks = made_of(ROWS)
     process = GraphProcess(networks, np.zeros((len(ROWS), 1)), OBJECTIVES[0], TEXTS[:40:4], TRUE[:40:4, 0])
