@@ -25,22 +25,26 @@ bench-engine: $(VENV)/installed  ## texts learned and predicted a second, beside
 bench-search: $(VENV)/installed  ## real evaluations that searches need, with the RLM and without
 	$(BIN)/python -m benchmarks.search $(BENCH_ARGS)
 
-checkpoint: runs/all_spaces_expected/checkpoint/README.md  ## the last step to the released checkpoint; goes on after a stop
+checkpoint: runs/all_spaces/checkpoint/README.md  ## the released checkpoint, from random weights; goes on after a stop
 
-# What that step learns beside the published tables: labels that a process expects, and counts.
+# What it learns beside the published tables: labels that a process expects, and counts.
 DATA := ../shared/data
 COUNTED := nds_nasnet nds_amoebanet nds_pnas nds_enas nds_darts hiaml inception two_path ofa_proxylessnas ofa_resnet50
 TAUGHT := mnasnet darts nasbench101 fbnet
 
-runs/all_spaces_expected/checkpoint/README.md: studies/recipes/all_spaces_expected.yaml \
+runs/all_spaces/checkpoint/README.md: studies/recipes/all_spaces.yaml runs/all_spaces_first/checkpoint/README.md \
 		$(TAUGHT:%=runs/taught/%.parquet) runs/label_free/counted.parquet | $(VENV)/installed
 	$(BIN)/nasrlm train --config $<
 
+runs/all_spaces_first/checkpoint/README.md: studies/recipes/all_spaces_first.yaml runs/taught/nasbench101.parquet \
+		| $(VENV)/installed
+	$(BIN)/nasrlm train --config $<
+
 runs/taught/mnasnet.parquet: TEACH := -n 5000 --objectives proxy_accuracy@imagenet
-runs/taught/darts.parquet: TEACH := -n 5000 --objectives short_accuracy@cifar10
-runs/taught/nasbench101.parquet: TEACH := -n 8000 --labels 4500 \
+runs/taught/darts.parquet: TEACH := -n 8000 --objectives short_accuracy@cifar10
+runs/taught/nasbench101.parquet: TEACH := -n 16000 --labels 4500 \
 	--objectives valid_accuracy@cifar10,valid_accuracy_12ep@cifar10
-runs/taught/fbnet.parquet: TEACH := -n 4000
+runs/taught/fbnet.parquet: TEACH := -n 8000
 runs/taught/%.parquet: | $(VENV)/installed
 	$(BIN)/nasrlm teach --table $(DATA)/$*.parquet --space $* $(TEACH) --out $@
 
