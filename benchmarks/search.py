@@ -134,10 +134,11 @@ def _methods(config: Config, task: Task[Any]) -> dict[str, Method]:
         raise ValueError(f"search: expected methods of {', '.join(names)}, got {', '.join(unknown)}.")
     if by_checkpoint := [method for method in wanted if method in config.checkpoints]:
         space = task.table.space
+        loaded = {name: Predictor.from_pretrained(config.checkpoints[name] or None) for name in by_checkpoint}
         networks = every_network(task.config, space, task.table.known)
         to_text = cache(partial(to_measured_text, space))
-        for method in by_checkpoint:
-            predictor = Predictor.from_pretrained(config.checkpoints[method] or None).of_space(space.name)
+        for method, of_all_spaces in loaded.items():
+            predictor = of_all_spaces.of_space(space.name)
             adapt = ProcessAdapter(space, predictor, task.config.objectives, to_text=to_text, networks=networks)
             methods[method] = guided(predictor, to_text, adapt)
     return {method: methods[method] for method in wanted}
