@@ -1,0 +1,163 @@
+"""Is one model of all spaces as good as one per space?
+
+    python -m benchmarks.specialists --recipes studies/recipes/all_spaces_first.yaml studies/recipes/all_spaces.yaml
+
+For every space with an accuracy, a model of the same layers learns from the same rows of this space alone, for as many
+steps as the recipes together spend on it, from random weights. Both are asked about the test rows. Tokens are learned
+over chains of lines, of the space's own texts. A finished specialist is a folder in ``--out`` and is not trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from benchmarks.circumstances import circumstances
+from nasrlm.cli.training_examples import training_examples
+from nasrlm.evaluation import evaluate
+from nasrlm.examples import Examples
+from nasrlm.metrics import Quality
+from nasrlm.predictor import Predictor
+from nasrlm.train_config import TrainConfig
+from nasrlm.training import train
+
+VOCABULARY = 1536  # tokens of one space, as in recipes of one
+WARMUP = 0.05  # of all steps
+EVALUATIONS = 8  # of valid rows in a run
+FAR = 10**6  # epochs: runs end by their steps
+
+
+@dataclass(frozen=True)
+class Config:
+    """What to measure.
+
+    Attributes:
+        recipes: that made the joint checkpoint, one after another; the last decides how specialists learn.
+        checkpoint: the joint one; that of the last recipe if None.
+        only: spaces; all with an accuracy if empty.
+    """
+
+    recipes: tuple[Path, ...]
+    checkpoint: Path | None = None
+    out: Path = Path("runs/specialists")
+    only: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Test rows of one space, asked of both models."""
+
+    space: str
+    steps: int
+    specialist: dict[str, Quality]
+    joint: dict[str, Quality]
+
+    @property
+    def accuracies(self) -> list[str]:
+        """Those that were tested."""
+        return [name for name in self.joint if "accuracy" in name]
+
+    @property
+    def costs(self) -> list[str]:
+        """Everything else that was tested."""
+        return [name for name in self.joint if "accuracy" not in name]
+
+
+def compare(config: Config, progress: bool = False) -> list[Comparison]:
+    """Train the specialists that are missing and ask all of them.
+
+    Raises:
+        ValueError: a recipe or one of its tables cannot be read, or ``only`` names a space without an accuracy.
+    """
+    recipes = [TrainConfig.load(path) for path in config.recipes]
+    read = [training_examples(recipe) for recipe in recipes]
+    steps = sum((steps_by_space(r, e) for r, e in zip(recipes, read, strict=True)), Counter[str]())
+    parts = {space: part for space, part in read[-1].by_space() if any("accuracy" in x for x in part.objectives)}
+    if unknown := [space for space in config.only if space not in parts]:
+        raise ValueError(f"specialists: expected spaces among {', '.join(parts)}, got {', '.join(unknown)}.")
+    joint = Predictor.from_pretrained(config.checkpoint or recipes[-1].out / "checkpoint")
+    result = []
+    for space in config.only or parts:
+        out = config.out / space
+        if not (out / "checkpoint").is_dir():
+            train(specialist_config(recipes[-1], parts[space], steps[space], out), parts[space], progress)
+        specialist, test = Predictor.from_pretrained(out / "checkpoint"), parts[space].split("test")
+        both = [evaluate(x, test).quality[space] for x in (specialist, joint.of_space(space))]
+        result.append(Comparison(space, steps[space], *both))
+    return result
+
+
+def steps_by_space(recipe: TrainConfig, examples: Examples) -> Counter[str]:
+    """How many of a recipe's steps are spent on rows of each space."""
+    spaces = examples.labelled(examples.objectives).split("train").spaces
+    weights = np.array([recipe.space_weights.get(str(space), 1.0) for space in spaces])
+    total = min(recipe.epochs * -(-len(spaces) // recipe.batch_size), recipe.max_steps or sys.maxsize)
+    shares = {str(space): weights[spaces == space].sum() / weights.sum() for space in np.unique(spaces)}
+    return Counter({space: round(total * share) for space, share in shares.items()})
+
+
+def specialist_config(recipe: TrainConfig, examples: Examples, steps: int, out: Path) -> TrainConfig:
+    """The recipe, for the rows of one space and from random weights."""
+    steps_per_epoch = -(-len(examples.split("train")) // recipe.batch_size)
+    known = {name: weight for name, weight in recipe.objective_weights.items() if name in examples.objectives}
+    changes = {
+        "out": out,
+        "initial_checkpoint": None,
+        "extend_tokenizer": False,
+        "tokenizer": "chains",
+        "vocabulary_size": VOCABULARY,
+        "objectives": tuple(name for name in recipe.objectives if name in examples.objectives),
+        "monitor": tuple(name for name in recipe.monitor if name in examples.objectives),
+        "space_weights": {},
+        "objective_weights": known,
+        "epochs": FAR,
+        "patience": FAR,
+        "max_steps": steps,
+        "warmup_epochs": WARMUP * steps / steps_per_epoch,
+        "evaluate_every_epochs": steps / EVALUATIONS / steps_per_epoch,
+    }
+    return recipe.model_copy(update=changes)
+
+
+def table(comparisons: Sequence[Comparison]) -> list[str]:
+    """Lines of Markdown: Kendall τ of every accuracy, and of the median cost."""
+    lines = ["| | steps | rows | specialist | all spaces | difference |", "|---|---|---|---|---|---|"]
+    for x in comparisons:
+        rows: list[tuple[str, int, float, float]] = [
+            (name, x.joint[name]["n"], x.specialist[name]["kendall_tau"], x.joint[name]["kendall_tau"])
+            for name in x.accuracies
+        ]
+        if x.costs:
+            alone, together = (median(q[name]["kendall_tau"] for name in x.costs) for q in (x.specialist, x.joint))
+            most = max(x.joint[name]["n"] for name in x.costs)
+            rows.append((f"median of {len(x.costs)} costs", most, alone, together))
+        lines += [
+            f"| {x.space} {name} | {x.steps:,} | {n:,} | {alone:.3f} | {together:.3f} | {together - alone:+.3f} |"
+            for name, n, alone, together in rows
+        ]
+    return lines
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Train what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--recipes", type=Path, nargs="+", required=True)
+    parser.add_argument("--checkpoint", type=Path, default=None)
+    parser.add_argument("--out", type=Path, default=Config.out)
+    parser.add_argument("--only", nargs="+", default=())
+    given = vars(parser.parse_args(words))
+    config = Config(**given | {"recipes": tuple(given["recipes"]), "only": tuple(given["only"])})
+    print("\n".join(table(compare(config, progress=sys.stderr.isatty()))))
+    print(json.dumps(circumstances(config)))
+
+
+if __name__ == "__main__":
+    main()
