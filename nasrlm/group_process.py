@@ -122,7 +122,7 @@ class GroupProcess:
 
     def expect(self, rows: NDArray[np.intp]) -> FloatArray:
         """(N,) labels of the mean scores of rows."""
-        return self.scores.backward(self.predict(rows)[0])
+        return self.scores.backward(self._covariance(rows, self._rows) @ self._weights)
 
     @property
     def noise(self) -> float:

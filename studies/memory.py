@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
@@ -31,7 +32,7 @@ class PredictorMemory:
 
     def __init__(self, predictor: TextPredictor) -> None:
         self.predictor = predictor
-        self._answers: dict[tuple[float, ...], dict[str, dict[str, FloatArray]]] = {}  # text: objective: (Q,)
+        self._answers: dict[tuple[float, ...], _Answers] = {}  # by quantiles
 
     def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
         """(N, M, Q) quantiles in own units; one call for all texts of which the same objectives are new.
@@ -42,15 +43,50 @@ class PredictorMemory:
         if objectives is None:
             raise ValueError("predictor memory: expected objectives by name, got None. Name them.")
         names, levels = tuple(objectives), tuple(quantiles)
-        answers = self._answers.setdefault(levels, {})
-        new: dict[tuple[str, ...], list[str]] = {}
-        for text in dict.fromkeys(texts):
-            known = answers.setdefault(text, {})
-            if missing := tuple(name for name in names if name not in known):
-                new.setdefault(missing, []).append(text)
-        for missing, unknown in new.items():
-            predicted = self.predictor.predict(unknown, missing, levels).values
-            for text, row in zip(unknown, predicted, strict=True):
-                answers[text] |= zip(missing, row, strict=True)
-        values = np.array([[answers[text][name] for name in names] for text in texts], dtype=np.float64)
-        return Prediction(names, levels, values.reshape(len(texts), len(names), len(levels)))
+        answers = self._answers.setdefault(levels, _Answers(len(levels)))
+        rows, columns = answers.places(texts, names)
+        asked, first = np.unique(rows, return_index=True)
+        unknown = ~answers.known[np.ix_(asked, columns)]
+        for pattern in np.unique(unknown, axis=0):
+            if pattern.any():
+                new = (unknown == pattern).all(axis=1)
+                missing = [name for name, is_missing in zip(names, pattern, strict=True) if is_missing]
+                predicted = self.predictor.predict([texts[index] for index in first[new]], missing, levels)
+                answers.keep(asked[new], columns[pattern], predicted.values)
+        return Prediction(names, levels, answers.values[np.ix_(rows, columns)])
+
+
+class _Answers:
+    """What is known of R texts and C objectives, and room for more.
+
+    Attributes:
+        values: (R, C, Q).
+        known: (R, C).
+    """
+
+    def __init__(self, num_quantiles: int) -> None:
+        self.values: FloatArray = np.empty((0, 0, num_quantiles))
+        self.known = np.zeros((0, 0), dtype=bool)
+        self._rows: dict[str, int] = {}
+        self._columns: dict[str, int] = {}
+
+    def places(self, texts: Sequence[str], objectives: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """(N,) rows of texts and (M,) columns of objectives, those not seen before included."""
+        rows = [self._rows.setdefault(text, len(self._rows)) for text in texts]
+        columns = [self._columns.setdefault(name, len(self._columns)) for name in objectives]
+        lacking = (self._lacking(0, len(self._rows)), self._lacking(1, len(self._columns)))
+        if any(lacking):
+            room = [(0, count) for count in lacking]
+            self.values = np.pad(self.values, [*room, (0, 0)])
+            self.known = np.pad(self.known, room)
+        return np.array(rows, dtype=np.intp), np.array(columns, dtype=np.intp)
+
+    def keep(self, rows: NDArray[np.intp], columns: NDArray[np.intp], values: FloatArray) -> None:
+        """Take up (n, m, Q) answers."""
+        self.values[np.ix_(rows, columns)] = values
+        self.known[np.ix_(rows, columns)] = True
+
+    def _lacking(self, axis: int, wanted: int) -> int:
+        """How much to grow: to twice as much where it is too little, so that growing stays cheap."""
+        size = self.known.shape[axis]
+        return max(wanted, 2 * size) - size if wanted > size else 0

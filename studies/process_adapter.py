@@ -87,7 +87,7 @@ class ProcessAdapter(Generic[A]):
         self.pool_size = pool_size
         self.seed = seed
         self._predictor = predictor
-        self._medians = _Medians(predictor)
+        self._memory = PredictorMemory(predictor)
         self._all = networks
 
     @cached_property
@@ -98,14 +98,15 @@ class ProcessAdapter(Generic[A]):
         architectures, computed, compiled = self._all
         texts = [self.to_text(architecture) for architecture in architectures]
         networks = networks_of(self.space, architectures, texts, computed, compiled)
-        said = self._medians.of(texts)
+        said = self._memory.predict(texts, self._predictor.objectives, (0.5,)).median
         return networks, (said - said.mean(axis=0)) / np.maximum(said.std(axis=0), 1e-9)
 
     @cached_property
     def _features(self) -> "_Features":
         rng = np.random.default_rng(self.seed)
         pool = [self.space.sample(rng) for _ in range(self.pool_size)]
-        return _Features(self._medians, [self.to_text(architecture) for architecture in pool])
+        texts = [self.to_text(architecture) for architecture in pool]
+        return _Features(self._memory, self._predictor.objectives, texts)
 
     def __call__(self, table: pd.DataFrame) -> "CorrectedPredictor":
         """A predictor from a table with the column ``architecture`` and one an objective; NaN where there is none."""
@@ -123,36 +124,20 @@ class ProcessAdapter(Generic[A]):
         return CorrectedPredictor(self._predictor, processes)
 
 
-class _Medians:
-    """What a predictor says of texts, all its objectives; each text is asked about once."""
-
-    def __init__(self, predictor: SamplingPredictor) -> None:
-        self.predictor = predictor
-        self._rows: dict[str, FloatArray] = {}
-
-    def of(self, texts: Sequence[str]) -> FloatArray:
-        """(N, F), F being the objectives that the predictor knows."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._rows]
-        if new:
-            self._rows |= zip(new, self.predictor.predict(new, self.predictor.objectives, (0.5,)).median, strict=True)
-        return np.array([self._rows[text] for text in texts])
-
-
 class _Features:
     """Medians of texts, standardised over a pool of them."""
 
-    def __init__(self, medians: _Medians, pool: Sequence[str]) -> None:
-        self.known = medians.predictor.objectives
-        self._medians = medians
-        self._memory = PredictorMemory(medians.predictor)
-        values = medians.of(pool)
+    def __init__(self, memory: PredictorMemory, known: Sequence[str], pool: Sequence[str]) -> None:
+        self.known = tuple(known)
+        self._memory = memory
+        values = self._medians(pool)
         self._scales = [Scale.of(name, values[:, column]) for column, name in enumerate(self.known)]
         scaled = self._scaled(values)
         self._mean, self._deviation = scaled.mean(axis=0), np.maximum(scaled.std(axis=0), 1e-9)
 
     def of(self, texts: Sequence[str]) -> FloatArray:
         """(N, F), F being the objectives that the predictor knows."""
-        scaled = self._scaled(self._medians.of(texts))
+        scaled = self._scaled(self._medians(texts))
         return np.asarray((scaled - self._mean) / self._deviation, dtype=np.float64)
 
     def own(self, name: str, scale: "Scale", texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
@@ -161,6 +146,9 @@ class _Features:
             return np.zeros(len(texts)), np.zeros(len(texts))
         low, median, high = scale.to(self._memory.predict(texts, (name,), SPREAD).values[:, 0]).T
         return median, np.maximum((high - low) / (norm.ppf(SPREAD[-1]) - norm.ppf(SPREAD[0])), 1e-9)
+
+    def _medians(self, texts: Sequence[str]) -> FloatArray:
+        return self._memory.predict(texts, self.known, (0.5,)).median
 
     def _scaled(self, medians: FloatArray) -> FloatArray:
         return np.stack([scale.to(column) for scale, column in zip(self._scales, medians.T, strict=True)], axis=1)
