@@ -25,12 +25,16 @@ bench-engine: $(VENV)/installed  ## texts learned and predicted a second, beside
 bench-search: $(VENV)/installed  ## real evaluations that searches need, with the RLM and without
 	$(BIN)/python -m benchmarks.search $(BENCH_ARGS)
 
-checkpoint: runs/all_spaces/checkpoint/README.md  ## the released checkpoint, from random weights; goes on after a stop
+checkpoint: runs/all_spaces_more/checkpoint/README.md  ## the released checkpoint, from random weights; goes on after a stop
 
 # What it learns beside the published tables: labels that a process expects, and counts.
 DATA := ../shared/data
 COUNTED := nds_nasnet nds_amoebanet nds_pnas nds_enas nds_darts hiaml inception two_path ofa_proxylessnas ofa_resnet50
 TAUGHT := mnasnet darts nasbench101 fbnet
+
+runs/all_spaces_more/checkpoint/README.md: studies/recipes/all_spaces_more.yaml runs/all_spaces/checkpoint/README.md \
+		runs/taught/nasbench201.parquet | $(VENV)/installed
+	$(BIN)/nasrlm train --config $<
 
 runs/all_spaces/checkpoint/README.md: studies/recipes/all_spaces.yaml runs/all_spaces_first/checkpoint/README.md \
 		$(TAUGHT:%=runs/taught/%.parquet) runs/label_free/counted.parquet | $(VENV)/installed
@@ -45,6 +49,9 @@ runs/taught/darts.parquet: TEACH := -n 8000 --objectives short_accuracy@cifar10
 runs/taught/nasbench101.parquet: TEACH := -n 16000 --labels 4500 \
 	--objectives valid_accuracy@cifar10,valid_accuracy_12ep@cifar10
 runs/taught/fbnet.parquet: TEACH := -n 8000
+runs/taught/nasbench201.parquet: TEACH := -n 8000 --labels 8000 \
+	--objectives accuracy@cifar10,accuracy@cifar100,accuracy@imagenet16-120,valid_accuracy@cifar10,$\
+	valid_accuracy@cifar100,valid_accuracy@imagenet16-120,valid_accuracy_12ep@cifar10
 runs/taught/%.parquet: | $(VENV)/installed
 	$(BIN)/nasrlm teach --table $(DATA)/$*.parquet --space $* $(TEACH) --out $@
 

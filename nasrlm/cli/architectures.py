@@ -172,7 +172,7 @@ def measure(
     rows = [
         {
             "architecture": name,
-            **({"space": space} if space else {}),
+            **({"space": of_space} if of_space else {}),
             "latency_ms@here": latency.median_ms,
             "latency_q25_ms": latency.iqr_ms[0],
             "latency_q75_ms": latency.iqr_ms[1],
@@ -180,7 +180,7 @@ def measure(
             "threads": threads,
             **{f"machine_{key}": value for key, value in machine.items()},
         }
-        for name, latency in zip(inputs.names, latencies, strict=True)
+        for name, of_space, latency in zip(inputs.names, inputs.spaces, latencies, strict=True)
     ]
     if out is not None:
         write_table(pd.DataFrame(rows), out)

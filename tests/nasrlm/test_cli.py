@@ -94,6 +94,14 @@ def test_measure(answers: Any, tmp_path: Path) -> None:
     assert pd.read_csv(tmp_path / "measured.csv")["latency_ms@here"].tolist() == [rows[0]["latency_ms@here"]]
 
 
+def test_a_measured_table_keeps_its_spaces(answers: Any, tmp_path: Path) -> None:
+    given = pd.DataFrame({"space": ["nasbench_macro", "nasbench201"], "architecture": ["00000000", ARCHITECTURE]})
+    given.to_csv(tmp_path / "given.csv", index=False)
+    answers("measure", "--table", tmp_path / "given.csv", "--repeats", 1, "--out", tmp_path / "measured.parquet")
+    measured = pd.read_parquet(tmp_path / "measured.parquet")
+    pd.testing.assert_frame_equal(measured[["space", "architecture"]], given)
+
+
 def test_predict(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> None:
     (row,) = answers("predict", *SPACE, ARCHITECTURE)
     assert list(row) == ["architecture", *OBJECTIVES]
