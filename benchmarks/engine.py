@@ -34,14 +34,16 @@ from rich.table import Table
 from tqdm import tqdm
 
 from benchmarks.engine_timing import Measurement, measure
+from benchmarks.training_step import SETTINGS, make_step
 from converters import machine_description
 from converters.bulk import to_onnx_texts
+from nasrlm.batches import Batches
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.loss import number_loss, smoothing_kernel
 from nasrlm.model import ModelConfig, RegressionLanguageModel
 from nasrlm.number import NumberCode
-from nasrlm.predictor import Predictor, pad
+from nasrlm.predictor import Predictor
 from nasrlm.tokenizer import TextTokenizer
+from nasrlm.training_loss import TrainingLoss
 from spaces import get_space
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -144,7 +146,6 @@ def measure_ours(config: Config, texts: Sequence[str]) -> tuple[dict[str, int], 
         found, expected = (each.predict(texts[:8]).values for each in (predictor, Predictor(checkpoint)))
         assert np.allclose(found, expected, rtol=1e-3), "the engine answers as torch does"
     all_ids = tokenizer.to_ids(texts)
-    token_ids = pad(all_ids[: config.batch])
     cases = []
     for objectives in tqdm(OBJECTIVES, desc="nasrlm", disable=not sys.stderr.isatty()):
         asked = names[:objectives]
@@ -152,7 +153,7 @@ def measure_ours(config: Config, texts: Sequence[str]) -> tuple[dict[str, int], 
         def predict(asked: Sequence[str] = asked) -> int:
             return len(predictor.predict(texts, asked, [0.5]).median)
 
-        for what, work in ("prediction", predict), ("training", _trainer(model, token_ids, objectives)):
+        for what, work in ("prediction", predict), ("training", _trainer(model, all_ids[: config.batch], objectives)):
             cases.append(measure(what, objectives, "any", work, **_limits(config)))
     return {"parameters": model.num_parameters, "tokens": max(map(len, all_ids))}, cases
 
@@ -263,26 +264,27 @@ def _spell(case: Measurement) -> str:
     return f"{case['per_second']:,.4g} ({case['slowest']:,.4g} to {case['fastest']:,.4g}, {case['runs']} runs)"
 
 
-def _trainer(model: RegressionLanguageModel, token_ids: torch.Tensor, objectives: int) -> Callable[[], int]:
+def _trainer(model: RegressionLanguageModel, token_ids: Sequence[Sequence[int]], objectives: int) -> Callable[[], int]:
     N = len(token_ids)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    kernel = smoothing_kernel(model.code, 0.7)
-    labels = _labels(N)[:, :objectives]
-    numbers = torch.from_numpy(model.code.encode(labels.ravel())).reshape(N, objectives, -1)
-    rows = torch.arange(objectives).expand(N, -1)
-    visible = torch.ones(objectives, objectives, dtype=torch.bool).tril(-1).expand(N, -1, -1)
+    batch = Batches(
+        token_ids,
+        _labels(N)[:, :objectives],
+        np.ones(objectives),
+        model.code,
+        batch_size=N,
+        objectives_per_row=objectives,
+        alone_probability=0.0,
+        seed=0,
+    )[0]
+    step = make_step(model, TrainingLoss(model, SETTINGS.smoothing_digits, 0.0), batch)
 
-    def step() -> int:
+    def timed() -> int:
         model.train()
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            loss = number_loss(model(token_ids, rows, numbers, visible), numbers, torch.ones_like(rows).bool(), kernel)
-        optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+        step()
         model.eval()
         return N
 
-    return step
+    return timed
 
 
 def _labels(num_texts: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -19,7 +19,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import median
 
 import numpy as np
@@ -31,19 +30,15 @@ from torch.utils.flop_counter import FlopCounterMode
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
+from benchmarks.training_step import SETTINGS, add_gradients, make_step
 from nasrlm.batches import Batch, Batches
 from nasrlm.checkpoint import torch_device
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
-from nasrlm.optimizers import make_optimizers
-from nasrlm.train_config import TrainConfig
 from nasrlm.training_loss import TrainingLoss
 
-Loss = Callable[[Batch], torch.Tensor]
-
 VOCABULARY = 1024
-SETTINGS = TrainConfig(table=(Path("none"),), out=Path("none"))
 UNTIMED_STEPS = 2
 SIZES = {
     "1M": ModelConfig(width=128, num_heads=2, num_encoder_layers=3, num_decoder_layers=1, hidden=352, dropout=0.0),
@@ -128,8 +123,8 @@ def _measure(config: Config, size: str, device: torch.device, peak_tflops: float
     model = RegressionLanguageModel(SIZES[size], VOCABULARY, config.objectives, code).to(device)
     batch = _batch(config, code).to(config.device)
     loss_of = TrainingLoss(model, SETTINGS.smoothing_digits, 0.0)
-    operations = config.batch * _count(lambda: _add_gradients(loss_of, batch.part(0, config.batch)))
-    step = _make_step(model, torch.compile(loss_of, dynamic=True) if config.compile else loss_of, batch)
+    operations = config.batch * _count(lambda: add_gradients(loss_of, batch.part(0, config.batch)))
+    step = make_step(model, torch.compile(loss_of, dynamic=True) if config.compile else loss_of, batch)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     for _ in range(UNTIMED_STEPS):
@@ -153,26 +148,6 @@ def _count(work: Callable[[], None]) -> int:
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         work()
     return counter.get_total_flops()
-
-
-def _make_step(model: RegressionLanguageModel, loss_of: Loss, batch: Batch) -> Callable[[], None]:
-    """A training step on one batch, as ``nasrlm train`` makes it."""
-    optimizers = make_optimizers(model, SETTINGS)
-
-    def step() -> None:
-        model.zero_grad(set_to_none=True)
-        _add_gradients(loss_of, batch)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), SETTINGS.clip_norm)
-        for optimizer in optimizers:
-            optimizer.step()
-
-    return step
-
-
-def _add_gradients(loss_of: Loss, batch: Batch) -> None:
-    with torch.autocast(batch.text_ids.device.type, dtype=torch.bfloat16):
-        loss = loss_of(batch) / int(batch.present.sum())
-    loss.backward()
 
 
 def _batch(config: Config, code: NumberCode) -> Batch:

@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -25,6 +25,7 @@ from nasrlm.cli.training_examples import training_examples
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.metrics import Quality
+from nasrlm.objective import Objective
 from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
@@ -63,12 +64,12 @@ class Comparison:
     @property
     def accuracies(self) -> list[str]:
         """Those that were tested."""
-        return [name for name in self.joint if "accuracy" in name]
+        return _accuracies(self.joint)
 
     @property
     def costs(self) -> list[str]:
         """Everything else that was tested."""
-        return [name for name in self.joint if "accuracy" not in name]
+        return [name for name in self.joint if name not in self.accuracies]
 
 
 def compare(config: Config, progress: bool = False) -> list[Comparison]:
@@ -80,7 +81,7 @@ def compare(config: Config, progress: bool = False) -> list[Comparison]:
     recipes = [TrainConfig.load(path) for path in config.recipes]
     read = [training_examples(recipe) for recipe in recipes]
     steps = sum((steps_by_space(r, e) for r, e in zip(recipes, read, strict=True)), Counter[str]())
-    parts = {space: part for space, part in read[-1].by_space() if any("accuracy" in x for x in part.objectives)}
+    parts = {space: part for space, part in read[-1].by_space() if _accuracies(part.objectives)}
     if unknown := [space for space in config.only if space not in parts]:
         raise ValueError(f"specialists: expected spaces among {', '.join(parts)}, got {', '.join(unknown)}.")
     joint = Predictor.from_pretrained(config.checkpoint or recipes[-1].out / "checkpoint")
@@ -144,6 +145,10 @@ def table(comparisons: Sequence[Comparison]) -> list[str]:
             for name, n, alone, together in rows
         ]
     return lines
+
+
+def _accuracies(objectives: Iterable[str]) -> list[str]:
+    return [name for name in objectives if Objective.parse(name).is_accuracy]
 
 
 def main(words: Sequence[str] | None = None) -> None:

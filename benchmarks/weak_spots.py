@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from converters.bulk import to_onnx_texts
 from nasrlm.cli.output import print_table
 from nasrlm.metrics import kendall_tau
-from nasrlm.objective import FloatArray
+from nasrlm.objective import FloatArray, Objective
 from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
 from spaces import get_space
@@ -41,7 +41,7 @@ def main() -> None:
     frame = read_table(arguments.table, require=[ACCURACY])
     frame = frame[frame["split"] == "test"]
     predictor = Predictor.from_pretrained(arguments.checkpoint).of_space(space.name)
-    costs = [name for name in predictor.objectives if name in frame and not name.startswith(("accuracy", "valid"))]
+    costs = [name for name in predictor.objectives if name in frame and not Objective.parse(name).is_accuracy]
     architectures = [space.parse(text) for text in frame["architecture"]]
     texts = to_onnx_texts(space, architectures, measured=True)
     median = predictor.predict(texts, [ACCURACY, *costs], quantiles=(0.5,)).median

@@ -75,7 +75,15 @@ def make_pool(
     groups: Sequence[FloatArray] = (),
     space: str = "",
 ) -> Pool:
-    """Predict of every text whatever is known of its space; ``groups`` of features are kept beside it."""
+    """What a checkpoint says of texts, and their features.
+
+    Args:
+        checkpoint: to be asked, and adapted later.
+        texts: N.
+        progress: show a bar on stderr.
+        groups: (N, F) features of the texts' graphs, as ``converters.features.feature_groups`` gives them.
+        space: of the texts; only what the checkpoint learned of it is predicted. Everything if empty.
+    """
     predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)
     prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
     scaled = [_scaled(name, prediction.median[:, m]) for m, name in enumerate(prediction.objectives)]
@@ -88,6 +96,7 @@ def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> ND
     """The texts whose labels would tell most about all candidates: greatest fall of the mean posterior variance.
 
     Args:
+        pool: texts as the checkpoint sees them.
         candidates: rows of the pool that may be chosen.
         samples: how many.
 
@@ -123,8 +132,10 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
     known = np.flatnonzero(np.isfinite(labels))
     if len(known) < 2:
         raise ValueError(f"adapt: expected two or more labels of {objective}, got {len(known)}.")
-    by_graphs = bool(pool.groups) and _is_accuracy(objective)
-    expected = (_expected_by_graphs if by_graphs else _expected_by_predictions)(pool, objective, known, labels[known])
+    if pool.groups and Objective.parse(objective).is_accuracy:
+        expected = _expected_by_graphs(pool, known, labels[known])
+    else:
+        expected = _expected_by_predictions(pool, objective, known, labels[known])
     return _with_readout(checkpoint, objective, expected.read_off(pool.summaries))
 
 
@@ -158,13 +169,13 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     process.fit(pool.inputs[known], (scaled - centre) / scale)
     mean, deviation = process.predict(pool.inputs, return_std=True)
     table = centre + scale * GRID.numpy()
-    if _is_accuracy(objective):
+    if Objective.parse(objective).is_accuracy:
         table = table.clip(*PERCENT)
     return _Expected(mean, np.hypot(deviation, NOISE**0.5), table, logarithmic)
 
 
-def _expected_by_graphs(pool: Pool, _: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
-    """The same by all groups of features and, as one group more, what the model predicts."""
+def _expected_by_graphs(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
+    """The same, of an accuracy, by all groups of features and, as one group more, what the model predicts."""
     process = GroupProcess([*pool.groups, pool.features]).fit(known, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))
     table = process.scores.backward(GRID.numpy()).clip(*PERCENT)
@@ -173,11 +184,7 @@ def _expected_by_graphs(pool: Pool, _: str, known: NDArray[np.intp], labels: Flo
 
 def _multiplies(objective: str, values: FloatArray) -> bool:
     """Costs multiply from device to device and are learned on a logarithmic scale, accuracies as they are."""
-    return not _is_accuracy(objective) and bool((values > 0).all())
-
-
-def _is_accuracy(objective: str) -> bool:
-    return "accuracy" in Objective.parse(objective).metric
+    return not Objective.parse(objective).is_accuracy and bool((values > 0).all())
 
 
 def _scaled(objective: str, values: FloatArray) -> FloatArray:

@@ -38,7 +38,8 @@ class Checkpoint:
         objectives: M names; their order is the order of decoding.
         calibration: levels of the calibrated quantiles.
         card: how it was trained, on what, and its measured quality; shown by ``nasrlm info``.
-        calibration_by_space: of every space's own rows, where it has learned several; names what a space has.
+        calibration_by_space: of every space's own rows, where it has learned several; its keys are the objectives that
+            it learned of that space, with no levels where there were too few rows to calibrate.
     """
 
     model: RegressionLanguageModel
@@ -109,7 +110,7 @@ class Checkpoint:
             calibration = read_calibration(config["calibration"])
             by_space = {space: read_calibration(x) for space, x in config.get("calibration_by_space", {}).items()}
             code = NumberCode(**config["number_code"])
-            sizes = _model_config(config["model"])
+            sizes = ModelConfig(**config["model"])
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
         except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
@@ -141,13 +142,6 @@ def _read_config(folder: Path) -> dict[str, Any]:
             "A newer checkpoint needs a newer nasrlm."
         )
     return dict(config)
-
-
-def _model_config(config: dict[str, Any]) -> ModelConfig:
-    """Sizes of a checkpoint; those of before objectives were read have a key more."""
-    if config.pop("num_steered", 0):
-        raise ValueError("prompts that follow the text are read no more; run `nasrlm adapt` again")
-    return ModelConfig(**config)
 
 
 def _load_weights(model: RegressionLanguageModel, path: Path) -> None:

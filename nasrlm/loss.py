@@ -25,20 +25,14 @@ def smoothing_kernel(code: NumberCode, sigma_digits: float) -> Tensor:
     return kernel
 
 
-def number_loss(log_probabilities: Tensor, numbers: Tensor, present: Tensor, kernel: Tensor) -> Tensor:
-    """Mean cross-entropy of the tokens of all numbers that are present.
+def number_losses(log_probabilities: Tensor, numbers: Tensor, kernel: Tensor) -> Tensor:
+    """(N, R) cross-entropy of every number, the mean over its tokens.
 
     Args:
         log_probabilities: (N, R, T, V) under the grammar; ids it forbids have a very low one.
         numbers: (N, R, T) true ids.
-        present: (N, R) bool: which numbers are labels.
         kernel: (V, V) from ``smoothing_kernel``.
     """
-    return number_losses(log_probabilities, numbers, kernel)[present].mean()
-
-
-def number_losses(log_probabilities: Tensor, numbers: Tensor, kernel: Tensor) -> Tensor:
-    """(N, R) cross-entropy of every number, the mean over its tokens; arguments as for ``number_loss``."""
     targets = kernel[numbers] * (log_probabilities > -1e3)
     targets = targets / targets.sum(dim=-1, keepdim=True)
     return -(targets * log_probabilities).sum(dim=-1).mean(dim=-1)

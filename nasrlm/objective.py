@@ -57,7 +57,12 @@ class Objective:
         stem, _, suffix = metric.rpartition("_")
         if stem and suffix in _UNITS:
             return cls(stem, suffix, context, name)
-        return cls(metric, "percent" if "accuracy" in metric.split("_") else "", context, name)
+        return cls(metric, "percent" if _names_accuracy(metric) else "", context, name)
+
+    @property
+    def is_accuracy(self) -> bool:
+        """Whether it is one of the accuracies: ``accuracy``, ``valid_accuracy``, ``proxy_accuracy``, …"""
+        return _names_accuracy(self.metric)
 
     @property
     def label(self) -> str:
@@ -126,4 +131,8 @@ def from_losses(goals: Sequence[Goal], losses: FloatArray) -> FloatArray:
 
 def decoding_order(names: Iterable[str]) -> tuple[str, ...]:
     """Accuracies first, as what is known of them is what prunes; the rest as given."""
-    return tuple(sorted(names, key=lambda name: "accuracy" not in Objective.parse(name).metric))
+    return tuple(sorted(names, key=lambda name: not Objective.parse(name).is_accuracy))
+
+
+def _names_accuracy(metric: str) -> bool:
+    return "accuracy" in metric.split("_")

@@ -13,20 +13,6 @@ from nasrlm.objective import FloatArray
 from studies.pareto import BoolArray, pareto_mask
 
 
-def improvements(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
-    """The hypervolume that each row alone would add to a front.
-
-    Args:
-        losses: (N, M).
-        front: (F, M), none dominated by another.
-        reference_point: (M,).
-
-    Returns:
-        (N,) in the product of the goals' units; 0 where dominated, or beyond the reference point.
-    """
-    return expected_improvements(losses[:, None], front, reference_point)
-
-
 def expected_improvements(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
     """The hypervolume that each candidate alone is expected to add, its goals being independent of each other.
 

@@ -87,7 +87,7 @@ def twins_of(space: SearchSpace[A], objectives: Sequence[str]) -> str:
     NOTE: on NAS-Bench-201 (accuracy@cifar10, latency_ms@raspi4, energy_mj@edgegpu) one spelling of each cell reaches
     0.9856 of the table's hypervolume at most.
     """
-    costs = any("accuracy" not in Objective.parse(name).metric for name in objectives)
+    costs = any(not Objective.parse(name).is_accuracy for name in objectives)
     return "apart" if space.runs_lost_operations and costs else "once"
 
 

@@ -15,8 +15,6 @@ from studies.guide import levels_of
 from studies.memory import TextPredictor
 from studies.pareto import pareto_mask
 
-DECODED_FIRST = "accuracy"  # the metric that stage 1 decodes; the first goal where no objective is one
-
 
 @dataclass(frozen=True)
 class Decision:
@@ -172,10 +170,9 @@ class Gate:
         return np.asarray(np.where(np.isnan(self._given), known, self._given), dtype=np.float64)
 
     def _stages(self) -> list[tuple[int, list[int]]]:
-        """Stage numbers with the columns that each decodes."""
+        """Stage numbers with the columns that each decodes: accuracies first, or the first goal where there is none."""
         every = list(range(len(self.objectives)))
-        metrics = [Objective.parse(name).metric.split("_") for name in self.objectives]
-        first = [column for column in every if DECODED_FIRST in metrics[column]] or [0]
+        first = [column for column in every if Objective.parse(self.objectives[column]).is_accuracy] or [0]
         rest = [column for column in every if column not in first]
         if not rest or not self._first_may_prune(first):
             return [(2, every)]

@@ -146,8 +146,7 @@ class GraphProcess:
         self, networks: Networks, predictions: FloatArray, name: str, texts: Sequence[str], labels: FloatArray
     ) -> None:
         self._networks = networks
-        is_accuracy = "accuracy" in Objective.parse(name).metric
-        if is_accuracy:
+        if Objective.parse(name).is_accuracy:
             process = GroupProcess(networks.computed, linear=(0,), kinds=networks.computed_kinds)
         else:
             groups = [predictions, networks.compiled, networks.genes]

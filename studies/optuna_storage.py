@@ -117,11 +117,6 @@ class StoredStudy:
                 f"{len(self._known)} trials. Resume it with its folder, or choose another storage or seed."
             )
 
-    @property
-    def given(self) -> int:
-        """How many trials it was given, those stored before among them."""
-        return self._given
-
     def extend(self, trials: Sequence[FrozenTrial], architectures: Sequence[str]) -> None:
         """Store finished trials with their notations; those stored before an interruption are only compared.
 

@@ -25,7 +25,7 @@ class Scale:
     @classmethod
     def of(cls, name: str, values: FloatArray) -> "Scale":
         """That of an objective with such values."""
-        if "accuracy" in Objective.parse(name).metric and ((values > 0) & (values <= 100)).all():
+        if Objective.parse(name).is_accuracy and ((values > 0) & (values <= 100)).all():
             return cls("error")
         return cls("log" if (values > 0).all() else "linear")
 

@@ -8,15 +8,13 @@ from typing import TypeVar
 from tqdm import tqdm
 
 from spaces import SearchSpace
-from studies.config import Constraint, SearchConfig
+from studies.config import SearchConfig
 from studies.evaluators import Evaluator, TableEvaluator
-from studies.folder import HISTORY_FILE, StudyError, open_folder
+from studies.folder import HISTORY_FILE, open_folder
 from studies.history import History, HistoryWriter
 from studies.plots import plot_study
 from studies.problem import Problem, load_engine
 from studies.report import StudyResult, summarise, true_labels, write_report
-
-__all__ = ["Constraint", "SearchConfig", "StudyError", "StudyResult", "search"]
 
 A = TypeVar("A", bound=Hashable)
 

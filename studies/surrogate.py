@@ -3,7 +3,6 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
-from nasrlm.objective import FloatArray, Goal, to_losses
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from studies.memory import PredictorMemory, TextPredictor
@@ -52,12 +51,3 @@ class Surrogate(Generic[A]):
                 self._texts[architecture] = self.to_text(architecture)
         texts = [self._texts[architecture] for architecture in architectures]
         return self.predictor.predict(texts, self.objectives, self.quantiles)
-
-    def predict(self, genotypes: Sequence[Sequence[int]]) -> Prediction:
-        """The same for (N, G) genotypes."""
-        return self.evaluate([self.space.decode(genotype) for genotype in genotypes])
-
-    def losses(self, genotypes: Sequence[Sequence[int]], goals: Sequence[Goal]) -> FloatArray:
-        """(N, M) losses of the medians of (N, G) genotypes, a column a goal."""
-        columns = [self.objectives.index(goal.objective) for goal in goals]
-        return to_losses(goals, self.predict(genotypes).median[:, columns])

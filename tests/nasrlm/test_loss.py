@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 
-from nasrlm.loss import number_loss, smoothing_kernel
+from nasrlm.batches import Batch
+from nasrlm.loss import smoothing_kernel
+from nasrlm.training_loss import TrainingLoss
 from tests.nasrlm.scenes import CODE, all_spellings, tiny_model
 
 TEXTS = torch.tensor([[3, 7, 7], [1, 2, 9]])
@@ -16,6 +18,12 @@ ALONE = torch.zeros(2, 2, 2, dtype=torch.bool)
 
 def log_probabilities() -> torch.Tensor:
     return tiny_model()(TEXTS, OBJECTIVES, NUMBERS, ALONE).detach()
+
+
+def loss_of(numbers: torch.Tensor, present: torch.Tensor, sigma: float) -> float:
+    """Of the labels that are present, as a training step sums it."""
+    batch = Batch(TEXTS, OBJECTIVES, numbers, torch.zeros(numbers.shape[:2]).double(), present, ALONE)
+    return float(TrainingLoss(tiny_model(), sigma, 0.0)(batch).detach())
 
 
 def loss_in_loops(log_probabilities: torch.Tensor, sigma: float, present: list[tuple[int, int]]) -> float:
@@ -32,24 +40,25 @@ def loss_in_loops(log_probabilities: torch.Tensor, sigma: float, present: list[t
             total = sum(weights.values())
             here = log_probabilities[row, column, position]
             losses.append(-sum(weight / total * float(here[token]) for token, weight in weights.items()))
-    return sum(losses) / len(losses)
+    return sum(losses) / NUMBERS.shape[-1]
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.7, 2.0])
 def test_the_loss_is_the_cross_entropy_to_smoothed_digits(sigma: float) -> None:
-    given = log_probabilities()
-    present = torch.tensor([[True, True], [False, True]])
-    loss = number_loss(given, NUMBERS, present, smoothing_kernel(CODE, sigma))
-    assert float(loss) == pytest.approx(loss_in_loops(given, sigma, [(0, 0), (0, 1), (1, 1)]), rel=1e-5)
+    expected = loss_in_loops(log_probabilities(), sigma, [(0, 0), (0, 1), (1, 1)])
+    assert loss_of(NUMBERS, torch.tensor([[True, True], [False, True]]), sigma) == pytest.approx(expected, rel=1e-5)
 
 
 def test_what_is_not_present_does_not_count() -> None:
-    given, kernel = log_probabilities(), smoothing_kernel(CODE, 0.7)
     first = torch.tensor([[True, False], [False, False]])
-    changed = given.clone()
-    changed[1] -= 5
-    changed[0, 1] -= 5
-    assert float(number_loss(given, NUMBERS, first, kernel)) == float(number_loss(changed, NUMBERS, first, kernel))
+    changed = NUMBERS.clone()
+    changed[1] = NUMBERS[0]
+    changed[0, 1] = NUMBERS[1, 1]
+    assert loss_of(changed, first, 0.7) == loss_of(NUMBERS, first, 0.7)
+    assert loss_of(changed, ~first, 0.7) != loss_of(NUMBERS, ~first, 0.7)
+    assert loss_of(NUMBERS, first, 0.7) + loss_of(NUMBERS, ~first, 0.7) == pytest.approx(
+        loss_of(NUMBERS, torch.ones(2, 2).bool(), 0.7), rel=1e-6
+    )
 
 
 def test_only_digits_are_smoothed() -> None:

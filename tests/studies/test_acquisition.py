@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from nasrlm.objective import FloatArray
-from studies.acquisition import choose, expected_improvements, improvements
+from studies.acquisition import choose, expected_improvements
 from studies.pareto import hypervolume, pareto_mask
 
 few_values = st.integers(0, 4).map(float)
@@ -21,8 +21,8 @@ def test_an_improvement_is_the_hypervolume_that_a_row_adds(losses: FloatArray) -
     reference_point = np.full(losses.shape[1], 3.5)
     before = hypervolume(front, reference_point)
     expected = [hypervolume(np.vstack([front, row]), reference_point) - before for row in candidates]
-    np.testing.assert_allclose(improvements(candidates, front, reference_point), expected, atol=1e-9)
-    alone = improvements(candidates, front[:0], reference_point)
+    np.testing.assert_allclose(expected_improvements(candidates[:, None], front, reference_point), expected, atol=1e-9)
+    alone = expected_improvements(candidates[:, None], front[:0], reference_point)
     np.testing.assert_allclose(alone, [hypervolume(row[None], reference_point) for row in candidates])
 
 
@@ -33,7 +33,7 @@ def test_goals_count_as_independent_in_what_is_expected() -> None:
     expected = np.zeros(5)
     for combination in itertools.product(range(4), repeat=3):
         drawn = losses[:, combination, range(3)]
-        expected += improvements(drawn, front, reference_point) / 4**3
+        expected += expected_improvements(drawn[:, None], front, reference_point) / 4**3
     np.testing.assert_allclose(expected_improvements(losses, front, reference_point), expected)
 
 
@@ -70,5 +70,5 @@ def test_twins_are_not_chosen_together_and_nothing_is_chosen_for_nothing() -> No
 def test_one_goal() -> None:
     samples = np.array([[[3.0]], [[1.0]], [[2.0]]])
     feasible = np.ones((3, 1), dtype=np.bool_)
-    assert improvements(samples[:, 0], np.array([[2.5]]), np.array([4.0])) == pytest.approx([0, 1.5, 0.5])
+    assert expected_improvements(samples, np.array([[2.5]]), np.array([4.0])) == pytest.approx([0, 1.5, 0.5])
     assert choose(samples, feasible, np.array([[2.5]]), np.array([4.0]), 3) == [1]

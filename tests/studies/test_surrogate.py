@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from nasrlm.objective import Goal
 from nasrlm.prediction import Prediction
 from studies.memory import PredictorMemory
 from studies.surrogate import Surrogate
@@ -41,22 +40,15 @@ def make_surrogate(predictor: TextPredictor) -> Surrogate[Row]:
 def test_surrogate_predicts_each_text_once_in_one_call_a_batch() -> None:
     predictor = TextPredictor()
     surrogate = make_surrogate(predictor)
-    first = surrogate.predict([(0, 1, 2, 0), (2, 1, 0, 0), (3, 1, 0, 2)])
+    first = surrogate.evaluate([Row((0, 1, 2, 0)), Row((2, 1, 0, 0)), Row((3, 1, 0, 2))])
     assert predictor.calls == [["0-1-2-0", "0-1-3-2"]]
-    again = surrogate.predict([(3, 1, 0, 2), (4, 4, 0, 1), (1, 2, 0, 0)])
+    again = surrogate.evaluate([Row((3, 1, 0, 2)), Row((4, 4, 0, 1)), Row((1, 2, 0, 0))])
     assert predictor.calls[1:] == [["0-4-4-1"]]
     np.testing.assert_array_equal(first.values[[2, 0, 1]], again.values[[0, 2, 2]])
     np.testing.assert_allclose(again.median[1], true_values(Row((4, 4, 0, 1)))[:2])
     assert again.quantiles == (0.1, 0.5, 0.9)
     assert surrogate.evaluate([]).values.shape == (0, 2, 3)
     assert len(predictor.calls) == 2
-
-
-def test_surrogate_losses_follow_the_goals() -> None:
-    goals = (Goal.parse("min:latency_ms@toy"), Goal.parse("max:accuracy@toy"))
-    accuracy, latency, _ = true_values(Row((0, 1, 2, 3)))
-    losses = make_surrogate(TextPredictor()).losses([(0, 1, 2, 3)], goals)
-    np.testing.assert_allclose(losses, [[latency, -accuracy]])
 
 
 def test_a_memory_asks_for_what_it_lacks() -> None:

@@ -1,0 +1,44 @@
+"""A whole training step on one batch, as ``nasrlm train`` makes it, to be timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from nasrlm.batches import Batch
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.optimizers import make_optimizers
+from nasrlm.train_config import TrainConfig
+
+SETTINGS = TrainConfig(table=(Path("none"),), out=Path("none"))
+
+Loss = Callable[[Batch], torch.Tensor]
+
+
+def make_step(model: RegressionLanguageModel, loss_of: Loss, batch: Batch) -> Callable[[], None]:
+    """Forward and backward in bf16, clipped gradients, Muon and AdamW, each time it is called.
+
+    Args:
+        model: to train.
+        loss_of: its ``TrainingLoss``, compiled or not.
+        batch: the same every time.
+    """
+    optimizers = make_optimizers(model, SETTINGS)
+
+    def step() -> None:
+        model.zero_grad(set_to_none=True)
+        add_gradients(loss_of, batch)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), SETTINGS.clip_norm)
+        for optimizer in optimizers:
+            optimizer.step()
+
+    return step
+
+
+def add_gradients(loss_of: Loss, batch: Batch) -> None:
+    """Those of the mean loss of a label of the batch."""
+    with torch.autocast(batch.text_ids.device.type, dtype=torch.bfloat16):
+        loss = loss_of(batch) / int(batch.present.sum())
+    loss.backward()
