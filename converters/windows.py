@@ -1,4 +1,7 @@
-"""Windows that slide over height and width: what convolutions and pools of a shape make, and their attributes."""
+"""Windows that slide over height and width: what convolutions and pools of a shape make, and their attributes.
+
+Answers are kept: a network repeats few layers many times, and a space has few of them.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ from converters.constants import attributes
 from converters.graph import Attributes, Shape
 
 Pair = int | tuple[int, int]  # height and width
-
-# A network repeats few layers many times, and a space has few of them.
 
 
 @lru_cache(maxsize=1 << 12)

@@ -1,8 +1,8 @@
 """A Gaussian process for few labels: several groups of features, each with a scale that the labels decide.
 
 The kernel is a sum of one Matérn kernel a group, and, where asked for, of linear ones, which go on beyond the labels,
-and of one that tells only whether two rows are of one kind. Labels are learned as the normal scores of their ranks, so
-that a few networks that fail do not stretch the scale of all others.
+and of one that tells only whether two rows are of one kind. Labels are learned as the normal scores of their ranks,
+unless another scale is given, so that a few networks that fail do not stretch the scale of all others.
 
 N rows, F features of a group, n labelled rows.
 """
@@ -74,6 +74,9 @@ class GroupProcess:
         groups: (N, F) features of every group, of variance about 1 on average.
         linear: groups whose features labels also follow in proportion.
         kinds: (N,) numbers; rows with the same one share what their features do not explain.
+
+    Raises:
+        ValueError: no group has features, or groups differ in their numbers of rows.
     """
 
     def __init__(
@@ -97,7 +100,7 @@ class GroupProcess:
             scale: on which they are learned; normal scores of their ranks if None.
 
         Raises:
-            ValueError: fewer than two rows.
+            ValueError: fewer than two rows, or not as many labels as rows.
         """
         if len(rows) < 2 or len(rows) != len(labels):
             raise ValueError(

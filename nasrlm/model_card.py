@@ -15,6 +15,8 @@ from nasrlm.files import write_atomically
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import TrainResult
 
+READ = {"onnx": "ONNX text", "chains": "ONNX text", "code": "source code"}
+
 
 def release(result: TrainResult, measured: Evaluation | None, config: TrainConfig, config_path: str) -> Path:
     """Save a trained checkpoint with its measured quality and its card to ``config.out/checkpoint``.
@@ -56,8 +58,8 @@ def _card(
     lines = [
         "# nasrlm checkpoint",
         "",
-        f"A compact regression language model ({model.num_parameters:,} parameters) that reads canonical ONNX text "
-        f"and decodes {len(result.checkpoint.objectives)} objectives.",
+        f"A regression language model ({model.num_parameters:,} parameters, backbone {model.config.backbone}) "
+        f"that reads {READ[config.tokenizer]} and predicts {len(result.checkpoint.objectives)} objectives.",
         "",
         *[
             f"- `{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})."
@@ -65,7 +67,7 @@ def _card(
         ],
         f"- Data: the train split of {', '.join(path.name for path in config.table)}, seed {config.seed}.",
         *[f"- {source}" for source in config.sources],
-        "- Stopped and calibrated by the valid split; the table below is the test split, seen by neither.",
+        "- Stopped and calibrated by the valid split" + ("; the table is of the test split." if measured else "."),
         f"- sha256 of texts, labels and splits: `{result.checkpoint.card['data_sha256']}`.",
     ]
     if measured is not None:

@@ -21,10 +21,10 @@ from nasrlm.truncation import TokenLimit
 
 PADDING = "<pad>"
 PADDING_ID = 0
-# A line end with the next line's indentation; a word with the space before it; one digit; a run of signs; spaces.
 LINES = r"[^\n]*\n|[^\n]+"
 # Up to 12 rows of presented ONNX text that each have one operand, the row before; any other row alone.
 CHAINS = r"(?:(?!\s|(?:\d+ x )?(?:as|again|output|v\d+)\b|[^\n]* \d+\n)[^\n]*\n){1,12}|[^\n]*\n|[^\n]+"
+# A line end with the next line's indentation; a word with the space before it; one digit; a run of signs; spaces.
 CODE_PIECES = r"\s*\n[ \t]*| ?[\p{L}_]+|\p{N}| ?[^\s\p{L}_\p{N}]+|\s+"
 
 FIRST_OF_TOKENS = 0xF0000  # characters for private use, of which each can stand for a whole token

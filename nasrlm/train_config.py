@@ -13,7 +13,7 @@ from nasrlm.tokenizer import Pieces
 
 
 class TrainConfig(BaseModel):
-    """A training run. Times are in optimiser steps unless their names say epochs.
+    """A training run.
 
     Attributes:
         table: files with the columns ``architecture`` (or ``text``), labels and ``split``; one or a list.
@@ -22,7 +22,7 @@ class TrainConfig(BaseModel):
         initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept.
         extend_tokenizer: learn more tokens, up to vocabulary_size, from these texts; its own keep what they mean.
             If it names spaces, from theirs, and texts of others are read as before.
-        objectives: labels to learn; all label columns in which a train row has one if empty.
+        objectives: labels to learn; all columns ``metric_unit@context`` in which a train row has one if empty.
         monitor: objectives whose mean τ on valid rows decides when to stop; all if empty.
         objective_weights: how often an objective is drawn beside the others, 1 where none is given.
         space_weights: how often a row of a space is drawn beside those of others, likewise.
@@ -36,6 +36,9 @@ class TrainConfig(BaseModel):
         tokenizer: pieces of text within which tokens are learned: lines of ONNX, chains of them, or pieces of code.
         augment: ``module:function``, text to text, for train rows; see ``nasrlm.augmentation``.
         max_steps: stop here, if ``epochs`` have not ended before.
+        warmup_epochs: in which the learning rates rise; then they fall along a cosine.
+        average_decay: of the moving average of the weights, which is what is evaluated and saved.
+        patience: evaluations on valid rows without a better one after which the run ends.
         batch_size: rows of a step, over all processes and accumulated parts.
         accumulation_steps: parts of a batch that each process computes one after another, to save memory.
         backbone_learning_rate: of a backbone that was trained before, or of its LoRA (AdamW).

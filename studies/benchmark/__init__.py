@@ -1,7 +1,7 @@
 """What ranks networks best from few labels: protocols, methods on identical rows, and their results row by row.
 
-    protocol = PROTOCOLS["nasbench201-fewlabels"]
-    records = run(protocol, Tables(folder), results_path, methods=["macs", "process"], seeds=5)
+    config = BenchmarkConfig("nasbench201-fewlabels", methods=("macs", "process"), seeds=5)
+    records = run_benchmark(config, Tables(folder), results_path)
 
 A protocol (protocol.py) says which objectives, how many labels and how the answer is judged. A task (task.py) is one
 draw of labelled rows; a method answers it with a score for every test row (methods.py: what reads numbers;

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -112,9 +112,11 @@ class Task:
 
     Attributes:
         table: of the target.
+        target: the objective to rank by.
         train: (n,) rows with labels; ``labels`` of them.
         test: (N,) rows to score.
-        source: a task of other spaces whose labels are known, if any.
+        seed: by which the train rows were drawn, and for whatever a method draws.
+        sources: tasks of other spaces whose labels are known.
     """
 
     table: SpaceTable
@@ -123,7 +125,6 @@ class Task:
     test: Rows
     seed: int
     sources: tuple[Task, ...] = ()
-    _groups: list[FloatArray] = field(default_factory=list, repr=False)
 
     @property
     def labels(self) -> FloatArray:
@@ -140,12 +141,10 @@ class Task:
         """Train rows, then test rows."""
         return np.concatenate([self.train, self.test])
 
-    @property
-    def groups(self) -> list[FloatArray]:
+    @cached_property
+    def groups(self) -> Sequence[FloatArray]:
         """Groups of features of ``rows``, see ``converters.features.feature_groups``."""
-        if not self._groups:
-            self._groups.extend(feature_groups(self.table.features(self.rows)))
-        return self._groups
+        return feature_groups(self.table.features(self.rows))
 
 
 def draw_task(protocol: Protocol, tables: Tables, target: Target, size: int, seed: int) -> Task:

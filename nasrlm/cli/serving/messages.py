@@ -19,7 +19,9 @@ class PredictRequest(BaseModel):
     space: str | None = Field(None, description="A registered space, with architectures.", examples=["nasbench201"])
     architectures: Architectures | None = None
     texts: list[str] | None = Field(None, description="Instead: canonical ONNX text.")
-    objectives: list[str] | None = Field(None, description="All of the checkpoint's if left out; see /health.")
+    objectives: list[str] | None = Field(
+        None, description="All that the checkpoint learned of the space if left out; see /health."
+    )
     quantiles: list[float] = Field([0.1, 0.5, 0.9], description="Ascending in (0, 1), 0.5 among them.")
 
 
