@@ -53,9 +53,9 @@ OBJECTIVE = "accuracy@cifar10"
 CELLS_TO_COUNT = 5  # times as many as are labelled
 SAMPLES = 64
 EVALUATIONS = 10  # of valid rows in a run
+WARMUP = 0.05  # of all steps
 TIMED_STEPS = 40  # or as many as fit
 SECONDS_TO_TIME = 60
-FAR = 10**6  # epochs: runs end by their steps
 MODEL = ModelConfig(width=128, num_heads=4, hidden=384, max_text_tokens=4096)
 
 
@@ -159,21 +159,14 @@ class Ablation:
             model=replace(self.config.model, head=variant.head),
             smoothing_digits=variant.smoothing_digits,
             num_digits=3,
-            epochs=FAR,
-            patience=FAR,
             batch_size=32,
             embedding_learning_rate=2e-3,
             seed=seed,
         )
         steps = self._steps(f"{'flat' if variant.flat else 'canonical'}-{variant.head}", config, examples)
-        steps_per_epoch = -(-len(examples.split("train")) // config.batch_size)
-        every = steps / EVALUATIONS / steps_per_epoch
-        warmup = 0.05 * steps / steps_per_epoch
-        train(
-            config.model_copy(update={"max_steps": steps, "evaluate_every_epochs": every, "warmup_epochs": warmup}),
-            examples,
-            progress=sys.stderr.isatty(),
-        )
+        rows = len(examples.split("train"))
+        lasting = config.of_steps(steps, rows, evaluations=EVALUATIONS, warmup_share=WARMUP)
+        train(lasting, examples, progress=sys.stderr.isatty())
         return out / "checkpoint"
 
     def _steps(self, kind: str, config: TrainConfig, examples: Examples) -> int:
@@ -248,7 +241,8 @@ def _seconds_per_step(config: TrainConfig, examples: Examples) -> float:
     def seconds_of(steps: int) -> float:
         with tempfile.TemporaryDirectory() as folder:
             started = time.process_time()
-            train(config.model_copy(update={"out": Path(folder), "max_steps": steps}), examples, progress=False)
+            lasting = config.of_steps(steps, len(examples.split("train")), evaluations=1)
+            train(lasting.model_copy(update={"out": Path(folder)}), examples, progress=False)
             return time.process_time() - started
 
     seconds_of(2)

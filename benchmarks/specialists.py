@@ -33,7 +33,6 @@ from nasrlm.training import train
 VOCABULARY = 1536  # tokens of one space, as in recipes of one
 WARMUP = 0.05  # of all steps
 EVALUATIONS = 8  # of valid rows in a run
-FAR = 10**6  # epochs: runs end by their steps
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,6 @@ def steps_by_space(recipe: TrainConfig, examples: Examples) -> Counter[str]:
 
 def specialist_config(recipe: TrainConfig, examples: Examples, steps: int, out: Path) -> TrainConfig:
     """The recipe, for the rows of one space and from random weights."""
-    steps_per_epoch = -(-len(examples.split("train")) // recipe.batch_size)
     known = {name: weight for name, weight in recipe.objective_weights.items() if name in examples.objectives}
     changes = {
         "out": out,
@@ -119,13 +117,9 @@ def specialist_config(recipe: TrainConfig, examples: Examples, steps: int, out: 
         "monitor": tuple(name for name in recipe.monitor if name in examples.objectives),
         "space_weights": {},
         "objective_weights": known,
-        "epochs": FAR,
-        "patience": FAR,
-        "max_steps": steps,
-        "warmup_epochs": WARMUP * steps / steps_per_epoch,
-        "evaluate_every_epochs": steps / EVALUATIONS / steps_per_epoch,
     }
-    return recipe.model_copy(update=changes)
+    rows = len(examples.labelled(examples.objectives).split("train"))
+    return recipe.model_copy(update=changes).of_steps(steps, rows, evaluations=EVALUATIONS, warmup_share=WARMUP)
 
 
 def table(comparisons: Sequence[Comparison]) -> list[str]:

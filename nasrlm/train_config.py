@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Literal
 
@@ -123,6 +124,28 @@ class TrainConfig(BaseModel):
         if self.model.num_readouts:
             raise ValueError(f"model.num_readouts: expected 0, got {self.model.num_readouts}. `nasrlm adapt` sets it.")
         return self
+
+    def of_steps(
+        self, steps: int, num_rows: int, *, evaluations: int, warmup_share: float | None = None
+    ) -> TrainConfig:
+        """The same for so many steps, none fewer, with evaluations at equal distances.
+
+        Args:
+            steps: of the run.
+            num_rows: to train on.
+            evaluations: of valid rows.
+            warmup_share: of the steps; if None, the epochs that the config says.
+        """
+        steps_per_epoch = math.ceil(num_rows / self.batch_size)
+        changes: dict[str, Any] = {
+            "epochs": math.ceil(steps / steps_per_epoch),
+            "max_steps": steps,
+            "patience": evaluations + 1,
+            "evaluate_every_epochs": steps / evaluations / steps_per_epoch,
+        }
+        if warmup_share is not None:
+            changes["warmup_epochs"] = warmup_share * steps / steps_per_epoch
+        return self.model_copy(update=changes)
 
     @classmethod
     def load(cls, path: Path, **overrides: Any) -> TrainConfig:

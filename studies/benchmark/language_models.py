@@ -27,7 +27,7 @@ VALID_SHARE = 5  # one label of so many decides which weights are kept; the othe
 EVALUATIONS = 6
 ENSEMBLE = 3
 POOL = 2000  # texts that a teacher labels
-FAR = 10**6  # epochs: runs end by their steps
+NEVER_SECONDS = 1e9  # no state of these short runs is kept
 COMPACT = ModelConfig(width=128, num_heads=4, hidden=384, max_text_tokens=4096)
 OF_ENSEMBLE = ModelConfig(width=96, num_heads=4, num_encoder_layers=3, hidden=256, max_text_tokens=4096)
 
@@ -120,13 +120,10 @@ class LanguageModels:
             model=sizes,
             num_digits=3,
             smoothing_digits=0.3 if head == "digits" else 0.0,
-            epochs=FAR,
-            max_steps=self.steps,
             batch_size=32,
             warmup_epochs=1,
             average_decay=0.99,
-            patience=EVALUATIONS + 1,
-            save_every_seconds=float(FAR),
+            save_every_seconds=NEVER_SECONDS,
             seed=seed,
         )
 
@@ -137,10 +134,9 @@ class LanguageModels:
         """Train on the labels of these rows, a share of them held out to choose weights; then rank the test rows."""
         splits = np.where(np.arange(len(rows)) % VALID_SHARE == 0, "valid", "train")
         examples = _examples(task, task.table.texts(rows, measured), labels, splits)
-        per_epoch = -(-int((splits == "train").sum()) // config.batch_size)
-        every = max(config.max_steps or 1, EVALUATIONS) / EVALUATIONS / per_epoch
+        lasting = config.of_steps(self.steps, int((splits == "train").sum()), evaluations=EVALUATIONS)
         with tempfile.TemporaryDirectory() as folder:
-            chosen = config.model_copy(update={"out": Path(folder), "evaluate_every_epochs": every})
+            chosen = lasting.model_copy(update={"out": Path(folder)})
             checkpoint = train(chosen, examples, progress=task.table.progress).checkpoint
         tests = task.table.texts(task.test, measured)
         return Predictor(checkpoint).predict(tests, [task.target.objective], quantiles=(0.5,)).median[:, 0]

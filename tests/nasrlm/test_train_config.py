@@ -88,3 +88,11 @@ def test_the_documentation_names_every_key() -> None:
     documented = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
     keys = {*TrainConfig.model_fields, *(field.name for field in fields(ModelConfig))} - {"backbone_sizes"}
     assert [key for key in sorted(keys) if f"`{key}`" not in documented and f"`model.{key}`" not in documented] == []
+
+
+def test_a_run_of_steps_ends_by_them_and_evaluates_at_equal_distances() -> None:
+    config = TrainConfig(table=(Path("t.parquet"),), out=Path("out"), batch_size=32, warmup_epochs=3, patience=2)
+    lasting = config.of_steps(100, 70, evaluations=5)  # three steps an epoch
+    assert (lasting.max_steps, lasting.epochs, lasting.patience, lasting.warmup_epochs) == (100, 34, 6, 3)
+    assert round(3 * lasting.evaluate_every_epochs) == 20
+    assert config.of_steps(100, 70, evaluations=5, warmup_share=0.1).warmup_epochs == pytest.approx(10 / 3)
