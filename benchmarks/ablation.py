@@ -33,6 +33,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
+from benchmarks.flat_text import to_flat_text
 from converters import to_graph
 from converters.bulk import to_onnx_texts
 from converters.counts import COUNTS, derive_counts
@@ -47,7 +48,6 @@ from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from spaces import get_space
 from spaces.drawing import draw
-from tests.benchmarks.flat import to_flat_text
 
 OBJECTIVE = "accuracy@cifar10"
 CELLS_TO_COUNT = 5  # times as many as are labelled

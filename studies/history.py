@@ -136,6 +136,11 @@ def write_frame(frame: pd.DataFrame, path: Path, *, interval: float | None) -> N
     write_atomically(path, buffer.getvalue())
 
 
+def exchanged(bounds: FloatArray) -> FloatArray:
+    """(..., 3) low, median and high, as quantiles ascend, to median, low and high, as they are kept; and back."""
+    return bounds[..., [1, 0, 2]]
+
+
 def to_bounds(evaluation: Prediction, objectives: Sequence[str]) -> FloatArray:
     """The part of an evaluation that a history keeps.
 

@@ -9,6 +9,7 @@ from nasrlm.objective import FloatArray
 from studies.config import SearchConfig
 from studies.folder import HISTORY_FILE
 from studies.history import BOUNDS
+from studies.ledger import EVALUATED, predicted_columns
 from studies.report import FRONT_FILE, TRUE
 
 
@@ -20,8 +21,8 @@ def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatA
     names = list(config.objectives)
     if config.guide is not None:
         frame = pd.read_parquet(folder / HISTORY_FILE)
-        frame = frame[frame["status"] == "evaluated"]
-        predicted = [f"{name} predicted{bound}" for name in names for bound in BOUNDS]
+        frame = frame[frame["status"] == EVALUATED]
+        predicted = predicted_columns(config)
         real = names
     else:
         real = [name + TRUE for name in names]

@@ -13,6 +13,7 @@ from spaces import ArchitectureError, SearchSpace
 from studies.advisor import Adapt, Advisor
 from studies.gate import Gate
 from studies.guide import Guide
+from studies.history import exchanged
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
 from studies.optuna_storage import gene_distributions
@@ -139,7 +140,7 @@ class ParetoGate(Generic[A]):
         chosen = self._advisor.propose(tried, count, guide=guide, seed=seed + len(trials))
         architectures = [self.space.parse(entry.architecture) for entry in chosen]
         for entry, architecture in zip(chosen, architectures, strict=True):
-            attributes = {ARCHITECTURE: entry.architecture, PREDICTED: self._predicted(entry.predicted[:, [1, 0, 2]])}
+            attributes = {ARCHITECTURE: entry.architecture, PREDICTED: self._predicted(exchanged(entry.predicted))}
             study.enqueue_trial(dict(self._to_params(architecture)), user_attrs=attributes)
         return architectures
 

@@ -16,7 +16,7 @@ from studies.config import SearchConfig, feasible_mask
 from studies.evaluators import Evaluator
 from studies.gate import Decision, Gate
 from studies.guide import Guide
-from studies.history import History, to_bounds
+from studies.history import History, exchanged, to_bounds
 from studies.ledger import CHOSEN, PRUNED, Entry, Ledger
 from studies.memory import SamplingPredictor, TextPredictor
 from studies.pareto import BoolArray, complete_mask, pareto_mask
@@ -144,7 +144,7 @@ def gate_of(config: SearchConfig, guide: Guide, ledger: Ledger) -> Gate:
     gate = Gate(config.goals, config.constraints, risk=guide.risk)
     gate.add([entry.architecture for entry in ledger.evaluated], ledger.results)
     if ledger.entries:
-        gate.observe(np.array([entry.predicted[:, [1, 0, 2]] for entry in ledger.entries]))
+        gate.observe(np.array([exchanged(entry.predicted) for entry in ledger.entries]))
     return gate
 
 
@@ -268,6 +268,6 @@ def _entry(candidate: Candidate, batch: int, status: str) -> Entry:
         status=status,
         stage=decision.stage,
         reason=decision.reason,
-        predicted=decision.values[:, [1, 0, 2]],
+        predicted=exchanged(decision.values),
         real=np.full(len(decision.values), np.nan),
     )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nasrlm.files import write_atomically
-from nasrlm.objective import FloatArray, to_losses
+from nasrlm.objective import FloatArray, from_losses, to_losses
 from studies.config import SearchConfig, feasible_mask
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
@@ -136,7 +136,7 @@ def summarise(
     return StudyResult(
         front=tuple(_front_row(history, row) for row in rows),
         hypervolume=hypervolume(losses[rows], worst),
-        reference_point=tuple(to_losses(config.goals, worst[None])[0].tolist()),
+        reference_point=tuple(from_losses(config.goals, worst[None])[0].tolist()),
         evaluations=int(complete.sum()),
         pruned=int((~complete).sum()),
         stopped=stopped,
@@ -193,7 +193,7 @@ def judge(config: SearchConfig, history: History, truth: TableEvaluator[A]) -> T
         hypervolume_ratio=hypervolume_ratio(
             to_losses(config.goals, found[found_feasible, : len(config.goals)]), losses[feasible], worst
         ),
-        reference_point=tuple(to_losses(config.goals, worst[None])[0].tolist()),
+        reference_point=tuple(from_losses(config.goals, worst[None])[0].tolist()),
         unknown=int((~known[front_rows(config, history)]).sum()),
         left_out=len(truth.row_labels) - len(labels),
     )

@@ -31,6 +31,7 @@ from studies.folder import HISTORY_FILE
 from studies.gate import Gate
 from studies.guide import Guide
 from studies.guided import Adapt, guided_search
+from studies.ledger import EVALUATED, PRUNED
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.pareto import hypervolume_ratio, pareto_mask
 from studies.process_adapter import ProcessAdapter, every_network
@@ -157,9 +158,9 @@ def _outcome(
     labels = true_labels(config, table)
     feasible = feasible_mask(config.objectives, config.constraints, labels)
     losses = to_losses(config.goals, labels[:, :goals])
-    status = history["status"] if "status" in history else pd.Series("evaluated", index=history.index)
-    evaluated = history[(status == "evaluated") & history[list(config.objectives)].notna().all(axis=1)]
-    pruned = history[status == "pruned"]
+    status = history["status"] if "status" in history else pd.Series(EVALUATED, index=history.index)
+    evaluated = history[(status == EVALUATED) & history[list(config.objectives)].notna().all(axis=1)]
+    pruned = history[status == PRUNED]
     ratios = {}
     for count in counts:
         first = evaluated[:count]

@@ -6,10 +6,10 @@ import onnxruntime
 import pytest
 from hypothesis import given, settings
 
+from benchmarks.flat_text import to_flat_text
 from converters import to_graph
 from converters.text import parse
 from spaces import get_space, space_names
-from tests.benchmarks.flat import to_flat_text
 from tests.benchmarks.texts import Config, measure
 from tests.converters.graphs import random_graphs
 from tests.converters.numerics import draw_weights, relative_error, run

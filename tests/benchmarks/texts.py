@@ -1,10 +1,10 @@
 """How short are canonical texts, and how fast are they made?
 
 For every space: characters and tokens of canonical text, beside the tokens of the same networks as flat ONNX text
-(``flat.py``), under tokenizers trained alike; texts a second; and the seconds that ``torch.onnx.export`` takes, as it
-is called by default and with its older exporter, where ``tests.converters.space_networks`` writes the networks in
-torch. Times are processor time of one core. Half of the architectures drawn train the tokenizers and warm up the
-converters, the other half is measured.
+(``benchmarks.flat_text``), under tokenizers trained alike; texts a second; and the seconds that ``torch.onnx.export``
+takes, as it is called by default and with its older exporter, where ``tests.converters.space_networks`` writes the
+networks in torch. Times are processor time of one core. Half of the architectures drawn train the tokenizers and warm
+up the converters, the other half is measured.
 
     python -m tests.benchmarks.texts --architectures 40
 """
@@ -29,6 +29,7 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
+from benchmarks.flat_text import to_flat_text
 from converters import machine_description, to_graph, to_onnx_text
 from converters.torch_module import EXPORT_OPSET
 from nasrlm.checkpoint import Checkpoint
@@ -36,7 +37,6 @@ from nasrlm.cli.output import print_json, print_table, show_progress
 from nasrlm.presentation import present
 from nasrlm.tokenizer import Pieces, TextTokenizer
 from spaces import SearchSpace, get_space, space_names
-from tests.benchmarks.flat import to_flat_text
 from tests.converters.rendered import NETWORKS, module_of, rendered_goldens
 
 PIECES: Pieces = "chains"  # within which tokens are learned, as those of the released tokenizer were
