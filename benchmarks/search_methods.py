@@ -11,7 +11,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
-from unittest import mock
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -187,9 +186,11 @@ def guided(
 
     def search(task: Task[Any], budget: int, seed: int) -> FloatArray:
         config = replace(task.config, trials=budget, seed=seed, guide=guide)
-        with tempfile.TemporaryDirectory() as folder, mock.patch("studies.guided.plot_study"):
+        with tempfile.TemporaryDirectory() as folder:
             out = Path(folder)
-            guided_search(config, task.table.space, task.table, predictor, out, to_text=to_text, adapt=adapt)
+            guided_search(
+                config, task.table.space, task.table, predictor, out, to_text=to_text, adapt=adapt, figures=False
+            )
             return to_losses(config.goals, Ledger.load(out / "history.parquet", config).results)
 
     return search

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nasrlm.named_module import named_module
+from nasrlm.named_function import named_function
 
 Augmentation = Callable[[str, np.random.Generator], str]
 
@@ -21,11 +21,7 @@ def load_augmentation(name: str) -> Augmentation:
     Raises:
         ValueError: there is no such module or function, or it takes something else; the module's own errors pass.
     """
-    module_name, _, function_name = name.partition(":")
-    module = named_module(name, "augment")
-    function = getattr(module, function_name, None)
-    if not callable(function):
-        raise ValueError(f"augment {name}: expected a function {function_name} in {module_name}, got {function!r}.")
+    function = named_function(name, "augment")
     parameters = len(inspect.signature(function).parameters)
     if parameters not in (1, 2):
         raise ValueError(f"augment {name}: expected a function of a text and a generator, got {parameters} parameters.")

@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from converters.runtime import measure_latencies
-from nasrlm.named_module import named_module
 from nasrlm.objective import FloatArray, Objective
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
@@ -164,22 +163,6 @@ class FunctionEvaluator(Generic[A]):
                 f"got {answer!r} for {notation}."
             )
         return values
-
-
-def load_function(name: str) -> Callable[[str], Mapping[str, float]]:
-    """The function that ``module:function`` names.
-
-    Raises:
-        ValueError: there is no such module or function; the module's own errors pass through.
-    """
-    function_name = name.partition(":")[2]
-    module = named_module(name, "evaluator")
-    function: Any = getattr(module, function_name, None)
-    if not callable(function):
-        raise ValueError(
-            f"evaluator {name}: expected a function {function_name} in {module.__file__}, got {function!r}."
-        )
-    return function  # type: ignore[no-any-return]
 
 
 class MeasuringEvaluator(Generic[A]):

@@ -12,16 +12,16 @@ from tqdm import tqdm
 from spaces import SearchSpace
 from studies.config import SearchConfig
 from studies.evaluators import RealEvaluator, TableEvaluator
-from studies.folder import HISTORY_FILE, open_folder
+from studies.folder import HISTORY_FILE
 from studies.guide import Guide
 from studies.history import to_bounds
 from studies.ledger import Entry, Ledger
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.modelled import CertainPredictor
-from studies.plots import plot_study
 from studies.proposal import Model, begin, propose
-from studies.report import StudyResult, summarise, true_labels, write_report
+from studies.report import StudyResult
 from studies.shared_study import SharedStudy
+from studies.study import close_study, open_study
 from studies.workers import NOTHING_LEFT, PATIENCE, NextBatch, work
 
 A = TypeVar("A", bound=Hashable)
@@ -42,6 +42,7 @@ def guided_search(
     resume: bool = False,
     progress: bool = False,
     storage: str | None = None,
+    figures: bool = True,
 ) -> StudyResult:
     """Search with ``config.trials`` real evaluations, and write what ``search`` writes.
 
@@ -67,6 +68,7 @@ def guided_search(
         storage: Optuna storage, a URL or a journal file; ``config.storage`` if None. The study then lives there: every
             process with the same config and storage works for it, each with a folder of its own, and takes over the
             trials of those that died. Without any, all is in ``out``, and of one process.
+        figures: draw the study in the end.
 
     Raises:
         StudyError: ``out`` holds a study that is not to be, or cannot be, resumed; its history is damaged.
@@ -81,12 +83,7 @@ def guided_search(
             f"guided search: expected a predictor of {', '.join(config.objectives)}, got none of {', '.join(missing)}. "
             "Adapt the checkpoint to it first, or while searching."
         )
-    if truth is not None:
-        true_labels(config, truth)  # complains now, not after the search
-    space = config.searched(space)
-    for notation in config.warm_start:
-        space.parse(notation)  # complains now, without leaving a study behind
-    open_folder(out, config, resume=resume)
+    space = open_study(config, space, out, truth=truth, resume=resume)
     path = out / HISTORY_FILE
     started = time.monotonic()
     ledger = Ledger.load(path, config) if path.exists() else Ledger(config)
@@ -106,11 +103,8 @@ def guided_search(
             with SharedStudy(config, space, shared, ledger) as study:
                 stopped = work(config, config.guide, space, evaluator, next_batch, study, after_change)
                 ledger = study.ledger()
-    history = ledger.history()
-    result = summarise(config, history, truth=truth, stopped=stopped, seconds=time.monotonic() - started)
-    write_report(out, config, history, result, truth=truth)
-    plot_study(out)
-    return result
+    history, seconds = ledger.history(), time.monotonic() - started
+    return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
 
 
 def _run(

@@ -109,9 +109,11 @@ def simulate(
             with tempfile.TemporaryDirectory() as folder:
                 out = Path(folder)
                 if chosen.guide is None:
-                    result = search(chosen, space, table, out)
+                    result = search(chosen, space, table, out, figures=False)
                 else:
-                    result = guided_search(chosen, space, table, predictor, out, to_text=to_text, adapt=adapt)
+                    result = guided_search(
+                        chosen, space, table, predictor, out, to_text=to_text, adapt=adapt, figures=False
+                    )
                 history = pd.read_parquet(out / HISTORY_FILE)
             outcomes.append(_outcome(arm, chosen, table, history, counts, result.seconds))
     return outcomes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +43,11 @@ class Inputs:
     names: list[str]
     texts: list[str]
     spaces: list[str]
+
+
+def see_own_modules() -> None:
+    """Let the user's modules in the working directory be imported, as ``python -m`` does."""
+    sys.path.insert(0, os.getcwd())
 
 
 def listed(names: str | None) -> tuple[str, ...]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +9,8 @@ import typer
 
 from converters import Graph, OnnxModelError, model_to_graph, to_graph
 from converters.torch_module import export_module, load_module
-from nasrlm.cli.inputs import MODEL_ENDINGS, require_space
+from nasrlm.cli.inputs import MODEL_ENDINGS, require_space, see_own_modules
+from nasrlm.named_function import FUNCTION_NAME
 
 NETWORK_ARGUMENT = typer.Argument(
     help="An architecture in the space's published notation, model.onnx, or pkg.module:factory."
@@ -21,8 +19,6 @@ InputShapeOption = Annotated[
     str | None,
     typer.Option(help="Of a torch module's input, or of an ONNX model's that leaves sizes open: 1,3,32,32."),
 ]
-
-FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # pkg.module:function that returns a torch module
 
 
 def read_network(given: str, space: str | None, input_shape: str | None, what: str) -> Graph:
@@ -34,10 +30,10 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
     shape = None if input_shape is None else _parse_shape(input_shape)
     if Path(given).suffix in MODEL_ENDINGS:
         return model_to_graph(given, shape)
-    if space is None and FACTORY.fullmatch(given):
+    if space is None and FUNCTION_NAME.fullmatch(given):
         if shape is None:
             raise ValueError(f"{what} {given}: expected --input-shape, such as 1,3,32,32, got none.")
-        sys.path.insert(0, os.getcwd())  # as with python -m: the user's own modules
+        see_own_modules()
         try:
             return model_to_graph(export_module(load_module(given), shape))
         except OnnxModelError as e:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,9 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from converters import to_measured_text
-from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
+from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space, see_own_modules
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
 from nasrlm.cli.space_predictions import warn_of_other_spaces
+from nasrlm.named_function import FUNCTION_NAME, named_function
 from nasrlm.objective import Goal
 from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
@@ -27,7 +26,6 @@ from studies.evaluators import (
     MeasuringEvaluator,
     RealEvaluator,
     TableEvaluator,
-    load_function,
 )
 from studies.guide import Guide
 from studies.guided import guided_search
@@ -38,7 +36,6 @@ from studies.search import search
 from studies.surrogate import Surrogate
 
 JOURNAL_FILE = "journal.log"  # in the study's folder: the storage where none is named
-FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 def register(app: typer.Typer) -> None:
@@ -220,7 +217,7 @@ def _real_evaluator(
         return MeasuringEvaluator(objectives=objectives, predictor=predictor(), to_text=to_text)
     if kind == "table" and rest:
         return TableEvaluator(space, read_table(rest, require=objectives), objectives=objectives)
-    if FUNCTION.fullmatch(name):
-        sys.path.insert(0, os.getcwd())  # as with python -m: the user's own modules
-        return FunctionEvaluator(space, load_function(name), objectives=objectives)
+    if FUNCTION_NAME.fullmatch(name):
+        see_own_modules()
+        return FunctionEvaluator(space, named_function(name, "evaluator"), objectives=objectives)
     raise ValueError(f"--evaluator: expected surrogate, table:PATH, module:function or measure, got {name!r}.")

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from unittest import mock
 
 from nasrlm.prediction import Prediction
 from studies.config import SearchConfig
@@ -55,9 +54,8 @@ def work(storage: str, folder: Path, name: str, seconds: float, trials: int) -> 
     """
     space, config = ToySpace(), worker_config(trials)
     results = SlowResults(seconds, folder / ASKED_FILE)
-    options = {"to_text": space.format, "resume": True, "storage": storage}
-    with mock.patch("studies.guided.plot_study"):
-        guided_search(config, space, results, ToyPredictor(), folder / name, **options)  # type: ignore[arg-type]
+    options = {"to_text": space.format, "resume": True, "storage": storage, "figures": False}
+    guided_search(config, space, results, ToyPredictor(), folder / name, **options)  # type: ignore[arg-type]
 
 
 def worker_config(trials: int = WORKERS_TRIALS) -> SearchConfig:
@@ -75,11 +73,10 @@ def run(kind: str, folder: Path, seconds: float) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     out, space, trials = folder / "study", ToySpace(), TRIALS[kind]
-    with mock.patch("studies.search.plot_study"), mock.patch("studies.guided.plot_study"):
-        if kind == "surrogate":
-            config = toy_config(trials=trials, population_size=5)
-            search(config, space, SlowEvaluator(seconds / trials), out, resume=True)
-        else:
-            config = toy_config(trials=trials, guide={"batch_size": 3, "generations": 2, "samples": 4})
-            results = SlowResults(seconds / trials, folder / ASKED_FILE)
-            guided_search(config, space, results, ToyPredictor(), out, to_text=space.format, resume=True)
+    if kind == "surrogate":
+        config = toy_config(trials=trials, population_size=5)
+        search(config, space, SlowEvaluator(seconds / trials), out, resume=True, figures=False)
+    else:
+        config = toy_config(trials=trials, guide={"batch_size": 3, "generations": 2, "samples": 4})
+        results = SlowResults(seconds / trials, folder / ASKED_FILE)
+        guided_search(config, space, results, ToyPredictor(), out, to_text=space.format, resume=True, figures=False)

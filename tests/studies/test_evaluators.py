@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from converters import Latency
+from nasrlm.named_function import named_function
 from nasrlm.objective import FloatArray
-from studies.evaluators import FunctionEvaluator, MeasuringEvaluator, TableEvaluator, load_function
+from studies.evaluators import FunctionEvaluator, MeasuringEvaluator, TableEvaluator
 from studies.modelled import CertainPredictor
 from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_results, toy_table, true_values
 
@@ -72,16 +73,16 @@ def test_functions_are_loaded_by_name(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "a_users_bench.py").write_text("def train(notation):\n    return {'a': 1.0}\n\nseven = 7\n")
     (tmp_path / "a_users_broken_bench.py").write_text("import a_module_that_is_not_there\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert load_function("a_users_bench:train")("0-1-2-3") == {"a": 1.0}
+    assert named_function("a_users_bench:train", "evaluator")("0-1-2-3") == {"a": 1.0}
     with pytest.raises(ValueError, match="evaluator no_such_bench:train: expected a module no_such_bench, got none"):
-        load_function("no_such_bench:train")
+        named_function("no_such_bench:train", "evaluator")
     with pytest.raises(ValueError, match=r"expected a module a_users_bench\.more, got none"):
-        load_function("a_users_bench.more:f")
+        named_function("a_users_bench.more:f", "evaluator")
     for name, got in (("test", "None"), ("seven", "7")):
         with pytest.raises(ValueError, match=rf"expected a function {name} in .*a_users_bench\.py, got {got}"):
-            load_function(f"a_users_bench:{name}")
+            named_function(f"a_users_bench:{name}", "evaluator")
     with pytest.raises(ModuleNotFoundError, match="a_module_that_is_not_there"):
-        load_function("a_users_broken_bench:train")
+        named_function("a_users_broken_bench:train", "evaluator")
     del sys.modules["a_users_bench"]
 
 

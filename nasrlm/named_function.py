@@ -1,0 +1,34 @@
+"""Users' functions that are named as ``module:function``."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from typing import Any
+
+FUNCTION_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+def named_function(name: str, what: str) -> Callable[..., Any]:
+    """The function ``module:function``.
+
+    Args:
+        name: of module and function.
+        what: it is for, with which a message begins.
+
+    Raises:
+        ValueError: there is no such module or function; the module's own errors pass through.
+    """
+    module_name, _, function_name = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the module is there, and lacks another
+        raise ValueError(f"{what} {name}: expected a module {module_name}, got none. Is it on PYTHONPATH?") from None
+    function: Any = getattr(module, function_name, None)
+    if not callable(function):
+        where = module.__file__ or module_name
+        raise ValueError(f"{what} {name}: expected a function {function_name} in {where}, got {function!r}.")
+    return function  # type: ignore[no-any-return]
