@@ -29,7 +29,7 @@ def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -
     Raises:
         ValueError: the checkpoint does not know an objective, or there are no rows.
     """
-    if len(examples) == 0:
+    if not examples.any_label:
         raise ValueError("evaluate: expected labelled rows, got none. Check the split and the space.")
     result: dict[str, dict[str, Quality]] = {}
     seconds = 0.0

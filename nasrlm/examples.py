@@ -54,6 +54,11 @@ class Examples:
     def __len__(self) -> int:
         return len(self.texts)
 
+    @property
+    def any_label(self) -> bool:
+        """Whether a row has one."""
+        return bool(np.isfinite(self.labels).any())
+
     def split(self, name: str) -> Examples:
         """The rows of one split."""
         return self.rows(np.flatnonzero(self.splits == name))

@@ -112,7 +112,8 @@ def _extended(embedding: Tensor, old: TextTokenizer, new: TextTokenizer) -> Tens
 
 
 def _code(config: TrainConfig) -> NumberCode:
-    return NumberCode(POINT_DIGITS if config.model.head == "mse" else config.num_digits)
+    digits = POINT_DIGITS if config.model.head == "mse" else config.num_digits
+    return NumberCode(digits, config.min_exponent, config.max_exponent)
 
 
 def _standardise(model: RegressionLanguageModel, rows: Examples) -> None:

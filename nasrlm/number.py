@@ -76,7 +76,8 @@ class NumberCode:
         """Round to the nearest number of the code.
 
         Args:
-            values: (N,) finite numbers. Beyond the largest they saturate, with a warning that names them.
+            values: (N,) finite numbers. Beyond the largest they saturate, and below half the smallest they become 0,
+                with a warning that names one.
 
         Returns:
             (N, T) ids.
@@ -100,6 +101,13 @@ class NumberCode:
         magnitude = np.minimum(np.abs(values), self.largest)
         exponent, mantissa = self._round(magnitude)
         zero = mantissa == 0
+        vanished = zero & (values != 0)
+        if vanished.any():
+            warnings.warn(
+                f"NumberCode: {values[vanished][0]} is nearer to 0 than to 1e{self.min_exponent} and becomes 0. "
+                "Lower min_exponent, or use another unit.",
+                stacklevel=2,
+            )
         ids = np.empty((len(values), self.length), dtype=np.int64)
         ids[:, 0] = np.where(zero, ZERO, np.where(values < 0, NEGATIVE, POSITIVE))
         ids[:, 1] = NUM_SIGNS + np.where(zero, 0, exponent - self.min_exponent)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from nasrlm.objective import Objective
@@ -14,7 +15,7 @@ _WORDS = ("architecture", "text", "space", "split")
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".parquet": pd.read_parquet,
     ".csv": lambda path: pd.read_csv(path, dtype=dict.fromkeys(_WORDS, str)),
-    ".jsonl": lambda path: pd.read_json(path, lines=True, dtype=False),  # else "0123" would be read as 123
+    ".jsonl": lambda path: pd.read_json(path, lines=True, dtype=False, precise_float=True),  # "0123" is no number
 }
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
@@ -28,7 +29,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
 
     Raises:
         ValueError: no such file, another ending, damaged contents, a column is missing, a row has no architecture or
-            text, or a label is no number; one line, naming it.
+            text, or a label is no number or infinite; one line, naming it.
     """
     path = Path(path)
     reader = _READERS.get(path.suffix)
@@ -65,6 +66,12 @@ def _numbers(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(f"{path}: expected numbers in column {labels.name}, got {labels.iloc[row]!r} in row {row}.")
+    infinite = np.isinf(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
+    if infinite.any():
+        row = int(infinite.argmax())
+        raise ValueError(
+            f"{path}: expected finite or no numbers in column {labels.name}, got {labels.iloc[row]} in row {row}."
+        )
     return numbers
 
 

@@ -36,6 +36,7 @@ class TrainConfig(BaseModel):
         rank_loss_weight: of a loss on the order of every two labels of a batch, beside that on the labels.
         tokenizer: pieces of text within which tokens are learned: lines of ONNX, chains of them, or pieces of code.
         augment: ``module:function``, text to text, for train rows; see ``nasrlm.augmentation``.
+        num_digits, min_exponent, max_exponent: of the numbers that are spelled, see ``NumberCode``.
         max_steps: stop here, if ``epochs`` have not ended before.
         warmup_epochs: in which the learning rates rise; then they fall along a cosine.
         average_decay: of the moving average of the weights, which is what is evaluated and saved.
@@ -68,6 +69,8 @@ class TrainConfig(BaseModel):
     rank_loss_weight: float = Field(default=0.0, ge=0)
     model: ModelConfig = ModelConfig()
     num_digits: int = Field(default=4, ge=1, le=15)
+    min_exponent: int = -8
+    max_exponent: int = 15
     tokenizer: Pieces = "onnx"
     vocabulary_size: int = Field(default=1024, ge=257)
     augment: str = Field(default="", pattern=r"^(\w[\w.]*:\w+)?$")
@@ -147,6 +150,12 @@ class TrainConfig(BaseModel):
             changes["warmup_epochs"] = warmup_share * steps / steps_per_epoch
         return self.model_copy(update=changes)
 
+    @model_validator(mode="after")
+    def _exponents_are_a_range(self) -> TrainConfig:
+        if self.min_exponent >= self.max_exponent:
+            raise ValueError(f"max_exponent: expected more than min_exponent, {self.min_exponent}.")
+        return self
+
     @classmethod
     def load(cls, path: Path, **overrides: Any) -> TrainConfig:
         """Read a YAML file; relative paths in it are taken from the working directory.
@@ -162,6 +171,8 @@ class TrainConfig(BaseModel):
             raise ValueError(f"{path}: expected YAML, got {' '.join(str(e).split())}.") from e
         if not isinstance(values, dict):
             raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}. See docs/training.md.")
+        if odd := [key for key in values if not isinstance(key, str)]:
+            raise ValueError(f"{path}: expected words as keys, got {odd[0]!r}. See docs/training.md.")
         try:
             return cls(**{**values, **overrides})
         except ValidationError as e:

@@ -88,6 +88,7 @@ def _constructed(space_class: type[SearchSpace[Any]], name: str, options: dict[s
             f"space {name}: expected attributes {', '.join(REQUIRED_ATTRIBUTES)}, got none called "
             f"{', '.join(missing)}. Set them in the class."
         )
+    space._address = name
     return space
 
 

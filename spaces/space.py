@@ -47,6 +47,12 @@ class SearchSpace(ABC, Generic[A]):
     gene_sizes: tuple[int, ...]
     gene_help: str = "Its gene_sizes lists the choices of every gene."
     runs_lost_operations: bool = False
+    _address: str = ""  # as it was opened by, if it was
+
+    @property
+    def address(self) -> str:
+        """By which ``get_space`` opens it, and which tables name it by: of a user's own space file and class."""
+        return self._address or self.name
 
     @property
     def sampled_sizes(self) -> tuple[int, ...]:

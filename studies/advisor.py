@@ -68,7 +68,7 @@ class Advisor(Generic[A]):
         )
         self.space = self._config(0, named).searched(named)
         self.to_text = functools.cache(to_text or functools.partial(to_measured_text, named))
-        self._predictor = predictor or released_predictor().of_space(self.space.name)
+        self._predictor = predictor or released_predictor().of_space(self.space.address)
         self._model = self._model_of(self._predictor)
         self._adapt: Adapt | None = None
         self._num_learned = 0

@@ -73,7 +73,7 @@ class TableEvaluator(Generic[A]):
     def __init__(self, space: SearchSpace[A], table: pd.DataFrame, *, objectives: Sequence[str]) -> None:
         self.space = space
         self.objectives = tuple(objectives)
-        rows = _rows_of_space(table, space.name, self.objectives)
+        rows = _rows_of_space(table, space, self.objectives)
         parsed = [self._parse_row(index, text) for index, text in rows["architecture"].items()]
         keys = [space.architecture_key(architecture) for architecture in parsed]
         numbers = rows[list(self.objectives)].astype(np.float64)
@@ -108,16 +108,16 @@ class TableEvaluator(Generic[A]):
         return Prediction(self.objectives, (0.5,), np.where(np.isnan(own), shared, own)[:, :, None])
 
 
-def _rows_of_space(table: pd.DataFrame, space: str, objectives: Sequence[str]) -> pd.DataFrame:
+def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Sequence[str]) -> pd.DataFrame:
     missing = [name for name in ("architecture", *objectives) if name not in table.columns]
     if missing:
         raise ValueError(
             f"table: expected columns architecture and {', '.join(objectives)}, got no {', '.join(missing)}. "
             f"It has {', '.join(map(str, table.columns))}."
         )
-    rows = table if "space" not in table.columns else table[table["space"] == space]
+    rows = table if "space" not in table.columns else table[table["space"].isin([space.name, space.address])]
     if rows.empty:
-        raise ValueError(f"table: expected rows of space {space}, got none in {len(table)} rows.")
+        raise ValueError(f"table: expected rows of space {space.address}, got none in {len(table)} rows.")
     return rows
 
 

@@ -201,7 +201,7 @@ def main() -> None:
     config = SearchConfig(space=space.name, goals=goals, trials=max(arguments.counts), evaluator="table", twins=twins)
     frame = read_table(arguments.table, require=config.objectives)
     table = TableEvaluator(space, frame, objectives=config.objectives)
-    predictor = Predictor.from_pretrained(arguments.checkpoint).of_space(space.name)
+    predictor = Predictor.from_pretrained(arguments.checkpoint).of_space(space.address)
     to_text = cache(partial(to_measured_text, space))
     adapt = None
     if not arguments.no_adapt:

@@ -113,7 +113,7 @@ class _More:
 
 def _more_architectures(frame: pd.DataFrame, count: int, rng: np.random.Generator) -> _More:
     """Drawn from the table's space, where it has one and too few rows."""
-    if "text" in frame or frame["space"].nunique() != 1:
+    if "text" in frame or not only_space(frame):
         return _More(None, [])
     space = get_space(str(frame["space"].iloc[0]))
     return _More(space, [space.sample(rng) for _ in range(max(count, 0))])

@@ -31,7 +31,8 @@ from nasrlm.cli.inputs import (
 from nasrlm.cli.networks import NETWORK_ARGUMENT, InputShapeOption, read_network
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.cli.whole_tables import convert_whole_table
-from nasrlm.files import write_atomically, write_table
+from nasrlm.files import check_table_name, write_atomically, write_table
+from nasrlm.objective import Objective
 from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
 from spaces.drawing import draw
 
@@ -162,10 +163,17 @@ def measure(
     threads: Annotated[int, typer.Option(min=1, help="Threads of ONNX Runtime.")] = 1,
     repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 50,
     out: Annotated[Path | None, typer.Option("--out", help="Write a table: .parquet, .csv or .jsonl.")] = None,
+    objective: Annotated[
+        str, typer.Option(help="What the latency is called in the table, for `nasrlm adapt`: latency_ms@context.")
+    ] = "latency_ms@here",
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
     """Time networks in ONNX Runtime on this machine: warm, interleaved, median and quartiles."""
+    if Objective.parse(objective).unit != "ms":
+        raise ValueError(f"--objective: expected a name in milliseconds, such as latency_ms@mine, got {objective}.")
+    if out is not None:
+        check_table_name(out)
     inputs = read_inputs(architectures, table, space)
     latencies = measure_latencies(inputs.texts, threads=threads, repeats=repeats, seed=seed, progress=show_progress())
     machine = machine_description()
@@ -173,7 +181,7 @@ def measure(
         {
             "architecture": name,
             **({"space": of_space} if of_space else {}),
-            "latency_ms@here": latency.median_ms,
+            objective: latency.median_ms,
             "latency_q25_ms": latency.iqr_ms[0],
             "latency_q75_ms": latency.iqr_ms[1],
             "repeats": latency.repeats,
@@ -187,12 +195,13 @@ def measure(
     if json:
         print_json(rows)
     else:
-        columns = ["architecture", "latency_ms@here", "latency_q25_ms", "latency_q75_ms"]
+        columns = ["architecture", objective, "latency_q25_ms", "latency_q75_ms"]
         title = ", ".join(f"{key} {value}" for key, value in machine.items())
         print_table(columns, [[row[column] for column in columns] for row in rows], title)
 
 
 def _write_drawn(names: list[str], count: int, seed: int, out: Path, *, json: bool) -> None:
+    check_table_name(out)
     spaces = {name: require_space(name, "sample") for name in names}
     if not spaces:
         raise ValueError("sample: expected --space, got none. `nasrlm spaces` lists them.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Hashable, Sequence
@@ -86,7 +87,7 @@ def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | No
     chosen = require_space(space, "architecture")
     parsed = [chosen.parse(name) for name in names]
     texts = to_onnx_texts(chosen, parsed, measured=True, progress=show_progress())
-    return Inputs(names, texts, [chosen.name] * len(names))
+    return Inputs(names, texts, [chosen.address] * len(names))
 
 
 def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> pd.DataFrame:
@@ -158,7 +159,7 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True) -> li
 
 def _parse_row(space: SearchSpace[Any], notation: object, path: Path, row: Hashable) -> Any:
     try:
-        return space.parse(str(notation))
+        return space.parse(notation if isinstance(notation, str) else json.dumps(notation))
     except ValueError as e:
         raise ValueError(f"{path}, row {row}: {e}") from e
 

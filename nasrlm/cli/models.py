@@ -158,11 +158,14 @@ def train_model(
     overrides = {"out": out, "device": device, "seed": seed}
     chosen = TrainConfig.load(config, **{key: value for key, value in overrides.items() if value is not None})
     examples = training_examples(chosen)
-    result = train(chosen, examples, progress=show_progress())
+    try:
+        result = train(chosen, examples, progress=show_progress())
+    except ImportError as e:  # of an extra that the config asks for
+        raise ValueError(str(e)) from e
     if not is_first_process():
         return
     test = examples.split("test")
-    measured = evaluate(Predictor(result.checkpoint), test) if len(test) else None
+    measured = evaluate(Predictor(result.checkpoint), test) if test.any_label else None
     folder = release(result, measured, chosen, str(config))
     if json:
         quality = measured.quality if measured else {}

@@ -138,7 +138,10 @@ def search_space(
 def _architectures(path: Path) -> tuple[str, ...]:
     """The notations of a table's column ``architecture``, or of a text file's lines."""
     if path.suffix in (".parquet", ".csv", ".jsonl"):
-        return tuple(read_table(path, require=["architecture"])["architecture"])
+        table = read_table(path)
+        if "architecture" not in table or table["architecture"].isna().any():
+            raise ValueError(f"{path}: expected a column architecture, filled in every row. See --warm-start.")
+        return tuple(table["architecture"].astype(str))
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -179,10 +182,11 @@ def _search(
     config: SearchConfig, space: SearchSpace[Any], out: Path, checkpoint: Path | None, **options: Any
 ) -> StudyResult:
     """On predictions; with real results and a model that knows the objectives; or with real results alone."""
-    predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.name))  # loaded where it is needed
+    # Loaded where it is needed.
+    predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.address))
     to_text = partial(to_measured_text, space)
     if config.evaluator == "surrogate":
-        warn_of_other_spaces(predictor(), [space.name])
+        warn_of_other_spaces(predictor(), [space.address])
         surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=to_text)
         return search(config, space, surrogate, out, **options)
     evaluator = _real_evaluator(config.evaluator, space, config.objectives, to_text, predictor)

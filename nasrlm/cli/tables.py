@@ -9,7 +9,7 @@ import typer
 
 from converters.importers import importer_names, read_benchmark
 from nasrlm.cli.output import JsonOption, print_json, print_table, show_progress
-from nasrlm.files import write_table
+from nasrlm.files import check_table_name, write_table
 
 
 def register(app: typer.Typer) -> None:
@@ -27,8 +27,9 @@ def import_benchmark(
     json: JsonOption = False,
 ) -> None:
     """Turn an official benchmark file into a table of architectures, or of source code, and labels."""
-    frame = read_benchmark(benchmark, path, progress=show_progress(), space=space)
     out = out or Path(f"{benchmark}.parquet")
+    check_table_name(out)
+    frame = read_benchmark(benchmark, path, progress=show_progress(), space=space)
     write_table(frame, out)
     if json:
         print_json({"rows": len(frame), "columns": list(frame.columns)})

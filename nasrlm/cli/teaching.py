@@ -14,7 +14,7 @@ from tqdm import tqdm
 from converters.features import feature_groups, features_of
 from nasrlm.cli.inputs import SpaceOption, all_objectives, listed, only_space, read_rows
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
-from nasrlm.files import write_table
+from nasrlm.files import check_table_name, write_table
 from nasrlm.group_process import GroupProcess
 from spaces import get_space
 from spaces.drawing import draw
@@ -42,6 +42,7 @@ def teach(
     json: JsonOption = False,
 ) -> None:
     """Draw architectures and write what a Gaussian process on graph features expects of them, from the train rows."""
+    check_table_name(out)
     named = listed(objectives)
     if objectives is not None and not named:
         raise ValueError("teach: expected --objectives, got none.")
@@ -53,7 +54,7 @@ def teach(
     groups = feature_groups(features_of(chosen, [chosen.parse(x) for x in notations], progress=progress))
     new = len(frame) + np.arange(len(drawn))
     rng = np.random.default_rng(seed)
-    columns: dict[str, Any] = {"space": chosen.name, "architecture": drawn, "split": "train"}
+    columns: dict[str, Any] = {"space": chosen.address, "architecture": drawn, "split": "train"}
     used: dict[str, int] = {}
     for objective in tqdm(names, "teach", disable=not progress):
         known = frame[objective].to_numpy(dtype=np.float64, na_value=np.nan)

@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+import nasrlm
 from nasrlm.cli.inputs import all_objectives, read_rows, require_labels, table_texts
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically
@@ -61,8 +62,12 @@ def _read_texts(path: Path, key: str) -> list[str] | None:
 
 
 def _digest(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> str:
-    digest = hashlib.sha256(config.text.encode())
+    digest = hashlib.sha256(f"{nasrlm.__version__} {config.text}".encode())
     for frame in frames:
+        for space in frame["space"].dropna().unique() if "space" in frame else ():
+            file = Path(str(space).rpartition(":")[0]).expanduser()
+            if file.is_file():  # a space of the user's: its texts change with the file
+                digest.update(file.read_bytes())
         described = frame[[name for name in ("space", "architecture", "text") if name in frame]]
         digest.update(described.to_json(orient="values").encode())
     return digest.hexdigest()

@@ -87,6 +87,54 @@ COMMANDS = {
     "unknown evaluator": ((*SEARCH, GOALS, "--evaluator", "oracle"), "--evaluator: expected surrogate, table:PATH"),
     "unwritable study": ((*SEARCH, GOALS, "--out", "file/study"), "file/study"),
     "no study": (("plot", "none"), "none"),
+    "infinite label": (
+        (
+            "adapt",
+            *MODEL,
+            "--table",
+            "infinite.csv",
+            "--objectives",
+            "latency_ms@unheard",
+            "--samples",
+            2,
+            "--out",
+            "x",
+        ),
+        "infinite.csv: expected finite or no numbers in column latency_ms@unheard, got inf in row 1.",
+    ),
+    "no label": (
+        ("evaluate", *MODEL, "--table", "unlabelled.csv", "--objectives", OBJECTIVES[0]),
+        "evaluate: expected labelled rows, got none.",
+    ),
+    "table without a space": (
+        (
+            "adapt",
+            *MODEL,
+            "--table",
+            "spaceless.csv",
+            "--objectives",
+            "latency_ms@unheard",
+            "--samples",
+            2,
+            "--out",
+            "x",
+        ),
+        "spaceless.csv: expected a column space, got none.",
+    ),
+    "unknown ending of what is measured": (
+        ("measure", *SPACE, ARCHITECTURE, "--out", "x.txt"),
+        "x.txt: expected a table ending in .parquet, .csv or .jsonl, got .txt.",
+    ),
+    "latency in another unit": (
+        ("measure", *SPACE, ARCHITECTURE, "--objective", "energy_mj@here"),
+        "--objective: expected a name in milliseconds",
+    ),
+    "key that is no word": (("train", "--config", "numbered.yaml"), "numbered.yaml: expected words as keys, got 3."),
+    "no exponents": (("train", "--config", "exponents.yaml"), "max_exponent: expected more than min_exponent, 2"),
+    "warm start without architectures": (
+        (*SEARCH, GOALS, "--warm-start", "texts.csv"),
+        "texts.csv: expected a column architecture",
+    ),
 }
 
 
@@ -102,6 +150,13 @@ def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.Monke
     table = architecture_table(4)
     write_table(table, Path("table.csv"))
     write_table(table.assign(architecture=[*table["architecture"][:2], "|conv~0|", "?"]), Path("wrong.csv"))
+    labels = table["latency_ms@unheard"].to_numpy()
+    write_table(table.assign(**{"latency_ms@unheard": [labels[0], float("inf"), *labels[2:]]}), Path("infinite.csv"))
+    write_table(table.assign(**{OBJECTIVES[0]: float("nan")}), Path("unlabelled.csv"))
+    write_table(table.drop(columns="space"), Path("spaceless.csv"))
+    write_table(table[[OBJECTIVES[0]]].assign(text="Conv"), Path("texts.csv"))
+    Path("numbered.yaml").write_text("table: table.csv\nout: run\n3: 1\n")
+    Path("exponents.yaml").write_text("table: table.csv\nout: run\nmin_exponent: 2\nmax_exponent: 2\n")
     write_table(table, Path("half.parquet"))
     Path("half.parquet").write_bytes(Path("half.parquet").read_bytes()[:99])
     Path("good.yaml").write_text(f"table: table.csv\nout: run\nobjectives: [{OBJECTIVES[0]}]\nepochs: 1\n")

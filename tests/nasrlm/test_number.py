@@ -82,13 +82,16 @@ def test_a_number_lies_between_the_ends_of_its_cell(code: NumberCode, value: flo
         (9.999e15, "+ E15 9 9 9 9"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:NumberCode. 4.9e-09 is nearer")
 def test_spellings_at_the_edges(value: float, tokens: str) -> None:
     code = NumberCode()
     assert " ".join(code.to_tokens(code.encode([value])[0])) == tokens
 
 
-def test_nothing_nearer_to_zero_becomes_the_smallest_number() -> None:
-    assert CODE.decode(CODE.encode([0.46, 0.5, 0.54, -0.46, -0.97])).tolist() == [0.0, 1.0, 1.0, 0.0, -1.0]
+def test_what_is_nearer_to_zero_than_to_the_smallest_number_becomes_zero_with_a_warning() -> None:
+    with pytest.warns(UserWarning, match=r"NumberCode: 0\.46 is nearer to 0 than to 1e0 and becomes 0\. Lower min_"):
+        ids = CODE.encode([0.46, 0.5, 0.54, -0.46, -0.97])
+    assert CODE.decode(ids).tolist() == [0.0, 1.0, 1.0, 0.0, -1.0]
 
 
 @pytest.mark.parametrize("num_digits", range(1, 16))

@@ -94,6 +94,13 @@ def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
         write_table(FRAME, tmp_path / name)
 
 
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
+def test_no_digit_is_lost(tmp_path: Path, ending: str) -> None:
+    labels = [1.23456789e-9, 93.123456789012345]
+    write_table(FRAME.assign(**{"latency_ms@raspi4": labels}), tmp_path / f"table{ending}")
+    assert read_table(tmp_path / f"table{ending}")["latency_ms@raspi4"].tolist() == labels
+
+
 @pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
 @pytest.mark.parametrize("keep", [0, 30])
 def test_a_truncated_table_is_refused(tmp_path: Path, ending: str, keep: int) -> None:
