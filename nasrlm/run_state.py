@@ -79,8 +79,8 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
 
 
 def saved_tokenizer(state: dict[str, Any] | None) -> TextTokenizer | None:
-    """That of a saved state, of which states of earlier versions have none."""
-    return TextTokenizer.from_json(state["tokenizer"]) if state and "tokenizer" in state else None
+    """That of a saved state, if there is one."""
+    return TextTokenizer.from_json(state["tokenizer"]) if state else None
 
 
 def _dependencies(config: TrainConfig) -> dict[str, Any]:
