@@ -2,7 +2,7 @@
 
     python -m benchmarks.specialists --recipes studies/recipes/all_spaces_first.yaml studies/recipes/all_spaces.yaml
 
-For every space with an accuracy, a model of the same layers learns from the same rows of this space alone, for as many
+For every space with labels beyond counts, a model of the same layers learns from the same rows of this space alone, for as many
 steps as the recipes together spend on it, from random weights. Both are asked about the test rows. Tokens are learned
 over chains of lines, of the space's own texts. A finished specialist is a folder in ``--out`` and is not trained again.
 """
@@ -21,6 +21,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.circumstances import circumstances
+from converters.counts import COUNTS
 from nasrlm.cli.training_examples import training_examples
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
@@ -42,7 +43,7 @@ class Config:
     Attributes:
         recipes: that made the joint checkpoint, one after another; the last decides how specialists learn.
         checkpoint: the joint one; that of the last recipe if None.
-        only: spaces; all with an accuracy if empty.
+        only: spaces; all with labels beyond counts if empty.
     """
 
     recipes: tuple[Path, ...]
@@ -75,12 +76,12 @@ def compare(config: Config, progress: bool = False) -> list[Comparison]:
     """Train the specialists that are missing and ask all of them.
 
     Raises:
-        ValueError: a recipe or one of its tables cannot be read, or ``only`` names a space without an accuracy.
+        ValueError: a recipe or one of its tables cannot be read, or ``only`` names a space without such labels.
     """
     recipes = [TrainConfig.load(path) for path in config.recipes]
     read = [training_examples(recipe) for recipe in recipes]
     steps = sum((steps_by_space(r, e) for r, e in zip(recipes, read, strict=True)), Counter[str]())
-    parts = {space: part for space, part in read[-1].by_space() if _accuracies(part.objectives)}
+    parts = {space: part for space, part in read[-1].by_space() if not set(part.objectives) <= set(COUNTS)}
     if unknown := [space for space in config.only if space not in parts]:
         raise ValueError(f"specialists: expected spaces among {', '.join(parts)}, got {', '.join(unknown)}.")
     joint = Predictor.from_pretrained(config.checkpoint or recipes[-1].out / "checkpoint")
