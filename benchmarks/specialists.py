@@ -2,9 +2,10 @@
 
     python -m benchmarks.specialists --recipes studies/recipes/all_spaces_first.yaml studies/recipes/all_spaces.yaml
 
-For every space with labels beyond counts, a model of the same layers learns from the same rows of this space alone, for as many
-steps as the recipes together spend on it, from random weights. Both are asked about the test rows. Tokens are learned
-over chains of lines, of the space's own texts. A finished specialist is a folder in ``--out`` and is not trained again.
+For every space with labels beyond counts, a model of the same layers learns from the same rows of this space alone, for
+as many steps as the recipes together spend on it, from random weights. Both are asked about the test rows. Tokens are
+learned over chains of lines, of the space's own texts. A finished specialist is a folder in ``--out`` and is not
+trained again.
 """
 
 from __future__ import annotations
