@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,16 @@ from studies.optuna_storage import StoredStudy, open_storage, study_name
 from studies.pareto import hypervolume, hypervolume_ratio, pareto_mask
 from studies.problem import FUTILE_EVALUATIONS
 from studies.search import search
-from tests.studies.scenes import OBJECTIVES, SLOW_SAMPLERS, ToyEvaluator, ToySpace, history_of, toy_config, toy_table
+from tests.studies.scenes import (
+    OBJECTIVES,
+    SLOW_SAMPLERS,
+    Row,
+    ToyEvaluator,
+    ToySpace,
+    history_of,
+    toy_config,
+    toy_table,
+)
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -269,6 +279,21 @@ def test_one_goal_and_many_goals(tmp_path: Path) -> None:
         for engine in SAMPLERS:
             out = tmp_path / f"{engine}{count}"
             assert search(toy_config(goals=goals, engine=engine), SPACE, ToyEvaluator(), out).front
+
+
+class OneAnswer(ToyEvaluator):
+    """Knows the first architecture of each batch alone."""
+
+    def evaluate(self, architectures: Sequence[Row]) -> Prediction:
+        found = super().evaluate(architectures)
+        found.values[1:] = np.nan
+        return found
+
+
+@pytest.mark.parametrize("sampler", ["nsga2", "nsga3"])
+def test_one_answer_a_population_is_no_pair_of_parents(sampler: str, tmp_path: Path) -> None:
+    result = search(toy_config(trials=6, sampler=sampler), SPACE, OneAnswer(), tmp_path)
+    assert (result.evaluations, result.stopped) == (6, None)
 
 
 def test_a_study_is_not_overwritten(tmp_path: Path) -> None:
