@@ -63,8 +63,24 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> None:
     write_json(folder / STUDY_FILE, {"status": "running", "config": config.to_dict()})
 
 
+def check_same_checkpoint(place: str, recorded: str, config: SearchConfig) -> None:
+    """A study goes on with the checkpoint that it was begun with, as far as both were told.
+
+    Raises:
+        StudyError: ``recorded`` is another than the config's.
+    """
+    asked = config.checkpoint_sha256
+    if recorded and asked and recorded != asked:
+        raise StudyError(
+            f"{place}: expected the checkpoint the study was begun with, {recorded}, got {asked}. "
+            "Name that checkpoint, or begin another study."
+        )
+
+
 def _check_same_config(folder: Path, config: SearchConfig) -> None:
     recorded, asked = read_study(folder)["config"], config.to_dict()
+    check_same_checkpoint(str(folder), recorded.get("checkpoint_sha256", ""), config)
+    del asked["checkpoint_sha256"]
     different = [name for name in asked if asked[name] != recorded.get(name)]
     if different:
         changes = ", ".join(f"{name} {asked[name]!r} (recorded {recorded.get(name)!r})" for name in different)

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from nasrlm.objective import FloatArray
 from spaces import SearchSpace
 from studies.config import SearchConfig
 from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
-from studies.optuna_storage import directions, gene_distributions, open_storage, quiet, study_name
+from studies.optuna_storage import gene_distributions, join_study, open_storage, quiet, study_name
 from studies.storage_locks import open_locks
 
 A = TypeVar("A", bound=Hashable)
@@ -50,7 +49,7 @@ class SharedStudy(Generic[A]):
         ledger: pruned entries that this worker already knows.
 
     Raises:
-        StudyError: the storage cannot be opened, or has no locks.
+        StudyError: the storage cannot be opened, has no locks, or its study was begun with another checkpoint.
     """
 
     def __init__(self, config: SearchConfig, space: SearchSpace[A], storage: str, ledger: Ledger) -> None:
@@ -58,14 +57,9 @@ class SharedStudy(Generic[A]):
         self.space = space
         self._pruned = [entry for entry in ledger.entries if entry.status == PRUNED]
         self._storage = open_storage(storage)
-        name = study_name(config)
-        self.locks = open_locks(self._storage, storage, name)
+        self.locks = open_locks(self._storage, storage, study_name(config))
         with self.locks.turn(), quiet():
-            self.study = optuna.create_study(
-                storage=self._storage, study_name=name, directions=directions(config), load_if_exists=True
-            )
-            if not self.study.metric_names:
-                self.study.set_metric_names([goal.objective for goal in config.goals])
+            self.study = join_study(config, self._storage, storage)
 
     def __enter__(self) -> Self:
         return self

@@ -16,6 +16,7 @@ from studies.guide import ACQUISITIONS, Guide
 from studies.guided import guided_search
 from studies.ledger import Ledger
 from studies.process_adapter import ProcessAdapter
+from studies.report import load_study
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     OBJECTIVES,
@@ -164,6 +165,21 @@ def test_a_finished_search_has_nothing_left_to_do(tmp_path: Path) -> None:
     changed = replace(config, guide=Guide(batch_size=9))
     with pytest.raises(StudyError, match=r"got guide \{'acquisition': 'hypervolume', .*'batch_size': 9"):
         run(changed, tmp_path, evaluator, resume=True)
+
+
+def test_another_checkpoint_does_not_go_on_with_a_study(tmp_path: Path) -> None:
+    config = guided_config(checkpoint_sha256="one")
+    with pytest.raises(KeyboardInterrupt):
+        run(config, tmp_path, ToyResults(breaks_at=6))
+    other = replace(config, checkpoint_sha256="two")
+    with pytest.raises(StudyError, match=r"expected the checkpoint the study was begun with, one, got two\. Name that"):
+        run(other, tmp_path, resume=True)
+    path = tmp_path / "study.json"
+    older = json.loads(path.read_text())
+    del older["config"]["checkpoint_sha256"]
+    path.write_text(json.dumps(older))
+    assert load_study(tmp_path)[0].checkpoint_sha256 == ""
+    assert run(other, tmp_path, resume=True).evaluations == 14
 
 
 @pytest.mark.parametrize("acquisition", ACQUISITIONS)

@@ -1,6 +1,7 @@
 """Searches with real evaluations whose trials are kept in a storage."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -57,6 +58,14 @@ def test_whoever_comes_later_finds_the_work_done(tmp_path: Path) -> None:
     evaluator = ToyResults(config.objectives)
     assert run(config, tmp_path / "second", evaluator).front == first.front
     assert evaluator.asked == []
+
+
+def test_another_checkpoint_does_not_join(tmp_path: Path) -> None:
+    config = guided_config(storage=str(tmp_path / "journal.log"), checkpoint_sha256="one")
+    run(config, tmp_path / "first")
+    with pytest.raises(StudyError, match=r"storage .*expected the checkpoint the study was begun with, one, got two"):
+        run(replace(config, checkpoint_sha256="two"), tmp_path / "second")
+    assert run(replace(config, checkpoint_sha256=""), tmp_path / "third").evaluations == 14
 
 
 def test_what_has_no_locks_is_named(tmp_path: Path) -> None:
