@@ -41,6 +41,11 @@ def read_study(folder: Path) -> dict[str, Any]:
     return values
 
 
+def holds_study(folder: Path) -> bool:
+    """Whether a search has begun to write there."""
+    return (folder / STUDY_FILE).exists() or (folder / HISTORY_FILE).exists()
+
+
 def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> None:
     """Make a new study's folder, or check that the study in it is the one to resume.
 
@@ -48,7 +53,7 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> None:
         StudyError: it holds a study and ``resume`` is False, or the study has another config.
         OSError: it cannot be written.
     """
-    if (folder / STUDY_FILE).exists() or (folder / HISTORY_FILE).exists():
+    if holds_study(folder):
         if not resume:
             raise StudyError(
                 f"{folder}: expected a folder without a study, got one that holds a study. "

@@ -129,7 +129,7 @@ class StoredStudy:
         self._given = 0
         if self._known and is_new:
             raise StudyError(
-                f"storage {config.storage}: expected no study {self.study.study_name}, got one with "
+                f"storage {without_password(config.storage)}: expected no study {self.study.study_name}, got one with "
                 f"{len(self._known)} trials. Resume it with its folder, or choose another storage or seed."
             )
 

@@ -334,6 +334,26 @@ def test_what_is_lacking_is_named_before_anything_is_written(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("storage", [None, "{}/journal.log"])
+def test_what_fails_before_the_first_result_leaves_no_study_behind(storage: str | None, tmp_path: Path) -> None:
+    class Failing(ToyResults):
+        def _result(self, notation: str) -> dict[str, float]:
+            if len(self.asked) == self.breaks_at:
+                raise ValueError("as a user's function fails")
+            return super()._result(notation)
+
+    options = {"storage": storage and storage.format(tmp_path)}
+    for breaks_at in (0, 2):
+        with pytest.raises(ValueError, match="as a user's function fails"):
+            run(guided_config(), tmp_path / "out", Failing(breaks_at=breaks_at), **options)
+        assert (tmp_path / "out").exists() == (breaks_at == 2)
+    with pytest.raises(StudyError, match="got one that holds a study"):
+        run(guided_config(), tmp_path / "out", **options)
+    with pytest.raises(StudyError, match="expected a database URL"):
+        run(guided_config(), tmp_path / "new", storage="nosuch://storage")
+    assert not (tmp_path / "new").exists()
+
+
 def test_the_bar_counts_evaluations_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(guided_config(), tmp_path, progress=True)
     captured = capsys.readouterr()

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import optuna
@@ -342,7 +343,28 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_an_evaluator_must_answer_every_objective(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"evaluator: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
-        search(toy_config(), SPACE, ToyEvaluator(OBJECTIVES[:1]), tmp_path)
+        search(toy_config(), SPACE, ToyEvaluator(OBJECTIVES[:1]), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_fails_at_once_leaves_no_study_behind(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="expected a database URL or a journal file"):
+        search(toy_config(storage="nosuch://storage"), SPACE, ToyEvaluator(), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+    config, failing = toy_config(trials=20), mock.Mock()
+    failing.evaluate.side_effect = [ToyEvaluator().evaluate([SPACE.decode((0, 1, 2, 3))] * 10), ValueError("later")]
+    with pytest.raises(ValueError, match="later"):
+        search(config, SPACE, failing, tmp_path / "out")
+    with pytest.raises(StudyError, match="expected a folder without a study"):
+        search(config, SPACE, ToyEvaluator(), tmp_path / "out")
+
+
+def test_a_storage_is_named_without_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("studies.optuna_storage.open_storage", lambda name: open_storage(str(tmp_path / "journal.log")))
+    config = toy_config(trials=10, storage="postgresql://me:secret@host/studies")
+    search(config, SPACE, ToyEvaluator(), tmp_path / "out")
+    with pytest.raises(StudyError, match=r"^storage postgresql://me@host/studies: expected no study"):
+        search(config, SPACE, ToyEvaluator(), tmp_path / "elsewhere")
 
 
 def test_a_truth_must_have_complete_rows(tmp_path: Path) -> None:
