@@ -22,6 +22,7 @@ from studies.folder import StudyError, check_same_checkpoint
 
 TRIES = 5  # at opening a database
 CHECKPOINT = "checkpoint_sha256"  # of a study, as of its config
+ARCHITECTURE, PRUNED_STAGE, PRUNED_REASON = "architecture", "pruned_stage", "pruned_reason"  # of a trial
 
 
 def directions(config: SearchConfig) -> list[StudyDirection]:
@@ -143,7 +144,7 @@ class StoredStudy:
             if self._given < len(self._known):
                 self._compare(self._known[self._given], trial)
             else:
-                trial.set_user_attr("architecture", architecture)
+                trial.set_user_attr(ARCHITECTURE, architecture)
                 self.study.add_trial(trial)
             self._given += 1
 

@@ -30,7 +30,7 @@ def test_storage_keeps_the_results(storage: str, tmp_path: Path) -> None:
     trials = study.get_trials(deepcopy=False)
     (failed,) = [trial for trial in trials if trial.state == TrialState.FAIL]
     (again,) = [trial for trial in trials if trial.user_attrs.get("retry_of") == failed.number]
-    assert failed.number == 6
+    assert [trial for trial in trials if "pruned_stage" not in trial.user_attrs].index(failed) == 6
     assert again.params == failed.params
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     history = history_of(tmp_path / "out")
@@ -79,4 +79,28 @@ def test_no_answer_is_a_pruned_trial(tmp_path: Path) -> None:
     config = guided_config(storage=str(tmp_path / "journal.log"))
     run(config, tmp_path / "stored", HalfFailing(OBJECTIVES[:2]))
     study = optuna.load_study(study_name=study_name(config), storage=open_storage(config.storage or ""))
-    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED"] * 7
+    evaluated = [trial for trial in study.trials if "pruned_stage" not in trial.user_attrs]
+    assert [trial.state.name for trial in evaluated] == ["COMPLETE", "PRUNED"] * 7
+
+
+@pytest.mark.parametrize("exhaustive", [False, True])
+def test_what_the_gate_pruned_is_a_trial_that_tells_why(exhaustive: bool, tmp_path: Path) -> None:
+    config = guided_config(storage=str(tmp_path / "journal.log"), guide={"exhaustive": exhaustive})
+    with pytest.raises(KeyboardInterrupt):
+        run(config, tmp_path / "out", ToyResults(config.objectives, breaks_at=6))
+    assert run(config, tmp_path / "out", resume=True).evaluations == 14
+    assert run(config, tmp_path / "later").pruned == 0  # another worker does not read them
+    history = history_of(tmp_path / "out").set_index("architecture")
+    study = optuna.load_study(study_name=study_name(config), storage=open_storage(config.storage or ""))
+    pruned = [trial for trial in study.trials if trial.state == TrialState.PRUNED]
+    told = {trial.user_attrs["architecture"]: trial.user_attrs for trial in pruned}
+    space = ToySpace()
+    assert len({space.architecture_key(space.parse(name)) for name in told}) == len(pruned)
+    by_gate = history[history["status"] == "pruned"]
+    assert len(by_gate)
+    if exhaustive:
+        assert not pruned
+        return
+    assert set(told) >= set(by_gate.index)
+    for name, row in by_gate.iterrows():
+        assert told[name] == {"architecture": name, "pruned_stage": row["stage"], "pruned_reason": row["reason"]}
