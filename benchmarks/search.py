@@ -6,7 +6,8 @@ objective.
 
     python -m benchmarks.search --tables ../shared/data --out runs/search --seeds 10
 
-Results stream to results.jsonl in --out; a run that is broken off goes on where it was.
+Results stream to results.jsonl in --out; a run that is broken off goes on where it was. What another checkpoint of the
+same name has found is searched for again.
 """
 
 from __future__ import annotations
@@ -78,16 +79,25 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
     """
     config.out.mkdir(parents=True, exist_ok=True)
     path = config.out / RESULTS_FILE
-    done = {(row["space"], row["method"], row["seed"]): row["curve"] for row in _read(path, config.budget)}
+    predictors = {
+        name: Predictor.from_pretrained(folder or None)
+        for name, folder in config.checkpoints.items()
+        if not config.methods or name in config.methods
+    }
+    digests = {name: predictor.checkpoint.sha256 for name, predictor in predictors.items()}
+    rows = _read(path, config.budget, digests)
+    done = {(row["space"], row["method"], row["seed"]): row["curve"] for row in rows}
     for space_name in config.spaces:
         task = _task(config, space_name)
-        methods = _methods(config, task)
+        methods = _methods(config, task, predictors)
         whole = to_losses(task.config.goals, true_labels(task.config, task.table))
         todo = [(m, s) for s in range(config.seeds) for m in methods if (space_name, m, s) not in done]
         for method, seed in tqdm(todo, space_name, disable=not progress):
             started = time.monotonic()
             curve = curve_of(methods[method](task, config.budget, seed), whole)
             row = {"space": space_name, "method": method, "seed": seed, "budget": config.budget, "curve": curve}
+            if method in digests:
+                row["checkpoint"] = digests[method]
             row["seconds"] = round(time.monotonic() - started, 1)
             with path.open("a") as stream:
                 stream.write(f"{json.dumps(row)}\n")
@@ -101,8 +111,8 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
     return curves
 
 
-def _read(path: Path, budget: int) -> Iterator[dict[str, object]]:
-    """Whole lines; the last one may have been broken off, and is then cut."""
+def _read(path: Path, budget: int, digests: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """Whole lines, but of methods whose checkpoint is another now; the last may have been broken off, and is cut."""
     if not path.exists():
         return
     text = path.read_text()
@@ -113,7 +123,8 @@ def _read(path: Path, budget: int) -> Iterator[dict[str, object]]:
         row = json.loads(line)
         if row["budget"] != budget:
             raise ValueError(f"{path}: expected a budget of {budget}, got {row['budget']}. Choose another --out.")
-        yield row
+        if row["method"] not in digests or row.get("checkpoint") == digests[row["method"]]:
+            yield row
 
 
 def _task(config: Config, name: str) -> Task[Any]:
@@ -126,18 +137,17 @@ def _task(config: Config, name: str) -> Task[Any]:
     return Task(searched, table, every_architecture(searched.searched(table.space), table.known))
 
 
-def _methods(config: Config, task: Task[Any]) -> dict[str, Method]:
-    """Those asked for; checkpoints are loaded, and features counted for them, once a space."""
+def _methods(config: Config, task: Task[Any], predictors: Mapping[str, Predictor]) -> dict[str, Method]:
+    """Those asked for; features are counted for checkpoints once a space."""
     methods, names = dict(ALONE), (*ALONE, *config.checkpoints)
     wanted = config.methods or names
     if unknown := [method for method in wanted if method not in names]:
         raise ValueError(f"search: expected methods of {', '.join(names)}, got {', '.join(unknown)}.")
-    if by_checkpoint := [method for method in wanted if method in config.checkpoints]:
+    if predictors:
         space = task.table.space
-        loaded = {name: Predictor.from_pretrained(config.checkpoints[name] or None) for name in by_checkpoint}
         networks = every_network(task.config, space, task.table.known)
         to_text = cache(partial(to_measured_text, space))
-        for method, of_all_spaces in loaded.items():
+        for method, of_all_spaces in predictors.items():
             predictor = of_all_spaces.of_space(space.name)
             adapt = ProcessAdapter(space, predictor, task.config.objectives, to_text=to_text, networks=networks)
             methods[method] = guided(predictor, to_text, adapt)

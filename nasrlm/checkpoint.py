@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -53,6 +54,15 @@ class Checkpoint:
         """The same for networks of one space: its own calibration, where it has one."""
         own = {name: levels for name, levels in self.calibration_by_space.get(space, {}).items() if levels}
         return replace(self, calibration={**self.calibration, **own})
+
+    @property
+    def sha256(self) -> str:
+        """16 hexadecimal digits of its weights and tokenizer: equal where both are."""
+        digest = hashlib.sha256(self.tokenizer.to_json().encode())
+        for name, weights in self.model.state_dict().items():
+            digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
+            digest.update(weights.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        return digest.hexdigest()[:16]
 
     @property
     def spaces(self) -> tuple[str, ...]:

@@ -109,6 +109,8 @@ class SearchConfig:
         guide: how a predictor guides a search with real evaluations; None where the engine asks the evaluator.
         warm_start: notations of known architectures, evaluated in the first population, or looked at on predictions.
         twins: whether isomorphic architectures are evaluated "once" for all of them, or "apart", each on its own.
+        checkpoint_sha256: ``Checkpoint.sha256`` of what predicts, so that no other goes on with the study; "" where
+            nothing predicts, or it was not told.
     """
 
     space: str
@@ -124,6 +126,7 @@ class SearchConfig:
     guide: Guide | None = None
     twins: str = "once"
     warm_start: tuple[str, ...] = ()
+    checkpoint_sha256: str = ""
 
     def __post_init__(self) -> None:
         names = [goal.objective for goal in self.goals]

@@ -45,11 +45,11 @@ def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool 
     if (out / STUDY_FILE).exists():
         shutil.rmtree(out)
     space = get_space(SPACE)
-    config = SearchConfig(space=SPACE, goals=tuple(map(Goal.parse, GOALS)), trials=trials)
+    predictor = Predictor.from_pretrained().of_space(space.name)
+    digest = predictor.checkpoint.sha256
+    config = SearchConfig(SPACE, tuple(map(Goal.parse, GOALS)), trials, checkpoint_sha256=digest)
     to_text = partial(to_measured_text, space)
-    surrogate = Surrogate(
-        space, Predictor.from_pretrained().of_space(space.name), objectives=config.objectives, to_text=to_text
-    )
+    surrogate = Surrogate(space, predictor, objectives=config.objectives, to_text=to_text)
     result = search(config, space, surrogate, out, progress=progress)
     architectures = [row["architecture"] for row in result.front]
     texts = [to_text(space.parse(architecture)) for architecture in architectures]

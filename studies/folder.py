@@ -41,6 +41,11 @@ def read_study(folder: Path) -> dict[str, Any]:
     return values
 
 
+def holds_study(folder: Path) -> bool:
+    """Whether a search has begun to write there."""
+    return (folder / STUDY_FILE).exists() or (folder / HISTORY_FILE).exists()
+
+
 def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> None:
     """Make a new study's folder, or check that the study in it is the one to resume.
 
@@ -48,7 +53,7 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> None:
         StudyError: it holds a study and ``resume`` is False, or the study has another config.
         OSError: it cannot be written.
     """
-    if (folder / STUDY_FILE).exists() or (folder / HISTORY_FILE).exists():
+    if holds_study(folder):
         if not resume:
             raise StudyError(
                 f"{folder}: expected a folder without a study, got one that holds a study. "
@@ -63,8 +68,24 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> None:
     write_json(folder / STUDY_FILE, {"status": "running", "config": config.to_dict()})
 
 
+def check_same_checkpoint(place: str, recorded: str, config: SearchConfig) -> None:
+    """A study goes on with the checkpoint that it was begun with, as far as both were told.
+
+    Raises:
+        StudyError: ``recorded`` is another than the config's.
+    """
+    asked = config.checkpoint_sha256
+    if recorded and asked and recorded != asked:
+        raise StudyError(
+            f"{place}: expected the checkpoint the study was begun with, {recorded}, got {asked}. "
+            "Name that checkpoint, or begin another study."
+        )
+
+
 def _check_same_config(folder: Path, config: SearchConfig) -> None:
     recorded, asked = read_study(folder)["config"], config.to_dict()
+    check_same_checkpoint(str(folder), recorded.get("checkpoint_sha256", ""), config)
+    del asked["checkpoint_sha256"]
     different = [name for name in asked if asked[name] != recorded.get(name)]
     if different:
         changes = ", ".join(f"{name} {asked[name]!r} (recorded {recorded.get(name)!r})" for name in different)

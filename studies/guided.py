@@ -83,26 +83,26 @@ def guided_search(
             f"guided search: expected a predictor of {', '.join(config.objectives)}, got none of {', '.join(missing)}. "
             "Adapt the checkpoint to it first, or while searching."
         )
-    space = open_study(config, space, out, truth=truth, resume=resume)
-    path = out / HISTORY_FILE
-    started = time.monotonic()
-    ledger = Ledger.load(path, config) if path.exists() else Ledger(config)
-    ledger.save(path)
-    models = _Models(evaluator, predictor, to_text, adapt, config.guide.adapt_every)
-    with tqdm(total=config.trials, initial=len(ledger.evaluated), unit="evaluation", disable=not progress) as bar:
+    with open_study(config, space, out, truth=truth, resume=resume) as searched:
+        path = out / HISTORY_FILE
+        started = time.monotonic()
+        ledger = Ledger.load(path, config) if path.exists() else Ledger(config)
+        ledger.save(path)
+        models = _Models(evaluator, predictor, to_text, adapt, config.guide.adapt_every)
+        with tqdm(total=config.trials, initial=len(ledger.evaluated), unit="evaluation", disable=not progress) as bar:
 
-        def after_change(known: Ledger) -> None:
-            known.save(path)
-            bar.update(len(known.evaluated) - bar.n)
+            def after_change(known: Ledger) -> None:
+                known.save(path)
+                bar.update(len(known.evaluated) - bar.n)
 
-        next_batch = _proposer(config, config.guide, space, evaluator, models)
-        shared = storage or config.storage
-        if shared is None:
-            stopped = _run(config, config.guide, space, evaluator, next_batch, ledger, after_change)
-        else:
-            with SharedStudy(config, space, shared, ledger) as study:
-                stopped = work(config, config.guide, space, evaluator, next_batch, study, after_change)
-                ledger = study.ledger()
+            next_batch = _proposer(config, config.guide, searched, evaluator, models)
+            shared = storage or config.storage
+            if shared is None:
+                stopped = _run(config, config.guide, searched, evaluator, next_batch, ledger, after_change)
+            else:
+                with SharedStudy(config, searched, shared, ledger) as study:
+                    stopped = work(config, config.guide, searched, evaluator, next_batch, study, after_change)
+                    ledger = study.ledger()
     history, seconds = ledger.history(), time.monotonic() - started
     return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
 

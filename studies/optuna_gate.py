@@ -16,14 +16,13 @@ from studies.guide import Guide
 from studies.history import exchanged
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
-from studies.optuna_storage import gene_distributions
+from studies.optuna_storage import ARCHITECTURE, PRUNED_REASON, PRUNED_STAGE, gene_distributions
 
 A = TypeVar("A", bound=Hashable)
 
 Callback = Callable[[optuna.Study, FrozenTrial], None]
 
-ARCHITECTURE, PREDICTED = "architecture", "predicted"
-STAGE, REASON, DOMINATED_BY = "pruned_stage", "pruned_reason", "pruned_by"
+PREDICTED, DOMINATED_BY = "predicted", "pruned_by"
 
 
 class ParetoGate(Generic[A]):
@@ -194,7 +193,7 @@ class ParetoGate(Generic[A]):
     def _twin(self, trial: optuna.Trial, key: str) -> FrozenTrial | None:
         """Another trial of the same network that is completed or running."""
         for other in trial.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.RUNNING)):
-            is_candidate = ARCHITECTURE in other.user_attrs and REASON not in other.user_attrs
+            is_candidate = ARCHITECTURE in other.user_attrs and PRUNED_REASON not in other.user_attrs
             if other.number != trial.number and is_candidate and self._entry(other).key == key:
                 return other
         return None
@@ -228,7 +227,7 @@ class ParetoGate(Generic[A]):
 
 
 def _prune(trial: optuna.Trial, stage: int, reason: str, dominated_by: str | None) -> None:
-    trial.set_user_attr(STAGE, stage)
-    trial.set_user_attr(REASON, reason)
+    trial.set_user_attr(PRUNED_STAGE, stage)
+    trial.set_user_attr(PRUNED_REASON, reason)
     trial.set_user_attr(DOMINATED_BY, dominated_by)
     raise optuna.TrialPruned(reason)

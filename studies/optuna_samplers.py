@@ -137,6 +137,14 @@ class _Generations(BaseGASampler):
             del self._parents[generation - 1]
         return self._parents[generation]
 
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The genes of a child; none where there are no two parents, which a crossover draws without asking."""
+        if len(self.get_parent_population(study, self.get_trial_generation(study, trial))) < 2:
+            return {}
+        return super().sample_relative(study, trial, search_space)  # type: ignore[safe-super]  # of NSGA-II or III
+
 
 class _NSGAII(_Generations, NSGAIISampler):
     pass

@@ -18,9 +18,11 @@ from optuna.trial import FrozenTrial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from studies.config import SearchConfig, without_password
-from studies.folder import StudyError
+from studies.folder import StudyError, check_same_checkpoint
 
 TRIES = 5  # at opening a database
+CHECKPOINT = "checkpoint_sha256"  # of a study, as of its config
+ARCHITECTURE, PRUNED_STAGE, PRUNED_REASON = "architecture", "pruned_stage", "pruned_reason"  # of a trial
 
 
 def directions(config: SearchConfig) -> list[StudyDirection]:
@@ -77,10 +79,31 @@ def quiet() -> Iterator[None]:
 
 
 def study_name(config: SearchConfig) -> str:
-    """Space, sampler, seed, and eight digits of the config, the storage aside: workers may reach it by other names."""
-    values = {name: value for name, value in config.to_dict().items() if name != "storage"}
+    """Space, sampler, seed, and eight digits of the config.
+
+    The storage is left out, which workers may reach by other names, and the checkpoint, which ``join_study`` compares.
+    """
+    values = {name: value for name, value in config.to_dict().items() if name not in ("storage", CHECKPOINT)}
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
     return f"{config.space}-{config.sampler}-{config.seed}-{digest}"
+
+
+def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.Study:
+    """The search's study in a storage named so, made where it is not there.
+
+    Raises:
+        StudyError: it was begun with another checkpoint.
+    """
+    study = optuna.create_study(
+        storage=storage, study_name=study_name(config), directions=directions(config), load_if_exists=True
+    )
+    known = study.user_attrs.get(CHECKPOINT, "")
+    check_same_checkpoint(f"storage {without_password(name)}, {study.study_name}", known, config)
+    if config.checkpoint_sha256 and not known:
+        study.set_user_attr(CHECKPOINT, config.checkpoint_sha256)
+    if not study.metric_names:
+        study.set_metric_names([goal.objective for goal in config.goals])
+    return study
 
 
 def gene_distributions(sizes: Sequence[int]) -> dict[str, BaseDistribution]:
@@ -96,24 +119,18 @@ class StoredStudy:
         is_new: whether the search begins; a study of its name is then a mistake.
 
     Raises:
-        StudyError: the storage cannot be opened, or holds the study of a search that begins.
+        StudyError: the storage cannot be opened, or holds the study of a search that begins, or of another checkpoint.
     """
 
     def __init__(self, config: SearchConfig, *, is_new: bool) -> None:
         assert config.storage is not None, "a search without a storage has no stored study"
         self.storage = config.storage
-        self.study = optuna.create_study(
-            storage=open_storage(config.storage),
-            study_name=study_name(config),
-            directions=directions(config),
-            load_if_exists=True,
-        )
-        self.study.set_metric_names([goal.objective for goal in config.goals])
+        self.study = join_study(config, open_storage(config.storage), config.storage)
         self._known = self.study.get_trials(deepcopy=False)
         self._given = 0
         if self._known and is_new:
             raise StudyError(
-                f"storage {config.storage}: expected no study {self.study.study_name}, got one with "
+                f"storage {without_password(config.storage)}: expected no study {self.study.study_name}, got one with "
                 f"{len(self._known)} trials. Resume it with its folder, or choose another storage or seed."
             )
 
@@ -127,7 +144,7 @@ class StoredStudy:
             if self._given < len(self._known):
                 self._compare(self._known[self._given], trial)
             else:
-                trial.set_user_attr("architecture", architecture)
+                trial.set_user_attr(ARCHITECTURE, architecture)
                 self.study.add_trial(trial)
             self._given += 1
 

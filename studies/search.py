@@ -55,12 +55,12 @@ def search(
         Beyond the evaluator, a trial of NAS-Bench-201 takes 0.4 ms with pymoo and 0.8 ms with Optuna (NSGA-II,
         5,000 trials, one busy core; isomorphism keys and writing included); TPE takes 17 ms at 1,000 trials.
     """
-    space = open_study(config, space, out, truth=truth, resume=resume)
-    path = out / HISTORY_FILE
-    recorded = History.load(path, config.objectives) if path.exists() else None
-    started = time.monotonic()
-    history, stopped = _run(config, space, evaluator, path, recorded, progress)
-    seconds = time.monotonic() - started
+    with open_study(config, space, out, truth=truth, resume=resume) as searched:
+        path = out / HISTORY_FILE
+        recorded = History.load(path, config.objectives) if path.exists() else None
+        started = time.monotonic()
+        history, stopped = _run(config, searched, evaluator, path, recorded, progress)
+        seconds = time.monotonic() - started
     return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
 
 

@@ -1,7 +1,8 @@
 """A guided search whose trials live in an Optuna storage, so that several workers evaluate them.
 
-Each architecture is one trial: waiting when it was chosen, running while a worker evaluates it, then complete, or
-pruned where there was no answer. A trial whose worker died fails, and a copy of it waits in its place.
+A chosen architecture is one trial: waiting, running while a worker evaluates it, then complete, or pruned where there
+was no answer. A trial whose worker died fails, and a copy of it waits in its place. What the gate pruned is a pruned
+trial that tells why: for people to look at, no worker reads it.
 """
 
 import math
@@ -13,21 +14,29 @@ from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from nasrlm.objective import FloatArray
 from spaces import SearchSpace
 from studies.config import SearchConfig
 from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
-from studies.optuna_storage import directions, gene_distributions, open_storage, quiet, study_name
+from studies.optuna_storage import (
+    ARCHITECTURE,
+    PRUNED_REASON,
+    PRUNED_STAGE,
+    gene_distributions,
+    join_study,
+    open_storage,
+    quiet,
+    study_name,
+)
 from studies.storage_locks import open_locks
 
 A = TypeVar("A", bound=Hashable)
 
 RETRIES = 10  # of a trial whose workers died, perhaps of it; then it counts as evaluated without an answer
 
-ARCHITECTURE, PREDICTED, BATCH, REAL = "architecture", "predicted", "batch", "real"
+PREDICTED, BATCH, REAL = "predicted", "batch", "real"
 WORKER, RETRY_OF, REASON = "worker", "retry_of", "reason"
 
 
@@ -50,22 +59,18 @@ class SharedStudy(Generic[A]):
         ledger: pruned entries that this worker already knows.
 
     Raises:
-        StudyError: the storage cannot be opened, or has no locks.
+        StudyError: the storage cannot be opened, has no locks, or its study was begun with another checkpoint.
     """
 
     def __init__(self, config: SearchConfig, space: SearchSpace[A], storage: str, ledger: Ledger) -> None:
         self.config = config
         self.space = space
         self._pruned = [entry for entry in ledger.entries if entry.status == PRUNED]
+        self._stored_keys: dict[int, str] = {}  # of the gate's trials, by trial number
         self._storage = open_storage(storage)
-        name = study_name(config)
-        self.locks = open_locks(self._storage, storage, name)
+        self.locks = open_locks(self._storage, storage, study_name(config))
         with self.locks.turn(), quiet():
-            self.study = optuna.create_study(
-                storage=self._storage, study_name=name, directions=directions(config), load_if_exists=True
-            )
-            if not self.study.metric_names:
-                self.study.set_metric_names([goal.objective for goal in config.goals])
+            self.study = join_study(config, self._storage, storage)
 
     def __enter__(self) -> Self:
         return self
@@ -85,19 +90,43 @@ class SharedStudy(Generic[A]):
         trials = self.study.get_trials(deepcopy=False)
         retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
         first = {trial.number: self._root(trial, trials) for trial in trials}
-        current = sorted((t for t in trials if t.number not in retried), key=lambda t: first[t.number])
+        evaluated = (t for t in trials if t.number not in retried and PRUNED_STAGE not in t.user_attrs)
+        current = sorted(evaluated, key=lambda t: first[t.number])
         entries = [self._entry(trial) for trial in current]
         decided = {entry.key for entry in entries}
         pruned = [entry for entry in self._pruned if entry.key not in decided]
         return Ledger(self.config, sorted([*pruned, *entries], key=lambda entry: entry.batch))
 
     def add(self, entries: Sequence[Entry]) -> None:
-        """Chosen entries become waiting trials; pruned ones stay with this worker. In one's turn only."""
-        self._pruned += [entry for entry in entries if entry.status == PRUNED]
+        """Chosen entries become waiting trials, pruned ones pruned trials. In one's turn only.
+
+        Those that an exhaustive search pruned stay with this worker: ten thousand trials would take minutes.
+        """
+        pruned = [entry for entry in entries if entry.status == PRUNED]
+        self._pruned += pruned
+        if self.config.guide is None or not self.config.guide.exhaustive:
+            self._store(pruned)
         for entry in entries:
             if entry.status == CHOSEN:
                 attributes = {ARCHITECTURE: entry.architecture, BATCH: entry.batch, PREDICTED: _listed(entry.predicted)}
                 self._enqueue(entry.genotype, attributes)
+
+    def _store(self, pruned: Sequence[Entry]) -> None:
+        """Of a key that any worker has stored before, nothing is stored again."""
+        for trial in self.study.get_trials(deepcopy=False, states=(TrialState.PRUNED,)):
+            if PRUNED_STAGE in trial.user_attrs and trial.number not in self._stored_keys:
+                architecture = self.space.parse(trial.user_attrs[ARCHITECTURE])
+                self._stored_keys[trial.number] = self.space.architecture_key(architecture)
+        stored = set(self._stored_keys.values())
+        self.study.add_trials(
+            self._trial(
+                TrialState.PRUNED,
+                entry.genotype,
+                {ARCHITECTURE: entry.architecture, PRUNED_STAGE: entry.stage, PRUNED_REASON: entry.reason},
+            )
+            for entry in pruned
+            if entry.key not in stored
+        )
 
     def take(self) -> Task | None:
         """Begin with the first trial that waits. In one's turn only."""
@@ -146,12 +175,12 @@ class SharedStudy(Generic[A]):
             self.study.tell(trial.number, state=TrialState.FAIL)
 
     def _enqueue(self, genotype: Sequence[int], attributes: dict[str, Any]) -> None:
+        self.study.add_trial(self._trial(TrialState.WAITING, genotype, attributes))
+
+    def _trial(self, state: TrialState, genotype: Sequence[int], attributes: dict[str, Any]) -> FrozenTrial:
         distributions = gene_distributions(self.space.sampled_sizes)
         params = dict(zip(distributions, genotype, strict=True))
-        waiting = create_trial(
-            state=TrialState.WAITING, params=params, distributions=distributions, user_attrs=attributes
-        )
-        self.study.add_trial(waiting)
+        return create_trial(state=state, params=params, distributions=distributions, user_attrs=attributes)
 
     def _root(self, trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> int:
         """The number of the trial of which this one is a retry, over any retries between."""

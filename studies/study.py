@@ -1,24 +1,31 @@
 """How every study begins and ends, whatever searches."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
+
+import pandas as pd
 
 from spaces import SearchSpace
 from studies.config import SearchConfig
 from studies.evaluators import TableEvaluator
-from studies.folder import open_folder
+from studies.folder import HISTORY_FILE, STUDY_FILE, holds_study, open_folder
 from studies.history import History
+from studies.ledger import EVALUATED
 from studies.plots import plot_study
 from studies.report import StudyResult, summarise, true_labels, write_report
 
 A = TypeVar("A", bound=Hashable)
 
 
+@contextmanager
 def open_study(
     config: SearchConfig, space: SearchSpace[A], out: Path, *, truth: TableEvaluator[A] | None, resume: bool
-) -> SearchSpace[A]:
+) -> Iterator[SearchSpace[A]]:
     """The space as it is searched, and the study's folder, made or opened.
+
+    A new study that fails before anything was evaluated leaves none behind, so that the corrected one can begin there.
 
     Raises:
         StudyError: ``out`` holds a study that is not to be, or cannot be, resumed.
@@ -30,8 +37,25 @@ def open_study(
     searched = config.searched(space)
     for notation in config.warm_start:
         searched.parse(notation)
+    was_there, is_new = out.exists(), not holds_study(out)
     open_folder(out, config, resume=resume)
-    return searched
+    try:
+        yield searched
+    except Exception:
+        if is_new and not _has_evaluated(out):
+            for name in (STUDY_FILE, HISTORY_FILE):
+                (out / name).unlink(missing_ok=True)
+            with suppress(OSError):  # it holds something else, such as the storage
+                if not was_there:
+                    out.rmdir()
+        raise
+
+
+def _has_evaluated(out: Path) -> bool:
+    """Whether the history has more than what a guided search has pruned or chosen."""
+    path = out / HISTORY_FILE
+    history = pd.read_parquet(path) if path.exists() else pd.DataFrame()
+    return not history.empty and ("status" not in history or EVALUATED in history["status"].to_numpy())
 
 
 def close_study(

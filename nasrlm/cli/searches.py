@@ -185,18 +185,25 @@ def _search(
     # Loaded where it is needed.
     predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.address))
     to_text = partial(to_measured_text, space)
+
+    def with_checkpoint() -> SearchConfig:
+        return replace(config, checkpoint_sha256=predictor().checkpoint.sha256)
+
     if config.evaluator == "surrogate":
         warn_of_other_spaces(predictor(), [space.address])
         surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=to_text)
-        return search(config, space, surrogate, out, **options)
+        return search(with_checkpoint(), space, surrogate, out, **options)
     evaluator = _real_evaluator(config.evaluator, space, config.objectives, to_text, predictor)
+    if config.guide is not None and not config.guide.adapt_every:
+        unknown = [name for name in config.objectives if name not in predictor().objectives]
+        if unknown:
+            words = f"nasrlm: the checkpoint does not know {', '.join(unknown)}; the search goes on without it."
+            print(words, file=sys.stderr)
+            config = replace(config, guide=None)
+    if config.guide is not None or evaluator.modelled:
+        config = with_checkpoint()
     if config.guide is None:
         return search(config, space, evaluator, out, **options)
-    unknown = [name for name in config.objectives if name not in predictor().objectives]
-    if unknown and not config.guide.adapt_every:
-        words = f"nasrlm: the checkpoint does not know {', '.join(unknown)}; the search goes on without it."
-        print(words, file=sys.stderr)
-        return search(replace(config, guide=None), space, evaluator, out, **options)
     learned = [name for name in config.objectives if name not in evaluator.modelled]
     adapt, shared = None, config.storage
     if shared is None and not config.guide.exhaustive:  # a trial for each of ten thousand pruned would take minutes

@@ -11,6 +11,7 @@ from benchmarks import search
 from benchmarks.search import Config, run
 from benchmarks.search_curves import curve_of, reached, table_of
 from benchmarks.search_methods import ALONE, Task, guided
+from nasrlm.checkpoint import Checkpoint
 from nasrlm.objective import to_losses
 from spaces import get_space
 from studies.evaluators import TableEvaluator
@@ -75,6 +76,8 @@ def test_the_released_model_looks_at_every_row_of_a_table(tmp_path: Path) -> Non
     methods = ("random", "rlm")
     config = Config(tmp_path, tmp_path / "out", (space.name,), methods, {"rlm": ""}, seeds=1, budget=15, counts=(15,))
     curves = run(config)
+    lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    assert [json.loads(line).get("checkpoint") for line in lines] == [None, Checkpoint.from_pretrained().sha256]
     assert {method: len(curve) for (_, method), (curve,) in curves.items()} == dict.fromkeys(methods, 15)
 
 
@@ -89,6 +92,14 @@ def test_curves_are_hypervolume_ratios() -> None:
     assert reached(curve, 2.0) == np.inf
     table = table_of({("toy", "random"): [curve, curve]}, (5, 20))
     assert [str(column.header) for column in table.columns][:5] == ["space", "method", "seeds", "5", "20"]
+
+
+def test_rows_of_another_checkpoint_are_left_out(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"method": "random"}, {"method": "rlm", "checkpoint": "one"}, {"method": "rlm"}]
+    path = tmp_path / "results.jsonl"
+    path.write_text("".join(f"{json.dumps({**row, 'budget': 12})}\n" for row in rows))
+    for digest, left in (("one", [0, 1]), ("two", [0])):
+        assert list(search._read(path, 12, {"rlm": digest})) == [{**rows[index], "budget": 12} for index in left]
 
 
 def test_a_broken_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

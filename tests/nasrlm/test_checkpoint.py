@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from nasrlm.checkpoint import Checkpoint, CheckpointError
 from nasrlm.predictor import Predictor
+from nasrlm.tokenizer import TextTokenizer
 
 EMBEDDING = "encoder.embedding.weight"
 
@@ -152,3 +153,14 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
     with pytest.raises(OSError, match="No space left"):
         replace(checkpoint, card={"steps": 9}).save_pretrained(tmp_path / "checkpoint")
     assert Checkpoint.from_pretrained(tmp_path / "checkpoint").card == checkpoint.card
+
+
+def test_its_digest_tells_weights_and_tokenizer(
+    checkpoint: Checkpoint, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    assert Checkpoint.from_pretrained(checkpoint_folder).sha256 == replace(checkpoint, card={}).sha256
+    folder = shutil.copytree(checkpoint_folder, tmp_path / "changed")
+    edit_weights(lambda weights: weights[EMBEDDING].view(-1)[0].add_(1))(folder)
+    assert Checkpoint.from_pretrained(folder).sha256 != checkpoint.sha256
+    other = TextTokenizer.train(["other"], vocabulary_size=300)
+    assert replace(checkpoint, tokenizer=other).sha256 != checkpoint.sha256

@@ -16,6 +16,7 @@ from studies.guide import ACQUISITIONS, Guide
 from studies.guided import guided_search
 from studies.ledger import Ledger
 from studies.process_adapter import ProcessAdapter
+from studies.report import load_study
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     OBJECTIVES,
@@ -164,6 +165,21 @@ def test_a_finished_search_has_nothing_left_to_do(tmp_path: Path) -> None:
     changed = replace(config, guide=Guide(batch_size=9))
     with pytest.raises(StudyError, match=r"got guide \{'acquisition': 'hypervolume', .*'batch_size': 9"):
         run(changed, tmp_path, evaluator, resume=True)
+
+
+def test_another_checkpoint_does_not_go_on_with_a_study(tmp_path: Path) -> None:
+    config = guided_config(checkpoint_sha256="one")
+    with pytest.raises(KeyboardInterrupt):
+        run(config, tmp_path, ToyResults(breaks_at=6))
+    other = replace(config, checkpoint_sha256="two")
+    with pytest.raises(StudyError, match=r"expected the checkpoint the study was begun with, one, got two\. Name that"):
+        run(other, tmp_path, resume=True)
+    path = tmp_path / "study.json"
+    older = json.loads(path.read_text())
+    del older["config"]["checkpoint_sha256"]
+    path.write_text(json.dumps(older))
+    assert load_study(tmp_path)[0].checkpoint_sha256 == ""
+    assert run(other, tmp_path, resume=True).evaluations == 14
 
 
 @pytest.mark.parametrize("acquisition", ACQUISITIONS)
@@ -316,6 +332,26 @@ def test_what_is_lacking_is_named_before_anything_is_written(tmp_path: Path) -> 
     with pytest.raises(ValueError, match="truth: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
         run(guided_config(), tmp_path, truth=truth)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("storage", [None, "{}/journal.log"])
+def test_what_fails_before_the_first_result_leaves_no_study_behind(storage: str | None, tmp_path: Path) -> None:
+    class Failing(ToyResults):
+        def _result(self, notation: str) -> dict[str, float]:
+            if len(self.asked) == self.breaks_at:
+                raise ValueError("as a user's function fails")
+            return super()._result(notation)
+
+    options = {"storage": storage and storage.format(tmp_path)}
+    for breaks_at in (0, 2):
+        with pytest.raises(ValueError, match="as a user's function fails"):
+            run(guided_config(), tmp_path / "out", Failing(breaks_at=breaks_at), **options)
+        assert (tmp_path / "out").exists() == (breaks_at == 2)
+    with pytest.raises(StudyError, match="got one that holds a study"):
+        run(guided_config(), tmp_path / "out", **options)
+    with pytest.raises(StudyError, match="expected a database URL"):
+        run(guided_config(), tmp_path / "new", storage="nosuch://storage")
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_bar_counts_evaluations_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

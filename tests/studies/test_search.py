@@ -2,8 +2,10 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import optuna
@@ -21,7 +23,16 @@ from studies.optuna_storage import StoredStudy, open_storage, study_name
 from studies.pareto import hypervolume, hypervolume_ratio, pareto_mask
 from studies.problem import FUTILE_EVALUATIONS
 from studies.search import search
-from tests.studies.scenes import OBJECTIVES, SLOW_SAMPLERS, ToyEvaluator, ToySpace, history_of, toy_config, toy_table
+from tests.studies.scenes import (
+    OBJECTIVES,
+    SLOW_SAMPLERS,
+    Row,
+    ToyEvaluator,
+    ToySpace,
+    history_of,
+    toy_config,
+    toy_table,
+)
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -271,6 +282,21 @@ def test_one_goal_and_many_goals(tmp_path: Path) -> None:
             assert search(toy_config(goals=goals, engine=engine), SPACE, ToyEvaluator(), out).front
 
 
+class OneAnswer(ToyEvaluator):
+    """Knows the first architecture of each batch alone."""
+
+    def evaluate(self, architectures: Sequence[Row]) -> Prediction:
+        found = super().evaluate(architectures)
+        found.values[1:] = np.nan
+        return found
+
+
+@pytest.mark.parametrize("sampler", ["nsga2", "nsga3"])
+def test_one_answer_a_population_is_no_pair_of_parents(sampler: str, tmp_path: Path) -> None:
+    result = search(toy_config(trials=6, sampler=sampler), SPACE, OneAnswer(), tmp_path)
+    assert (result.evaluations, result.stopped) == (6, None)
+
+
 def test_a_study_is_not_overwritten(tmp_path: Path) -> None:
     config = toy_config(trials=10)
     search(config, SPACE, ToyEvaluator(), tmp_path)
@@ -317,7 +343,28 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_an_evaluator_must_answer_every_objective(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"evaluator: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
-        search(toy_config(), SPACE, ToyEvaluator(OBJECTIVES[:1]), tmp_path)
+        search(toy_config(), SPACE, ToyEvaluator(OBJECTIVES[:1]), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_fails_at_once_leaves_no_study_behind(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="expected a database URL or a journal file"):
+        search(toy_config(storage="nosuch://storage"), SPACE, ToyEvaluator(), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+    config, failing = toy_config(trials=20), mock.Mock()
+    failing.evaluate.side_effect = [ToyEvaluator().evaluate([SPACE.decode((0, 1, 2, 3))] * 10), ValueError("later")]
+    with pytest.raises(ValueError, match="later"):
+        search(config, SPACE, failing, tmp_path / "out")
+    with pytest.raises(StudyError, match="expected a folder without a study"):
+        search(config, SPACE, ToyEvaluator(), tmp_path / "out")
+
+
+def test_a_storage_is_named_without_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("studies.optuna_storage.open_storage", lambda name: open_storage(str(tmp_path / "journal.log")))
+    config = toy_config(trials=10, storage="postgresql://me:secret@host/studies")
+    search(config, SPACE, ToyEvaluator(), tmp_path / "out")
+    with pytest.raises(StudyError, match=r"^storage postgresql://me@host/studies: expected no study"):
+        search(config, SPACE, ToyEvaluator(), tmp_path / "elsewhere")
 
 
 def test_a_truth_must_have_complete_rows(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli import main
 from spaces import get_space
 from studies.proposal import every_architecture
@@ -57,7 +58,9 @@ def test_a_function_decides(search: Search) -> None:
     evaluated = history[history["status"] == "evaluated"]
     assert evaluated["architecture"].tolist() == Path("asked.txt").read_text().split()
     assert evaluated["accuracy@cifar10"].tolist() == [name.count("conv") for name in evaluated["architecture"]]
-    guide = json.loads(Path("study/study.json").read_text())["config"]["guide"]
+    config = json.loads(Path("study/study.json").read_text())["config"]
+    assert config["checkpoint_sha256"] == Checkpoint.from_pretrained("checkpoint").sha256
+    guide = config["guide"]
     assert (guide["batch_size"], guide["generations"], guide["gate"], guide["risk"]) == (3, 2, True, 0.05)
     again, _ = search("--objectives", GOALS, "--evaluator", "my_bench:results", "--seed", 1, "--resume")
     assert again["front"] == found["front"]
@@ -80,7 +83,8 @@ def test_the_engine_asks_itself_where_the_model_is_left_out_or_knows_too_little(
     _, told = search("--objectives", goals, "--evaluator", "my_bench:results", "--acquisition", "none", "--out", "more")
     assert told == ""
     for folder in ("study", "more"):
-        assert json.loads(Path(f"{folder}/study.json").read_text())["config"]["guide"] is None
+        config = json.loads(Path(f"{folder}/study.json").read_text())["config"]
+        assert (config["guide"], config["checkpoint_sha256"]) == (None, "")
 
 
 def test_what_the_model_does_not_know_it_learns_from_results(search: Search) -> None:

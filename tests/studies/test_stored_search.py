@@ -1,6 +1,7 @@
 """Searches with real evaluations whose trials are kept in a storage."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import optuna
@@ -29,7 +30,7 @@ def test_storage_keeps_the_results(storage: str, tmp_path: Path) -> None:
     trials = study.get_trials(deepcopy=False)
     (failed,) = [trial for trial in trials if trial.state == TrialState.FAIL]
     (again,) = [trial for trial in trials if trial.user_attrs.get("retry_of") == failed.number]
-    assert failed.number == 6
+    assert [trial for trial in trials if "pruned_stage" not in trial.user_attrs].index(failed) == 6
     assert again.params == failed.params
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     history = history_of(tmp_path / "out")
@@ -59,6 +60,14 @@ def test_whoever_comes_later_finds_the_work_done(tmp_path: Path) -> None:
     assert evaluator.asked == []
 
 
+def test_another_checkpoint_does_not_join(tmp_path: Path) -> None:
+    config = guided_config(storage=str(tmp_path / "journal.log"), checkpoint_sha256="one")
+    run(config, tmp_path / "first")
+    with pytest.raises(StudyError, match=r"storage .*expected the checkpoint the study was begun with, one, got two"):
+        run(replace(config, checkpoint_sha256="two"), tmp_path / "second")
+    assert run(replace(config, checkpoint_sha256=""), tmp_path / "third").evaluations == 14
+
+
 def test_what_has_no_locks_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         StudyError, match=r"expected a journal file, postgresql:// or sqlite:/// with a file, got sqlite"
@@ -70,4 +79,28 @@ def test_no_answer_is_a_pruned_trial(tmp_path: Path) -> None:
     config = guided_config(storage=str(tmp_path / "journal.log"))
     run(config, tmp_path / "stored", HalfFailing(OBJECTIVES[:2]))
     study = optuna.load_study(study_name=study_name(config), storage=open_storage(config.storage or ""))
-    assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED"] * 7
+    evaluated = [trial for trial in study.trials if "pruned_stage" not in trial.user_attrs]
+    assert [trial.state.name for trial in evaluated] == ["COMPLETE", "PRUNED"] * 7
+
+
+@pytest.mark.parametrize("exhaustive", [False, True])
+def test_what_the_gate_pruned_is_a_trial_that_tells_why(exhaustive: bool, tmp_path: Path) -> None:
+    config = guided_config(storage=str(tmp_path / "journal.log"), guide={"exhaustive": exhaustive})
+    with pytest.raises(KeyboardInterrupt):
+        run(config, tmp_path / "out", ToyResults(config.objectives, breaks_at=6))
+    assert run(config, tmp_path / "out", resume=True).evaluations == 14
+    assert run(config, tmp_path / "later").pruned == 0  # another worker does not read them
+    history = history_of(tmp_path / "out").set_index("architecture")
+    study = optuna.load_study(study_name=study_name(config), storage=open_storage(config.storage or ""))
+    pruned = [trial for trial in study.trials if trial.state == TrialState.PRUNED]
+    told = {trial.user_attrs["architecture"]: trial.user_attrs for trial in pruned}
+    space = ToySpace()
+    assert len({space.architecture_key(space.parse(name)) for name in told}) == len(pruned)
+    by_gate = history[history["status"] == "pruned"]
+    assert len(by_gate)
+    if exhaustive:
+        assert not pruned
+        return
+    assert set(told) >= set(by_gate.index)
+    for name, row in by_gate.iterrows():
+        assert told[name] == {"architecture": name, "pruned_stage": row["stage"], "pruned_reason": row["reason"]}

@@ -48,7 +48,7 @@ def assert_nothing_is_lost(storage: str, folder: Path, *, kills: int, seconds: f
         assert process.exitcode == 0
 
     study = optuna.load_study(study_name=study_name(killed.worker_config(wanted)), storage=open_storage(storage))
-    trials = study.get_trials(deepcopy=False)
+    trials = [trial for trial in study.get_trials(deepcopy=False) if "pruned_stage" not in trial.user_attrs]
     complete = [trial for trial in trials if trial.state == TrialState.COMPLETE]
     names = [trial.user_attrs["architecture"] for trial in complete]
     assert len({SPACE.architecture_key(SPACE.parse(name)) for name in names}) == len(names)
