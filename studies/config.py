@@ -10,7 +10,7 @@ import numpy as np
 
 from nasrlm.objective import FloatArray, Goal, Objective
 from spaces import SearchSpace, Spellings
-from studies.guide import Guide
+from studies.guide import Guide, levels_of
 from studies.pareto import BoolArray, complete_mask
 
 SAMPLERS = {"optuna": ("nsga2", "nsga3", "tpe", "gp", "random"), "pymoo": ("nsga2", "agemoea", "smsemoa")}
@@ -146,6 +146,8 @@ class SearchConfig:
             )
         if self.twins not in TWINS:
             raise ValueError(f"search: expected twins of {', '.join(TWINS)}, got {self.twins!r}. Name one.")
+        if self.guide is not None:
+            levels_of(self.guide.risk, self.objectives)
         if self.storage is not None and self.engine != "optuna" and self.guide is None:
             raise ValueError(f"search: expected engine optuna with a storage, got {self.engine}. Leave it out.")
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nasrlm.objective import FloatArray, Goal, Objective, from_losses, to_losses
 from studies.config import Constraint, feasible_mask, objectives_of
-from studies.guide import levels_of
+from studies.guide import RISK, Risk, levels_of
 from studies.memory import TextPredictor
 from studies.pareto import pareto_mask
 
@@ -24,7 +24,7 @@ class Decision:
         stage: 0 kept; 1 pruned on what is decoded first; 2 pruned on everything.
         reason: why it was pruned, in words; "" for a kept one.
         dominated_by: the front member that dominates it; None for a kept one, and where a constraint decided.
-        values: (M, 3) quantiles at ``Gate.levels`` in own units; NaN where nothing was decoded.
+        values: (M, 3) quantiles at ``Gate.levels``, each objective's own, in own units; NaN where nothing was decoded.
     """
 
     stage: int
@@ -57,12 +57,13 @@ class Gate:
     Args:
         goals: what the front is of.
         constraints: bounds that every front member meets.
-        risk: probability, in (0, 0.5), that one objective is better than its optimistic value.
+        risk: probability, in (0, 0.5), that one objective is better than its optimistic value; or by objective, those
+            not named having 0.05.
         best: best conceivable value of some objectives, own units. Of the others it is the best that is known so
             far: of real results and of candidates' optimistic values.
 
     Raises:
-        ValueError: ``risk`` outside (0, 0.5), or ``best`` of an unknown objective.
+        ValueError: a risk outside (0, 0.5), or a risk or best value of an unknown objective.
     """
 
     def __init__(
@@ -70,13 +71,14 @@ class Gate:
         goals: Sequence[Goal],
         constraints: Sequence[Constraint] = (),
         *,
-        risk: float = 0.05,
+        risk: Risk = RISK,
         best: Mapping[str, float] | None = None,
     ) -> None:
         self.goals = tuple(goals)
         self.constraints = tuple(constraints)
         self.objectives = objectives_of(self.goals, self.constraints)
-        self.levels = levels_of(risk)
+        self.risk = risk
+        self.levels = levels_of(risk, self.objectives)
         self._given = self._given_best(best or {})
         self._known_best = np.full(len(self.goals), np.inf)
         self._names: list[str] = []
@@ -120,18 +122,26 @@ class Gate:
         Returns:
             N decisions.
         """
-        values = np.full((len(texts), len(self.objectives), len(self.levels)), np.nan)
+        values = np.full((len(texts), len(self.objectives), 3), np.nan)
         pruned: dict[int, Decision] = {}
         rows = list(range(len(texts)))
         for stage, columns in self._stages():
             if rows:
-                names = [self.objectives[column] for column in columns]
-                answer = predictor.predict([texts[row] for row in rows], names, self.levels)
-                values[np.array(rows)[:, None], columns] = answer.values
+                answers = self.predict([texts[row] for row in rows], predictor, columns)
+                values[np.array(rows)[:, None], columns] = answers
                 pruned |= self._prune(stage, rows, values[rows])
                 rows = [row for row in rows if row not in pruned]
         self.observe(values[rows])
         return [pruned.get(row) or Decision(0, "", None, values[row]) for row in range(len(texts))]
+
+    def predict(self, texts: Sequence[str], predictor: TextPredictor, columns: Sequence[int]) -> FloatArray:
+        """(N, C, 3) quantiles at ``levels`` of some of the objectives; one call for all that share a risk."""
+        values = np.empty((len(texts), len(columns), 3))
+        for levels in dict.fromkeys(self.levels[column] for column in columns):
+            places = [place for place, column in enumerate(columns) if self.levels[column] == levels]
+            names = [self.objectives[columns[place]] for place in places]
+            values[:, places] = predictor.predict(texts, names, levels).values
+        return values
 
     def _prune(self, stage: int, rows: Sequence[int], values: FloatArray) -> dict[int, Decision]:
         """Decisions against some of the rows, given their (N, M, 3) values."""

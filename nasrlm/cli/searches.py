@@ -27,7 +27,7 @@ from studies.evaluators import (
     RealEvaluator,
     TableEvaluator,
 )
-from studies.guide import Guide
+from studies.guide import RISK, Guide, parse_risk
 from studies.guided import guided_search
 from studies.plots import plot_studies, plot_study
 from studies.process_adapter import ProcessAdapter, every_network
@@ -66,7 +66,9 @@ def search_space(
         str, typer.Option(help="How the model chooses real evaluations: hypervolume, median; none leaves it out.")
     ] = Guide.acquisition,
     gate: Annotated[bool, typer.Option(help="Prune what is predicted not to move the front.")] = Guide.gate,
-    risk: Annotated[float, typer.Option(help="Of one objective being better than the gate allows for.")] = Guide.risk,
+    risk: Annotated[
+        str, typer.Option(help="Of one objective being better than the gate allows for; or objective=risk,….")
+    ] = str(RISK),
     batch: Annotated[int, typer.Option(min=1, help="Real evaluations between predictions.")] = Guide.batch_size,
     generations: Annotated[
         int, typer.Option(min=1, help="Populations proposed on predictions for each batch.")
@@ -98,7 +100,7 @@ def search_space(
         guide = Guide(
             acquisition=acquisition,
             gate=gate,
-            risk=risk,
+            risk=parse_risk(risk),
             batch_size=batch,
             generations=generations,
             adapt_every=adapt_every,

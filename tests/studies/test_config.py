@@ -8,7 +8,7 @@ import pytest
 
 from spaces import get_space
 from studies.config import Constraint, SearchConfig, twins_of
-from studies.guide import Guide
+from studies.guide import Guide, parse_risk
 from tests.studies.scenes import toy_config
 
 
@@ -19,6 +19,22 @@ def test_config_survives_json() -> None:
     guided = toy_config(guide={"acquisition": "median", "gate": False, "batch_size": 3})
     assert guided.guide == Guide(acquisition="median", gate=False, batch_size=3)
     assert SearchConfig.from_dict(json.loads(json.dumps(guided.to_dict()))) == guided
+    own = toy_config(guide={"risk": {"latency_ms@toy": 0.2}})
+    assert SearchConfig.from_dict(json.loads(json.dumps(own.to_dict()))) == own
+
+
+@pytest.mark.parametrize(
+    ("text", "risk"),
+    [("0.1", 0.1), ("params=0.1", {"params": 0.1}), ("a@b=0.05, c_ms@d=2e-1", {"a@b": 0.05, "c_ms@d": 0.2})],
+)
+def test_risks_are_read(text: str, risk: float | dict[str, float]) -> None:
+    assert parse_risk(text) == risk
+
+
+@pytest.mark.parametrize("text", ["", "much", "a@b=", "a@b", "=0.1", "a@b=0.1,0.2", "0.1,0.2", "a@b=0.1,a@b=0.2"])
+def test_other_risks_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="risk: expected a number, or objective=number each once, got"):
+        parse_risk(text)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +53,8 @@ def test_config_survives_json() -> None:
         ({"engine": "pymoo", "storage": "sqlite:///a.db"}, "expected engine optuna with a storage, got pymoo"),
         ({"guide": {"acquisition": "luck"}}, "expected an acquisition of hypervolume, median, got 'luck'"),
         ({"guide": {"risk": 0.7}}, "gate: expected a risk between 0 and 0.5, got 0.7"),
+        ({"guide": {"risk": {"latency_ms@toy": 0.7}}}, "expected a risk between 0 and 0.5, got 0.7 of latency_ms@toy"),
+        ({"guide": {"risk": {"a@b": 0.1}}}, "gate: expected risks of accuracy@toy, latency_ms@toy, got a@b"),
         ({"guide": {"batch_size": 0}}, "expected batch_size of 1 or more, got 0"),
         ({"guide": {"generation": 3}}, "search guide: expected acquisition, gate, risk, batch_size, generations"),
         ({"guide": {"adapt_every": -1}}, "expected adapt_every of 0 or more, got -1"),

@@ -90,6 +90,17 @@ def test_the_history_tells_what_was_predicted_found_and_pruned(tmp_path: Path) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["front.csv", "history.parquet", "study.json"]
 
 
+@pytest.mark.parametrize("gate", [True, False])
+def test_bounds_are_recorded_at_the_risk_of_each_objective(gate: bool, tmp_path: Path) -> None:
+    run(guided_config(guide={"risk": {"latency_ms@toy": 0.2}, "gate": gate}), tmp_path)
+    history = history_of(tmp_path)
+    evaluated = history[history["status"] == "evaluated"]
+    for name, levels in (("accuracy@toy", (0.05, 0.95)), ("latency_ms@toy", (0.2, 0.8))):
+        predicted = ToyPredictor().predict(evaluated["architecture"].tolist(), [name], levels).values[:, 0]
+        columns = [f"{name} predicted low", f"{name} predicted high"]
+        np.testing.assert_array_equal(evaluated[columns].to_numpy(), predicted)
+
+
 def test_without_its_gate_nothing_is_pruned(tmp_path: Path) -> None:
     run(guided_config(guide={"gate": False}, constraints=["energy_mj@toy<=15"]), tmp_path)
     assert set(history_of(tmp_path)["status"]) == {"evaluated"}

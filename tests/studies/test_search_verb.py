@@ -71,6 +71,16 @@ def test_the_gate_and_the_acquisition_are_chosen(search: Search) -> None:
     assert (guide["acquisition"], guide["gate"]) == ("median", False)
 
 
+def test_every_objective_may_have_a_risk_of_its_own(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    words = ("--evaluator", "my_bench:results", "--risk", "accuracy@cifar10=0.1,latency_ms@raspi4=0.2")
+    first, _ = search("--objectives", GOALS, *words)
+    guide = json.loads(Path("study/study.json").read_text())["config"]["guide"]
+    assert guide["risk"] == {"accuracy@cifar10": 0.1, "latency_ms@raspi4": 0.2}
+    again, _ = search("--objectives", GOALS, *words, "--resume")
+    assert again["front"] == first["front"]
+
+
 def test_the_engine_asks_itself_where_the_model_is_left_out_or_knows_too_little(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION.replace("raspi4", "moon"))
     goals = GOALS.replace("raspi4", "moon")
