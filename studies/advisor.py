@@ -40,7 +40,7 @@ class Advisor(Generic[A]):
         goals: ``max:accuracy@cifar10`` and so on, M with the objectives of constraints.
         predictor: the released checkpoint if None.
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
-        constraints: such as ``latency_ms@pixel3<=10``.
+        constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``.
         risk: the gate's, one number or by objective.
         best: the gate's.
 

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -188,10 +189,12 @@ def _without_outliers(values: FloatArray) -> FloatArray:
 
 def _draw_bounds(axes: Axes, config: SearchConfig, *, across: int, up: int) -> None:
     for constraint in config.constraints:
+        style = ":" if constraint.soft else "--"
+        look: dict[str, Any] = {"color": ORANGE, "linestyle": style, "linewidth": 1, "label": str(constraint)}
         if constraint.objective == config.goals[across].objective:
-            axes.axvline(constraint.bound, color=ORANGE, linestyle="--", linewidth=1, label=str(constraint))
+            axes.axvline(constraint.bound, **look)
         elif constraint.objective == config.goals[up].objective:
-            axes.axhline(constraint.bound, color=ORANGE, linestyle="--", linewidth=1, label=str(constraint))
+            axes.axhline(constraint.bound, **look)
 
 
 def _draw_parallel(axes: Axes, config: SearchConfig, history: History, rows: Sequence[int]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nasrlm.objective import FloatArray, Goal, Objective, from_losses, to_losses
-from studies.config import Constraint, feasible_mask, objectives_of
+from studies.config import Constraint, feasible_mask, objectives_of, preferred_losses
 from studies.guide import RISK, Risk, levels_of
 from studies.memory import TextPredictor
 from studies.pareto import pareto_mask
@@ -56,7 +56,8 @@ class Gate:
 
     Args:
         goals: what the front is of.
-        constraints: bounds that every front member meets.
+        constraints: bounds that every front member meets; a front member that breaks a soft one prunes less, for it is
+            compared by its ``preferred_losses``.
         risk: probability, in (0, 0.5), that one objective is better than its optimistic value; or by objective, those
             not named having 0.05.
         best: best conceivable value of some objectives, own units. Of the others it is the best that is known so
@@ -83,6 +84,7 @@ class Gate:
         self._known_best = np.full(len(self.goals), np.inf)
         self._names: list[str] = []
         self._front = np.empty((0, len(self.goals)))
+        self._real = np.empty((0, len(self.goals)))  # losses of the front, as they are
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,7 +93,7 @@ class Gate:
 
     @property
     def front(self) -> FloatArray:
-        """(F, goals) losses of the front members."""
+        """(F, goals) ``preferred_losses`` of the front members."""
         return self._front
 
     def add(self, names: Sequence[str], results: FloatArray) -> None:
@@ -105,10 +107,12 @@ class Gate:
         self._learn_best(losses)
         feasible = feasible_mask(self.objectives, self.constraints, results)
         members = [*self._names, *(name for name, flag in zip(names, feasible, strict=True) if flag)]
-        merged = np.vstack([self._front, losses[feasible]])
+        preferred = preferred_losses(self.goals, self.constraints, results)
+        merged = np.vstack([self._front, preferred[feasible]])
         mask = pareto_mask(merged)
         self._names = [name for name, flag in zip(members, mask, strict=True) if flag]
         self._front = merged[mask]
+        self._real = np.vstack([self._real, losses[feasible]])[mask]
 
     def check(self, texts: Sequence[str], predictor: TextPredictor) -> list[Decision]:
         """Decide about N candidates.
@@ -190,7 +194,7 @@ class Gate:
 
     def _first_may_prune(self, first: Sequence[int]) -> bool:
         decided = {self.objectives[column] for column in first}
-        if any(constraint.objective in decided for constraint in self.constraints):
+        if any(constraint.objective in decided for constraint in self.constraints if not constraint.soft):
             return True
         rest = [column for column in range(len(self.goals)) if column not in first]
         return bool((self._front[:, rest] <= self._best()[rest]).all(axis=1).any())
@@ -213,9 +217,9 @@ class Gate:
         return np.where(dominates.any(axis=1), dominates.argmax(axis=1), -1)
 
     def _violated(self, values: FloatArray) -> list[Constraint | None]:
-        """The first constraint that each candidate violates at both ends of its interval."""
+        """The first hard constraint that each candidate violates at both ends of its interval."""
         found: list[Constraint | None] = [None] * len(values)
-        for constraint in reversed(self.constraints):
+        for constraint in reversed([constraint for constraint in self.constraints if not constraint.soft]):
             ends = values[:, self.objectives.index(constraint.objective)]
             beyond = np.minimum(constraint.violation(ends[:, 0]), constraint.violation(ends[:, -1])) > 0
             found = [constraint if flag else earlier for flag, earlier in zip(beyond, found, strict=True)]
@@ -228,7 +232,7 @@ class Gate:
     def _domination_in_words(self, corner: FloatArray, values: FloatArray, index: int) -> str:
         best = from_losses(self.goals, corner[None])[0].tolist()
         guessed = np.isnan(values[: len(self.goals), 0]).tolist()
-        theirs = from_losses(self.goals, self._front[[index]])[0].tolist()
+        theirs = from_losses(self.goals, self._real[[index]])[0].tolist()
         mine = ", ".join(
             f"{goal.objective} {value:.5g}{' conceivably' if guess else ''}"
             for goal, value, guess in zip(self.goals, best, guessed, strict=True)

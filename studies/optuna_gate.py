@@ -38,8 +38,9 @@ class ParetoGate(Generic[A]):
         goals: one for each value of the study, in its order: ``max:accuracy@cifar10``.
         predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once in a process, if None.
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
-        constraints: such as ``latency_ms@pixel3<=10``. Of an objective that is no goal, a completed trial tells its
-            real value in the user attribute of that name; without it the trial does not join the front.
+        constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``. Of an objective that is no
+            goal, a completed trial tells its real value in the user attribute of that name; without it the trial does
+            not join the front.
         risk: probability, in (0, 0.5), that one objective is better than the gate allows for; or by objective, as
             ``{"latency_ms@pixel3": 0.2}``, those not named having 0.05.
         best: best conceivable values of some objectives; see ``studies.gate.Gate``.

@@ -9,10 +9,10 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from nasrlm.objective import FloatArray, to_losses
+from nasrlm.objective import FloatArray
 from spaces import SearchSpace
 from studies.acquisition import choose, expected_improvements
-from studies.config import SearchConfig, feasible_mask
+from studies.config import SearchConfig, feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
 from studies.gate import Decision, Gate
 from studies.guide import Guide
@@ -242,18 +242,17 @@ def _reference_point(config: SearchConfig, results: FloatArray, medians: FloatAr
 
     NOTE: real results alone would shut out what is better than all of them in one goal and worse in another.
     """
-    goals = len(config.goals)
-    real, predicted = (to_losses(config.goals, values[:, :goals]) for values in (results, medians))
+    real, predicted = (preferred_losses(config.goals, config.constraints, values) for values in (results, medians))
     predicted = predicted[complete_mask(predicted)]
     known = np.vstack([real[complete_mask(real)], predicted[pareto_mask(predicted)] if of_front else predicted])
     return np.asarray(known.max(axis=0), dtype=np.float64)
 
 
 def _sampled_losses(config: SearchConfig, samples: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """(N, S, goals) losses, and (N, S) flags of the feasible, of samples (N, M, S)."""
+    """(N, S, goals) preferred losses, and (N, S) flags of the feasible, of samples (N, M, S)."""
     count, num_samples = len(samples), samples.shape[2]
     rows = samples.transpose(0, 2, 1).reshape(count * num_samples, -1)
-    losses = to_losses(config.goals, rows[:, : len(config.goals)])
+    losses = preferred_losses(config.goals, config.constraints, rows)
     feasible = feasible_mask(config.objectives, config.constraints, rows)
     return losses.reshape(count, num_samples, -1), feasible.reshape(count, num_samples)
 

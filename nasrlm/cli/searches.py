@@ -31,7 +31,7 @@ from studies.guide import RISK, Guide, parse_risk
 from studies.guided import guided_search
 from studies.plots import plot_studies, plot_study
 from studies.process_adapter import ProcessAdapter, every_network
-from studies.report import StudyResult
+from studies.report import SOFT_MET, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
 
@@ -53,7 +53,10 @@ def search_space(
     sampler: Annotated[
         str, typer.Option(help="nsga2; with optuna also nsga3, tpe, gp, random; with pymoo agemoea, smsemoa.")
     ] = "nsga2",
-    constraint: Annotated[list[str] | None, typer.Option(help="For example latency_ms@pixel3<=10.")] = None,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(help="latency_ms@pixel3<=10; or soft:latency_ms@pixel3<=10, preferred to be met."),
+    ] = None,
     evaluator: Annotated[
         str, typer.Option(help="surrogate; or what gives real results: table:PATH, module:function, measure.")
     ] = "surrogate",
@@ -165,7 +168,11 @@ def plot(
 def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
     """The front as a table, best in the first goal first, then its hypervolume."""
     rows = [[row["architecture"], *[_spell(row[name]) for name in objectives]] for row in result.front]
-    print_table(["architecture", *objectives], rows, title=f"Pareto front, {len(rows)} architectures")
+    columns = ["architecture", *objectives]
+    if any(SOFT_MET in row for row in result.front):
+        columns.append("soft constraints")
+        rows = [[*cells, "met" if row[SOFT_MET] else "broken"] for cells, row in zip(rows, result.front, strict=True)]
+    print_table(columns, rows, title=f"Pareto front, {len(rows)} architectures")
     line = f"{result.evaluations:,} evaluations, {result.pruned} pruned, hypervolume {result.hypervolume:.4g}"
     if result.truth is not None:
         line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"

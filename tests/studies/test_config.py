@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spaces import get_space
-from studies.config import Constraint, SearchConfig, twins_of
+from studies.config import Constraint, SearchConfig, feasible_mask, preferred_losses, twins_of
 from studies.guide import Guide, parse_risk
 from tests.studies.scenes import toy_config
 
@@ -81,7 +81,21 @@ def test_violations_are_shares_of_the_bound() -> None:
     assert Constraint.parse(str(at_least)) == at_least
 
 
-@pytest.mark.parametrize("text", ["latency_ms@a", "latency_ms@a<10", "a@b<=ten", "a@b<=nan", "<=1", "a@b==1"])
+def test_what_breaks_a_soft_constraint_is_feasible_and_counts_as_worse() -> None:
+    soft = Constraint.parse("soft:latency_ms@toy<=10")
+    assert (str(soft), soft.soft, Constraint.parse(str(soft))) == ("soft:latency_ms@toy<=10", True, soft)
+    config = toy_config(constraints=[str(soft), "energy_mj@toy<=7"])
+    assert SearchConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    values = np.array([[90.0, 12.0, 5.0], [90.0, 10.0, 8.0], [0.0, 20.0, 7.0]])
+    assert feasible_mask(config.objectives, config.constraints, values).tolist() == [True, False, True]
+    expected = [[-72.0, 14.4], [-90.0, 10.0], [0.0, 40.0]]
+    np.testing.assert_allclose(preferred_losses(config.goals, config.constraints, values), expected)
+    assert [str(bound) for bound in config.hard_constraints] == ["energy_mj@toy<=7"]
+
+
+@pytest.mark.parametrize(
+    "text", ["latency_ms@a", "latency_ms@a<10", "a@b<=ten", "a@b<=nan", "<=1", "a@b==1", "soft:a@b", "soft:<=1"]
+)
 def test_other_constraints_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="constraint: expected objective<=number or objective>=number"):
         Constraint.parse(text)

@@ -103,6 +103,24 @@ def test_a_constraint_violated_at_both_ends_prunes() -> None:
     assert lookup.calls[1] == (["slow", "both"], [LATENCY])
 
 
+def test_front_members_that_break_a_soft_constraint_prune_less() -> None:
+    lookup = Lookup(
+        slow={ACCURACY: (60, 65, 70), LATENCY: (13, 14, 15)},
+        bad={ACCURACY: (30, 40, 45), LATENCY: (19, 20, 21)},
+    )
+    hardly = make_gate(("front", 80.0, 12.0))
+    assert [decision.stage for decision in hardly.check(["slow", "bad"], lookup)] == [1, 1]
+    gate = make_gate(("front", 80.0, 12.0), constraints=[f"soft:{LATENCY}<=8"])
+    assert gate.names == ("front",)
+    np.testing.assert_allclose(gate.front, [[-40.0, 18.0]])
+    slow, bad = gate.check(["slow", "bad"], lookup)
+    assert slow.kept
+    assert bad.kept
+    worse = Lookup(worse={ACCURACY: (30, 35, 39), LATENCY: (19, 20, 21)})
+    (pruned,) = gate.check(["worse"], worse)
+    assert pruned.reason == "accuracy@toy 39, latency_ms@toy 19 at best, dominated by front with 80, 12"
+
+
 def test_infeasible_and_incomplete_results_do_not_join_the_front() -> None:
     gate = make_gate(("slow", 99.0, 11.0), ("none", np.nan, 1.0), ("in", 50.0, 5.0), constraints=[f"{LATENCY}<=10"])
     assert gate.names == ("in",)

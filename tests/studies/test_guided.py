@@ -101,6 +101,19 @@ def test_bounds_are_recorded_at_the_risk_of_each_objective(gate: bool, tmp_path:
         np.testing.assert_array_equal(evaluated[columns].to_numpy(), predicted)
 
 
+def test_soft_constraints_are_preferred_to_be_met(tmp_path: Path) -> None:
+    counts = []
+    for constraints in (["energy_mj@toy<=99"], ["soft:energy_mj@toy<=9"]):
+        result = run(guided_config(constraints=constraints), tmp_path / str(len(counts)))
+        history = history_of(tmp_path / str(len(counts)))
+        assert not history["reason"].str.contains("outside").any()
+        evaluated = history[history["status"] == "evaluated"]
+        assert evaluated["feasible"].all()
+        counts.append((evaluated["energy_mj@toy"] <= 9).sum())
+    assert all(row["soft_met"] == (row["energy_mj@toy"]["median"] <= 9) for row in result.front)
+    assert counts[1] > counts[0]
+
+
 def test_without_its_gate_nothing_is_pruned(tmp_path: Path) -> None:
     run(guided_config(guide={"gate": False}, constraints=["energy_mj@toy<=15"]), tmp_path)
     assert set(history_of(tmp_path)["status"]) == {"evaluated"}
