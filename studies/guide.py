@@ -78,6 +78,9 @@ class Guide:
         adapt_every: real results after which the predictor learns from all of them; 0 leaves it as it is.
         exhaustive: whether every architecture is looked at for each batch, instead of those that an engine proposes.
             For spaces of some ten thousand; a table's rows if a table answers.
+        joint: whether the samples are the predictor's ``joint_samples``, each objective drawn given those before it
+            and none of them calibrated, and the improvement is of all goals together. A predictor without them, as one
+            is that has learned from real results (``adapt_every``), draws each objective on its own as ever.
     """
 
     acquisition: str = "hypervolume"
@@ -88,6 +91,7 @@ class Guide:
     samples: int = 32
     adapt_every: int = 5
     exhaustive: bool = False
+    joint: bool = False
 
     def __post_init__(self) -> None:
         if self.acquisition not in ACQUISITIONS:
@@ -99,11 +103,19 @@ class Guide:
                 raise ValueError(f"search: expected {name} of 1 or more, got {getattr(self, name)}.")
         if self.adapt_every < 0:
             raise ValueError(f"search: expected adapt_every of 0 or more, got {self.adapt_every}.")
+        if self.joint and self.acquisition != "hypervolume":
+            raise ValueError(
+                f"search: expected joint samples with acquisition hypervolume, got {self.acquisition!r}. Leave one out."
+            )
         check_risk(self.risk)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; ``Guide.from_dict`` reads them back."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        """Plain JSON values; ``Guide.from_dict`` reads them back.
+
+        NOTE: ``joint`` is written where it is chosen, so that studies begun without it can be resumed.
+        """
+        names = [field.name for field in dataclasses.fields(self)]
+        fields = {name: getattr(self, name) for name in names if name != "joint" or self.joint}
         return fields | {"risk": dict(self.risk) if isinstance(self.risk, Mapping) else self.risk}
 
     @classmethod

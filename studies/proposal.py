@@ -18,7 +18,7 @@ from studies.gate import Decision, Gate
 from studies.guide import Guide
 from studies.history import History, exchanged, to_bounds
 from studies.ledger import CHOSEN, PRUNED, Entry, Ledger
-from studies.memory import SamplingPredictor, TextPredictor
+from studies.memory import JointPredictor, SamplingPredictor, TextPredictor
 from studies.pareto import BoolArray, complete_mask, pareto_mask
 from studies.problem import Problem, load_engine
 from studies.screen import Screen
@@ -227,14 +227,22 @@ def _choose(
     promise = expected_improvements(np.where(feasible[:, :, None], losses, np.inf), gate.front, reference_point)
     shortlist = np.argsort(-promise, kind="stable")[: SHORTLIST_OF_ALL if guide.exhaustive else SHORTLIST].tolist()
     if guide.acquisition == "median":
-        samples = values[shortlist][:, :, [1]]
+        samples, joint = values[shortlist][:, :, [1]], False
     else:
-        texts = [candidates[row].text for row in shortlist]
-        samples = model.predictor.sample(texts, config.objectives, guide.samples, seed)
+        samples, joint = _drawn(config, guide, model.predictor, [candidates[row].text for row in shortlist], seed)
     losses, feasible = _sampled_losses(config, samples)
-    best = choose(losses, feasible, gate.front, reference_point, count)
+    best = choose(losses, feasible, gate.front, reference_point, count, joint=joint)
     rest = [row for row in range(len(shortlist)) if row not in best]
     return [candidates[shortlist[row]] for row in [*best, *rest][:count]]
+
+
+def _drawn(
+    config: SearchConfig, guide: Guide, predictor: SamplingPredictor, texts: Sequence[str], seed: int
+) -> tuple[FloatArray, bool]:
+    """(N, M, S) samples of what is predicted, and whether those of a text's objectives belong together."""
+    if guide.joint and isinstance(predictor, JointPredictor):
+        return predictor.joint_samples(texts, config.objectives, guide.samples, seed=seed), True
+    return predictor.sample(texts, config.objectives, guide.samples, seed), False
 
 
 def _reference_point(config: SearchConfig, results: FloatArray, medians: FloatArray, *, of_front: bool) -> FloatArray:

@@ -82,6 +82,9 @@ def search_space(
     samples: Annotated[
         int, typer.Option(min=1, help="Of each candidate's distributions, to choose by the hypervolume expected.")
     ] = Guide.samples,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Draw objectives jointly, as the model does until it learns from results.")
+    ] = Guide.joint,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Look at every architecture for each batch; up to some ten thousand.")
     ] = Guide.exhaustive,
@@ -109,6 +112,7 @@ def search_space(
             adapt_every=adapt_every,
             samples=samples,
             exhaustive=exhaustive,
+            joint=joint,
         )
     goals = tuple(Goal.parse(goal) for goal in objectives.split(","))
     if twins is None:

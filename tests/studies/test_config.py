@@ -19,6 +19,9 @@ def test_config_survives_json() -> None:
     guided = toy_config(guide={"acquisition": "median", "gate": False, "batch_size": 3})
     assert guided.guide == Guide(acquisition="median", gate=False, batch_size=3)
     assert SearchConfig.from_dict(json.loads(json.dumps(guided.to_dict()))) == guided
+    assert "joint" not in guided.to_dict()["guide"]  # nor is it in studies written before
+    joint = toy_config(guide={"joint": True})
+    assert SearchConfig.from_dict(json.loads(json.dumps(joint.to_dict()))) == joint
     own = toy_config(guide={"risk": {"latency_ms@toy": 0.2}})
     assert SearchConfig.from_dict(json.loads(json.dumps(own.to_dict()))) == own
 
@@ -55,6 +58,7 @@ def test_other_risks_are_refused(text: str) -> None:
         ({"guide": {"risk": 0.7}}, "gate: expected a risk between 0 and 0.5, got 0.7"),
         ({"guide": {"risk": {"latency_ms@toy": 0.7}}}, "expected a risk between 0 and 0.5, got 0.7 of latency_ms@toy"),
         ({"guide": {"risk": {"a@b": 0.1}}}, "gate: expected risks of accuracy@toy, latency_ms@toy, got a@b"),
+        ({"guide": {"acquisition": "median", "joint": True}}, "expected joint samples with acquisition hypervolume"),
         ({"guide": {"batch_size": 0}}, "expected batch_size of 1 or more, got 0"),
         ({"guide": {"generation": 3}}, "search guide: expected acquisition, gate, risk, batch_size, generations"),
         ({"guide": {"adapt_every": -1}}, "expected adapt_every of 0 or more, got -1"),

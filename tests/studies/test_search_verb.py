@@ -73,12 +73,13 @@ def test_the_gate_and_the_acquisition_are_chosen(search: Search) -> None:
     assert (guide["acquisition"], guide["gate"]) == ("median", False)
 
 
-def test_every_objective_may_have_a_risk_of_its_own(search: Search) -> None:
+def test_risks_of_objectives_and_joint_samples_are_asked_for(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION)
-    words = ("--evaluator", "my_bench:results", "--risk", "accuracy@cifar10=0.1,latency_ms@raspi4=0.2")
+    words = ("--evaluator", "my_bench:results", "--risk", "accuracy@cifar10=0.1,latency_ms@raspi4=0.2", "--joint")
     first, _ = search("--objectives", GOALS, *words)
     guide = json.loads(Path("study/study.json").read_text())["config"]["guide"]
     assert guide["risk"] == {"accuracy@cifar10": 0.1, "latency_ms@raspi4": 0.2}
+    assert guide["joint"]
     again, _ = search("--objectives", GOALS, *words, "--resume")
     assert again["front"] == first["front"]
 
