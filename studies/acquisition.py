@@ -40,6 +40,25 @@ def expected_improvements(losses: FloatArray, front: FloatArray, reference_point
     return gains
 
 
+def joint_improvements(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
+    """The same with goals that depend on each other: the mean of what every sample adds.
+
+    Args:
+        losses: (N, S, M), sample s of all goals drawn together.
+        front: (F, M).
+        reference_point: (M,).
+
+    Returns:
+        (N,) in the product of the goals' units.
+
+    Cost: as of ``expected_improvements`` with N S candidates.
+    """
+    count, samples, goals = losses.shape
+    rows = losses.reshape(count * samples, 1, goals)
+    gains = expected_improvements(rows, front, reference_point).reshape(count, samples).mean(axis=1)
+    return np.asarray(gains, dtype=np.float64)
+
+
 class _Below:
     """How far losses are expected to lie below a bound, (N,); remembered by bound."""
 
@@ -69,7 +88,13 @@ def _volume(below: list[_Below], front: FloatArray, reference_point: FloatArray)
 
 
 def choose(
-    samples: FloatArray, feasible: BoolArray, front: FloatArray, reference_point: FloatArray, count: int
+    samples: FloatArray,
+    feasible: BoolArray,
+    front: FloatArray,
+    reference_point: FloatArray,
+    count: int,
+    *,
+    joint: bool = False,
 ) -> list[int]:
     """The batch with the largest expected hypervolume improvement, found greedily.
 
@@ -81,11 +106,13 @@ def choose(
     of 0.980 / 0.989 (means of five seeds).
 
     Args:
-        samples: (N, S, M) losses, sample s of all candidates drawn jointly; goals count as independent.
+        samples: (N, S, M) losses, sample s of all candidates drawn jointly; goals count as independent, but where
+            ``joint``.
         feasible: (N, S) flags of the samples that meet the constraints.
         front: (F, M).
         reference_point: (M,).
         count: of candidates to choose.
+        joint: whether sample s of all goals belongs together.
 
     Returns:
         Up to ``count`` rows, best first; fewer where no other candidate is expected to add anything.
@@ -94,8 +121,9 @@ def choose(
         The supposed results: Ginsbourger, Le Riche, Carraro 2010, "Kriging is well-suited to parallelize optimization".
     """
     chosen: list[int] = []
+    improvements = joint_improvements if joint else expected_improvements
     while len(samples) and len(chosen) < count:
-        gains = expected_improvements(np.where(feasible[:, :, None], samples, np.inf), front, reference_point)
+        gains = improvements(np.where(feasible[:, :, None], samples, np.inf), front, reference_point)
         gains[chosen] = 0.0
         row = int(gains.argmax())
         if gains[row] <= 0:

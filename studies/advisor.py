@@ -13,7 +13,7 @@ from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
 from studies.config import Constraint, SearchConfig, twins_of
 from studies.gate import Decision, Gate
-from studies.guide import Guide
+from studies.guide import RISK, Guide, Risk
 from studies.ledger import CHOSEN, EVALUATED, Entry, Ledger
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.process_adapter import ProcessAdapter
@@ -40,8 +40,8 @@ class Advisor(Generic[A]):
         goals: ``max:accuracy@cifar10`` and so on, M with the objectives of constraints.
         predictor: the released checkpoint if None.
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
-        constraints: such as ``latency_ms@pixel3<=10``.
-        risk: the gate's.
+        constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``.
+        risk: the gate's, one number or by objective.
         best: the gate's.
 
     Raises:
@@ -56,7 +56,7 @@ class Advisor(Generic[A]):
         predictor: SamplingPredictor | None = None,
         to_text: Callable[[A], str] | None = None,
         constraints: Sequence[str] = (),
-        risk: float = Guide.risk,
+        risk: Risk = RISK,
         best: Mapping[str, float] | None = None,
     ) -> None:
         named: SearchSpace[A] = get_space(space) if isinstance(space, str) else space
@@ -96,7 +96,7 @@ class Advisor(Generic[A]):
     def check(self, architectures: Sequence[A]) -> list[Decision]:
         """What the gate says; everything is kept while an objective is still to be learned."""
         if not self.can_predict:
-            nothing = np.full((len(self.objectives), len(self.gate.levels)), np.nan)
+            nothing = np.full((len(self.objectives), 3), np.nan)
             return [Decision(0, "", None, nothing) for _ in architectures]
         return self.gate.check([self.to_text(architecture) for architecture in architectures], self._model.memory)
 
@@ -108,7 +108,7 @@ class Advisor(Generic[A]):
         """
         if not self.can_predict:
             return self._random(tried, count, seed)
-        guide = guide or Guide(risk=self.gate.levels[0])
+        guide = guide or Guide(risk=self.gate.risk)
         proposed = propose(self._config(seed), guide, self.space, self._model, self._ledger(tried), count=count)
         return [entry for entry in proposed if entry.status == CHOSEN]
 

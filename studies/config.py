@@ -8,9 +8,9 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from nasrlm.objective import FloatArray, Goal, Objective
+from nasrlm.objective import FloatArray, Goal, Objective, to_losses
 from spaces import SearchSpace, Spellings
-from studies.guide import Guide
+from studies.guide import Guide, levels_of
 from studies.pareto import BoolArray, complete_mask
 
 SAMPLERS = {"optuna": ("nsga2", "nsga3", "tpe", "gp", "random"), "pymoo": ("nsga2", "agemoea", "smsemoa")}
@@ -21,30 +21,35 @@ A = TypeVar("A", bound=Hashable)
 
 @dataclass(frozen=True)
 class Constraint:
-    """A bound that every member of the front meets, for example ``latency_ms@pixel3<=10``."""
+    """A bound that every member of the front meets, for example ``latency_ms@pixel3<=10``.
+
+    A soft one, ``soft:latency_ms@pixel3<=10``, is a preference: what breaks it stays feasible and may be on the front,
+    but searches count it as worse, see ``preferred_losses``.
+    """
 
     objective: str
     at_most: bool
     bound: float
+    soft: bool = False
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``objective<=number`` or ``objective>=number``.
+        """Read ``objective<=number`` or ``objective>=number``, with ``soft:`` before a soft one.
 
         Raises:
             ValueError: no such sign, a bad name, or a bound that is not a finite number.
         """
-        match = re.fullmatch(r"\s*([^<>=\s]+)\s*(<=|>=)\s*(\S+)\s*", text)
+        match = re.fullmatch(r"\s*(soft:)?([^<>=:\s]+)\s*(<=|>=)\s*(\S+)\s*", text)
         try:
-            if match is None or not np.isfinite(float(match[3])):
+            if match is None or not np.isfinite(float(match[4])):
                 raise ValueError
-            bound = float(match[3])
+            bound = float(match[4])
         except ValueError:
             raise ValueError(
                 f"constraint: expected objective<=number or objective>=number, got {text!r}. "
-                "Example: latency_ms@pixel3<=10."
+                "Example: latency_ms@pixel3<=10, or soft:latency_ms@pixel3<=10."
             ) from None
-        return cls(Objective.parse(match[1]).name, match[2] == "<=", bound)
+        return cls(Objective.parse(match[2]).name, match[3] == "<=", bound, soft=match[1] is not None)
 
     def violation(self, values: FloatArray) -> FloatArray:
         """How far values are beyond the bound, as a share of it, so that several constraints can be added.
@@ -59,7 +64,7 @@ class Constraint:
         return np.asarray(excess / (abs(self.bound) or 1.0), dtype=np.float64)
 
     def __str__(self) -> str:
-        return f"{self.objective}{'<=' if self.at_most else '>='}{self.bound:.15g}"
+        return f"{'soft:' if self.soft else ''}{self.objective}{'<=' if self.at_most else '>='}{self.bound:.15g}"
 
 
 def objectives_of(goals: Sequence[Goal], constraints: Sequence[Constraint]) -> tuple[str, ...]:
@@ -69,11 +74,42 @@ def objectives_of(goals: Sequence[Goal], constraints: Sequence[Constraint]) -> t
 
 
 def feasible_mask(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> BoolArray:
-    """(N,) flags of the rows of ``values`` (N, M), a column an objective, without NaN that meet every constraint."""
+    """(N,) flags of the rows of ``values`` (N, M), columns objectives, without NaN that meet every hard constraint."""
     met = complete_mask(values)
     for constraint in constraints:
-        met &= constraint.violation(values[:, objectives.index(constraint.objective)]) <= 0
+        if not constraint.soft:
+            met &= constraint.violation(values[:, objectives.index(constraint.objective)]) <= 0
     return met
+
+
+def soft_violations(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> FloatArray:
+    """(N,) how far rows of ``values`` (N, M) are beyond the soft bounds, as shares of them, added up; 0 within all."""
+    beyond = np.zeros(len(values))
+    for constraint in constraints:
+        if constraint.soft:
+            beyond += np.maximum(constraint.violation(values[:, objectives.index(constraint.objective)]), 0.0)
+    return beyond
+
+
+def preferred_losses(goals: Sequence[Goal], constraints: Sequence[Constraint], values: FloatArray) -> FloatArray:
+    """Losses as a search compares them: worse, in every goal, by the share by which soft constraints are broken.
+
+    With a latency of 12 ms and ``soft:latency_ms@pixel3<=10``, an accuracy of 90 counts as 72 and the latency as
+    14.4. A loss of 0 stays 0.
+
+    Args:
+        goals: G goals.
+        constraints: hard ones do not count.
+        values: (N, M) in own units, columns as ``objectives_of`` has them.
+
+    Returns:
+        (N, G), the losses themselves where no constraint is soft.
+    """
+    losses = to_losses(goals, values[:, : len(goals)])
+    if not any(constraint.soft for constraint in constraints):
+        return losses
+    beyond = soft_violations(objectives_of(goals, constraints), constraints, values)
+    return np.asarray(losses + beyond[:, None] * np.abs(losses), dtype=np.float64)
 
 
 def without_password(url: str) -> str:
@@ -101,7 +137,8 @@ class SearchConfig:
         trials: how many distinct architectures are evaluated.
         engine: "optuna" or "pymoo".
         sampler: one of ``SAMPLERS[engine]``.
-        constraints: bounds on medians, or on real results; an infeasible architecture is never on the front.
+        constraints: bounds on medians, or on real results; an architecture that breaks one that is not soft is never
+            on the front.
         population_size: architectures asked for, and evaluated, at a time.
         seed: of every random draw.
         evaluator: what answers, in words ("surrogate", "table:true.parquet"), kept to recognise the study.
@@ -149,6 +186,8 @@ class SearchConfig:
             )
         if self.twins not in TWINS:
             raise ValueError(f"search: expected twins of {', '.join(TWINS)}, got {self.twins!r}. Name one.")
+        if self.guide is not None:
+            levels_of(self.guide.risk, self.objectives)
         if self.storage is not None and self.engine != "optuna" and self.guide is None:
             raise ValueError(f"search: expected engine optuna with a storage, got {self.engine}. Leave it out.")
 
@@ -156,6 +195,16 @@ class SearchConfig:
     def objectives(self) -> tuple[str, ...]:
         """Everything an evaluator has to answer: the goals' objectives, then those of constraints only."""
         return objectives_of(self.goals, self.constraints)
+
+    @property
+    def hard_constraints(self) -> tuple[Constraint, ...]:
+        """Those that every front member meets."""
+        return tuple(constraint for constraint in self.constraints if not constraint.soft)
+
+    @property
+    def has_soft_constraints(self) -> bool:
+        """Whether any constraint is a preference."""
+        return len(self.hard_constraints) < len(self.constraints)
 
     def searched(self, space: SearchSpace[A]) -> SearchSpace[A]:
         """The space as this search sees it: with keys by which architectures are evaluated once."""

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 from nasrlm.objective import FloatArray, Goal, Objective
 from studies.config import SearchConfig
 from studies.history import History
+from studies.known_values import bar_lengths, front_label, known_of
 from studies.report import front_rows, history_losses
 
 GREY, BLUE, ORANGE = "#b8bec6", "#1f5fa8", "#d9772b"
@@ -25,7 +27,7 @@ def front_figure(config: SearchConfig, history: History, known: Mapping[str, Flo
         known: (M,) real or true values of some architectures, drawn beside what was predicted of them.
     """
     rows = front_rows(config, history)
-    true = _true_values(config, history, rows, known or {})
+    true = known_of(history, rows, known or {})
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     num_goals = len(config.goals)
     if num_goals == 1:
@@ -76,8 +78,8 @@ def _draw_plane(axes: Axes, config: SearchConfig, history: History, rows: Sequen
     axes.errorbar(
         across[:, 0],
         up[:, 0],
-        xerr=_error(across),
-        yerr=_error(up),
+        xerr=bar_lengths(across),
+        yerr=bar_lengths(up),
         fmt="o",
         markersize=4.5,
         color=BLUE,
@@ -85,23 +87,11 @@ def _draw_plane(axes: Axes, config: SearchConfig, history: History, rows: Sequen
         elinewidth=0.8,
         alpha=0.9,
         zorder=4,
-        label=_front_label(history),
+        label=front_label(history),
     )
     _draw_true(axes, history.stacked()[rows][:, :, 0], true, across=1, up=0)
     _draw_bounds(axes, config, across=1, up=0)
     axes.legend(frameon=False, title=hidden or None, alignment="left")
-
-
-def _true_values(
-    config: SearchConfig, history: History, rows: Sequence[int], known: Mapping[str, FloatArray]
-) -> FloatArray:
-    """(F, M) known values of the front where they differ from what the history has of it; else NaN."""
-    unknown = np.full(len(config.objectives), np.nan)
-    values = [known.get(history.architectures[row], unknown) for row in rows]
-    true = np.array(values, dtype=np.float64).reshape(len(rows), len(config.objectives))
-    same = (true == history.stacked()[rows][:, :, 0]).all(axis=1)
-    true[same] = np.nan
-    return true
 
 
 def _draw_true(axes: Axes, front: FloatArray, true: FloatArray, *, across: int, up: int) -> None:
@@ -121,16 +111,6 @@ def _draw_true(axes: Axes, front: FloatArray, true: FloatArray, *, across: int, 
         zorder=5,
         label="known values",
     )
-
-
-def _front_label(history: History) -> str:
-    return "front" if history.interval is None else f"front, with {history.interval:.0%} intervals"
-
-
-def _error(bounds: FloatArray) -> FloatArray | None:
-    """(2, N) lengths of error bars from (N, 3) median, low and high; None without any."""
-    lengths = np.stack([bounds[:, 0] - bounds[:, 1], bounds[:, 2] - bounds[:, 0]]).clip(min=0)
-    return lengths if lengths.any() else None
 
 
 def _draw_planes(figure: Figure, config: SearchConfig, history: History, rows: Sequence[int], true: FloatArray) -> None:
@@ -155,7 +135,7 @@ def _draw_planes(figure: Figure, config: SearchConfig, history: History, rows: S
         )
         values = history.stacked()[rows]
         bars = {"fmt": "none", "ecolor": BLUE, "elinewidth": 0.6, "alpha": 0.4}
-        ends = {"xerr": _error(values[:, across]), "yerr": _error(values[:, up])}
+        ends = {"xerr": bar_lengths(values[:, across]), "yerr": bar_lengths(values[:, up])}
         axes.errorbar(values[:, across, 0], values[:, up, 0], **ends, **bars)
         _draw_true(axes, values[:, :, 0], true, across=across, up=up)
         label = Objective.parse(config.goals[colour].objective).label
@@ -209,10 +189,12 @@ def _without_outliers(values: FloatArray) -> FloatArray:
 
 def _draw_bounds(axes: Axes, config: SearchConfig, *, across: int, up: int) -> None:
     for constraint in config.constraints:
+        style = ":" if constraint.soft else "--"
+        look: dict[str, Any] = {"color": ORANGE, "linestyle": style, "linewidth": 1, "label": str(constraint)}
         if constraint.objective == config.goals[across].objective:
-            axes.axvline(constraint.bound, color=ORANGE, linestyle="--", linewidth=1, label=str(constraint))
+            axes.axvline(constraint.bound, **look)
         elif constraint.objective == config.goals[up].objective:
-            axes.axhline(constraint.bound, color=ORANGE, linestyle="--", linewidth=1, label=str(constraint))
+            axes.axhline(constraint.bound, **look)
 
 
 def _draw_parallel(axes: Axes, config: SearchConfig, history: History, rows: Sequence[int]) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nasrlm.objective import FloatArray, Goal, Objective, from_losses, to_losses
-from studies.config import Constraint, feasible_mask, objectives_of
-from studies.guide import levels_of
+from studies.config import Constraint, feasible_mask, objectives_of, preferred_losses
+from studies.guide import RISK, Risk, levels_of
 from studies.memory import TextPredictor
 from studies.pareto import pareto_mask
 
@@ -24,7 +24,7 @@ class Decision:
         stage: 0 kept; 1 pruned on what is decoded first; 2 pruned on everything.
         reason: why it was pruned, in words; "" for a kept one.
         dominated_by: the front member that dominates it; None for a kept one, and where a constraint decided.
-        values: (M, 3) quantiles at ``Gate.levels`` in own units; NaN where nothing was decoded.
+        values: (M, 3) quantiles at ``Gate.levels``, each objective's own, in own units; NaN where nothing was decoded.
     """
 
     stage: int
@@ -56,13 +56,15 @@ class Gate:
 
     Args:
         goals: what the front is of.
-        constraints: bounds that every front member meets.
-        risk: probability, in (0, 0.5), that one objective is better than its optimistic value.
+        constraints: bounds that every front member meets; a front member that breaks a soft one prunes less, for it is
+            compared by its ``preferred_losses``.
+        risk: probability, in (0, 0.5), that one objective is better than its optimistic value; or by objective, those
+            not named having 0.05.
         best: best conceivable value of some objectives, own units. Of the others it is the best that is known so
             far: of real results and of candidates' optimistic values.
 
     Raises:
-        ValueError: ``risk`` outside (0, 0.5), or ``best`` of an unknown objective.
+        ValueError: a risk outside (0, 0.5), or a risk or best value of an unknown objective.
     """
 
     def __init__(
@@ -70,17 +72,19 @@ class Gate:
         goals: Sequence[Goal],
         constraints: Sequence[Constraint] = (),
         *,
-        risk: float = 0.05,
+        risk: Risk = RISK,
         best: Mapping[str, float] | None = None,
     ) -> None:
         self.goals = tuple(goals)
         self.constraints = tuple(constraints)
         self.objectives = objectives_of(self.goals, self.constraints)
-        self.levels = levels_of(risk)
+        self.risk = risk
+        self.levels = levels_of(risk, self.objectives)
         self._given = self._given_best(best or {})
         self._known_best = np.full(len(self.goals), np.inf)
         self._names: list[str] = []
         self._front = np.empty((0, len(self.goals)))
+        self._real = np.empty((0, len(self.goals)))  # losses of the front, as they are
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,7 +93,7 @@ class Gate:
 
     @property
     def front(self) -> FloatArray:
-        """(F, goals) losses of the front members."""
+        """(F, goals) ``preferred_losses`` of the front members."""
         return self._front
 
     def add(self, names: Sequence[str], results: FloatArray) -> None:
@@ -103,10 +107,12 @@ class Gate:
         self._learn_best(losses)
         feasible = feasible_mask(self.objectives, self.constraints, results)
         members = [*self._names, *(name for name, flag in zip(names, feasible, strict=True) if flag)]
-        merged = np.vstack([self._front, losses[feasible]])
+        preferred = preferred_losses(self.goals, self.constraints, results)
+        merged = np.vstack([self._front, preferred[feasible]])
         mask = pareto_mask(merged)
         self._names = [name for name, flag in zip(members, mask, strict=True) if flag]
         self._front = merged[mask]
+        self._real = np.vstack([self._real, losses[feasible]])[mask]
 
     def check(self, texts: Sequence[str], predictor: TextPredictor) -> list[Decision]:
         """Decide about N candidates.
@@ -120,18 +126,26 @@ class Gate:
         Returns:
             N decisions.
         """
-        values = np.full((len(texts), len(self.objectives), len(self.levels)), np.nan)
+        values = np.full((len(texts), len(self.objectives), 3), np.nan)
         pruned: dict[int, Decision] = {}
         rows = list(range(len(texts)))
         for stage, columns in self._stages():
             if rows:
-                names = [self.objectives[column] for column in columns]
-                answer = predictor.predict([texts[row] for row in rows], names, self.levels)
-                values[np.array(rows)[:, None], columns] = answer.values
+                answers = self.predict([texts[row] for row in rows], predictor, columns)
+                values[np.array(rows)[:, None], columns] = answers
                 pruned |= self._prune(stage, rows, values[rows])
                 rows = [row for row in rows if row not in pruned]
         self.observe(values[rows])
         return [pruned.get(row) or Decision(0, "", None, values[row]) for row in range(len(texts))]
+
+    def predict(self, texts: Sequence[str], predictor: TextPredictor, columns: Sequence[int]) -> FloatArray:
+        """(N, C, 3) quantiles at ``levels`` of some of the objectives; one call for all that share a risk."""
+        values = np.empty((len(texts), len(columns), 3))
+        for levels in dict.fromkeys(self.levels[column] for column in columns):
+            places = [place for place, column in enumerate(columns) if self.levels[column] == levels]
+            names = [self.objectives[columns[place]] for place in places]
+            values[:, places] = predictor.predict(texts, names, levels).values
+        return values
 
     def _prune(self, stage: int, rows: Sequence[int], values: FloatArray) -> dict[int, Decision]:
         """Decisions against some of the rows, given their (N, M, 3) values."""
@@ -180,7 +194,7 @@ class Gate:
 
     def _first_may_prune(self, first: Sequence[int]) -> bool:
         decided = {self.objectives[column] for column in first}
-        if any(constraint.objective in decided for constraint in self.constraints):
+        if any(constraint.objective in decided for constraint in self.constraints if not constraint.soft):
             return True
         rest = [column for column in range(len(self.goals)) if column not in first]
         return bool((self._front[:, rest] <= self._best()[rest]).all(axis=1).any())
@@ -203,9 +217,9 @@ class Gate:
         return np.where(dominates.any(axis=1), dominates.argmax(axis=1), -1)
 
     def _violated(self, values: FloatArray) -> list[Constraint | None]:
-        """The first constraint that each candidate violates at both ends of its interval."""
+        """The first hard constraint that each candidate violates at both ends of its interval."""
         found: list[Constraint | None] = [None] * len(values)
-        for constraint in reversed(self.constraints):
+        for constraint in reversed([constraint for constraint in self.constraints if not constraint.soft]):
             ends = values[:, self.objectives.index(constraint.objective)]
             beyond = np.minimum(constraint.violation(ends[:, 0]), constraint.violation(ends[:, -1])) > 0
             found = [constraint if flag else earlier for flag, earlier in zip(beyond, found, strict=True)]
@@ -218,7 +232,7 @@ class Gate:
     def _domination_in_words(self, corner: FloatArray, values: FloatArray, index: int) -> str:
         best = from_losses(self.goals, corner[None])[0].tolist()
         guessed = np.isnan(values[: len(self.goals), 0]).tolist()
-        theirs = from_losses(self.goals, self._front[[index]])[0].tolist()
+        theirs = from_losses(self.goals, self._real[[index]])[0].tolist()
         mine = ", ".join(
             f"{goal.objective} {value:.5g}{' conceivably' if guess else ''}"
             for goal, value, guess in zip(self.goals, best, guessed, strict=True)

@@ -1,6 +1,6 @@
 """Figures of studies as HTML files that need no network; hovering shows the architecture."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, Objective
 from studies.config import SearchConfig
 from studies.history import History
+from studies.known_values import bar_lengths, front_label, known_of
 from studies.progress import progress_of
 from studies.report import front_rows
 
-GREY, BLUE = "#b8bec6", "#1f5fa8"
-COLOURS = (BLUE, "#d9772b", "#3c8d5a", "#8a4fa3", "#b23a48", "#5c6773")
+GREY, BLUE, ORANGE = "#b8bec6", "#1f5fa8", "#d9772b"
+COLOURS = (BLUE, ORANGE, "#3c8d5a", "#8a4fa3", "#b23a48", "#5c6773")
 
 
 def write_html(figures: Sequence[Any], path: Path) -> None:
@@ -28,8 +29,15 @@ def write_html(figures: Sequence[Any], path: Path) -> None:
     write_atomically(path, page.format("\n".join(parts)).encode())
 
 
-def front_html(config: SearchConfig, history: History) -> Any:
-    """The front and everything evaluated; its form follows the number of goals."""
+def front_html(config: SearchConfig, history: History, known: Mapping[str, FloatArray] | None = None) -> Any:
+    """The front with its intervals and everything evaluated; its form follows the number of goals.
+
+    Args:
+        config: goals and constraints.
+        history: everything evaluated.
+        known: (M,) real or true values of some architectures, drawn beside what was predicted of them; with more than
+            three goals neither these nor intervals are drawn.
+    """
     front = front_rows(config, history)
     labels = [Objective.parse(goal.objective).label for goal in config.goals]
     title = f"{config.space}: {len(front)} on the front of {int(history.complete().sum()):,} evaluated"
@@ -49,9 +57,14 @@ def front_html(config: SearchConfig, history: History) -> Any:
         figure.add_annotation(note, align="left", font={"size": 9})
         return figure.update_layout(title=title, template="plotly_white", margin={"b": 60 + 14 * len(front)})
     rest = np.setdiff1d(np.arange(len(history)), front).tolist()
-    for rows, name, colour, size in ((rest, "evaluated", GREY, 4), (front, "front", BLUE, 7)):
-        marker = {"color": colour, "size": size if len(config.goals) != 3 else size / 2}
+    flat = len(config.goals) != 3
+    for rows, name, colour, size in ((rest, "evaluated", GREY, 4), (front, front_label(history), BLUE, 7)):
+        marker = {"color": colour, "size": size if flat else size / 2}
         figure.add_trace(_trace(config, history, rows, name=name, marker=marker))
+    figure.update_traces(_bars(config, history, front), selector=1)
+    true = known_of(history, front, known or {})[:, : len(config.goals)]
+    if not np.isnan(true).all():
+        figure.add_trace(_known(config, history, front, true))
     return figure.update_layout(title=title, template="plotly_white", **_axis_titles(labels))
 
 
@@ -84,19 +97,50 @@ def interactive_progress(names: Sequence[str], studies: Sequence[tuple[SearchCon
 
 
 def _trace(config: SearchConfig, history: History, rows: Sequence[int], *, name: str, marker: dict[str, Any]) -> Any:
-    medians: FloatArray = history.stacked()[:, :, 0]
-    columns = [medians[rows, goal].tolist() for goal in range(len(config.goals))]
-    shared = {
-        "name": name,
-        "marker": marker,
-        "text": [_hover(history, row) for row in rows],
-        "hovertemplate": "%{text}<extra></extra>",
-    }
-    if len(columns) == 1:
-        return go.Scatter(x=[row + 1 for row in rows], y=columns[0], mode="markers", **shared)
-    if len(columns) == 2:
-        return go.Scatter(x=columns[1], y=columns[0], mode="markers", **shared)
-    return go.Scatter3d(x=columns[1], y=columns[2], z=columns[0], mode="markers", **shared)
+    medians: FloatArray = history.stacked()[rows][:, : len(config.goals), 0]
+    words = [_hover(history, row) for row in rows]
+    return _points(rows, medians, words, name=name, marker=marker, mode="markers")
+
+
+def _points(rows: Sequence[int], values: FloatArray, words: Sequence[str], **shared: Any) -> Any:
+    """(N, goals) values where the axes have them; the words are of hovering."""
+    places = dict(zip(_axes(values.shape[1]), values.T.tolist(), strict=True))
+    if len(places) == 1:
+        places["x"] = [row + 1 for row in rows]
+    kind = go.Scatter3d if len(places) == 3 else go.Scatter
+    return kind(**places, text=list(words), hovertemplate="%{text}<extra></extra>", **shared)
+
+
+def _axes(num_goals: int) -> tuple[str, ...]:
+    """The axis of each goal."""
+    return {1: ("y",), 2: ("y", "x"), 3: ("z", "x", "y")}[num_goals]
+
+
+def _bars(config: SearchConfig, history: History, rows: Sequence[int]) -> dict[str, Any]:
+    """Error bars of the predicted intervals, by axis."""
+    bars = {}
+    for goal, axis in enumerate(_axes(len(config.goals))):
+        lengths = bar_lengths(history.stacked()[rows][:, goal])
+        if lengths is not None:
+            down, up = lengths.tolist()
+            look = {"thickness": 1, "width": 2, "color": BLUE}
+            bars[f"error_{axis}"] = {"type": "data", "symmetric": False, "array": up, "arrayminus": down, **look}
+    return bars
+
+
+def _known(config: SearchConfig, history: History, rows: Sequence[int], true: FloatArray) -> Any:
+    """Known values as rings, each joined to the median that was predicted; hovering tells them."""
+    medians: FloatArray = history.stacked()[rows][:, : len(config.goals), 0]
+    lines = np.stack([medians, true, np.full_like(true, np.nan)], axis=1).reshape(-1, true.shape[1])
+    names = [Objective.parse(goal.objective).label for goal in config.goals]
+    words = []
+    for row, values in zip(rows, true.tolist(), strict=True):
+        pairs = zip(names, values, strict=True)
+        found = [f"{name}: {value:.5g} known" for name, value in pairs if not np.isnan(value)]
+        words += ["<br>".join([history.architectures[row], *found])] * 3
+    marker = {"symbol": "circle-open", "color": ORANGE, "size": [0, 8 if true.shape[1] != 3 else 5, 0] * len(rows)}
+    look = {"mode": "lines+markers", "line": {"color": ORANGE, "width": 1}, "marker": marker}
+    return _points(np.repeat(rows, 3).tolist(), lines, words, name="known values", **look)
 
 
 def _hover(history: History, row: int) -> str:

@@ -1,5 +1,6 @@
 """What a study predicted beside what turned out; N architectures, M objectives."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 from nasrlm.objective import FloatArray
 from studies.config import SearchConfig
 from studies.folder import HISTORY_FILE
-from studies.history import BOUNDS
+from studies.history import BOUNDS, History
 from studies.ledger import EVALUATED, predicted_columns
 from studies.report import FRONT_FILE, TRUE
 
@@ -34,6 +35,27 @@ def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatA
     values = frame[predicted].to_numpy(dtype=np.float64).reshape(len(frame), len(names), 3)
     known = ~np.isnan(values).all(axis=(1, 2))
     return values[known], frame[real].to_numpy(dtype=np.float64)[known], frame["architecture"][known].tolist()
+
+
+def known_of(history: History, rows: Sequence[int], known: Mapping[str, FloatArray]) -> FloatArray:
+    """(F, M) known values of some rows, by notation, where they differ from what the history has of them; else NaN."""
+    unknown = np.full(len(history.objectives), np.nan)
+    values = [known.get(history.architectures[row], unknown) for row in rows]
+    true = np.array(values, dtype=np.float64).reshape(len(rows), len(history.objectives))
+    same = (true == history.stacked()[rows][:, :, 0]).all(axis=1)
+    true[same] = np.nan
+    return true
+
+
+def bar_lengths(bounds: FloatArray) -> FloatArray | None:
+    """(2, N) lengths of error bars, down and up, from (N, 3) median, low and high; None without any."""
+    lengths = np.stack([bounds[:, 0] - bounds[:, 1], bounds[:, 2] - bounds[:, 0]]).clip(min=0)
+    return lengths if lengths.any() else None
+
+
+def front_label(history: History) -> str:
+    """What a legend calls the front."""
+    return "front" if history.interval is None else f"front, with {history.interval:.0%} intervals"
 
 
 def coverage(predicted: FloatArray, real: FloatArray) -> FloatArray:

@@ -1,7 +1,7 @@
 """A predictor that is asked each thing once. N texts, M objectives, Q quantiles, S samples."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,15 @@ class SamplingPredictor(TextPredictor, Protocol):
     def objectives(self) -> tuple[str, ...]: ...
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray: ...
+
+
+@runtime_checkable
+class JointPredictor(Protocol):
+    """What a predictor that knows how objectives depend on each other can do besides."""
+
+    def joint_samples(
+        self, texts: Sequence[str], objectives: Sequence[str], samples: int, *, seed: int
+    ) -> FloatArray: ...
 
 
 class PredictorMemory:

@@ -1,11 +1,13 @@
 """Optuna's loop: ask a population, evaluate it at once, tell it."""
 
 from collections.abc import Hashable, Sequence
+from copy import copy
 from typing import TypeVar
 
 import optuna
 from optuna.trial import FrozenTrial, Trial, TrialState
 
+from nasrlm.objective import from_losses
 from studies.config import SearchConfig
 from studies.optuna_samplers import DistinctSampler, ExhaustedError
 from studies.optuna_storage import StoredStudy, directions, quiet
@@ -33,10 +35,14 @@ def run(problem: Problem[A]) -> None:
                 problem.stop("the space is exhausted: no new architecture was found")
                 return
             architectures = [sampler.to_architecture(trial.params) for trial in trials]
-            finished = _tell(study, trials, problem.evaluate(architectures), problem.config)
+            outcome = problem.evaluate(architectures)
+            finished = _tell(study, trials, outcome, problem.config)
             sampler.end_generation(finished)
             if stored is not None:
-                stored.extend(finished, [problem.space.format(architecture) for architecture in architectures])
+                stored.extend(
+                    _as_they_are(finished, outcome),
+                    [problem.space.format(architecture) for architecture in architectures],
+                )
             if not sampler.reads_trials:
                 study = optuna.create_study(sampler=sampler, directions=directions(problem.config))
 
@@ -52,15 +58,23 @@ def _ask(study: optuna.Study, sampler: DistinctSampler[A], count: int) -> list[T
 
 
 def _tell(study: optuna.Study, trials: Sequence[Trial], outcome: Outcome, config: SearchConfig) -> list[FrozenTrial]:
-    """Tell answers in own units; an architecture that the evaluator does not know is a pruned trial."""
+    """Tell losses in the goals' units; an architecture that the evaluator does not know is a pruned trial."""
     finished = []
-    for trial, objectives, violations, complete in zip(
-        trials, outcome.objectives, outcome.violations, outcome.complete, strict=True
-    ):
+    told = from_losses(config.goals, outcome.losses)
+    for trial, objectives, violations, complete in zip(trials, told, outcome.violations, outcome.complete, strict=True):
         if complete:
-            for constraint, violation in zip(config.constraints, violations.tolist(), strict=True):
+            for constraint, violation in zip(config.hard_constraints, violations.tolist(), strict=True):
                 trial.set_constraint(str(constraint), violation)
             finished.append(study.tell(trial, objectives.tolist()))
         else:
             finished.append(study.tell(trial, state=TrialState.PRUNED))
     return finished
+
+
+def _as_they_are(trials: Sequence[FrozenTrial], outcome: Outcome) -> list[FrozenTrial]:
+    """The same trials with objectives that no soft constraint has made worse."""
+    copies = [copy(trial) for trial in trials]
+    for trial, objectives, complete in zip(copies, outcome.objectives.tolist(), outcome.complete, strict=True):
+        if complete:
+            trial.values = objectives
+    return copies

@@ -12,7 +12,7 @@ from nasrlm.objective import FloatArray
 from spaces import ArchitectureError, SearchSpace
 from studies.advisor import Adapt, Advisor
 from studies.gate import Gate
-from studies.guide import Guide
+from studies.guide import RISK, Guide, Risk
 from studies.history import exchanged
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
@@ -37,9 +37,11 @@ class ParetoGate(Generic[A]):
         goals: one for each value of the study, in its order: ``max:accuracy@cifar10``.
         predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once in a process, if None.
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
-        constraints: such as ``latency_ms@pixel3<=10``. Of an objective that is no goal, a completed trial tells its
-            real value in the user attribute of that name; without it the trial does not join the front.
-        risk: probability, in (0, 0.5), that one objective is better than the gate allows for.
+        constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``. Of an objective that is no
+            goal, a completed trial tells its real value in the user attribute of that name; without it the trial does
+            not join the front.
+        risk: probability, in (0, 0.5), that one objective is better than the gate allows for; or by objective, as
+            ``{"latency_ms@pixel3": 0.2}``, those not named having 0.05.
         best: best conceivable values of some objectives; see ``studies.gate.Gate``.
         to_params: architecture to the parameters that the study's objective suggests; those of ``suggest`` if None.
 
@@ -64,7 +66,7 @@ class ParetoGate(Generic[A]):
         *,
         to_text: Callable[[A], str] | None = None,
         constraints: Sequence[str] = (),
-        risk: float = Guide.risk,
+        risk: Risk = RISK,
         best: Mapping[str, float] | None = None,
         to_params: Callable[[A], Mapping[str, Any]] | None = None,
     ) -> None:

@@ -43,8 +43,9 @@ def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
     target = _made(out or folder)
     predicted, real, notations = known_values(folder, config)
     rows = front_rows(config, history)
-    pngs = {"front": front_figure(config, history, dict(zip(notations, real, strict=True)))}
-    parts = [front_html(config, history)]
+    known = dict(zip(notations, real, strict=True))
+    pngs = {"front": front_figure(config, history, known)}
+    parts = [front_html(config, history, known)]
     if history.complete().any():
         pngs["hypervolume"] = progress_figure([folder.resolve().name], [(config, history)])
         parts.append(interactive_progress([folder.resolve().name], [(config, history)]))

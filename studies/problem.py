@@ -10,9 +10,9 @@ from typing import Generic, Protocol, TypeVar, cast
 
 import numpy as np
 
-from nasrlm.objective import FloatArray, to_losses
+from nasrlm.objective import FloatArray
 from spaces import ArchitectureError, SearchSpace
-from studies.config import SearchConfig
+from studies.config import SearchConfig, preferred_losses
 from studies.evaluators import Evaluator
 from studies.history import History, to_bounds
 from studies.pareto import BoolArray, complete_mask, pareto_mask
@@ -31,8 +31,8 @@ class Outcome:
 
     Attributes:
         objectives: (N, M) medians in own units, a column a goal.
-        losses: (N, M), the same minimised.
-        violations: (N, C), above 0 where a constraint is not met.
+        losses: (N, M), the same minimised, worse where soft constraints are broken; see ``preferred_losses``.
+        violations: (N, C), above 0 where a hard constraint is not met.
         complete: (N,) flags; the numbers of the others may be NaN.
     """
 
@@ -188,12 +188,12 @@ class Problem(Generic[A]):
         values = self._values(architectures)
         medians = values[:, :, 0]
         complete = complete_mask(medians)
-        columns = [self.config.objectives.index(bound.objective) for bound in self.config.constraints]
-        pairs = zip(self.config.constraints, columns, strict=True)
+        columns = [self.config.objectives.index(bound.objective) for bound in self.config.hard_constraints]
+        pairs = zip(self.config.hard_constraints, columns, strict=True)
         violations = np.array([bound.violation(medians[:, column]) for bound, column in pairs])
         violations = violations.reshape(len(columns), len(architectures)).T
         objectives = medians[:, : len(self.config.goals)]
-        losses = to_losses(self.config.goals, objectives)
+        losses = preferred_losses(self.config.goals, self.config.constraints, medians)
         feasible: BoolArray = complete & (violations <= 0).all(axis=1)
         self._record(architectures, values, feasible)
         self._renew_front(architectures, losses, feasible)

@@ -9,16 +9,16 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from nasrlm.objective import FloatArray, to_losses
+from nasrlm.objective import FloatArray
 from spaces import SearchSpace
 from studies.acquisition import choose, expected_improvements
-from studies.config import SearchConfig, feasible_mask
+from studies.config import SearchConfig, feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
 from studies.gate import Decision, Gate
 from studies.guide import Guide
 from studies.history import History, exchanged, to_bounds
 from studies.ledger import CHOSEN, PRUNED, Entry, Ledger
-from studies.memory import SamplingPredictor, TextPredictor
+from studies.memory import JointPredictor, SamplingPredictor, TextPredictor
 from studies.pareto import BoolArray, complete_mask, pareto_mask
 from studies.problem import Problem, load_engine
 from studies.screen import Screen
@@ -227,14 +227,22 @@ def _choose(
     promise = expected_improvements(np.where(feasible[:, :, None], losses, np.inf), gate.front, reference_point)
     shortlist = np.argsort(-promise, kind="stable")[: SHORTLIST_OF_ALL if guide.exhaustive else SHORTLIST].tolist()
     if guide.acquisition == "median":
-        samples = values[shortlist][:, :, [1]]
+        samples, joint = values[shortlist][:, :, [1]], False
     else:
-        texts = [candidates[row].text for row in shortlist]
-        samples = model.predictor.sample(texts, config.objectives, guide.samples, seed)
+        samples, joint = _drawn(config, guide, model.predictor, [candidates[row].text for row in shortlist], seed)
     losses, feasible = _sampled_losses(config, samples)
-    best = choose(losses, feasible, gate.front, reference_point, count)
+    best = choose(losses, feasible, gate.front, reference_point, count, joint=joint)
     rest = [row for row in range(len(shortlist)) if row not in best]
     return [candidates[shortlist[row]] for row in [*best, *rest][:count]]
+
+
+def _drawn(
+    config: SearchConfig, guide: Guide, predictor: SamplingPredictor, texts: Sequence[str], seed: int
+) -> tuple[FloatArray, bool]:
+    """(N, M, S) samples of what is predicted, and whether those of a text's objectives belong together."""
+    if guide.joint and isinstance(predictor, JointPredictor):
+        return predictor.joint_samples(texts, config.objectives, guide.samples, seed=seed), True
+    return predictor.sample(texts, config.objectives, guide.samples, seed), False
 
 
 def _reference_point(config: SearchConfig, results: FloatArray, medians: FloatArray, *, of_front: bool) -> FloatArray:
@@ -242,18 +250,17 @@ def _reference_point(config: SearchConfig, results: FloatArray, medians: FloatAr
 
     NOTE: real results alone would shut out what is better than all of them in one goal and worse in another.
     """
-    goals = len(config.goals)
-    real, predicted = (to_losses(config.goals, values[:, :goals]) for values in (results, medians))
+    real, predicted = (preferred_losses(config.goals, config.constraints, values) for values in (results, medians))
     predicted = predicted[complete_mask(predicted)]
     known = np.vstack([real[complete_mask(real)], predicted[pareto_mask(predicted)] if of_front else predicted])
     return np.asarray(known.max(axis=0), dtype=np.float64)
 
 
 def _sampled_losses(config: SearchConfig, samples: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """(N, S, goals) losses, and (N, S) flags of the feasible, of samples (N, M, S)."""
+    """(N, S, goals) preferred losses, and (N, S) flags of the feasible, of samples (N, M, S)."""
     count, num_samples = len(samples), samples.shape[2]
     rows = samples.transpose(0, 2, 1).reshape(count * num_samples, -1)
-    losses = to_losses(config.goals, rows[:, : len(config.goals)])
+    losses = preferred_losses(config.goals, config.constraints, rows)
     feasible = feasible_mask(config.objectives, config.constraints, rows)
     return losses.reshape(count, num_samples, -1), feasible.reshape(count, num_samples)
 

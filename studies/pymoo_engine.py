@@ -87,7 +87,9 @@ def _algorithm(problem: Problem[A]) -> GeneticAlgorithm:
     make, tournament = _algorithm_named(config.sampler)
     mating = SpaceMating(problem, TournamentSelection(func_comp=tournament))
     algorithm = make(pop_size=config.population_size, mating=mating, eliminate_duplicates=False)
-    pymoo_problem = PymooProblem(n_var=1, n_obj=len(config.goals), n_ieq_constr=len(config.constraints), vtype=object)
+    pymoo_problem = PymooProblem(
+        n_var=1, n_obj=len(config.goals), n_ieq_constr=len(config.hard_constraints), vtype=object
+    )
     algorithm.setup(pymoo_problem, seed=config.seed, termination=("n_gen", np.inf), verbose=False)
     return algorithm
 

@@ -12,7 +12,7 @@ from nasrlm.objective import FloatArray, from_losses
 from spaces import SearchSpace
 from studies.advisor import Adapt, Advisor
 from studies.gate import Decision, Gate
-from studies.guide import Guide
+from studies.guide import RISK, Guide, Risk
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
 
@@ -35,8 +35,9 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         to_architecture: a row of X to its architecture; if None, a row is a genotype of integers.
         to_row: the inverse, for ``propose``.
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
-        constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``.
-        risk: probability, in (0, 0.5), that one objective is better than the gate allows for.
+        constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``.
+        risk: probability, in (0, 0.5), that one objective is better than the gate allows for; or by objective, as
+            ``{"latency_ms@pixel3": 0.2}``, those not named having 0.05.
 
     Attributes:
         decisions: about every row that the gate was asked for, in order.
@@ -62,7 +63,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         to_row: Callable[[A], Any] | None = None,
         to_text: Callable[[A], str] | None = None,
         constraints: Sequence[str] = (),
-        risk: float = Guide.risk,
+        risk: Risk = RISK,
     ) -> None:
         super().__init__(
             n_var=problem.n_var,

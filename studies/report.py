@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, from_losses, to_losses
-from studies.config import SearchConfig, feasible_mask
+from studies.config import SearchConfig, feasible_mask, soft_violations
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
 from studies.history import History
@@ -24,6 +24,7 @@ from studies.pareto import BoolArray, complete_mask, hypervolume, hypervolume_ra
 A = TypeVar("A", bound=Hashable)
 
 FRONT_FILE = "front.csv"
+SOFT_MET = "soft_met"  # names the column that tells whether all soft constraints are met
 TRUE = " true"  # ends the name of a column of true values
 LIBRARIES = ("nasrlm", "numpy", "optuna", "pymoo", "moocore")
 
@@ -52,7 +53,7 @@ class StudyResult:
 
     Attributes:
         front: rows sorted by the first goal, best first: ``architecture``, then each objective with
-            ``median``, ``low`` and ``high`` in its own unit.
+            ``median``, ``low`` and ``high`` in its own unit; ``soft_met`` where there are soft constraints.
         hypervolume: of the front's medians up to ``reference_point``; 0 when nothing is feasible.
         reference_point: (M,) the worst median of each goal in the history, own units.
         evaluations: distinct architectures evaluated.
@@ -134,7 +135,7 @@ def summarise(
     rows = front_rows(config, history)
     worst = losses[complete].max(axis=0) if complete.any() else np.zeros(len(config.goals))
     return StudyResult(
-        front=tuple(_front_row(history, row) for row in rows),
+        front=tuple(_front_row(config, history, row) for row in rows),
         hypervolume=hypervolume(losses[rows], worst),
         reference_point=tuple(from_losses(config.goals, worst[None])[0].tolist()),
         evaluations=int(complete.sum()),
@@ -145,10 +146,17 @@ def summarise(
     )
 
 
-def _front_row(history: History, row: int) -> dict[str, Any]:
+def _front_row(config: SearchConfig, history: History, row: int) -> dict[str, Any]:
     values = zip(history.objectives, history.values[row].tolist(), strict=True)
     numbers = {name: dict(zip(("median", "low", "high"), bounds, strict=True)) for name, bounds in values}
-    return {"architecture": history.architectures[row], **numbers}
+    soft = {SOFT_MET: bool(_soft_met(config, history)[row])} if config.has_soft_constraints else {}
+    return {"architecture": history.architectures[row], **numbers, **soft}
+
+
+def _soft_met(config: SearchConfig, history: History) -> BoolArray:
+    """(N,) whether each median is within all soft bounds."""
+    medians = history.stacked()[:, :, 0]
+    return np.asarray(soft_violations(config.objectives, config.constraints, medians) == 0, dtype=np.bool_)
 
 
 def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> FloatArray:
@@ -213,9 +221,12 @@ def write_report(
     *,
     truth: TableEvaluator[A] | None = None,
 ) -> None:
-    """Write front.csv, with the columns of history.parquet and the true values where known, and study.json."""
+    """Write study.json and front.csv: the columns of history.parquet, soft constraints and known true values."""
     buffer = io.StringIO()
-    front = history.to_frame().iloc[front_rows(config, history)].drop(columns="feasible")
+    rows = front_rows(config, history)
+    front = history.to_frame().iloc[rows].drop(columns="feasible")
+    if config.has_soft_constraints:
+        front = front.assign(**{SOFT_MET: _soft_met(config, history)[rows]})
     if truth is not None and len(front):
         own = truth.evaluate([truth.space.parse(notation) for notation in front["architecture"]]).median
         columns = {name + TRUE: own[:, truth.objectives.index(name)] for name in config.objectives}

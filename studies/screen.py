@@ -50,7 +50,10 @@ class Screen(Generic[A]):
         self.texts: dict[str, str] = {}
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
-        """(N, M, 3) values at the gate's levels; NaN where pruned."""
+        """(N, M, 3) values at the gate's levels; NaN where pruned.
+
+        NOTE: the levels that the prediction names are the first objective's, others may have a risk of their own.
+        """
         keys = [self.space.architecture_key(architecture) for architecture in architectures]
         new = {
             key: self.to_text(architecture)
@@ -59,19 +62,18 @@ class Screen(Generic[A]):
         }
         self.texts |= new
         self.decisions |= zip(new, self._decide(list(new.values())), strict=True)
-        shape = (len(keys), len(self.gate.objectives), len(self.gate.levels))
+        shape = (len(keys), len(self.gate.objectives), 3)
         values = np.array([self._values(key) for key in keys], dtype=np.float64).reshape(shape)
-        return Prediction(self.gate.objectives, self.gate.levels, values)
+        return Prediction(self.gate.objectives, self.gate.levels[0], values)
 
     def _decide(self, texts: Sequence[str]) -> list[Decision]:
         if self.prunes:
             return self.gate.check(texts, self.predictor)
-        predicted = self.predictor.predict(texts, self.gate.objectives, self.gate.levels)
-        return [Decision(0, "", None, row) for row in predicted.values]
+        predicted = self.gate.predict(texts, self.predictor, range(len(self.gate.objectives)))
+        return [Decision(0, "", None, row) for row in predicted]
 
     def _values(self, key: str) -> FloatArray:
-        levels = len(self.gate.levels)
         if key in self.results:
-            return np.repeat(self.results[key][:, None], levels, axis=1)
+            return np.repeat(self.results[key][:, None], 3, axis=1)
         decision = self.decisions[key]
-        return decision.values if decision.kept else np.full((len(self.gate.objectives), levels), np.nan)
+        return decision.values if decision.kept else np.full((len(self.gate.objectives), 3), np.nan)

@@ -152,7 +152,7 @@ class SharedStudy(Generic[A]):
             if np.isnan(real).any():
                 self.study.tell(trial, state=TrialState.PRUNED)
             else:
-                for bound in self.config.constraints:
+                for bound in self.config.hard_constraints:
                     value = real[[self.config.objectives.index(bound.objective)]]
                     trial.set_constraint(str(bound), bound.violation(value).item())
                 self.study.tell(trial, real[: len(self.config.goals)].tolist())

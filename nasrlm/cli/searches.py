@@ -27,11 +27,11 @@ from studies.evaluators import (
     RealEvaluator,
     TableEvaluator,
 )
-from studies.guide import Guide
+from studies.guide import RISK, Guide, parse_risk
 from studies.guided import guided_search
 from studies.plots import plot_studies, plot_study
 from studies.process_adapter import ProcessAdapter, every_network
-from studies.report import StudyResult
+from studies.report import SOFT_MET, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
 
@@ -53,7 +53,10 @@ def search_space(
     sampler: Annotated[
         str, typer.Option(help="nsga2; with optuna also nsga3, tpe, gp, random; with pymoo agemoea, smsemoa.")
     ] = "nsga2",
-    constraint: Annotated[list[str] | None, typer.Option(help="For example latency_ms@pixel3<=10.")] = None,
+    constraint: Annotated[
+        list[str] | None,
+        typer.Option(help="latency_ms@pixel3<=10; or soft:latency_ms@pixel3<=10, preferred to be met."),
+    ] = None,
     evaluator: Annotated[
         str, typer.Option(help="surrogate; or what gives real results: table:PATH, module:function, measure.")
     ] = "surrogate",
@@ -66,7 +69,9 @@ def search_space(
         str, typer.Option(help="How the model chooses real evaluations: hypervolume, median; none leaves it out.")
     ] = Guide.acquisition,
     gate: Annotated[bool, typer.Option(help="Prune what is predicted not to move the front.")] = Guide.gate,
-    risk: Annotated[float, typer.Option(help="Of one objective being better than the gate allows for.")] = Guide.risk,
+    risk: Annotated[
+        str, typer.Option(help="Of one objective being better than the gate allows for; or objective=risk,….")
+    ] = str(RISK),
     batch: Annotated[int, typer.Option(min=1, help="Real evaluations between predictions.")] = Guide.batch_size,
     generations: Annotated[
         int, typer.Option(min=1, help="Populations proposed on predictions for each batch.")
@@ -77,6 +82,9 @@ def search_space(
     samples: Annotated[
         int, typer.Option(min=1, help="Of each candidate's distributions, to choose by the hypervolume expected.")
     ] = Guide.samples,
+    joint: Annotated[
+        bool, typer.Option("--joint", help="Draw objectives jointly, as the model does until it learns from results.")
+    ] = Guide.joint,
     exhaustive: Annotated[
         bool, typer.Option("--exhaustive", help="Look at every architecture for each batch; up to some ten thousand.")
     ] = Guide.exhaustive,
@@ -98,12 +106,13 @@ def search_space(
         guide = Guide(
             acquisition=acquisition,
             gate=gate,
-            risk=risk,
+            risk=parse_risk(risk),
             batch_size=batch,
             generations=generations,
             adapt_every=adapt_every,
             samples=samples,
             exhaustive=exhaustive,
+            joint=joint,
         )
     goals = tuple(Goal.parse(goal) for goal in objectives.split(","))
     if twins is None:
@@ -166,7 +175,11 @@ def plot(
 def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
     """The front as a table, best in the first goal first, then its hypervolume."""
     rows = [[row["architecture"], *[_spell(row[name]) for name in objectives]] for row in result.front]
-    print_table(["architecture", *objectives], rows, title=f"Pareto front, {len(rows)} architectures")
+    columns = ["architecture", *objectives]
+    if any(SOFT_MET in row for row in result.front):
+        columns.append("soft constraints")
+        rows = [[*cells, "met" if row[SOFT_MET] else "broken"] for cells, row in zip(rows, result.front, strict=True)]
+    print_table(columns, rows, title=f"Pareto front, {len(rows)} architectures")
     line = f"{result.evaluations:,} evaluations, {result.pruned} pruned, hypervolume {result.hypervolume:.4g}"
     if result.truth is not None:
         line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from nasrlm.objective import FloatArray
-from studies.acquisition import choose, expected_improvements
+from studies.acquisition import choose, expected_improvements, joint_improvements
 from studies.pareto import hypervolume, pareto_mask
 
 few_values = st.integers(0, 4).map(float)
@@ -35,6 +35,26 @@ def test_goals_count_as_independent_in_what_is_expected() -> None:
         drawn = losses[:, combination, range(3)]
         expected += expected_improvements(drawn[:, None], front, reference_point) / 4**3
     np.testing.assert_allclose(expected_improvements(losses, front, reference_point), expected)
+
+
+def test_joint_improvements_are_the_mean_of_what_samples_add() -> None:
+    rng = np.random.default_rng(0)
+    front, reference_point = np.array([[0.3, 0.7, 0.4], [0.7, 0.3, 0.6]]), np.ones(3)
+    losses = 1.2 * rng.random((4, 5, 3))
+    losses[0, 0] = np.inf  # an infeasible sample
+    before = hypervolume(front, reference_point)
+    expected = [[hypervolume(np.vstack([front, row]), reference_point) - before for row in rows] for rows in losses]
+    np.testing.assert_allclose(joint_improvements(losses, front, reference_point), np.mean(expected, axis=1), atol=1e-9)
+
+
+def test_goals_that_are_good_together_are_chosen_where_samples_are_joint() -> None:
+    """Both have the same marginal distributions."""
+    together = np.array([[0.2, 0.2], [0.8, 0.8]] * 4)
+    samples = np.stack([np.stack([together[:, 0], together[::-1, 1]], axis=1), together])
+    feasible = np.ones((2, 8), dtype=np.bool_)
+    front, reference_point = np.array([[0.5, 0.5]]), np.ones(2)
+    assert choose(samples, feasible, front, reference_point, 1) == [0]  # alike: the first
+    assert choose(samples, feasible, front, reference_point, 1, joint=True) == [1]
 
 
 def test_a_batch_is_chosen_as_if_each_had_turned_out_as_its_median() -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from spaces import get_space
-from studies.config import Constraint, SearchConfig, twins_of
-from studies.guide import Guide
+from studies.config import Constraint, SearchConfig, feasible_mask, preferred_losses, twins_of
+from studies.guide import Guide, parse_risk
 from tests.studies.scenes import toy_config
 
 
@@ -19,6 +19,25 @@ def test_config_survives_json() -> None:
     guided = toy_config(guide={"acquisition": "median", "gate": False, "batch_size": 3})
     assert guided.guide == Guide(acquisition="median", gate=False, batch_size=3)
     assert SearchConfig.from_dict(json.loads(json.dumps(guided.to_dict()))) == guided
+    assert "joint" not in guided.to_dict()["guide"]  # nor is it in studies written before
+    joint = toy_config(guide={"joint": True})
+    assert SearchConfig.from_dict(json.loads(json.dumps(joint.to_dict()))) == joint
+    own = toy_config(guide={"risk": {"latency_ms@toy": 0.2}})
+    assert SearchConfig.from_dict(json.loads(json.dumps(own.to_dict()))) == own
+
+
+@pytest.mark.parametrize(
+    ("text", "risk"),
+    [("0.1", 0.1), ("params=0.1", {"params": 0.1}), ("a@b=0.05, c_ms@d=2e-1", {"a@b": 0.05, "c_ms@d": 0.2})],
+)
+def test_risks_are_read(text: str, risk: float | dict[str, float]) -> None:
+    assert parse_risk(text) == risk
+
+
+@pytest.mark.parametrize("text", ["", "much", "a@b=", "a@b", "=0.1", "a@b=0.1,0.2", "0.1,0.2", "a@b=0.1,a@b=0.2"])
+def test_other_risks_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="risk: expected a number, or objective=number each once, got"):
+        parse_risk(text)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +56,9 @@ def test_config_survives_json() -> None:
         ({"engine": "pymoo", "storage": "sqlite:///a.db"}, "expected engine optuna with a storage, got pymoo"),
         ({"guide": {"acquisition": "luck"}}, "expected an acquisition of hypervolume, median, got 'luck'"),
         ({"guide": {"risk": 0.7}}, "gate: expected a risk between 0 and 0.5, got 0.7"),
+        ({"guide": {"risk": {"latency_ms@toy": 0.7}}}, "expected a risk between 0 and 0.5, got 0.7 of latency_ms@toy"),
+        ({"guide": {"risk": {"a@b": 0.1}}}, "gate: expected risks of accuracy@toy, latency_ms@toy, got a@b"),
+        ({"guide": {"acquisition": "median", "joint": True}}, "expected joint samples with acquisition hypervolume"),
         ({"guide": {"batch_size": 0}}, "expected batch_size of 1 or more, got 0"),
         ({"guide": {"generation": 3}}, "search guide: expected acquisition, gate, risk, batch_size, generations"),
         ({"guide": {"adapt_every": -1}}, "expected adapt_every of 0 or more, got -1"),
@@ -63,7 +85,21 @@ def test_violations_are_shares_of_the_bound() -> None:
     assert Constraint.parse(str(at_least)) == at_least
 
 
-@pytest.mark.parametrize("text", ["latency_ms@a", "latency_ms@a<10", "a@b<=ten", "a@b<=nan", "<=1", "a@b==1"])
+def test_what_breaks_a_soft_constraint_is_feasible_and_counts_as_worse() -> None:
+    soft = Constraint.parse("soft:latency_ms@toy<=10")
+    assert (str(soft), soft.soft, Constraint.parse(str(soft))) == ("soft:latency_ms@toy<=10", True, soft)
+    config = toy_config(constraints=[str(soft), "energy_mj@toy<=7"])
+    assert SearchConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    values = np.array([[90.0, 12.0, 5.0], [90.0, 10.0, 8.0], [0.0, 20.0, 7.0]])
+    assert feasible_mask(config.objectives, config.constraints, values).tolist() == [True, False, True]
+    expected = [[-72.0, 14.4], [-90.0, 10.0], [0.0, 40.0]]
+    np.testing.assert_allclose(preferred_losses(config.goals, config.constraints, values), expected)
+    assert [str(bound) for bound in config.hard_constraints] == ["energy_mj@toy<=7"]
+
+
+@pytest.mark.parametrize(
+    "text", ["latency_ms@a", "latency_ms@a<10", "a@b<=ten", "a@b<=nan", "<=1", "a@b==1", "soft:a@b", "soft:<=1"]
+)
 def test_other_constraints_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="constraint: expected objective<=number or objective>=number"):
         Constraint.parse(text)

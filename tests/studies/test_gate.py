@@ -103,6 +103,24 @@ def test_a_constraint_violated_at_both_ends_prunes() -> None:
     assert lookup.calls[1] == (["slow", "both"], [LATENCY])
 
 
+def test_front_members_that_break_a_soft_constraint_prune_less() -> None:
+    lookup = Lookup(
+        slow={ACCURACY: (60, 65, 70), LATENCY: (13, 14, 15)},
+        bad={ACCURACY: (30, 40, 45), LATENCY: (19, 20, 21)},
+    )
+    hardly = make_gate(("front", 80.0, 12.0))
+    assert [decision.stage for decision in hardly.check(["slow", "bad"], lookup)] == [1, 1]
+    gate = make_gate(("front", 80.0, 12.0), constraints=[f"soft:{LATENCY}<=8"])
+    assert gate.names == ("front",)
+    np.testing.assert_allclose(gate.front, [[-40.0, 18.0]])
+    slow, bad = gate.check(["slow", "bad"], lookup)
+    assert slow.kept
+    assert bad.kept
+    worse = Lookup(worse={ACCURACY: (30, 35, 39), LATENCY: (19, 20, 21)})
+    (pruned,) = gate.check(["worse"], worse)
+    assert pruned.reason == "accuracy@toy 39, latency_ms@toy 19 at best, dominated by front with 80, 12"
+
+
 def test_infeasible_and_incomplete_results_do_not_join_the_front() -> None:
     gate = make_gate(("slow", 99.0, 11.0), ("none", np.nan, 1.0), ("in", 50.0, 5.0), constraints=[f"{LATENCY}<=10"])
     assert gate.names == ("in",)
@@ -184,7 +202,32 @@ class ShiftedPredictor(ToyPredictor):
         return np.random.default_rng((self.seed, *row.genes)).normal(size=3)
 
 
+def test_every_objective_may_have_a_risk_of_its_own() -> None:
+    gate = make_gate(("front", 80.0, 1.0), risk={LATENCY: 0.2}, best={LATENCY: 0.1})
+    assert gate.levels == ((0.05, 0.5, 0.95), (0.2, 0.5, 0.8))
+    predictor = ToyPredictor()
+    (decision,) = gate.check(["0-1-2-3"], predictor)
+    assert [names for _, names in predictor.calls] == [(ACCURACY,), (LATENCY,)]
+    for values, name, levels in zip(decision.values, (ACCURACY, LATENCY), gate.levels, strict=True):
+        np.testing.assert_array_equal(values, ToyPredictor().predict(["0-1-2-3"], [name], levels).values[0, 0])
+
+
+def test_equal_risks_by_name_decide_as_one_number() -> None:
+    asked, decided = [], []
+    for risk in (0.1, {ACCURACY: 0.1, LATENCY: 0.1}):
+        predictor = ToyPredictor()
+        gate = make_gate(("front", 85.0, 12.0), risk=risk, best={LATENCY: 0.0})
+        decided.append([decision.values.tolist() for decision in gate.check(["0-1-2-3", "0-0-1-2"], predictor)])
+        asked.append(predictor.calls)
+    assert decided[0] == decided[1]
+    assert asked[0] == asked[1] == [(("0-1-2-3", "0-0-1-2"), (ACCURACY, LATENCY))]
+
+
 def test_bad_risks_and_bounds_are_named() -> None:
+    with pytest.raises(ValueError, match=r"got 0\.9 of latency_ms@toy"):
+        Gate(GOALS, risk={LATENCY: 0.9})
+    with pytest.raises(ValueError, match="gate: expected risks of accuracy@toy, latency_ms@toy, got energy_mj@toy"):
+        Gate(GOALS, risk={ENERGY: 0.1})
     for risk in (0.0, 0.5, 1.0):
         with pytest.raises(ValueError, match=f"gate: expected a risk between 0 and 0.5, got {risk}"):
             Gate(GOALS, risk=risk)

@@ -9,12 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from nasrlm.objective import FloatArray
+from nasrlm.predictor import Predictor
 from studies.config import SAMPLERS, TWINS, SearchConfig
 from studies.evaluators import TableEvaluator
 from studies.folder import StudyError
 from studies.guide import ACQUISITIONS, Guide
 from studies.guided import guided_search
 from studies.ledger import Ledger
+from studies.memory import JointPredictor
 from studies.process_adapter import ProcessAdapter
 from studies.report import load_study
 from tests.studies.guided import guided_config, run
@@ -89,6 +92,54 @@ def test_the_history_tells_what_was_predicted_found_and_pruned(tmp_path: Path) -
     assert study["status"] == "finished"
     assert SearchConfig.from_dict(study["config"]) == config
     assert sorted(path.name for path in tmp_path.iterdir()) == ["front.csv", "history.parquet", "study.json"]
+
+
+@pytest.mark.parametrize("gate", [True, False])
+def test_bounds_are_recorded_at_the_risk_of_each_objective(gate: bool, tmp_path: Path) -> None:
+    run(guided_config(guide={"risk": {"latency_ms@toy": 0.2}, "gate": gate}), tmp_path)
+    history = history_of(tmp_path)
+    evaluated = history[history["status"] == "evaluated"]
+    for name, levels in (("accuracy@toy", (0.05, 0.95)), ("latency_ms@toy", (0.2, 0.8))):
+        predicted = ToyPredictor().predict(evaluated["architecture"].tolist(), [name], levels).values[:, 0]
+        columns = [f"{name} predicted low", f"{name} predicted high"]
+        np.testing.assert_array_equal(evaluated[columns].to_numpy(), predicted)
+
+
+def test_soft_constraints_are_preferred_to_be_met(tmp_path: Path) -> None:
+    counts = []
+    for constraints in (["energy_mj@toy<=99"], ["soft:energy_mj@toy<=9"]):
+        result = run(guided_config(constraints=constraints), tmp_path / str(len(counts)))
+        history = history_of(tmp_path / str(len(counts)))
+        assert not history["reason"].str.contains("outside").any()
+        evaluated = history[history["status"] == "evaluated"]
+        assert evaluated["feasible"].all()
+        counts.append((evaluated["energy_mj@toy"] <= 9).sum())
+    assert all(row["soft_met"] == (row["energy_mj@toy"]["median"] <= 9) for row in result.front)
+    assert counts[1] > counts[0]
+
+
+class JointToy(ToyPredictor):
+    """What is more accurate than expected is also slower; remembers how often it was asked."""
+
+    joint_calls = 0
+
+    def joint_samples(self, texts: list[str], objectives: list[str], samples: int, *, seed: int) -> FloatArray:
+        self.joint_calls += 1
+        drawn = np.random.default_rng(seed).normal(size=(len(texts), 1, samples))
+        return self._centres(texts, objectives)[:, :, None] + self.sigma * drawn
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_objectives_are_drawn_together_where_asked_for(joint: bool, tmp_path: Path) -> None:
+    assert issubclass(Predictor, JointPredictor)
+    predictor = JointToy()
+    run(guided_config(guide={"joint": joint}), tmp_path / "a", predictor=predictor)
+    assert (predictor.joint_calls > 0) == joint
+    run(guided_config(), tmp_path / "b")
+    run(guided_config(guide={"joint": True}), tmp_path / "c")  # of a predictor that cannot
+    first, usual, unable = (history_of(tmp_path / name)["key"].tolist() for name in "abc")
+    assert unable == usual
+    assert (first != usual) == joint
 
 
 def test_without_its_gate_nothing_is_pruned(tmp_path: Path) -> None:

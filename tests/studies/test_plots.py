@@ -12,6 +12,8 @@ from studies.cell_plot import cells_figure, interactive_cells
 from studies.evaluators import TableEvaluator
 from studies.folder import StudyError
 from studies.front_plot import front_figure
+from studies.history import History
+from studies.interactive import front_html
 from studies.known_values import coverage, known_values
 from studies.plots import plot_studies, plot_study, progress_figure
 from studies.progress import progress_of
@@ -116,6 +118,29 @@ def test_known_values_are_drawn_beside_the_predicted_front(tmp_path: Path) -> No
     assert "known values" in [text.get_text() for text in axes.get_legend().get_texts()]
     assert (tmp_path / "calibration.png").exists()
     assert f"{coverage(predicted, real)[0]:.0%} within" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(("num_goals", "axes"), [(1, "y"), (2, "yx"), (3, "zxy")])
+def test_the_interactive_front_has_intervals_and_known_values(num_goals: int, axes: str) -> None:
+    config = toy_config(goals=GOALS[:num_goals])
+    best, worse, values = np.arange(3.0), np.array([0.0, 5.0, 5.0]), np.array([-0.5, 1.0, 0.0])
+    history = History(config.objectives, interval=0.8)
+    for row, medians in enumerate((worse, best)):
+        bounds = np.stack([medians, medians - 0.25, medians + 0.5], axis=1)[:num_goals]
+        history.append(architecture=f"a{row}", key=f"{row}", genotype=(row,), values=bounds, feasible=True)
+    if num_goals == 1:
+        history.values[1] = history.values[1] + 1
+        best = best + 1
+    known = {"a1": (best + values)[:num_goals]}
+    evaluated, front, true = front_html(config, history, known).data
+    assert (evaluated.name, front.name, true.name) == ("evaluated", "front, with 80% intervals", "known values")
+    for goal, axis in enumerate(axes):
+        bars = front[f"error_{axis}"]
+        assert (list(bars.array), list(bars.arrayminus)) == ([0.5], [0.25])
+        assert list(true[axis][:2]) == [best[goal], best[goal] + values[goal]]
+        assert evaluated[f"error_{axis}"].array is None
+    assert f"accuracy toy [%]: {best[0] - 0.5:.5g} known" in true.text[1]
+    assert len(front_html(config, history).data) == 2
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_an_interrupted_replay_keeps_what_was_recorded(tmp_path: Path, monkeypat
 @pytest.mark.parametrize("storage", ["sqlite:///{}/study.db", "{}/journal.log"])
 def test_storage_keeps_the_study(storage: str, tmp_path: Path) -> None:
     location = storage.format(tmp_path)
-    config = toy_config(storage=location, trials=40, constraints=["latency_ms@toy<=12"])
+    config = toy_config(storage=location, trials=40, constraints=["latency_ms@toy<=12", "soft:energy_mj@toy<=9"])
     broken, rest = ToyEvaluator(breaks_at=2), ToyEvaluator()
     with pytest.raises(KeyboardInterrupt):
         search(config, SPACE, broken, tmp_path / "out")
@@ -200,6 +200,26 @@ def test_constraints_steer_the_search(engine: dict[str, str], tmp_path: Path) ->
         search(toy_config(**engine, goals=goals, constraints=constraints, trials=50), SPACE, ToyEvaluator(), out)
         counts[len(constraints)] = (history_of(out)["energy_mj@toy"] >= 15).sum()
     assert counts[1] > counts[0] + 5
+
+
+@pytest.mark.parametrize("engine", NSGA2)
+def test_soft_constraints_are_preferred_to_be_met(engine: dict[str, str], tmp_path: Path) -> None:
+    """They pull away from the goals; the front is of all architectures nonetheless."""
+    counts = []
+    for constraints in ([], ["soft:energy_mj@toy<=9"]):
+        out = tmp_path / str(len(constraints))
+        config = toy_config(**engine, constraints=[*constraints, "energy_mj@toy<=99"], trials=60)
+        result = search(config, SPACE, ToyEvaluator(), out)
+        history = history_of(out)
+        assert history["feasible"].all()
+        losses = history[["accuracy@toy", "latency_ms@toy"]].to_numpy() * [-1, 1]
+        assert len(result.front) == pareto_mask(losses).sum()
+        counts.append((history["energy_mj@toy"] <= 9).sum())
+        table = pd.read_csv(out / "front.csv")
+        for row in result.front:
+            assert row.get("soft_met") == (row["energy_mj@toy"]["median"] <= 9 if constraints else None)
+        assert table.get("soft_met", pd.Series()).tolist() == [r["soft_met"] for r in result.front if constraints]
+    assert counts[1] > counts[0]
 
 
 def test_nothing_feasible_is_an_empty_front(tmp_path: Path) -> None:

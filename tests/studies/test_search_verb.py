@@ -12,8 +12,10 @@ import pytest
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli import main
+from nasrlm.cli.searches import print_front
 from spaces import get_space
 from studies.proposal import every_architecture
+from studies.report import StudyResult
 from tests.nasrlm.scenes import network_checkpoint
 
 GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
@@ -72,6 +74,26 @@ def test_the_gate_and_the_acquisition_are_chosen(search: Search) -> None:
     search("--objectives", GOALS, "--evaluator", "my_bench:results", "--no-gate", "--acquisition", "median")
     guide = json.loads(Path("study/study.json").read_text())["config"]["guide"]
     assert (guide["acquisition"], guide["gate"]) == ("median", False)
+
+
+def test_risks_of_objectives_and_joint_samples_are_asked_for(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    words = ("--evaluator", "my_bench:results", "--risk", "accuracy@cifar10=0.1,latency_ms@raspi4=0.2", "--joint")
+    first, _ = search("--objectives", GOALS, *words)
+    guide = json.loads(Path("study/study.json").read_text())["config"]["guide"]
+    assert guide["risk"] == {"accuracy@cifar10": 0.1, "latency_ms@raspi4": 0.2}
+    assert guide["joint"]
+    again, _ = search("--objectives", GOALS, *words, "--resume")
+    assert again["front"] == first["front"]
+
+
+def test_the_front_tells_which_soft_constraints_are_met(capsys: pytest.CaptureFixture[str]) -> None:
+    bounds = {"median": 1.0, "low": 1.0, "high": 1.0}
+    front = [{"architecture": name, "params": bounds, "soft_met": name == "a"} for name in "ab"]
+    print_front(StudyResult(tuple(front), 0.0, (1.0,), 2, 0, None, 0.0, None), ["params"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "soft constraints" in line]
+    assert [word for line in lines for word in line.split() if word in ("met", "broken")] == ["met", "broken"]
 
 
 def test_the_engine_asks_itself_where_the_model_is_left_out_or_knows_too_little(search: Search) -> None:
