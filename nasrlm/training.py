@@ -34,6 +34,7 @@ from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
 from nasrlm.training_loss import TrainingLoss
 
+ROWS_TO_JUDGE = 20  # a τ of fewer valid rows is noise, and does not decide which weights are kept
 SEEDS_A_PROCESS = 1_000_000_007  # dropout differs from process to process
 
 
@@ -222,9 +223,7 @@ class _Run:
     def _evaluate(self) -> None:
         """Mean τ of the monitored objectives on valid rows, by the averaged weights; keeps the best."""
         self._gather_average()
-        taus = self.processes.from_first(self._valid_taus)
-        known = [tau for tau in taus.values() if math.isfinite(tau)]
-        tau = float(np.mean(known)) if known else float("nan")
+        taus, tau = self.processes.from_first(self._judge)
         if self.processes.rank == 0:
             loss = sum(self.losses) / len(self.losses)
             values = {"step": self.step, "loss": loss, "valid_tau": tau, **taus}
@@ -234,15 +233,22 @@ class _Run:
             if self.holds_average:
                 self.best_weights = {name: x.clone() for name, x in self.average.state_dict().items()}
 
-    def _valid_taus(self) -> dict[str, float]:
-        """By objective; by space/objective if there are several spaces, since the scales of two do not compare."""
+    def _judge(self) -> tuple[dict[str, float], float]:
+        """τ by objective, and the mean of those of enough rows, or of all where none has enough.
+
+        By space/objective if there are several spaces, since the scales of two do not compare.
+        """
         result: dict[str, float] = {}
+        sure: list[float] = []
         several = len(set(self.valid_rows.spaces)) > 1
         for space, part in self.valid_rows.labelled(self.config.monitor or self.objectives).by_space():
             prediction = self.predictor.predict(part.texts, part.objectives, quantiles=(0.5,))
             taus = kendall_tau(prediction.median, part.labels).tolist()
             result |= {f"{space}/{name}" if several else name: t for name, t in zip(part.objectives, taus, strict=True)}
-        return result
+            enough = np.isfinite(part.labels).sum(axis=0) >= ROWS_TO_JUDGE
+            sure += [tau for tau, is_sure in zip(taus, enough, strict=True) if is_sure and math.isfinite(tau)]
+        known = sure or [tau for tau in result.values() if math.isfinite(tau)]
+        return result, float(np.mean(known)) if known else float("nan")
 
     def _out_of_patience(self) -> bool:
         return self.best_step > 0 and self.step - self.best_step >= self.config.patience * self.evaluate_every

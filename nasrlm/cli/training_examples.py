@@ -17,6 +17,7 @@ from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
 from nasrlm.train_config import TrainConfig
+from spaces import get_space
 
 TEXTS = "texts.parquet"  # in the run's folder: a resumed run need not convert again
 KEY = b"rows_sha256"
@@ -28,11 +29,27 @@ def training_examples(config: TrainConfig) -> Examples:
     Raises:
         ValueError: a table cannot be read or lacks what a row needs, or no table has an objective.
     """
-    frames = [read_rows(path, config.space) for path in config.table]
+    frames = [one_spelling_a_network(read_rows(path, config.space)) for path in config.table]
     require_labels(frames, config.table, config.objectives)
     objectives = config.objectives or all_objectives(frames, config.table)
     texts = _texts(config, frames)
     return make_examples(pd.concat(frames, ignore_index=True), texts, objectives)
+
+
+def one_spelling_a_network(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table without those valid rows whose network another valid row spells in another way.
+
+    Intervals are calibrated on valid rows, and a network that has a hundred spellings would count a hundred times.
+    """
+    if not {"space", "architecture", "split"} <= set(frame.columns):
+        return frame
+    valid = frame[(frame["split"] == "valid") & frame["space"].notna() & frame["architecture"].notna()]
+    spaces = {name: get_space(str(name)) for name in valid["space"].unique()}
+    keys = [
+        (name, spaces[name].architecture_key(spaces[name].parse(notation)))
+        for name, notation in zip(valid["space"], valid["architecture"], strict=True)
+    ]
+    return frame.drop(index=valid.index[pd.Series(keys, dtype=object).duplicated()])
 
 
 def _texts(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> list[str]:
