@@ -301,7 +301,7 @@ def test_texts_from_the_command_line_are_models(answers: Any) -> None:
     to_model(answers("convert", *SPACE, ARCHITECTURE)["text"])
 
 
-def test_a_network_of_many_spellings_is_one_valid_row(tmp_path: Path) -> None:
+def test_a_network_of_many_spellings_is_one_valid_row() -> None:
     same = [f"|{a}~0|+|none~0|none~1|+|none~0|none~1|{b}~2|" for a, b in (("none", "none"), ("nor_conv_1x1", "none"))]
     rows = {
         "space": "nasbench201",
