@@ -56,7 +56,7 @@ EVALUATIONS = 10  # of valid rows in a run
 WARMUP = 0.05  # of all steps
 TIMED_STEPS = 40  # or as many as fit
 SECONDS_TO_TIME = 60
-MODEL = ModelConfig(width=128, num_heads=4, hidden=384, max_text_tokens=4096)
+MODEL = ModelConfig(width=128, num_heads=4, hidden=384, dropout=0.1, max_text_tokens=4096)
 
 
 @dataclass(frozen=True)

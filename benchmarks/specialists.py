@@ -100,10 +100,9 @@ def compare(config: Config, progress: bool = False) -> list[Comparison]:
 def steps_by_space(recipe: TrainConfig, examples: Examples) -> Counter[str]:
     """How many of a recipe's steps are spent on rows of each space."""
     spaces = examples.labelled(examples.objectives).split("train").spaces
-    weights = np.array([recipe.space_weights.get(str(space), 1.0) for space in spaces])
-    total = min(recipe.epochs * -(-len(spaces) // recipe.batch_size), recipe.max_steps or sys.maxsize)
+    weights, steps = recipe.row_weights(spaces), recipe.num_steps(len(spaces))
     shares = {str(space): weights[spaces == space].sum() / weights.sum() for space in np.unique(spaces)}
-    return Counter({space: round(total * share) for space, share in shares.items()})
+    return Counter({space: round(steps * share) for space, share in shares.items()})
 
 
 def specialist_config(recipe: TrainConfig, examples: Examples, steps: int, out: Path) -> TrainConfig:

@@ -32,7 +32,7 @@ class ModelConfig:
     num_encoder_layers: int = 4
     num_decoder_layers: int = 2
     hidden: int = 512
-    dropout: float = 0.1
+    dropout: float = 0.0
     max_text_tokens: int = 2048
     head: Head = "digits"
     truncation: Truncation = "error"

@@ -6,7 +6,9 @@ import math
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import yaml
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, field_validator, model_validator
 
 from nasrlm.model_config import COMPACT, ModelConfig
@@ -127,6 +129,15 @@ class TrainConfig(BaseModel):
         if self.model.num_readouts:
             raise ValueError(f"model.num_readouts: expected 0, got {self.model.num_readouts}. `nasrlm adapt` sets it.")
         return self
+
+    def num_steps(self, num_rows: int) -> int:
+        """Of a run that trains on so many rows, unless it stops early."""
+        steps = self.epochs * math.ceil(num_rows / self.batch_size)
+        return steps if self.max_steps is None else min(steps, self.max_steps)
+
+    def row_weights(self, spaces: NDArray[np.str_]) -> NDArray[np.float64]:
+        """(N,) how often each row is drawn beside the others, given (N,) spaces."""
+        return np.array([self.space_weights.get(str(space), 1.0) for space in spaces])
 
     def of_steps(
         self, steps: int, num_rows: int, *, evaluations: int, warmup_share: float | None = None

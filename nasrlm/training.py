@@ -93,9 +93,7 @@ class _Run:
         self.predictor.to_ids(self.valid_rows.texts)  # a text that is too long is refused now, not after two epochs
         self.batches = self._make_batches(train_rows)
         self.num_cut = {rows: tokenizer.num_cut(labelled.split(rows).texts) for rows in ("train", "valid")}
-        self.total_steps = self.batches.steps_per_epoch * config.epochs
-        if config.max_steps is not None:
-            self.total_steps = min(self.total_steps, config.max_steps)
+        self.total_steps = config.num_steps(len(train_rows))
         self.evaluate_every = max(1, round(config.evaluate_every_epochs * self.batches.steps_per_epoch))
         self.loss = self.processes.wrap(self._make_loss())  # optimisers learn the parts of a model that is split
         self.moving = self._averaged_here()
@@ -372,7 +370,7 @@ def _row_weights(config: TrainConfig, rows: Examples) -> FloatArray | None:
     if not config.space_weights:
         return None
     _check_names("space_weights", tuple(config.space_weights), tuple(sorted(set(rows.spaces.tolist()))))
-    return np.array([config.space_weights.get(str(space), 1.0) for space in rows.spaces])
+    return config.row_weights(rows.spaces)
 
 
 def _check_names(key: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:

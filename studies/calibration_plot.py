@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from nasrlm.objective import FloatArray, Objective
+from studies.drawing import BLUE
 from studies.known_values import coverage
 
-BLUE, LINE = "#1f5fa8", "#444444"
+LINE = "#444444"
 
 
 def titles(names: Sequence[str], predicted: FloatArray, real: FloatArray) -> list[str]:

@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from studies.cell_graph import CellGraph
+from studies.drawing import COLOURS
 
-COLOURS = ("#1f5fa8", "#d9772b", "#3c8d5a", "#8a4fa3", "#b23a48", "#5c6773", "#9a7b1c", "#2a9d9d")
+OF_OPERATORS = (*COLOURS, "#9a7b1c", "#2a9d9d")
 PLAIN = "#8a919b"
 
 
@@ -53,7 +54,7 @@ def _arrow(colour: str) -> dict[str, object]:
 
 def _colours(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> dict[str, str]:
     labels = sorted({label for _, graphs in rows for graph in graphs for _, _, label in graph.edges if label})
-    return {label: COLOURS[index % len(COLOURS)] for index, label in enumerate(labels)}
+    return {label: OF_OPERATORS[index % len(OF_OPERATORS)] for index, label in enumerate(labels)}
 
 
 def interactive_cells(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> Any:

@@ -9,6 +9,7 @@ from studies.config import SearchConfig
 
 STUDY_FILE = "study.json"
 HISTORY_FILE = "history.parquet"
+CHECKPOINT = "checkpoint_sha256"  # of a config, and of a study in a storage
 
 
 class StudyError(ValueError):
@@ -84,8 +85,8 @@ def check_same_checkpoint(place: str, recorded: str, config: SearchConfig) -> No
 
 def _check_same_config(folder: Path, config: SearchConfig) -> None:
     recorded, asked = read_study(folder)["config"], config.to_dict()
-    check_same_checkpoint(str(folder), recorded.get("checkpoint_sha256", ""), config)
-    del asked["checkpoint_sha256"]
+    check_same_checkpoint(str(folder), recorded.get(CHECKPOINT, ""), config)
+    del asked[CHECKPOINT]
     different = [name for name in asked if asked[name] != recorded.get(name)]
     if different:
         changes = ", ".join(f"{name} {asked[name]!r} (recorded {recorded.get(name)!r})" for name in different)

@@ -11,11 +11,10 @@ from matplotlib.figure import Figure
 
 from nasrlm.objective import FloatArray, Goal, Objective
 from studies.config import SearchConfig
+from studies.drawing import BLUE, GREY, ORANGE, bar_lengths, front_label
 from studies.history import History
-from studies.known_values import bar_lengths, front_label, known_of
+from studies.known_values import known_of
 from studies.report import front_rows, history_losses
-
-GREY, BLUE, ORANGE = "#b8bec6", "#1f5fa8", "#d9772b"
 
 
 def front_figure(config: SearchConfig, history: History, known: Mapping[str, FloatArray] | None = None) -> Figure:

@@ -10,13 +10,11 @@ import plotly.graph_objects as go
 from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, Objective
 from studies.config import SearchConfig
+from studies.drawing import BLUE, COLOURS, GREY, ORANGE, bar_lengths, front_label
 from studies.history import History
-from studies.known_values import bar_lengths, front_label, known_of
+from studies.known_values import known_of
 from studies.progress import progress_of
 from studies.report import front_rows
-
-GREY, BLUE, ORANGE = "#b8bec6", "#1f5fa8", "#d9772b"
-COLOURS = (BLUE, ORANGE, "#3c8d5a", "#8a4fa3", "#b23a48", "#5c6773")
 
 
 def write_html(figures: Sequence[Any], path: Path) -> None:

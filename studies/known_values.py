@@ -47,17 +47,6 @@ def known_of(history: History, rows: Sequence[int], known: Mapping[str, FloatArr
     return true
 
 
-def bar_lengths(bounds: FloatArray) -> FloatArray | None:
-    """(2, N) lengths of error bars, down and up, from (N, 3) median, low and high; None without any."""
-    lengths = np.stack([bounds[:, 0] - bounds[:, 1], bounds[:, 2] - bounds[:, 0]]).clip(min=0)
-    return lengths if lengths.any() else None
-
-
-def front_label(history: History) -> str:
-    """What a legend calls the front."""
-    return "front" if history.interval is None else f"front, with {history.interval:.0%} intervals"
-
-
 def coverage(predicted: FloatArray, real: FloatArray) -> FloatArray:
     """(M,) shares of the real values within their predicted intervals; NaN of an objective without any."""
     inside = (predicted[:, :, 1] <= real) & (real <= predicted[:, :, 2])

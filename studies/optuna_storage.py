@@ -18,10 +18,9 @@ from optuna.trial import FrozenTrial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from studies.config import SearchConfig, without_password
-from studies.folder import StudyError, check_same_checkpoint
+from studies.folder import CHECKPOINT, StudyError, check_same_checkpoint
 
 TRIES = 5  # at opening a database
-CHECKPOINT = "checkpoint_sha256"  # of a study, as of its config
 ARCHITECTURE, PRUNED_STAGE, PRUNED_REASON = "architecture", "pruned_stage", "pruned_reason"  # of a trial
 
 

@@ -3,7 +3,7 @@
 import io
 import math
 import platform
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -135,7 +135,7 @@ def summarise(
     rows = front_rows(config, history)
     worst = losses[complete].max(axis=0) if complete.any() else np.zeros(len(config.goals))
     return StudyResult(
-        front=tuple(_front_row(config, history, row) for row in rows),
+        front=_front(config, history, rows),
         hypervolume=hypervolume(losses[rows], worst),
         reference_point=tuple(from_losses(config.goals, worst[None])[0].tolist()),
         evaluations=int(complete.sum()),
@@ -146,16 +146,24 @@ def summarise(
     )
 
 
-def _front_row(config: SearchConfig, history: History, row: int) -> dict[str, Any]:
-    values = zip(history.objectives, history.values[row].tolist(), strict=True)
-    numbers = {name: dict(zip(("median", "low", "high"), bounds, strict=True)) for name, bounds in values}
-    soft = {SOFT_MET: bool(_soft_met(config, history)[row])} if config.has_soft_constraints else {}
-    return {"architecture": history.architectures[row], **numbers, **soft}
+def _front(config: SearchConfig, history: History, rows: Sequence[int]) -> tuple[dict[str, Any], ...]:
+    soft_met = _soft_met(config, history, rows).tolist()
+    return tuple(
+        {
+            "architecture": history.architectures[row],
+            **{
+                name: dict(zip(("median", "low", "high"), bounds, strict=True))
+                for name, bounds in zip(history.objectives, history.values[row].tolist(), strict=True)
+            },
+            **({SOFT_MET: met} if config.has_soft_constraints else {}),
+        }
+        for row, met in zip(rows, soft_met, strict=True)
+    )
 
 
-def _soft_met(config: SearchConfig, history: History) -> BoolArray:
-    """(N,) whether each median is within all soft bounds."""
-    medians = history.stacked()[:, :, 0]
+def _soft_met(config: SearchConfig, history: History, rows: Sequence[int]) -> BoolArray:
+    """(F,) whether each median of some rows is within all soft bounds."""
+    medians = history.stacked()[rows][:, :, 0]
     return np.asarray(soft_violations(config.objectives, config.constraints, medians) == 0, dtype=np.bool_)
 
 
@@ -226,7 +234,7 @@ def write_report(
     rows = front_rows(config, history)
     front = history.to_frame().iloc[rows].drop(columns="feasible")
     if config.has_soft_constraints:
-        front = front.assign(**{SOFT_MET: _soft_met(config, history)[rows]})
+        front = front.assign(**{SOFT_MET: _soft_met(config, history, rows)})
     if truth is not None and len(front):
         own = truth.evaluate([truth.space.parse(notation) for notation in front["architecture"]]).median
         columns = {name + TRUE: own[:, truth.objectives.index(name)] for name in config.objectives}

@@ -28,8 +28,8 @@ EVALUATIONS = 6
 ENSEMBLE = 3
 POOL = 2000  # texts that a teacher labels
 NEVER_SECONDS = 1e9  # no state of these short runs is kept
-COMPACT = ModelConfig(width=128, num_heads=4, hidden=384, max_text_tokens=4096)
-OF_ENSEMBLE = ModelConfig(width=96, num_heads=4, num_encoder_layers=3, hidden=256, max_text_tokens=4096)
+COMPACT = ModelConfig(width=128, num_heads=4, hidden=384, dropout=0.1, max_text_tokens=4096)
+OF_ENSEMBLE = ModelConfig(width=96, num_heads=4, num_encoder_layers=3, hidden=256, dropout=0.1, max_text_tokens=4096)
 
 
 @dataclass(frozen=True)

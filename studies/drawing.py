@@ -1,0 +1,20 @@
+"""What figures of matplotlib and plotly share. N architectures."""
+
+import numpy as np
+
+from nasrlm.objective import FloatArray
+from studies.history import History
+
+GREY, BLUE, ORANGE = "#b8bec6", "#1f5fa8", "#d9772b"  # what was evaluated, the front, known values
+COLOURS = (BLUE, ORANGE, "#3c8d5a", "#8a4fa3", "#b23a48", "#5c6773")  # of things side by side
+
+
+def bar_lengths(bounds: FloatArray) -> FloatArray | None:
+    """(2, N) lengths of error bars, down and up, from (N, 3) median, low and high; None without any."""
+    lengths = np.stack([bounds[:, 0] - bounds[:, 1], bounds[:, 2] - bounds[:, 0]]).clip(min=0)
+    return lengths if lengths.any() else None
+
+
+def front_label(history: History) -> str:
+    """What a legend calls the front."""
+    return "front" if history.interval is None else f"front, with {history.interval:.0%} intervals"
