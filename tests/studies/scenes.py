@@ -6,16 +6,26 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 from scipy.stats import norm
 
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import ArchitectureError, SearchSpace
-from studies.config import SearchConfig
+from studies.config import SAMPLERS, SearchConfig
 from studies.evaluators import FunctionEvaluator
 
 OBJECTIVES = ("accuracy@toy", "latency_ms@toy", "energy_mj@toy")
 SLOW_SAMPLERS = ("gp", "agemoea")  # one fits processes, the other compiles itself
+ENGINES = [
+    pytest.param(
+        {"engine": engine, "sampler": sampler},
+        id=f"{engine}-{sampler}",
+        marks=[pytest.mark.slow] if sampler in SLOW_SAMPLERS else [],
+    )
+    for engine, samplers in SAMPLERS.items()
+    for sampler in samplers
+]
 
 
 @dataclass(frozen=True)
@@ -49,6 +59,12 @@ class ToySpace(SearchSpace[Row]):
     def architecture_key(self, architecture: Row) -> str:
         *twins, last = architecture.genes
         return f"{sorted(twins)} {last}"
+
+
+def keys_of(notations: Sequence[str]) -> list[str]:
+    """Of toy architectures."""
+    space = ToySpace()
+    return [space.architecture_key(space.parse(notation)) for notation in notations]
 
 
 def true_values(architecture: Row) -> list[float]:

@@ -1,17 +1,14 @@
 """What every search promises, whatever its engine and sampler."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import optuna
 import pandas as pd
 import pytest
-from optuna.distributions import IntDistribution
 
 from nasrlm.prediction import Prediction
 from spaces import ArchitectureError
@@ -19,13 +16,13 @@ from studies.config import SAMPLERS
 from studies.evaluators import TableEvaluator
 from studies.folder import StudyError
 from studies.history import History
-from studies.optuna_storage import StoredStudy, open_storage, study_name
+from studies.optuna_storage import open_storage, study_name
 from studies.pareto import hypervolume, hypervolume_ratio, pareto_mask
 from studies.problem import FUTILE_EVALUATIONS
 from studies.search import search
 from tests.studies.scenes import (
+    ENGINES,
     OBJECTIVES,
-    SLOW_SAMPLERS,
     Row,
     ToyEvaluator,
     ToySpace,
@@ -38,15 +35,6 @@ pytestmark = pytest.mark.usefixtures("without_figures")
 
 SPACE = ToySpace()
 NUM_KEYS = 120
-ENGINES = [
-    pytest.param(
-        {"engine": engine, "sampler": sampler},
-        id=f"{engine}-{sampler}",
-        marks=[pytest.mark.slow] if sampler in SLOW_SAMPLERS else [],
-    )
-    for engine, samplers in SAMPLERS.items()
-    for sampler in samplers
-]
 NSGA2 = [pytest.param({"engine": engine}, id=engine) for engine in SAMPLERS]
 
 
@@ -154,21 +142,6 @@ def test_storage_keeps_the_study(storage: str, tmp_path: Path) -> None:
 
     with pytest.raises(StudyError, match=rf"expected no study {study_name(config)}, got one with 40 trials"):
         search(config, SPACE, ToyEvaluator(), tmp_path / "elsewhere")
-
-
-def test_a_stored_study_that_was_changed_is_noticed(tmp_path: Path) -> None:
-    config = toy_config(storage=str(tmp_path / "journal.log"), trials=10)
-    search(config, SPACE, ToyEvaluator(), tmp_path / "out")
-    (tmp_path / "journal.log").unlink()
-    study = StoredStudy(config, is_new=True).study
-    study.ask({"gene_0": IntDistribution(0, 1)})
-    with pytest.raises(StudyError, match=r"expected trial 0 of toy-nsga2-3-\w+ to be {'gene_0'.*Was the study changed"):
-        search(config, SPACE, ToyEvaluator(), tmp_path / "out", resume=True)
-
-
-def test_a_bad_storage_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="storage: expected a database URL or a journal file, got 'what://is'"):
-        search(toy_config(storage="what://is"), SPACE, ToyEvaluator(), tmp_path)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -315,88 +288,6 @@ class OneAnswer(ToyEvaluator):
 def test_one_answer_a_population_is_no_pair_of_parents(sampler: str, tmp_path: Path) -> None:
     result = search(toy_config(trials=6, sampler=sampler), SPACE, OneAnswer(), tmp_path)
     assert (result.evaluations, result.stopped) == (6, None)
-
-
-def test_a_study_is_not_overwritten(tmp_path: Path) -> None:
-    config = toy_config(trials=10)
-    search(config, SPACE, ToyEvaluator(), tmp_path)
-    with pytest.raises(StudyError, match=r"expected a folder without a study.*Pass --resume"):
-        search(config, SPACE, ToyEvaluator(), tmp_path)
-    evaluator = ToyEvaluator()
-    search(config, SPACE, evaluator, tmp_path, resume=True)  # finished: nothing is left to evaluate
-    assert evaluator.keys == []
-
-
-def test_resuming_another_config_names_the_difference(tmp_path: Path) -> None:
-    search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path)
-    with pytest.raises(StudyError, match=r"got trials 20 \(recorded 10\), seed 4 \(recorded 3\)\. Resume with"):
-        search(toy_config(trials=20, seed=4), SPACE, ToyEvaluator(), tmp_path, resume=True)
-
-
-@pytest.mark.parametrize("damage", ["truncated", "text", "empty", "columns"])
-def test_a_damaged_history_is_named(damage: str, tmp_path: Path) -> None:
-    config = toy_config(trials=10)
-    search(config, SPACE, ToyEvaluator(), tmp_path)
-    path = tmp_path / "history.parquet"
-    if damage == "columns":
-        history_of(tmp_path).drop(columns="latency_ms@toy").to_parquet(path)
-    else:
-        path.write_bytes({"truncated": path.read_bytes()[:-40], "text": b"hello", "empty": b""}[damage])
-    with pytest.raises(StudyError, match=re.escape(f"{path}: expected the history of a study")):
-        search(config, SPACE, ToyEvaluator(), tmp_path, resume=True)
-
-
-def test_a_damaged_study_file_is_named(tmp_path: Path) -> None:
-    config = toy_config(trials=10)
-    search(config, SPACE, ToyEvaluator(), tmp_path)
-    for content in ("{", "[]", '{"config": 3}'):
-        (tmp_path / "study.json").write_text(content)
-        with pytest.raises(StudyError, match=re.escape(f"{tmp_path / 'study.json'}: expected")):
-            search(config, SPACE, ToyEvaluator(), tmp_path, resume=True)
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OSError, match=r"file/out: expected a folder that can be made, got Not a directory\. Choose"):
-        search(toy_config(), SPACE, ToyEvaluator(), tmp_path / "file" / "out")
-
-
-def test_an_evaluator_must_answer_every_objective(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"evaluator: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
-        search(toy_config(), SPACE, ToyEvaluator(OBJECTIVES[:1]), tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_fails_at_once_leaves_no_study_behind(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="expected a database URL or a journal file"):
-        search(toy_config(storage="nosuch://storage"), SPACE, ToyEvaluator(), tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-    config, failing = toy_config(trials=20), mock.Mock()
-    failing.evaluate.side_effect = [ToyEvaluator().evaluate([SPACE.decode((0, 1, 2, 3))] * 10), ValueError("later")]
-    with pytest.raises(ValueError, match="later"):
-        search(config, SPACE, failing, tmp_path / "out")
-    with pytest.raises(StudyError, match="expected a folder without a study"):
-        search(config, SPACE, ToyEvaluator(), tmp_path / "out")
-
-
-def test_a_storage_is_named_without_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("studies.optuna_storage.open_storage", lambda name: open_storage(str(tmp_path / "journal.log")))
-    config = toy_config(trials=10, storage="postgresql://me:secret@host/studies")
-    search(config, SPACE, ToyEvaluator(), tmp_path / "out")
-    with pytest.raises(StudyError, match=r"^storage postgresql://me@host/studies: expected no study"):
-        search(config, SPACE, ToyEvaluator(), tmp_path / "elsewhere")
-
-
-def test_a_truth_must_have_complete_rows(tmp_path: Path) -> None:
-    truth = TableEvaluator(SPACE, toy_table().assign(**{"latency_ms@toy": np.nan}), objectives=OBJECTIVES)
-    with pytest.raises(
-        ValueError, match="truth: expected rows with accuracy@toy, latency_ms@toy, got none in 480 rows"
-    ):
-        search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path, truth=truth)
-    accuracies = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:1])
-    with pytest.raises(ValueError, match="truth: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
-        search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path, truth=accuracies)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_bar_counts_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,124 @@
+"""What a search refuses, and that it leaves nothing behind then."""
+
+import re
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+from optuna.distributions import IntDistribution
+
+from studies.evaluators import TableEvaluator
+from studies.folder import StudyError
+from studies.optuna_storage import StoredStudy, open_storage
+from studies.search import search
+from tests.studies.scenes import (
+    OBJECTIVES,
+    ToyEvaluator,
+    ToySpace,
+    history_of,
+    toy_config,
+    toy_table,
+)
+
+pytestmark = pytest.mark.usefixtures("without_figures")
+
+SPACE = ToySpace()
+NUM_KEYS = 120
+
+
+def test_a_stored_study_that_was_changed_is_noticed(tmp_path: Path) -> None:
+    config = toy_config(storage=str(tmp_path / "journal.log"), trials=10)
+    search(config, SPACE, ToyEvaluator(), tmp_path / "out")
+    (tmp_path / "journal.log").unlink()
+    study = StoredStudy(config, is_new=True).study
+    study.ask({"gene_0": IntDistribution(0, 1)})
+    with pytest.raises(StudyError, match=r"expected trial 0 of toy-nsga2-3-\w+ to be {'gene_0'.*Was the study changed"):
+        search(config, SPACE, ToyEvaluator(), tmp_path / "out", resume=True)
+
+
+def test_a_bad_storage_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="storage: expected a database URL or a journal file, got 'what://is'"):
+        search(toy_config(storage="what://is"), SPACE, ToyEvaluator(), tmp_path)
+
+
+def test_a_study_is_not_overwritten(tmp_path: Path) -> None:
+    config = toy_config(trials=10)
+    search(config, SPACE, ToyEvaluator(), tmp_path)
+    with pytest.raises(StudyError, match=r"expected a folder without a study.*Pass --resume"):
+        search(config, SPACE, ToyEvaluator(), tmp_path)
+    evaluator = ToyEvaluator()
+    search(config, SPACE, evaluator, tmp_path, resume=True)  # finished: nothing is left to evaluate
+    assert evaluator.keys == []
+
+
+def test_resuming_another_config_names_the_difference(tmp_path: Path) -> None:
+    search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path)
+    with pytest.raises(StudyError, match=r"got trials 20 \(recorded 10\), seed 4 \(recorded 3\)\. Resume with"):
+        search(toy_config(trials=20, seed=4), SPACE, ToyEvaluator(), tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "text", "empty", "columns"])
+def test_a_damaged_history_is_named(damage: str, tmp_path: Path) -> None:
+    config = toy_config(trials=10)
+    search(config, SPACE, ToyEvaluator(), tmp_path)
+    path = tmp_path / "history.parquet"
+    if damage == "columns":
+        history_of(tmp_path).drop(columns="latency_ms@toy").to_parquet(path)
+    else:
+        path.write_bytes({"truncated": path.read_bytes()[:-40], "text": b"hello", "empty": b""}[damage])
+    with pytest.raises(StudyError, match=re.escape(f"{path}: expected the history of a study")):
+        search(config, SPACE, ToyEvaluator(), tmp_path, resume=True)
+
+
+def test_a_damaged_study_file_is_named(tmp_path: Path) -> None:
+    config = toy_config(trials=10)
+    search(config, SPACE, ToyEvaluator(), tmp_path)
+    for content in ("{", "[]", '{"config": 3}'):
+        (tmp_path / "study.json").write_text(content)
+        with pytest.raises(StudyError, match=re.escape(f"{tmp_path / 'study.json'}: expected")):
+            search(config, SPACE, ToyEvaluator(), tmp_path, resume=True)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(OSError, match=r"file/out: expected a folder that can be made, got Not a directory\. Choose"):
+        search(toy_config(), SPACE, ToyEvaluator(), tmp_path / "file" / "out")
+
+
+def test_an_evaluator_must_answer_every_objective(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"evaluator: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
+        search(toy_config(), SPACE, ToyEvaluator(OBJECTIVES[:1]), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_fails_at_once_leaves_no_study_behind(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="expected a database URL or a journal file"):
+        search(toy_config(storage="nosuch://storage"), SPACE, ToyEvaluator(), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+    config, failing = toy_config(trials=20), mock.Mock()
+    failing.evaluate.side_effect = [ToyEvaluator().evaluate([SPACE.decode((0, 1, 2, 3))] * 10), ValueError("later")]
+    with pytest.raises(ValueError, match="later"):
+        search(config, SPACE, failing, tmp_path / "out")
+    with pytest.raises(StudyError, match="expected a folder without a study"):
+        search(config, SPACE, ToyEvaluator(), tmp_path / "out")
+
+
+def test_a_storage_is_named_without_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("studies.optuna_storage.open_storage", lambda name: open_storage(str(tmp_path / "journal.log")))
+    config = toy_config(trials=10, storage="postgresql://me:secret@host/studies")
+    search(config, SPACE, ToyEvaluator(), tmp_path / "out")
+    with pytest.raises(StudyError, match=r"^storage postgresql://me@host/studies: expected no study"):
+        search(config, SPACE, ToyEvaluator(), tmp_path / "elsewhere")
+
+
+def test_a_truth_must_have_complete_rows(tmp_path: Path) -> None:
+    truth = TableEvaluator(SPACE, toy_table().assign(**{"latency_ms@toy": np.nan}), objectives=OBJECTIVES)
+    with pytest.raises(
+        ValueError, match="truth: expected rows with accuracy@toy, latency_ms@toy, got none in 480 rows"
+    ):
+        search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path, truth=truth)
+    accuracies = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:1])
+    with pytest.raises(ValueError, match="truth: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
+        search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path, truth=accuracies)
+    assert list(tmp_path.iterdir()) == []
