@@ -107,20 +107,17 @@ def steps_by_space(recipe: TrainConfig, examples: Examples) -> Counter[str]:
 
 def specialist_config(recipe: TrainConfig, examples: Examples, steps: int, out: Path) -> TrainConfig:
     """The recipe, for the rows of one space and from random weights."""
-    known = {name: weight for name, weight in recipe.objective_weights.items() if name in examples.objectives}
     changes = {
         "out": out,
         "initial_checkpoint": None,
         "extend_tokenizer": False,
         "tokenizer": "chains",
         "vocabulary_size": VOCABULARY,
-        "objectives": tuple(name for name in recipe.objectives if name in examples.objectives),
-        "monitor": tuple(name for name in recipe.monitor if name in examples.objectives),
         "space_weights": {},
-        "objective_weights": known,
     }
     rows = len(examples.labelled(examples.objectives).split("train"))
-    return recipe.model_copy(update=changes).of_steps(steps, rows, evaluations=EVALUATIONS, warmup_share=WARMUP)
+    own = recipe.of_objectives(examples.objectives).model_copy(update=changes)
+    return own.of_steps(steps, rows, evaluations=EVALUATIONS, warmup_share=WARMUP)
 
 
 def table(comparisons: Sequence[Comparison]) -> list[str]:

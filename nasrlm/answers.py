@@ -30,10 +30,13 @@ class Answers:
     Attributes:
         model: whose objectives these are.
         engine: spells quantiles.
+        common: of the model that all spaces share, where the texts were read by an encoder of a space's own; readouts
+            go by what the shared one makes of them.
     """
 
     model: RegressionLanguageModel
     engine: Engine
+    common: Answers | None = None
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
         """(N, M, Q) at (N, M, Q) or (M, Q) levels."""
@@ -88,6 +91,9 @@ class Answers:
     def summaries(self, encoded: Encoded) -> Tensor:
         """(N, S) float64, what readouts go by."""
         with torch.inference_mode():
+            if self.common is not None:
+                states = self.common.engine.encode(encoded.text_ids)
+                return self.common.summaries(encoded._replace(states=states))
             return encoded.summaries(self.model.encoder.embedding)
 
     def _both(self, encoded: Encoded, objectives: Tensor, spelled: Spelled, read: Read) -> Tensor:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -21,10 +21,13 @@ from nasrlm.files import to_json
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
+from nasrlm.space_encoders import Changes, load_changes, save_changes, with_changes
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.truncation import token_limit
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+READABLE = (1, FORMAT_VERSION)  # before 2 no space had an encoder of its own
+SPACES_FILE = "spaces.safetensors"
 
 
 class CheckpointError(ValueError):
@@ -41,6 +44,7 @@ class Checkpoint:
         card: how it was trained, on what, and its measured quality; shown by ``nasrlm info``.
         calibration_by_space: of every space's own rows, where it has learned several; its keys are the objectives that
             it learned of that space, with no levels where there were too few rows to calibrate.
+        encoders: of spaces that have one of their own, what it changes of the model's.
     """
 
     model: RegressionLanguageModel
@@ -49,17 +53,22 @@ class Checkpoint:
     calibration: Calibration = field(default_factory=dict)
     card: Mapping[str, Any] = field(default_factory=dict)
     calibration_by_space: Mapping[str, Calibration] = field(default_factory=dict)
+    encoders: Mapping[str, Changes] = field(default_factory=dict)
 
     def of_space(self, space: str) -> Checkpoint:
-        """The same for networks of one space: its own calibration, where it has one."""
+        """The same for networks of one space: its own calibration and encoder, where it has them."""
         own = {name: levels for name, levels in self.calibration_by_space.get(space, {}).items() if levels}
-        return replace(self, calibration={**self.calibration, **own})
+        known = replace(self, calibration={**self.calibration, **own})
+        if space not in self.encoders:
+            return known
+        return replace(known, model=with_changes(self.model, self.encoders[space]), encoders={})
 
     @property
     def sha256(self) -> str:
         """16 hexadecimal digits of its weights and tokenizer: equal where both are."""
         digest = hashlib.sha256(self.tokenizer.to_json().encode())
-        for name, weights in self.model.state_dict().items():
+        own = {f"{space}/{name}": x for space, changes in self.encoders.items() for name, x in changes.items()}
+        for name, weights in (*self.model.state_dict().items(), *sorted(own.items())):
             digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
             digest.update(weights.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
         return digest.hexdigest()[:16]
@@ -92,11 +101,16 @@ class Checkpoint:
             "objectives": list(self.objectives),
             "calibration": dict(self.calibration),
             "calibration_by_space": {space: dict(x) for space, x in self.calibration_by_space.items()},
+            "encoders": sorted(self.encoders),
             "card": dict(self.card),
         }
         (fresh / "config.json").write_text(to_json(config, indent=1) + "\n")
         self.tokenizer.save(fresh / "tokenizer.json")
         save_file({name: x.contiguous() for name, x in self.model.state_dict().items()}, fresh / "model.safetensors")
+        if self.encoders:
+            save_changes(fresh / SPACES_FILE, self.encoders)
+        else:
+            (fresh / SPACES_FILE).unlink(missing_ok=True)
         if folder.exists():
             os.replace(folder, old)
         os.replace(fresh, folder)
@@ -125,8 +139,9 @@ class Checkpoint:
         except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
         _load_weights(model, folder / "model.safetensors")
+        encoders = _load_encoders(config.get("encoders", []), folder / SPACES_FILE, model)
         model.to(torch_device(device)).eval()
-        return cls(model, tokenizer.limited(token_limit(sizes)), objectives, calibration, card, by_space)
+        return cls(model, tokenizer.limited(token_limit(sizes)), objectives, calibration, card, by_space, encoders)
 
 
 def released_folder() -> Path:
@@ -146,9 +161,9 @@ def _read_config(folder: Path) -> dict[str, Any]:
     except ValueError as e:
         raise CheckpointError(f"{folder / 'config.json'}: expected JSON, got {e}.") from e
     version = config.get("format_version") if isinstance(config, dict) else None
-    if version != FORMAT_VERSION:
+    if version not in READABLE:
         raise CheckpointError(
-            f"{folder / 'config.json'}: expected format_version {FORMAT_VERSION}, got {version}. "
+            f"{folder / 'config.json'}: expected format_version {' or '.join(map(str, READABLE))}, got {version}. "
             "A newer checkpoint needs a newer nasrlm."
         )
     return dict(config)
@@ -168,6 +183,18 @@ def _load_weights(model: RegressionLanguageModel, path: Path) -> None:
         if name in weights and not torch.isfinite(weights[name]).all():
             raise CheckpointError(f"{path}: expected finite weights, got NaN or infinite ones in tensor {name}.")
     model.load_state_dict(weights)
+
+
+def _load_encoders(spaces: Sequence[str], path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:
+    if not spaces:
+        return {}
+    try:
+        encoders = load_changes(path, model)
+    except ValueError as e:
+        raise CheckpointError(str(e)) from e
+    if set(encoders) != set(spaces):
+        raise CheckpointError(f"{path}: expected encoders of {', '.join(spaces)}, got {', '.join(encoders) or 'none'}.")
+    return encoders
 
 
 def torch_device(name: str) -> torch.device:

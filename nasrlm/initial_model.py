@@ -40,6 +40,9 @@ def initial_model(
         model, tokenizer = _from_backbone(config, rows)
     else:
         model, tokenizer = _from_scratch(config, rows, known)
+    if config.only_encoder:
+        for name, weights in model.named_parameters():
+            weights.requires_grad_(name.startswith("encoder.") and name != TOKENS)
     return model, tokenizer.limited(token_limit(model.config))
 
 

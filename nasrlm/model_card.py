@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,11 @@ def release(result: TrainResult, measured: Evaluation | None, config: TrainConfi
     return folder
 
 
+def _own_encoders(spaces: Iterable[str]) -> list[str]:
+    names = ", ".join(sorted(spaces))
+    return [f"Networks of {names} are read by encoders of their own, kept in 8 bits."] if names else []
+
+
 def _earlier_steps(config: TrainConfig) -> list[dict[str, Any]]:
     """The commands that trained the checkpoint this one was fine-tuned from."""
     if config.initial_checkpoint is None:
@@ -60,6 +65,7 @@ def _card(
         "",
         f"A regression language model ({model.num_parameters:,} parameters, backbone {model.config.backbone}) "
         f"that reads {READ[config.tokenizer]} and predicts {len(result.checkpoint.objectives)} objectives.",
+        *_own_encoders(result.checkpoint.encoders),
         "",
         *[
             f"- `{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})."

@@ -36,8 +36,8 @@ class Predictor:
     Args:
         checkpoint: its weights may still change: answers follow.
         engine: see ``nasrlm.engine``; all but "torch" stay with the weights as they are now.
-        memory_bytes: for what the encoder made of texts, so that they are read once for several questions; states
-            that are kept stay as they are when weights change.
+        memory_bytes: for what the encoder made of texts, so that they are read once for several questions, and as
+            much for each encoder of a space; states that are kept stay as they are when weights change.
 
     Example:
         >>> predictor = Predictor.from_pretrained()  # doctest: +SKIP
@@ -49,10 +49,11 @@ class Predictor:
         self.checkpoint = checkpoint
         self.objectives = checkpoint.objectives  # by default, in the order of decoding
         self._index = {name: index for index, name in enumerate(checkpoint.objectives)}
+        self._engine_name, self._memory_bytes = engine, memory_bytes
         self._engine = make_engine(engine, checkpoint.model)
         self._model = Answers(checkpoint.model, self._engine)
-        longest = checkpoint.model.config.max_text_tokens
-        self._reader = TextReader(checkpoint.tokenizer, self._engine, EncodedTexts(memory_bytes), longest)
+        self._reader = self._make_reader()
+        self._own: dict[str, Predictor] = {}  # of spaces with an encoder of their own
 
     @classmethod
     def from_pretrained(
@@ -73,10 +74,18 @@ class Predictor:
         return cls(Checkpoint.from_pretrained(folder, device), engine, MEMORY_BYTES)
 
     def of_space(self, space: str) -> Predictor:
-        """The same for networks of one space: what it has learned of them, calibrated by them. Costs nothing."""
+        """The same for networks of one space: what it has learned of them, calibrated by them.
+
+        It costs nothing, but for spaces with an encoder of their own, which is put into an engine once.
+        """
+        if space in self._own:
+            return self._own[space]
         other = copy(self)
         other.checkpoint = self.checkpoint.of_space(space)
         other.objectives = self.checkpoint.objectives_of(space)
+        if space in self.checkpoint.encoders:
+            other._use_own_encoder(common=self._model)
+            self._own[space] = other
         return other
 
     def predict(
@@ -260,6 +269,15 @@ class Predictor:
                 result += self._reader.to_ids(some, range(start, start + len(some)))
                 bar.update(len(some))
         return result
+
+    def _use_own_encoder(self, common: Answers) -> None:
+        self._engine = make_engine(self._engine_name, self.checkpoint.model)
+        self._model = Answers(self.checkpoint.model, self._engine, common)
+        self._reader = self._make_reader()
+
+    def _make_reader(self) -> TextReader:
+        longest = self.checkpoint.model.config.max_text_tokens
+        return TextReader(self.checkpoint.tokenizer, self._engine, EncodedTexts(self._memory_bytes), longest)
 
     def _objective_ids(self, names: Sequence[str]) -> Tensor:
         if not names:

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from nasrlm.model_config import COMPACT, ModelConfig
 from nasrlm.tokenizer import Pieces
@@ -23,6 +33,9 @@ class TrainConfig(BaseModel):
         out: folder of the run: state, log and the finished checkpoint.
         text: what a row's architecture becomes: canonical ONNX text, or that and the blocks as they were measured.
         initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept.
+        encoder_steps: for how many steps each of these spaces learns an encoder of its own, from that of the
+            initial_checkpoint and of its own rows; nothing else is learned, and nothing of other spaces changes.
+        only_encoder: learn the layers of a compact encoder and nothing else.
         extend_tokenizer: learn more tokens, up to vocabulary_size, from these texts; its own keep what they mean.
             If it names spaces, from theirs, and texts of others are read as before.
         objectives: labels to learn; all columns ``metric_unit@context`` in which a train row has one if empty.
@@ -60,6 +73,8 @@ class TrainConfig(BaseModel):
     space: str | None = None
     text: Literal["measured", "canonical"] = "measured"
     initial_checkpoint: Path | None = None
+    encoder_steps: dict[str, PositiveInt] = Field(default_factory=dict)
+    only_encoder: bool = False
     extend_tokenizer: bool | tuple[str, ...] = False
     objectives: tuple[str, ...] = ()
     monitor: tuple[str, ...] = ()
@@ -119,6 +134,16 @@ class TrainConfig(BaseModel):
         return self
 
     @model_validator(mode="after")
+    def _encoders_of_spaces_have_a_common_one(self) -> TrainConfig:
+        if self.encoder_steps and (self.initial_checkpoint is None or self.extend_tokenizer or self.space_weights):
+            raise ValueError(
+                "encoder_steps: expected an initial_checkpoint beside it, and no extend_tokenizer or space_weights."
+            )
+        if (self.encoder_steps or self.only_encoder) and self.model.backbone != COMPACT:
+            raise ValueError(f"encoder_steps, only_encoder: expected a compact model, got {self.model.backbone}.")
+        return self
+
+    @model_validator(mode="after")
     def _there_are_initial_weights_to_share(self) -> TrainConfig:
         if self.initial_share and self.initial_checkpoint is None:
             raise ValueError("initial_share: expected an initial_checkpoint beside it, got none.")
@@ -138,6 +163,15 @@ class TrainConfig(BaseModel):
     def row_weights(self, spaces: NDArray[np.str_]) -> NDArray[np.float64]:
         """(N,) how often each row is drawn beside the others, given (N,) spaces."""
         return np.array([self.space_weights.get(str(space), 1.0) for space in spaces])
+
+    def of_objectives(self, names: Sequence[str]) -> TrainConfig:
+        """The same for rows that have only these labels."""
+        changes = {
+            "objectives": tuple(name for name in self.objectives if name in names),
+            "monitor": tuple(name for name in self.monitor if name in names),
+            "objective_weights": {name: x for name, x in self.objective_weights.items() if name in names},
+        }
+        return self.model_copy(update=changes)
 
     def of_steps(
         self, steps: int, num_rows: int, *, evaluations: int, warmup_share: float | None = None

@@ -1,51 +1,25 @@
-"""Train a regression language model on labelled texts: seeded, resumable at any step, watched on valid rows."""
+"""Train a regression language model on labelled texts, or, of one that is trained, an encoder a space."""
 
 from __future__ import annotations
 
-import math
-import time
-import warnings
-from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, cast
+from dataclasses import replace
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from tqdm import tqdm
 
-from nasrlm.augmentation import load_augmentation
-from nasrlm.batches import Batch, Batches, Redraw
-from nasrlm.calibration import Calibration, fit_calibration
+from nasrlm.calibration import fit_calibration
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.denormals import denormals_as_zero
 from nasrlm.examples import Examples
-from nasrlm.initial_model import initial_model
-from nasrlm.metrics import kendall_tau
-from nasrlm.objective import FloatArray, decoding_order
-from nasrlm.optimizers import Schedule, make_optimizers
+from nasrlm.model_config import COMPACT
 from nasrlm.predictor import Predictor
-from nasrlm.processes import Processes
-from nasrlm.run_state import RunIdentity, read_state, saved_tokenizer, write_state
-from nasrlm.sharding import load_optimizer, local, part_like, whole
+from nasrlm.processes import is_first_process
+from nasrlm.space_encoders import changes_of
 from nasrlm.train_config import TrainConfig
-from nasrlm.train_log import TrainLog
-from nasrlm.training_loss import TrainingLoss
+from nasrlm.training_run import TrainingRun, TrainResult, check_names, scores_of
 
-ROWS_TO_JUDGE = 20  # a τ of fewer valid rows is noise, and does not decide which weights are kept
-SEEDS_A_PROCESS = 1_000_000_007  # dropout differs from process to process
+__all__ = ["TrainResult", "train"]
 
-
-@dataclass(frozen=True)
-class TrainResult:
-    """A finished run: the best checkpoint, calibrated, and its mean τ on the monitored objectives of valid rows."""
-
-    checkpoint: Checkpoint
-    valid_tau: float
-    steps: int
-    seconds: float
+EVALUATIONS = 5  # of valid rows while a space's encoder is learned
+WARMUP = 0.05  # of its steps
 
 
 def train(config: TrainConfig, examples: Examples, progress: bool = True) -> TrainResult:
@@ -54,6 +28,9 @@ def train(config: TrainConfig, examples: Examples, progress: bool = True) -> Tra
     The run's folder ``config.out`` holds its state, its log (one JSON line an evaluation) and, when done, the
     checkpoint. A run that was stopped at any moment goes on from its last saved state and ends as if it had not
     been stopped.
+
+    With ``config.encoder_steps`` every space named there has a run in a folder of its name within ``config.out``, which
+    learns an encoder of its own; the checkpoint is the initial one with these.
 
     Started by torchrun or ``accelerate launch``, every process computes its part of each batch and returns the same
     result; the first one alone writes files.
@@ -70,309 +47,67 @@ def train(config: TrainConfig, examples: Examples, progress: bool = True) -> Tra
         ImportError: ``config.tensorboard`` without the package.
         OSError: ``config.out`` cannot be written.
     """
-    return _Run(config, examples, progress).finish()
+    if config.encoder_steps:
+        return _train_encoders(config, examples, progress)
+    return TrainingRun(config, examples, progress).finish()
 
 
-class _Run:
-    def __init__(self, config: TrainConfig, examples: Examples, progress: bool = False) -> None:
-        self.config = config
-        self.processes = Processes(config.device, config.shard)
-        self.progress = progress and self.processes.rank == 0
-        self.objectives = _learned(config, examples)
-        labelled = examples.labelled(self.objectives)
-        train_rows, self.valid_rows = labelled.split("train"), labelled.split("valid")
-        self.learned = {space: part.objectives for space, part in train_rows.by_space()}
-        self.identity = RunIdentity.of(config, examples)
-        self.log = TrainLog(config.out, config.tensorboard and self.processes.rank == 0)
-        self.saved = read_state(self._state_path, self.identity) if config.resume else None
-        model, tokenizer = initial_model(config, train_rows, saved_tokenizer(self.saved))
-        self.initial = {name: x.clone() for name, x in model.state_dict().items()} if config.initial_share else {}
-        self.model = model.to(self.processes.device)
-        self.average = deepcopy(self.model).eval()
-        self.predictor = Predictor(Checkpoint(self.average, tokenizer, self.objectives))
-        self.predictor.to_ids(self.valid_rows.texts)  # a text that is too long is refused now, not after two epochs
-        self.batches = self._make_batches(train_rows)
-        self.num_cut = {rows: tokenizer.num_cut(labelled.split(rows).texts) for rows in ("train", "valid")}
-        self.total_steps = config.num_steps(len(train_rows))
-        self.evaluate_every = max(1, round(config.evaluate_every_epochs * self.batches.steps_per_epoch))
-        self.loss = self.processes.wrap(self._make_loss())  # optimisers learn the parts of a model that is split
-        self.moving = self._averaged_here()
-        self.holds_average = self.processes.rank == 0 or not self.processes.shard
-        if not self.holds_average:
-            self.average.cpu()
-        self.optimizers = make_optimizers(self.model, config)
-        warmup_steps = config.warmup_epochs * self.batches.steps_per_epoch
-        self.schedule = Schedule(self.optimizers, warmup_steps, self.total_steps)
-        self.step, self.seconds = 0, 0.0
-        self.losses: list[float] = []  # since the last evaluation
-        self.best_tau, self.best_step, self.best_weights = float("-inf"), 0, self.average.state_dict()
+def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> TrainResult:
+    initial = Checkpoint.from_pretrained(config.initial_checkpoint, config.device)
+    parts = _parts(config, examples, initial)
+    runs = {space: TrainingRun(_of_space(config, space, rows), rows, progress) for space, rows in parts.items()}
+    results = {space: run.finish() for space, run in runs.items()}
+    common = initial.model.encoder
+    learned = {space: changes_of(result.checkpoint.model.encoder, common) for space, result in results.items()}
+    checkpoint = replace(initial, encoders={**initial.encoders, **learned})
+    predictor = Predictor(checkpoint)
+    by_space = dict(initial.calibration_by_space)
+    for space, rows in parts.items():
+        calibration = fit_calibration(scores_of(predictor.of_space(space), rows.split("valid")))
+        by_space[space] = {**dict.fromkeys(rows.objectives, ()), **calibration}
+    steps, seconds = (sum(getattr(result, name) for result in results.values()) for name in ("steps", "seconds"))
+    tau = float(np.mean([result.valid_tau for result in results.values()]))
+    card = {
+        **initial.card,
+        "training": config.model_dump(mode="json"),
+        "data_sha256": examples.digest(),
+        "steps": steps,
+        "seconds": round(seconds),
+        "valid_tau": tau,
+        "encoders": {space: {"steps": x.steps, "valid_tau": x.valid_tau} for space, x in results.items()},
+    }
+    checkpoint = replace(checkpoint, calibration_by_space=by_space, card=card)
+    if is_first_process():
+        checkpoint.save_pretrained(config.out / "checkpoint")
+    return TrainResult(checkpoint, tau, steps, seconds)
 
-    def finish(self) -> TrainResult:
-        """Train from the last saved state to the end, then calibrate and save."""
-        first = self.processes.rank == 0
-        self._load_state()
-        if first:
-            self.log.start()
-        with denormals_as_zero():
-            self._take_steps()
-        if self.processes.agree(True):
-            self._save_state()
-        if first:
-            self.log.close()
-        return self._checkpoint()
 
-    def _take_steps(self) -> None:
-        started, saved = time.monotonic() - self.seconds, time.monotonic()
-        with tqdm(
-            total=self.total_steps, initial=self.step, desc="train", unit="step", disable=not self.progress
-        ) as bar:
-            while self.step < self.total_steps and not self._out_of_patience():
-                self.losses.append(self._train_step())
-                self.step += 1
-                self.seconds = time.monotonic() - started
-                if self.step % self.evaluate_every == 0 or self.step == self.total_steps:
-                    self._evaluate()
-                    self.losses.clear()
-                else:
-                    bar.set_postfix(loss=f"{np.mean(self.losses[-20:]):.3f}", best_tau=f"{self.best_tau:.4f}")
-                bar.update()
-                if self.processes.agree(time.monotonic() - saved > self.config.save_every_seconds):
-                    self._save_state()
-                    saved = time.monotonic()
-
-    def _make_batches(self, rows: Examples) -> Batches:
-        config = self.config
-        return Batches(
-            self.predictor.to_ids(rows.texts, self.progress),
-            rows.labels,
-            np.array([config.objective_weights.get(name, 1.0) for name in self.objectives]),
-            self.model.code,
-            batch_size=config.batch_size,
-            objectives_per_row=config.objectives_per_row,
-            alone_probability=config.alone_probability,
-            seed=config.seed,
-            row_weights=_row_weights(config, rows),
-            redraw=self._redraw(rows) if config.augment else None,
+def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict[str, Examples]:
+    """The rows of every space that learns an encoder, with the labels to learn."""
+    kind = initial.model.config
+    if kind.head != "digits" or kind.backbone != COMPACT:
+        raise ValueError(
+            f"train: encoder_steps: expected an initial_checkpoint with head digits and backbone {COMPACT}, "
+            f"got head {kind.head}, backbone {kind.backbone}."
         )
-
-    def _make_loss(self) -> nn.Module:
-        loss = TrainingLoss(self.model, self.config.smoothing_digits, self.config.rank_loss_weight)
-        self.processes.split(loss)
-        return cast(nn.Module, torch.compile(loss, dynamic=True)) if self.config.compile else loss
-
-    def _redraw(self, rows: Examples) -> Redraw:
-        augment = load_augmentation(self.config.augment)
-
-        def redraw(chosen: Sequence[int], rng: np.random.Generator) -> list[list[int]]:
-            texts = [augment(rows.texts[row], rng) for row in chosen]
-            with warnings.catch_warnings(action="ignore"):  # texts that are cut were counted at the start
-                return self.predictor.to_ids(texts)
-
-        return redraw
-
-    def _train_step(self) -> float:
-        """One step; all that is random in it depends on the seed, the step and the process alone."""
-        batch = self.batches[self.step]
-        torch.manual_seed(self.config.seed * 1_000_003 + self.step + SEEDS_A_PROCESS * self.processes.rank)  # dropout
-        self.schedule.set_rates(self.step)
-        self.model.train()
-        self.model.zero_grad(set_to_none=True)
-        value = self.processes.sum(self._add_gradients(batch))
-        if not math.isfinite(value):
-            raise ValueError(f"train: expected a finite loss, got {value} at step {self.step}. Lower learning_rate.")
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
-        for optimizer in self.optimizers:
-            optimizer.step()
-        self._update_average()
-        return value
-
-    def _add_gradients(self, batch: Batch) -> float:
-        """This process's share of the gradients of a batch, part by part, and of its mean loss a label."""
-        count, processes, device = self.config.accumulation_steps, self.processes, self.processes.device
-        num_labels = int(batch.present.sum())
-        value = 0.0
-        for index in range(count):
-            part = batch.part(processes.rank * count + index, processes.count * count).to(device)
-            with processes.gradients(self.loss, last=index == count - 1):
-                with torch.autocast(torch.device(device).type, dtype=torch.bfloat16, enabled=self.config.bf16):
-                    loss = self.loss(part) / num_labels
-                (processes.count * loss).backward()
-            value += float(loss.detach())
-        return value
-
-    def _update_average(self) -> None:
-        decay = min(self.config.average_decay, (1 + self.step) / (10 + self.step))
-        torch._foreach_lerp_(
-            [local(x) for x in self.moving], [local(x) for x in _learned_weights(self.model)], 1 - decay
+    check_names("objectives", config.objectives, examples.objectives)
+    chosen = examples.labelled(config.objectives or examples.objectives)
+    if unknown := [name for name in chosen.objectives if name not in initial.objectives]:
+        raise ValueError(
+            f"train: encoder_steps: expected objectives of {config.initial_checkpoint}, got {', '.join(unknown)}. "
+            "Leave them out with the key objectives."
         )
-
-    def _averaged_here(self) -> list[Tensor]:
-        """The averaged weights, or this process's parts of them; then ``average`` is whole only when gathered."""
-        pairs = zip(_learned_weights(self.average), _learned_weights(self.model), strict=True)
-        return [part_like(average, weight) for average, weight in pairs]
-
-    def _gather_average(self) -> None:
-        """Into the first process, which evaluates and saves."""
-        if self.processes.shard:
-            for average, part in zip(_learned_weights(self.average), self.moving, strict=True):
-                if (found := whole(part, keep=self.holds_average)) is not None:
-                    average.copy_(found)
-
-    def _evaluate(self) -> None:
-        """Mean τ of the monitored objectives on valid rows, by the averaged weights; keeps the best."""
-        self._gather_average()
-        taus, tau = self.processes.from_first(self._judge)
-        if self.processes.rank == 0:
-            loss = sum(self.losses) / len(self.losses)
-            values = {"step": self.step, "loss": loss, "valid_tau": tau, **taus}
-            self.log.note({**values, "seconds": round(self.seconds, 1)})
-        if tau > self.best_tau or not math.isfinite(self.best_tau):
-            self.best_tau, self.best_step = tau, self.step
-            if self.holds_average:
-                self.best_weights = {name: x.clone() for name, x in self.average.state_dict().items()}
-
-    def _judge(self) -> tuple[dict[str, float], float]:
-        """τ by objective, and the mean of those of enough rows, or of all where none has enough.
-
-        By space/objective if there are several spaces, since the scales of two do not compare.
-        """
-        result: dict[str, float] = {}
-        sure: list[float] = []
-        several = len(set(self.valid_rows.spaces)) > 1
-        for space, part in self.valid_rows.labelled(self.config.monitor or self.objectives).by_space():
-            prediction = self.predictor.predict(part.texts, part.objectives, quantiles=(0.5,))
-            taus = kendall_tau(prediction.median, part.labels).tolist()
-            result |= {f"{space}/{name}" if several else name: t for name, t in zip(part.objectives, taus, strict=True)}
-            enough = np.isfinite(part.labels).sum(axis=0) >= ROWS_TO_JUDGE
-            sure += [tau for tau, is_sure in zip(taus, enough, strict=True) if is_sure and math.isfinite(tau)]
-        known = sure or [tau for tau in result.values() if math.isfinite(tau)]
-        return result, float(np.mean(known)) if known else float("nan")
-
-    def _out_of_patience(self) -> bool:
-        return self.best_step > 0 and self.step - self.best_step >= self.config.patience * self.evaluate_every
-
-    @property
-    def _state_path(self) -> Path:
-        return self.config.out / "state.pt"
-
-    def _save_state(self) -> None:
-        """By the first process, with the help of all if the model is split; the state is whole, as if it were not."""
-        first = self.processes.rank == 0
-        self._gather_average()
-        model = whole(self.model.state_dict(), keep=first)
-        optimizers = [whole(optimizer.state_dict(), keep=first) for optimizer in self.optimizers]
-        if not first:
-            return
-        state = {
-            "identity": self.identity.to_json(),
-            "tokenizer": self.predictor.checkpoint.tokenizer.to_json(),
-            "step": self.step,
-            "seconds": self.seconds,
-            "losses": self.losses,
-            "log": self.log.entries,
-            "best": (self.best_tau, self.best_step, self.best_weights),
-            "model": model,
-            "average": self.average.state_dict(),
-            "optimizers": optimizers,
-        }
-        write_state(self._state_path, state)
-
-    def _load_state(self) -> None:
-        if self.saved is not None:
-            self._restore(self.saved)
-            self.saved = None
-        if (step := self.processes.from_first(lambda: self.step)) != self.step:
-            raise ValueError(
-                f"{self._state_path}: expected the state of step {step}, as the first process has, got {self.step}. "
-                "`out` must be one folder that all processes see."
-            )
-
-    def _restore(self, state: dict[str, Any]) -> None:
-        self.step, self.seconds = state["step"], state["seconds"]
-        self.losses, self.log.entries = state["losses"], state["log"]
-        self.best_tau, self.best_step, self.best_weights = state["best"]
-        own = self.model.state_dict()
-        self.model.load_state_dict({name: part_like(x, own[name]) for name, x in state["model"].items()})
-        self.average.load_state_dict(state["average"])
-        self.moving = self._averaged_here()
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            load_optimizer(optimizer, saved)
-
-    def _checkpoint(self) -> TrainResult:
-        if self.processes.shard:
-            self.best_weights = self.processes.from_first(lambda: {k: x.cpu() for k, x in self.best_weights.items()})
-        self.average.to(self.processes.device).load_state_dict(self._with_initial_share(self.best_weights))
-        card = {
-            "training": self.identity.config,
-            "data_sha256": self.identity.data,
-            "steps": self.step,
-            "best_step": self.best_step,
-            "seconds": round(self.seconds),
-            "valid_tau": self.best_tau,
-            "texts_cut": self.num_cut,
-        }
-        calibration, by_space = self.processes.from_first(self._calibration)
-        tokenizer = self.predictor.checkpoint.tokenizer
-        checkpoint = Checkpoint(self.average, tokenizer, self.objectives, calibration, card, by_space)
-        if self.processes.rank == 0:
-            checkpoint.save_pretrained(self.config.out / "checkpoint")
-        return TrainResult(checkpoint, self.best_tau, self.step, self.seconds)
-
-    def _with_initial_share(self, learned: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Between what a run learned and where it began; both are of use if neither went far.
-
-        Source:
-            Wortsman et al. 2022, "Robust fine-tuning of zero-shot models".
-        """
-        share = self.config.initial_share
-        return {
-            name: torch.lerp(x, self.initial[name].to(x.device), share) if share and x.is_floating_point() else x
-            for name, x in learned.items()
-        }
-
-    def _calibration(self) -> tuple[Calibration, dict[str, Calibration]]:
-        """By all valid rows, and by those of every space if there are several; none for a head without intervals."""
-        if self.model.config.head == "mse":
-            return {}, {}
-        scores: dict[str, list[FloatArray]] = {}
-        by_space: dict[str, Calibration] = {}
-        for space, part in self.valid_rows.by_space():
-            values = self.predictor.cumulative_probabilities(part.texts, part.objectives, part.labels)
-            columns = dict(zip(part.objectives, values.T, strict=True))
-            for name, column in columns.items():
-                scores.setdefault(name, []).append(column)
-            by_space[space] = {**dict.fromkeys(self.learned[space], ()), **fit_calibration(columns)}
-        pooled = fit_calibration({name: np.concatenate(columns) for name, columns in scores.items()})
-        return pooled, by_space if len(self.learned) > 1 else {}
+    parts = dict(chosen.split("train").by_space())
+    check_names("encoder_steps", tuple(config.encoder_steps), tuple(parts))
+    return {
+        space: chosen.rows(np.flatnonzero(chosen.spaces == space)).labelled(parts[space].objectives)
+        for space in config.encoder_steps
+    }
 
 
-def _learned(config: TrainConfig, examples: Examples) -> tuple[str, ...]:
-    """Objectives in decoding order: those that are named, or all that some train row has."""
-    has_label = np.isfinite(examples.labels[examples.splits == "train"]).any(axis=0)
-    labelled = [name for name, has in zip(examples.objectives, has_label, strict=True) if has]
-    names = config.objectives or tuple(labelled)
-    _check_names("objectives", names, examples.objectives)
-    if not set(names) & set(labelled):
-        raise ValueError("train: expected labelled rows with split 'train', got none. See the column `split`.")
-    if missing := [name for name in names if name not in labelled]:
-        raise ValueError(f"train: objectives: expected labels in rows with split 'train', got none of {missing[0]}.")
-    _check_names("monitor", config.monitor, names)
-    _check_names("objective_weights", tuple(config.objective_weights), names)
-    return decoding_order(names)
-
-
-def _learned_weights(model: nn.Module) -> list[Tensor]:
-    """Without those that are frozen."""
-    return [parameter.detach() for parameter in model.parameters() if parameter.requires_grad]
-
-
-def _row_weights(config: TrainConfig, rows: Examples) -> FloatArray | None:
-    if not config.space_weights:
-        return None
-    _check_names("space_weights", tuple(config.space_weights), tuple(sorted(set(rows.spaces.tolist()))))
-    return config.row_weights(rows.spaces)
-
-
-def _check_names(key: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:
-    if unknown := [name for name in given if name not in known]:
-        raise ValueError(f"train: {key}: expected names among {', '.join(known)}, got {', '.join(unknown)}.")
+def _of_space(config: TrainConfig, space: str, rows: Examples) -> TrainConfig:
+    """Of the run of one space."""
+    changes = {"out": config.out / space, "encoder_steps": {}, "only_encoder": True}
+    own = config.of_objectives(rows.objectives).model_copy(update=changes)
+    steps, num_rows = config.encoder_steps[space], len(rows.split("train"))
+    return own.of_steps(steps, num_rows, evaluations=EVALUATIONS, warmup_share=WARMUP)

@@ -190,6 +190,7 @@ def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
             "parameters": loaded.model.num_parameters,
             "vocabulary": loaded.tokenizer.vocabulary_size,
             "objectives": list(loaded.objectives),
+            "own_encoders": sorted(loaded.encoders),
             **loaded.card,
         },
     }

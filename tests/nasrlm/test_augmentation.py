@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nasrlm.augmentation import load_augmentation
-from nasrlm.training import _Run
+from nasrlm.training_run import TrainingRun
 from tests.nasrlm.scenes import layer_examples
 from tests.nasrlm.test_training import config
 
@@ -45,8 +45,10 @@ def test_a_function_of_the_text_or_of_text_and_generator() -> None:
 
 
 def test_augmented_batches_depend_on_seed_and_step_alone(tmp_path: Path) -> None:
-    plain = _Run(config(tmp_path), layer_examples()).batches
-    runs = [_Run(config(tmp_path, augment="my_augmentations:shuffled"), layer_examples()).batches for _ in range(2)]
+    plain = TrainingRun(config(tmp_path), layer_examples()).batches
+    runs = [
+        TrainingRun(config(tmp_path, augment="my_augmentations:shuffled"), layer_examples()).batches for _ in range(2)
+    ]
     for step in (5, 0, 17):
         first, second = (run[step] for run in runs)
         assert torch.equal(first.text_ids, second.text_ids)

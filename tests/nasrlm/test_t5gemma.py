@@ -13,7 +13,8 @@ from nasrlm.model_config import ModelConfig
 from nasrlm.predictor import Predictor
 from nasrlm.t5gemma import T5GemmaTextEncoder, load_t5gemma
 from nasrlm.tokenizer import PADDING_ID
-from nasrlm.training import _Run, train
+from nasrlm.training import train
+from nasrlm.training_run import TrainingRun
 from tests.nasrlm.scenes import CODE, OBJECTIVES, SIZES, layer_examples
 from tests.nasrlm.test_training import config
 
@@ -57,7 +58,7 @@ def test_states_are_those_of_transformers(published: Path) -> None:
 def test_it_trains_and_comes_back(published: Path, tmp_path: Path, changes: dict[str, object]) -> None:
     rows = layer_examples(40)
     chosen = config(tmp_path, model=sizes(published, **changes), epochs=1, backbone_learning_rate=1e-2)
-    before = _Run(chosen, rows).model.state_dict()
+    before = TrainingRun(chosen, rows).model.state_dict()
     result = train(chosen, rows, progress=False)
     assert result.steps == 2
     moved = {name for name, x in result.checkpoint.model.state_dict().items() if not torch.equal(x, before[name])}
@@ -75,7 +76,7 @@ def test_a_checkpoint_of_it_can_be_fine_tuned(published: Path, tmp_path: Path) -
     first = config(tmp_path / "first", model=sizes(published, lora_rank=2), epochs=1)
     given = train(first, rows, progress=False).checkpoint.model.state_dict()
     second = config(tmp_path / "second", initial_checkpoint=tmp_path / "first" / "checkpoint", objectives=OBJECTIVES)
-    start = _Run(second, rows).model
+    start = TrainingRun(second, rows).model
     assert start.config.lora_rank == 2
     for name, weights in start.state_dict().items():
         torch.testing.assert_close(weights, given[name], rtol=0, atol=0)

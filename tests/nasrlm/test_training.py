@@ -17,7 +17,8 @@ from nasrlm.model import ModelConfig
 from nasrlm.model_config import Head
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
-from nasrlm.training import TrainResult, _Run, train
+from nasrlm.training import TrainResult, train
+from nasrlm.training_run import TrainingRun
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
 
 
@@ -57,7 +58,7 @@ def test_a_small_model_learns_a_rule(tmp_path: Path) -> None:
 
 
 def test_the_first_losses_of_a_seeded_run_stay_the_same(tmp_path: Path) -> None:
-    run = _Run(config(tmp_path, smoothing_digits=0.7), layer_examples())
+    run = TrainingRun(config(tmp_path, smoothing_digits=0.7), layer_examples())
     losses = []
     for run.step in range(4):
         losses.append(run._train_step())
@@ -76,9 +77,9 @@ class Killed(BaseException):
 
 def killed_in(method: str, step: int) -> Callable[..., Any]:
     """The method of a run, killed at a step before it does anything."""
-    original = getattr(_Run, method)
+    original = getattr(TrainingRun, method)
 
-    def dying(self: _Run, *args: Any) -> Any:
+    def dying(self: TrainingRun, *args: Any) -> Any:
         if self.step == step:
             raise Killed
         return original(self, *args)
@@ -108,7 +109,7 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     unharmed, unharmed_out = unharmed_run
     killed = config(tmp_path, save_every_seconds=save_every_seconds)
     with monkeypatch.context() as patched:
-        patched.setattr(_Run, method, killed_in(method, step))
+        patched.setattr(TrainingRun, method, killed_in(method, step))
         with pytest.raises(Killed):
             train(killed, layer_examples(), progress=False)
     resumed = train(killed, layer_examples(), progress=False)
@@ -171,7 +172,7 @@ def test_without_valid_rows_the_last_weights_are_kept_uncalibrated(tmp_path: Pat
 
 def test_training_stops_when_patience_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taus = iter([np.nan, 0.2, 0.5, 0.4, np.nan, 0.5, 0.9])
-    monkeypatch.setattr("nasrlm.training.kendall_tau", lambda *_: np.array([next(taus), np.nan]))
+    monkeypatch.setattr("nasrlm.training_run.kendall_tau", lambda *_: np.array([next(taus), np.nan]))
     result = train(config(tmp_path, epochs=50, patience=3), layer_examples(40), progress=False)
     assert [entry["valid_tau"] for entry in log_of(tmp_path)] == [None, 0.2, 0.5, 0.4, None, 0.5]
     assert result.valid_tau == 0.5
@@ -207,14 +208,14 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr(_Run, "_train_step", lambda _: pytest.fail("trained"))
+    monkeypatch.setattr(TrainingRun, "_train_step", lambda _: pytest.fail("trained"))
     with pytest.raises(OSError, match=r"log\.jsonl: expected to write this file, got Not a directory"):
         train(config(tmp_path / "file" / "run"), layer_examples(40), progress=False)
 
 
 def test_a_named_objective_needs_labels_and_others_are_left_out(tmp_path: Path) -> None:
     half = with_labels(layer_examples(40), (slice(None), slice(1, 2)))  # no latency
-    assert _Run(config(tmp_path), half).objectives == OBJECTIVES[:1]
+    assert TrainingRun(config(tmp_path), half).objectives == OBJECTIVES[:1]
     with pytest.raises(
         ValueError, match=r"train: objectives: expected labels in rows .*, got none of latency_ms@raspi4"
     ):
@@ -255,7 +256,7 @@ def test_what_is_saved_may_lie_between_the_initial_weights_and_the_learned(
 
 
 def first_losses(out: Path, steps: int = 4, **changes: Any) -> list[float]:
-    run = _Run(config(out, **changes), layer_examples())
+    run = TrainingRun(config(out, **changes), layer_examples())
     losses = []
     for run.step in range(steps):
         losses.append(run._train_step())
@@ -291,17 +292,17 @@ def test_weights_of_spaces_are_those_of_their_rows(tmp_path: Path) -> None:
     spaces = np.where(np.arange(len(rows)) % 4 == 1, "rare", "common")
     labels = np.where(spaces == "rare", 1.0, 0.0)[:, None].repeat(2, axis=1)
     examples = Examples(rows.texts, rows.objectives, labels, rows.splits, spaces)
-    batches = _Run(config(tmp_path, space_weights={"rare": 4.0}), examples).batches
+    batches = TrainingRun(config(tmp_path, space_weights={"rare": 4.0}), examples).batches
     epoch = [bool(values[0]) for step in range(batches.steps_per_epoch) for values in batches[step].values]
     assert (sum(epoch), len(epoch)) == (120, 180)  # a third of the rows, drawn four times as often as the others
     with pytest.raises(ValueError, match=r"train: space_weights: expected names among common, rare, got moon"):
-        _Run(config(tmp_path, space_weights={"moon": 2.0}), examples)
+        TrainingRun(config(tmp_path, space_weights={"moon": 2.0}), examples)
 
 
 def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
     rows = layer_examples(40)
     new = Examples(rows.texts, (OBJECTIVES[1], "energy_mj@new"), rows.labels, rows.splits, rows.spaces)
-    run = _Run(config(Path("unused"), initial_checkpoint=checkpoint_folder), new)
+    run = TrainingRun(config(Path("unused"), initial_checkpoint=checkpoint_folder), new)
     given, start = checkpoint.model.state_dict(), run.model.state_dict()
     assert run.model.code == checkpoint.model.code
     torch.testing.assert_close(start.pop("decoder.objectives.weight")[0], given["decoder.objectives.weight"][1])
@@ -314,7 +315,7 @@ def test_an_extended_tokenizer_keeps_what_tokens_mean(checkpoint: Checkpoint, ch
     other = Examples([f"{text}Relu\nDense\n" for text in rows.texts], OBJECTIVES, rows.labels, rows.splits, rows.spaces)
     size = checkpoint.tokenizer.vocabulary_size + 20
     chosen = config(Path("unused"), initial_checkpoint=checkpoint_folder, extend_tokenizer=True, vocabulary_size=size)
-    run = _Run(chosen, other)
+    run = TrainingRun(chosen, other)
     given, start = (model.state_dict()["encoder.embedding.weight"] for model in (checkpoint.model, run.model))
     old, new = checkpoint.tokenizer.tokens, run.predictor.checkpoint.tokenizer.tokens
     assert new[: len(old)] == old
@@ -334,13 +335,13 @@ def test_a_tokenizer_extended_for_a_space_reads_the_others_as_before(
     chosen = config(
         Path("unused"), initial_checkpoint=checkpoint_folder, extend_tokenizer=("new",), vocabulary_size=size
     )
-    tokenizer = _Run(chosen, examples).predictor.checkpoint.tokenizer
+    tokenizer = TrainingRun(chosen, examples).predictor.checkpoint.tokenizer
     train_rows = examples.split("train")
     for text, space in zip(train_rows.texts, train_rows.spaces, strict=True):
         (before,), (after,) = checkpoint.tokenizer.to_ids([text]), tokenizer.to_ids([text])
         assert after == before if space == "known" else len(after) < len(before)
     with pytest.raises(ValueError, match=r"extend_tokenizer: expected spaces with train rows, got other"):
-        _Run(chosen.model_copy(update={"extend_tokenizer": ("new", "other")}), examples)
+        TrainingRun(chosen.model_copy(update={"extend_tokenizer": ("new", "other")}), examples)
 
 
 def test_fine_tuning_needs_a_checkpoint(tmp_path: Path) -> None:
@@ -351,7 +352,7 @@ def test_fine_tuning_needs_a_checkpoint(tmp_path: Path) -> None:
 def test_accuracies_are_decoded_first(tmp_path: Path) -> None:
     rows = layer_examples(40)
     swapped = Examples(rows.texts, rows.objectives[::-1], rows.labels[:, ::-1], rows.splits, rows.spaces)
-    assert _Run(config(tmp_path), swapped).objectives == OBJECTIVES
+    assert TrainingRun(config(tmp_path), swapped).objectives == OBJECTIVES
 
 
 def test_few_valid_rows_do_not_decide_which_weights_are_kept(tmp_path: Path) -> None:

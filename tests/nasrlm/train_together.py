@@ -8,7 +8,7 @@ import torch
 
 from nasrlm.processes import is_first_process
 from nasrlm.sharding import whole
-from nasrlm.training import _Run
+from nasrlm.training_run import TrainingRun
 from tests.nasrlm.scenes import layer_examples
 from tests.nasrlm.test_training import config, killed_in
 
@@ -25,7 +25,7 @@ CHANGES = {
 
 def train_and_report(out: Path, shard: bool = False) -> None:
     """Write what this process ends with: the sums of its weights and the norm of the last step's gradients."""
-    run = _Run(config(out, **CHANGES, shard=shard), layer_examples(60))
+    run = TrainingRun(config(out, **CHANGES, shard=shard), layer_examples(60))
     result = run.finish()
     sums = [float(x.double().sum()) for x in result.checkpoint.model.state_dict().values()]
     gradients = [p.grad for p in run.model.parameters() if p.grad is not None]
@@ -39,7 +39,7 @@ def main() -> None:
     torch.set_num_threads(1)
     out, how, *step = sys.argv[1:]
     if step:
-        _Run._train_step = killed_in("_train_step", int(step[0]))
+        TrainingRun._train_step = killed_in("_train_step", int(step[0]))
     train_and_report(Path(out), shard=how == "split")
 
 

@@ -1,0 +1,77 @@
+"""Encoders that some spaces have of their own, kept as what they change of the common one, in 8 bits.
+
+One model holds many spaces less well than a model of one space holds that, and an encoder a space wins back what is
+lost. A change is small beside the weight that it changes, so 4 bits of exponent and 3 of mantissa are enough of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from nasrlm.model import RegressionLanguageModel
+
+# By name of the encoder's weights: changes of each, and, with the ending UNIT, what they are multiplied by.
+Changes = Mapping[str, Tensor]
+
+UNIT = ".unit"
+EIGHT_BITS = torch.float8_e4m3fn
+LARGEST = torch.finfo(EIGHT_BITS).max
+
+
+def changes_of(own: nn.Module, common: nn.Module) -> Changes:
+    """What makes ``own`` of ``common``, but for rounding; weights that are the same are left out."""
+    result: dict[str, Tensor] = {}
+    before = common.state_dict()
+    for name, weights in own.state_dict().items():
+        change = (weights - before[name]).detach().cpu()
+        if change.any():
+            unit = change.abs().max() / LARGEST
+            result[name], result[name + UNIT] = (change / unit).to(EIGHT_BITS), unit
+    return result
+
+
+def with_changes(model: RegressionLanguageModel, changes: Changes) -> RegressionLanguageModel:
+    """A copy of the model whose encoder is changed."""
+    changed = deepcopy(model)
+    weights = changed.encoder.state_dict()
+    with torch.no_grad():
+        for name, change in changes.items():
+            if not name.endswith(UNIT):
+                weights[name] += (change.float() * changes[name + UNIT]).to(weights[name].device)
+    return changed
+
+
+def save_changes(path: Path, encoders: Mapping[str, Changes]) -> None:
+    """Those of every space, in one safetensors file."""
+    save_file({f"{space}/{name}": x for space, changes in encoders.items() for name, x in changes.items()}, path)
+
+
+def load_changes(path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:
+    """What ``save_changes`` wrote.
+
+    Raises:
+        ValueError: the file is broken or does not fit the model.
+    """
+    try:
+        stored = load_file(path)
+    except (SafetensorError, OSError) as e:
+        raise ValueError(f"{path}: expected a safetensors file, got {e}. It may be truncated.") from e
+    weights = model.encoder.state_dict()
+    result: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in stored.items():
+        space, _, name = key.rpartition("/")
+        changed = name.removesuffix(UNIT)
+        want = () if name.endswith(UNIT) else tuple(weights[name].shape) if name in weights else None
+        if changed not in weights or tuple(tensor.shape) != want or f"{space}/{changed}{UNIT}" not in stored:
+            raise ValueError(f"{path}: expected changes of the encoder's weights, got {key} of {tuple(tensor.shape)}.")
+        if not torch.isfinite(tensor.float()).all():
+            raise ValueError(f"{path}: expected finite changes, got NaN or infinite ones in {key}.")
+        result.setdefault(space, {})[name] = tensor
+    return result

@@ -1,0 +1,174 @@
+"""A space may have an encoder of its own: learned beside the common model, kept in 8 bits, asked for its networks."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from nasrlm.adaptation import adapt, make_pool
+from nasrlm.checkpoint import SPACES_FILE, Checkpoint, CheckpointError
+from nasrlm.examples import Examples
+from nasrlm.predictor import Predictor
+from nasrlm.space_encoders import changes_of, with_changes
+from nasrlm.training import train
+from nasrlm.training_run import TrainingRun
+from tests.nasrlm.scenes import OBJECTIVES, layer_examples, tiny_model
+from tests.nasrlm.test_training import Killed, config, killed_in
+
+TEXTS = ["Conv3\nPool\n", "Pool\n", "Conv3\n", "Skip\n"]
+UP = "layers.0.mlp.up.weight"
+
+
+@pytest.fixture(scope="module")
+def changed(checkpoint: Checkpoint) -> Checkpoint:
+    """Space "own" reads with the encoder of another random model."""
+    other = tiny_model(1, vocabulary_size=checkpoint.tokenizer.vocabulary_size)
+    return replace(checkpoint, encoders={"own": changes_of(other.encoder, checkpoint.model.encoder)})
+
+
+def two_spaces() -> Examples:
+    rows = layer_examples()
+    spaces = np.where(np.arange(len(rows)) % 3 == 0, "own", "other")
+    return Examples(rows.texts, rows.objectives, rows.labels, rows.splits, spaces)
+
+
+def test_changes_make_one_encoder_of_another_to_a_sixteenth_of_each_change() -> None:
+    common, own = tiny_model(0), tiny_model(1)
+    made = with_changes(common, changes_of(own.encoder, common.encoder))
+    for name, weights in own.encoder.state_dict().items():
+        before, after = common.encoder.state_dict()[name], made.encoder.state_dict()[name]
+        change = weights - before
+        assert ((after - weights).abs() <= change.abs() / 16 + change.abs().max() * 1e-5).all()
+    assert all(map(torch.equal, made.decoder.state_dict().values(), common.decoder.state_dict().values()))
+
+
+def test_what_is_the_same_is_not_kept() -> None:
+    common, own = tiny_model(0), tiny_model(0)
+    with torch.no_grad():
+        own.encoder.state_dict()[UP][0, 0] += 1.0
+    changes = changes_of(own.encoder, common.encoder)
+    assert set(changes) == {UP, f"{UP}.unit"}
+    assert changes[UP].element_size() == 1
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+def test_networks_of_the_space_are_read_by_its_encoder(changed: Checkpoint, engine: Any) -> None:
+    predictor = Predictor(changed, engine, memory_bytes=2**20)
+    common, own, other = (
+        x.predict(TEXTS).values for x in (predictor, predictor.of_space("own"), predictor.of_space("b"))
+    )
+    by_hand = Predictor(changed.of_space("own")).predict(TEXTS).values
+    np.testing.assert_allclose(own, by_hand, rtol=1e-4)
+    assert not np.allclose(own, common, rtol=0.01)
+    np.testing.assert_array_equal(other, common)
+    assert predictor.of_space("own") is predictor.of_space("own").of_space("own")  # one engine for all questions
+
+
+def test_a_readout_says_the_same_whichever_encoder_reads(changed: Checkpoint) -> None:
+    pool = make_pool(changed, TEXTS, space="own")
+    np.testing.assert_array_equal(pool.summaries, Predictor(changed, "auto").summaries(TEXTS))
+    adapted = Predictor(adapt(changed, pool, "latency_ms@new", np.array([1.0, 2.0, 3.0, np.nan])))
+    common, own = (x.predict(TEXTS, ["latency_ms@new", OBJECTIVES[0]]) for x in (adapted, adapted.of_space("own")))
+    np.testing.assert_allclose(own.values[:, 0], common.values[:, 0], rtol=1e-9)
+    assert not np.allclose(own.values[:, 1], common.values[:, 1], rtol=0.01)
+
+
+def test_a_checkpoint_comes_back_with_its_encoders(changed: Checkpoint, checkpoint: Checkpoint, tmp_path: Path) -> None:
+    changed.save_pretrained(tmp_path / "saved")
+    loaded = Checkpoint.from_pretrained(tmp_path / "saved")
+    assert loaded.sha256 == changed.sha256 != checkpoint.sha256
+    asked = (Predictor(x).of_space("own").predict(TEXTS).values for x in (loaded, changed))
+    np.testing.assert_array_equal(*asked)
+    checkpoint.save_pretrained(tmp_path / "saved")
+    assert not (tmp_path / "saved" / SPACES_FILE).exists()
+
+
+def edit(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], object]:
+    def breaks(path: Path) -> None:
+        stored = load_file(path)
+        change(stored)
+        save_file(stored, path)
+
+    return breaks
+
+
+@pytest.mark.parametrize(
+    ("breaks", "message"),
+    [
+        (Path.unlink, "expected a safetensors file"),
+        (lambda path: path.write_bytes(path.read_bytes()[:50]), "expected a safetensors file"),
+        (edit(lambda x: x.update({"own/head": torch.ones(2)})), r"weights, got own/head of \(2,\)"),
+        (edit(lambda x: x.update({f"own/{UP}": torch.ones(2)})), rf"weights, got own/{UP} of \(2,\)"),
+        (edit(lambda x: x.pop(f"own/{UP}.unit")), f"weights, got own/{UP} of"),
+        (edit(lambda x: x[f"own/{UP}.unit"].fill_(float("nan"))), "expected finite changes, got NaN"),
+        (edit(lambda x: x.update({k.replace("own/", "b/"): x.pop(k) for k in list(x)})), "encoders of own, got b"),
+    ],
+)
+def test_broken_encoders_are_named(
+    changed: Checkpoint, breaks: Callable[[Path], object], message: str, tmp_path: Path
+) -> None:
+    changed.save_pretrained(tmp_path / "saved")
+    breaks(tmp_path / "saved" / SPACES_FILE)
+    with pytest.raises(CheckpointError, match=rf"{SPACES_FILE}: .*{message}"):
+        Checkpoint.from_pretrained(tmp_path / "saved")
+
+
+def test_a_space_learns_an_encoder_and_nothing_else_changes(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    checkpoint.save_pretrained(tmp_path / "initial")
+    chosen = config(tmp_path / "run", initial_checkpoint=tmp_path / "initial", encoder_steps={"own": 30})
+    result = train(chosen, two_spaces(), progress=False)
+    assert (result.steps, result.checkpoint.card["encoders"]["own"]["steps"]) == (30, 30)
+    assert all(map(torch.equal, result.checkpoint.model.state_dict().values(), checkpoint.model.state_dict().values()))
+    assert not any(name.startswith("embedding") for name in result.checkpoint.encoders["own"])
+    loaded = Checkpoint.from_pretrained(tmp_path / "run" / "checkpoint")
+    valid = dict(two_spaces().split("valid").by_space())["own"]
+    before, after = (Predictor(x.of_space("own")) for x in (checkpoint, loaded))
+    score_before, score_after = (
+        x.log_probabilities(valid.texts, OBJECTIVES, valid.labels).mean() for x in (before, after)
+    )
+    assert score_after > score_before
+    assert {space: set(x) for space, x in loaded.calibration_by_space.items()} == {"own": set(OBJECTIVES)}
+
+
+def test_a_stopped_run_of_encoders_goes_on(
+    checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = {"own": 8, "other": 12}
+    chosen = config(tmp_path / "a", initial_checkpoint=checkpoint_folder, encoder_steps=steps, save_every_seconds=0)
+    whole = train(chosen, two_spaces(), progress=False)
+    stopped = chosen.model_copy(update={"out": tmp_path / "b"})
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainingRun, "_train_step", killed_in("_train_step", 10))
+        with pytest.raises(Killed):
+            train(stopped, two_spaces(), progress=False)
+    assert train(stopped, two_spaces(), progress=False).checkpoint.sha256 == whole.checkpoint.sha256
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder_steps": {"moon": 5}}, "encoder_steps: expected names among other, own, got moon"),
+        ({"encoder_steps": {"own": 5}, "objectives": ("a_b@c",)}, "objectives: expected names among .*, got a_b@c"),
+        ({"encoder_steps": {"own": 0}}, "encoder_steps.own"),
+        ({"encoder_steps": {"own": 5}, "space_weights": {"own": 2.0}}, "no extend_tokenizer or space_weights"),
+        ({"encoder_steps": {"own": 5}, "initial_checkpoint": None}, "expected an initial_checkpoint beside it"),
+    ],
+)
+def test_what_cannot_learn_an_encoder_is_named(
+    changes: dict[str, Any], message: str, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        train(config(tmp_path, **{"initial_checkpoint": checkpoint_folder} | changes), two_spaces(), progress=False)
+
+
+def test_labels_that_the_checkpoint_does_not_know_are_named(checkpoint_folder: Path, tmp_path: Path) -> None:
+    rows = two_spaces()
+    new = replace(rows, objectives=(OBJECTIVES[0], "energy_mj@new"))
+    chosen = config(tmp_path, initial_checkpoint=checkpoint_folder, encoder_steps={"own": 5})
+    with pytest.raises(ValueError, match=r"expected objectives of .*tiny, got energy_mj@new. Leave them out"):
+        train(chosen, new, progress=False)
