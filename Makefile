@@ -25,12 +25,16 @@ bench-engine: $(VENV)/installed  ## texts learned and predicted a second, beside
 bench-search: $(VENV)/installed  ## real evaluations that searches need, with the RLM and without
 	$(BIN)/python -m benchmarks.search $(BENCH_ARGS)
 
-checkpoint: runs/all_spaces_more/checkpoint/README.md  ## the released checkpoint, from random weights; goes on after a stop
+checkpoint: runs/all_spaces_encoders/checkpoint/README.md  ## the released checkpoint, from random weights; goes on after a stop
 
 # What it learns beside the published tables: labels that a process expects, and counts.
 DATA := ../shared/data
 COUNTED := nds_nasnet nds_amoebanet nds_pnas nds_enas nds_darts hiaml inception two_path ofa_proxylessnas ofa_resnet50
 TAUGHT := mnasnet darts nasbench101 fbnet
+
+runs/all_spaces_encoders/checkpoint/README.md: studies/recipes/all_spaces_encoders.yaml \
+		runs/all_spaces_more/checkpoint/README.md | $(VENV)/installed
+	$(BIN)/nasrlm train --config $<
 
 runs/all_spaces_more/checkpoint/README.md: studies/recipes/all_spaces_more.yaml runs/all_spaces/checkpoint/README.md \
 		runs/taught/nasbench201.parquet | $(VENV)/installed
