@@ -40,6 +40,7 @@ from converters.counts import COUNTS, derive_counts
 from converters.stream import StreamConfig, convert_table
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically, write_table
+from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.metrics import kendall_tau
 from nasrlm.model_config import Head, ModelConfig
 from nasrlm.predictor import Predictor
@@ -113,9 +114,7 @@ class Ablation:
         self._space = get_space("nasbench201")
         kept = {key: str(value) for key, value in asdict(config).items() if key not in ("out", "only", "seeds")}
         self._path = config.out / "results.jsonl"
-        self.cells: list[dict[str, object]] = []
-        if self._path.exists():
-            self.cells = [json.loads(line) for line in self._path.read_text().splitlines()]
+        self.cells: list[dict[str, object]] = [json.loads(line) for line in finished_lines(self._path)]
         if any(cell["settings"] != kept for cell in self.cells):
             raise ValueError(f"{self._path}: expected cells of {kept}, got others. Choose another --out.")
         self._settings = kept
@@ -126,7 +125,7 @@ class Ablation:
         for name, seed in tqdm(todo, "cells", disable=not progress):
             tau = self._measure(name, VARIANTS[name], seed)
             self.cells.append({"variant": name, "seed": seed, "kendall_tau": tau, "settings": self._settings})
-            write_atomically(self._path, "".join(f"{json.dumps(cell)}\n" for cell in self.cells).encode())
+            append_line(self._path, self.cells[-1])
 
     def tau(self, name: str, seed: int) -> float | None:
         """Of a cell; None if it is not there yet."""

@@ -27,6 +27,7 @@ from tqdm import tqdm
 from benchmarks.search_curves import curve_of, draw, table_of
 from benchmarks.search_methods import ALONE, Method, Task, guided
 from converters import to_measured_text
+from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.objective import Goal, to_losses
 from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
@@ -99,8 +100,7 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
             if method in digests:
                 row["checkpoint"] = digests[method]
             row["seconds"] = round(time.monotonic() - started, 1)
-            with path.open("a") as stream:
-                stream.write(f"{json.dumps(row)}\n")
+            append_line(path, row)
             done[space_name, method, seed] = curve
     curves: dict[tuple[str, str], list[list[float]]] = {}
     for space_name in config.spaces:
@@ -112,14 +112,8 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
 
 
 def _read(path: Path, budget: int, digests: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Whole lines, but of methods whose checkpoint is another now; the last may have been broken off, and is cut."""
-    if not path.exists():
-        return
-    text = path.read_text()
-    if not text.endswith("\n"):
-        text = text[: text.rfind("\n") + 1]
-        path.write_text(text)
-    for line in text.splitlines():
+    """Finished lines, but of methods whose checkpoint is another now."""
+    for line in finished_lines(path):
         row = json.loads(line)
         if row["budget"] != budget:
             raise ValueError(f"{path}: expected a budget of {budget}, got {row['budget']}. Choose another --out.")

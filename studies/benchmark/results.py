@@ -1,16 +1,15 @@
-"""Answers' quality, one JSON line each, appended as it comes: a stopped run has lost nothing that was finished."""
+"""Answers' quality, one JSON line each, appended as it comes."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from nasrlm.files import to_json, write_atomically
+from nasrlm.json_lines import append_line, finished_lines
 from studies.benchmark.protocol import Judge
 
 
@@ -51,12 +50,9 @@ class Results:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._records: dict[tuple[str | int, ...], Record] = {}
-        whole, _, broken = (path.read_bytes() if path.is_file() else b"").rpartition(b"\n")
-        for number, line in enumerate(whole.splitlines(), start=1):
+        for number, line in enumerate(finished_lines(path), start=1):
             record = _read(line, f"{path}, line {number}")
             self._records[record.identity] = record
-        if broken:  # the line that a killed run was writing
-            write_atomically(path, whole + b"\n" if whole else b"")
 
     def __contains__(self, identity: tuple[str | int, ...]) -> bool:
         return identity in self._records
@@ -65,12 +61,8 @@ class Results:
         return self._records[identity]
 
     def add(self, record: Record) -> None:
-        """Append a line and have it on the disk."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a") as stream:
-            stream.write(to_json(asdict(record)) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
+        """Append it to the file."""
+        append_line(self._path, asdict(record))
         self._records[record.identity] = record
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import SPACES_FILE, Checkpoint
 from nasrlm.metrics import kendall_tau, spearman_rho
 from nasrlm.objective import FloatArray
 from studies.benchmark import methods as numeric
@@ -152,7 +152,8 @@ def _settings(config: BenchmarkConfig, tables: Tables, protocol: Protocol, targe
     if name.startswith("rlm"):
         parts.append(str(config.steps))
         if config.checkpoint is not None and (name in NEEDS_CHECKPOINT or name == "rlm-taught"):
-            parts += [_digest(config.checkpoint / part) for part in ("config.json", "model.safetensors")]
+            files = ("config.json", "model.safetensors", SPACES_FILE)
+            parts += [_digest(path) for name in files if (path := config.checkpoint / name).exists()]
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
 
 
