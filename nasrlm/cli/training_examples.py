@@ -21,6 +21,7 @@ from spaces import get_space
 
 TEXTS = "texts.parquet"  # in the run's folder: a resumed run need not convert again
 KEY = b"rows_sha256"
+SPELLINGS = 5  # see docs/log.md before changing it
 
 
 def training_examples(config: TrainConfig) -> Examples:
@@ -29,15 +30,15 @@ def training_examples(config: TrainConfig) -> Examples:
     Raises:
         ValueError: a table cannot be read or lacks what a row needs, or no table has an objective.
     """
-    frames = [one_spelling_a_network(read_rows(path, config.space)) for path in config.table]
+    frames = [few_spellings_a_network(read_rows(path, config.space)) for path in config.table]
     require_labels(frames, config.table, config.objectives)
     objectives = config.objectives or all_objectives(frames, config.table)
     texts = _texts(config, frames)
     return make_examples(pd.concat(frames, ignore_index=True), texts, objectives)
 
 
-def one_spelling_a_network(frame: pd.DataFrame) -> pd.DataFrame:
-    """A table without those valid rows whose network another valid row spells in another way.
+def few_spellings_a_network(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table with at most SPELLINGS valid rows of one network.
 
     Intervals are calibrated on valid rows, and a network that has a hundred spellings would count a hundred times.
     """
@@ -49,7 +50,8 @@ def one_spelling_a_network(frame: pd.DataFrame) -> pd.DataFrame:
         (name, spaces[name].architecture_key(spaces[name].parse(notation)))
         for name, notation in zip(valid["space"], valid["architecture"], strict=True)
     ]
-    return frame.drop(index=valid.index[pd.Series(keys, dtype=object).duplicated()])
+    earlier = pd.Series(keys, dtype=object).pipe(lambda key: key.groupby(key).cumcount())
+    return frame.drop(index=valid.index[earlier >= SPELLINGS])
 
 
 def _texts(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> list[str]:

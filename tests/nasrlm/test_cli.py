@@ -15,7 +15,7 @@ import yaml
 from converters import to_model, to_onnx_text
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli import models
-from nasrlm.cli.training_examples import one_spelling_a_network
+from nasrlm.cli.training_examples import few_spellings_a_network
 from nasrlm.files import write_table
 from nasrlm.predictor import Predictor
 from spaces import get_space, space_names
@@ -301,12 +301,13 @@ def test_texts_from_the_command_line_are_models(answers: Any) -> None:
     to_model(answers("convert", *SPACE, ARCHITECTURE)["text"])
 
 
-def test_a_network_of_many_spellings_is_one_valid_row() -> None:
-    same = [f"|{a}~0|+|none~0|none~1|+|none~0|none~1|{b}~2|" for a, b in (("none", "none"), ("nor_conv_1x1", "none"))]
+def test_a_network_of_many_spellings_has_five_valid_rows() -> None:
+    unread = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
+    same = [f"|{operation}~0|+|none~0|none~1|+|none~0|none~1|none~2|" for operation in unread]
     rows = {
         "space": "nasbench201",
-        "architecture": [*same, *same, ARCHITECTURE],
-        "split": ["train"] * 2 + ["valid"] * 3,
+        "architecture": [*same, *same, same[0], ARCHITECTURE],
+        "split": ["train"] * len(same) + ["valid"] * (len(same) + 2),
     }
-    kept = one_spelling_a_network(pd.DataFrame(rows))
-    assert kept["architecture"].tolist() == [*same, same[0], ARCHITECTURE]
+    kept = few_spellings_a_network(pd.DataFrame(rows))
+    assert kept["architecture"].tolist() == [*same, *same, ARCHITECTURE]
