@@ -40,7 +40,7 @@ class Predictor:
             much for each encoder of a space; states that are kept stay as they are when weights change.
 
     Example:
-        >>> predictor = Predictor.from_pretrained()  # doctest: +SKIP
+        >>> predictor = Predictor.from_pretrained().of_space("nasbench201")  # doctest: +SKIP
         >>> predictor.predict([onnx_text], ["accuracy@cifar10"]).median  # doctest: +SKIP
         array([[93.8]])
     """
