@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from converters import to_measured_text
 from converters.bulk import to_onnx_texts
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, released_folder
 from nasrlm.decoding import log_probabilities
 from nasrlm.encoded import Encoded
 from nasrlm.metrics import kendall_tau
@@ -23,6 +23,10 @@ SPACE = get_space("nasbench201")
 SAMPLES = 20_000
 FARTHEST = 0.0175  # Kolmogorov-Smirnov: one in 100,000 times farther, of so many samples
 LEVELS = tuple(np.arange(1, 100) / 100)
+
+
+def released() -> Checkpoint:
+    return Checkpoint.from_pretrained().of_space(SPACE.name)
 
 
 def read(checkpoint: Checkpoint, text: str) -> Encoded:
@@ -54,10 +58,14 @@ def draw(checkpoint: Checkpoint, encoded: Encoded, objective: int, rng: np.rando
     return np.repeat(sign, counts) * rng.uniform(low, high)
 
 
+def test_it_is_small() -> None:
+    assert sum(path.stat().st_size for path in released_folder().iterdir()) <= 16_000_000
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
 def test_exact_quantiles_are_those_of_samples(engine: str) -> None:
-    checkpoint = replace(Checkpoint.from_pretrained(), calibration={})  # by space is not asked for
+    checkpoint = replace(released(), calibration={})
     rng = np.random.default_rng(0)
     text = to_measured_text(SPACE, SPACE.sample(rng))
     here = read(checkpoint, text)
@@ -76,7 +84,7 @@ def test_engines_rank_alike(engine: str) -> None:
     table = read_table("nasbench201")
     rows: pd.DataFrame = table[table["split"] == "test"]
     texts = to_onnx_texts(SPACE, [SPACE.parse(x) for x in rows["architecture"]], measured=True)
-    checkpoint = Checkpoint.from_pretrained()
+    checkpoint = released()
     objectives = [name for name in checkpoint.objectives_of(SPACE.name) if name in rows]
     labels = rows[list(objectives)].to_numpy(dtype=np.float64)
     plain, other = (
@@ -87,7 +95,7 @@ def test_engines_rank_alike(engine: str) -> None:
 
 
 def test_probabilities_of_the_released_checkpoint_are_those_of_its_samples() -> None:
-    checkpoint = Checkpoint.from_pretrained()
+    checkpoint = released()
     rng = np.random.default_rng(1)
     text = to_measured_text(SPACE, SPACE.sample(rng))
     here = read(checkpoint, text)
