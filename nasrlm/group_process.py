@@ -112,7 +112,7 @@ class GroupProcess:
         self._scales = _fit_scales(self._likeness(rows[some], rows[some]), targets[some])
         self._rows = rows
         covariance = self._covariance(rows, rows)
-        self._factor = cholesky(covariance + _noise(self._scales) * np.eye(len(rows)), lower=True)
+        self._factor = cholesky(covariance + self.noise * np.eye(len(rows)), lower=True)
         self._weights = cho_solve((self._factor, True), targets)
         return self
 
@@ -130,7 +130,7 @@ class GroupProcess:
     @property
     def noise(self) -> float:
         """Variance of what the features do not explain of a score."""
-        return _noise(self._scales)
+        return self._scales.noise
 
     def sample(self, rows: NDArray[np.intp], samples: int, rng: np.random.Generator, noise: float = 0.0) -> FloatArray:
         """(N, S) scores of (N,) rows drawn jointly, each with noise of that variance.
@@ -148,11 +148,10 @@ class GroupProcess:
         return _total(_terms(self._scales, self._likeness(rows, others)))
 
     def _variance(self, rows: NDArray[np.intp]) -> FloatArray:
-        curved = 2 * len(self._groups)
-        variances = np.exp(self._scales[curved:-1])
-        linear = sum(v * self._squares[group][rows] for v, group in zip(variances, self._linear, strict=False))
-        kind = variances[len(self._linear) :].sum()
-        return np.asarray(np.exp(self._scales[:curved:2]).sum() + linear + kind + np.zeros(len(rows)))
+        scales = self._scales
+        linear = sum(v * self._squares[group][rows] for v, group in zip(scales.constant, self._linear, strict=False))
+        kind = scales.constant[len(self._linear) :].sum()
+        return np.asarray(scales.curved.sum() + linear + kind + np.zeros(len(rows)))
 
     def _likeness(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> _Likeness:
         products = [x[rows] @ x[others].T / x.shape[1] for x in self._groups]
@@ -169,6 +168,40 @@ class GroupProcess:
 
 
 @dataclass(frozen=True)
+class _Scales:
+    """What the labels decide, as the logarithms that are fitted.
+
+    Attributes:
+        logs: of variance and length of each curved kernel in turn, then the variances of those without a length, then
+            that of the noise.
+        num_curved: kernels.
+    """
+
+    logs: FloatArray
+    num_curved: int
+
+    @property
+    def curved(self) -> FloatArray:
+        """Variances of the kernels with a length."""
+        return np.asarray(np.exp(self.logs[: 2 * self.num_curved : 2]))
+
+    @property
+    def lengths(self) -> FloatArray:
+        """Of the same."""
+        return np.asarray(np.exp(self.logs[1 : 2 * self.num_curved : 2]))
+
+    @property
+    def constant(self) -> FloatArray:
+        """Variances of the kernels without a length."""
+        return np.asarray(np.exp(self.logs[2 * self.num_curved : -1]))
+
+    @property
+    def noise(self) -> float:
+        """Variance of a label's noise."""
+        return float(np.exp(self.logs[-1])) + JITTER
+
+
+@dataclass(frozen=True)
 class _Likeness:
     """Of some rows with some others: distances in each group, products in the linear ones, and 1 where of one kind."""
 
@@ -182,44 +215,42 @@ class _Likeness:
         return [*self.products, *([] if self.same is None else [self.same])]
 
 
-def _fit_scales(likeness: _Likeness, targets: FloatArray) -> FloatArray:
-    """Logarithms of all variances and lengths, then of the noise: those under which the targets are likely."""
+def _fit_scales(likeness: _Likeness, targets: FloatArray) -> _Scales:
+    """Those under which the targets are likely."""
     starts = [_START_VARIANCE, _START_LENGTH] * len(likeness.distances) + [_START_LINEAR] * len(likeness.products)
     start = np.log([*starts, *([] if likeness.same is None else [_START_KIND]), _START_NOISE])
-    identity = np.eye(len(targets))
+    identity, num_curved = np.eye(len(targets)), len(likeness.distances)
 
-    def surprise(scales: FloatArray) -> tuple[float, FloatArray]:
+    def surprise(logs: FloatArray) -> tuple[float, FloatArray]:
+        scales = _Scales(logs, num_curved)
         terms = _terms(scales, likeness)
-        factor = cholesky(_total(terms) + _noise(scales) * identity, lower=True)
+        factor = cholesky(_total(terms) + scales.noise * identity, lower=True)
         weights = cho_solve((factor, True), targets)
         left = cho_solve((factor, True), identity) - np.outer(weights, weights)
-        slopes = [slope for _, of_term in terms for slope in of_term] + [np.exp(scales[-1]) * identity]
-        value = 0.5 * targets @ weights + np.log(factor.diagonal()).sum() + PRIOR * ((scales - start) ** 2).sum()
-        gradient = [0.5 * float((left * slope).sum()) for slope in slopes] + 2 * PRIOR * (scales - start)
+        slopes = [slope for _, of_term in terms for slope in of_term] + [np.exp(logs[-1]) * identity]
+        value = 0.5 * targets @ weights + np.log(factor.diagonal()).sum() + PRIOR * ((logs - start) ** 2).sum()
+        gradient = [0.5 * float((left * slope).sum()) for slope in slopes] + 2 * PRIOR * (logs - start)
         return float(value), gradient
 
     bounds = [_BOUNDS] * len(start)
     found: FloatArray = minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}).x
-    return found
+    return _Scales(found, num_curved)
 
 
 def _total(terms: Sequence[tuple[FloatArray, list[FloatArray]]]) -> FloatArray:
     return np.asarray(np.sum([kernel for kernel, _ in terms], axis=0), dtype=np.float64)
 
 
-def _terms(scales: FloatArray, likeness: _Likeness) -> list[tuple[FloatArray, list[FloatArray]]]:
+def _terms(scales: _Scales, likeness: _Likeness) -> list[tuple[FloatArray, list[FloatArray]]]:
     """Each kernel, and its slopes along the logarithms of its own scales; Matérn kernels of smoothness 5/2."""
     terms: list[tuple[FloatArray, list[FloatArray]]] = []
-    for index, distances in enumerate(likeness.distances):
-        distance = np.sqrt(5) * distances / np.exp(scales[2 * index + 1])
-        decay = np.exp(scales[2 * index] - distance)
+    log_variances = scales.logs[: 2 * scales.num_curved : 2]
+    for log_variance, length, distances in zip(log_variances, scales.lengths, likeness.distances, strict=True):
+        distance = np.sqrt(5) * distances / length
+        decay = np.exp(log_variance - distance)
         kernel = decay * (1 + distance + distance**2 / 3)
         terms.append((kernel, [kernel, decay * distance**2 * (1 + distance) / 3]))
-    for log_variance, matrix in zip(scales[2 * len(likeness.distances) : -1], likeness.constant, strict=True):
-        kernel = np.exp(log_variance) * matrix
+    for variance, matrix in zip(scales.constant, likeness.constant, strict=True):
+        kernel = variance * matrix
         terms.append((kernel, [kernel]))
     return terms
-
-
-def _noise(scales: FloatArray) -> float:
-    return float(np.exp(scales[-1])) + JITTER
