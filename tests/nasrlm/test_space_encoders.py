@@ -1,5 +1,6 @@
 """A space may have an encoder of its own: learned beside the common model, kept in 8 bits, asked for its networks."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,16 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import yaml
 from safetensors.torch import load_file, save_file
 
 from nasrlm.adaptation import adapt, make_pool
 from nasrlm.checkpoint import SPACES_FILE, Checkpoint, CheckpointError
 from nasrlm.examples import Examples
+from nasrlm.files import write_table
 from nasrlm.predictor import Predictor
 from nasrlm.space_encoders import changes_of, with_changes
 from nasrlm.training import train
 from nasrlm.training_run import TrainingRun
-from tests.nasrlm.scenes import OBJECTIVES, layer_examples, tiny_model
+from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_examples, tiny_model
 from tests.nasrlm.test_training import Killed, config, killed_in
 
 TEXTS = ["Conv3\nPool\n", "Pool\n", "Conv3\n", "Skip\n"]
@@ -172,3 +176,27 @@ def test_labels_that_the_checkpoint_does_not_know_are_named(checkpoint_folder: P
     chosen = config(tmp_path, initial_checkpoint=checkpoint_folder, encoder_steps={"own": 5})
     with pytest.raises(ValueError, match=r"expected objectives of .*tiny, got energy_mj@new. Leave them out"):
         train(chosen, new, progress=False)
+
+
+def test_the_command_line_trains_encoders_and_says_so(
+    checkpoint_folder: Path, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    write_table(architecture_table(40).drop(columns="latency_ms@unheard"), tmp_path / "table.parquet")
+    recipe = {
+        "table": str(tmp_path / "table.parquet"),
+        "out": str(tmp_path / "run"),
+        "initial_checkpoint": str(checkpoint_folder),
+        "encoder_steps": {"nasbench201": 3},
+        "batch_size": 8,
+    }
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    assert nasrlm("train", "--config", tmp_path / "recipe.yaml").status == 0
+    folder = tmp_path / "run" / "checkpoint"
+    assert "Networks of nasbench201 are read by encoders of their own" in (folder / "README.md").read_text()
+    told = json.loads(nasrlm("info", "--checkpoint", folder, "--json").stdout)["checkpoint"]
+    assert (told["own_encoders"], told["commands"][-1]["steps"]) == (["nasbench201"], 3)
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe | {"encoder_steps": {"moon": 3}}))
+    refused = nasrlm("train", "--config", tmp_path / "recipe.yaml", "--out", tmp_path / "other")
+    assert (refused.status, refused.stderr.count("\n")) == (2, 1)
+    assert "encoder_steps: expected names among nasbench201, got moon" in refused.stderr
+    assert not (tmp_path / "other" / "checkpoint").exists()
