@@ -1,4 +1,7 @@
-"""A trained model in a folder of Hugging Face form: config.json, model.safetensors, tokenizer.json, README.md."""
+"""A trained model in a folder of Hugging Face form: config.json, model.safetensors, tokenizer.json, README.md.
+
+Where spaces have encoders of their own, these are in spaces.safetensors.
+"""
 
 from __future__ import annotations
 

@@ -64,7 +64,8 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     by_space = dict(initial.calibration_by_space)
     for space, rows in parts.items():
         calibration = fit_calibration(scores_of(predictor.of_space(space), rows.split("valid")))
-        by_space[space] = {**dict.fromkeys(rows.objectives, ()), **calibration}
+        known = (*by_space.get(space, ()), *rows.objectives)  # levels of the common encoder are not those of this one
+        by_space[space] = {**dict.fromkeys(known, ()), **calibration}
     steps, seconds = (sum(getattr(result, name) for result in results.values()) for name in ("steps", "seconds"))
     tau = float(np.mean([result.valid_tau for result in results.values()]))
     card = {
