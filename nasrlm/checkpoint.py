@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from nasrlm.calibration import Calibration, read_calibration
 from nasrlm.files import to_json
@@ -25,6 +24,7 @@ from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.space_encoders import Changes, load_changes, save_changes, with_changes
+from nasrlm.tensor_file import read_tensors
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.truncation import token_limit
 
@@ -141,8 +141,11 @@ class Checkpoint:
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
         except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
-        _load_weights(model, folder / "model.safetensors")
-        encoders = _load_encoders(config.get("encoders", []), folder / SPACES_FILE, model)
+        try:
+            _load_weights(model, folder / "model.safetensors")
+            encoders = _load_encoders(config.get("encoders", []), folder / SPACES_FILE, model)
+        except ValueError as e:
+            raise CheckpointError(str(e)) from e
         model.to(torch_device(device)).eval()
         return cls(model, tokenizer.limited(token_limit(sizes)), objectives, calibration, card, by_space, encoders)
 
@@ -173,30 +176,24 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 def _load_weights(model: RegressionLanguageModel, path: Path) -> None:
-    try:
-        weights = load_file(path)
-    except (SafetensorError, OSError) as e:
-        raise CheckpointError(f"{path}: expected a safetensors file, got {e}. It may be truncated.") from e
+    weights = read_tensors(path)
     expected = model.state_dict()
     for name in sorted(expected.keys() | weights.keys()):
         have = tuple(weights[name].shape) if name in weights else "none"
         want = tuple(expected[name].shape) if name in expected else "none"
         if have != want:
-            raise CheckpointError(f"{path}: expected tensor {name} of shape {want}, got {have}.")
+            raise ValueError(f"{path}: expected tensor {name} of shape {want}, got {have}.")
         if name in weights and not torch.isfinite(weights[name]).all():
-            raise CheckpointError(f"{path}: expected finite weights, got NaN or infinite ones in tensor {name}.")
+            raise ValueError(f"{path}: expected finite weights, got NaN or infinite ones in tensor {name}.")
     model.load_state_dict(weights)
 
 
 def _load_encoders(spaces: Sequence[str], path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:
     if not spaces:
         return {}
-    try:
-        encoders = load_changes(path, model)
-    except ValueError as e:
-        raise CheckpointError(str(e)) from e
+    encoders = load_changes(path, model)
     if set(encoders) != set(spaces):
-        raise CheckpointError(f"{path}: expected encoders of {', '.join(spaces)}, got {', '.join(encoders) or 'none'}.")
+        raise ValueError(f"{path}: expected encoders of {', '.join(spaces)}, got {', '.join(encoders) or 'none'}.")
     return encoders
 
 

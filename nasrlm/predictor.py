@@ -50,9 +50,7 @@ class Predictor:
         self.objectives = checkpoint.objectives  # by default, in the order of decoding
         self._index = {name: index for index, name in enumerate(checkpoint.objectives)}
         self._engine_name, self._memory_bytes = engine, memory_bytes
-        self._engine = make_engine(engine, checkpoint.model)
-        self._model = Answers(checkpoint.model, self._engine)
-        self._reader = self._make_reader()
+        self._use_model()
         self._own: dict[str, Predictor] = {}  # of spaces with an encoder of their own
 
     @classmethod
@@ -84,7 +82,7 @@ class Predictor:
         other.checkpoint = self.checkpoint.of_space(space)
         other.objectives = self.checkpoint.objectives_of(space)
         if space in self.checkpoint.encoders:
-            other._use_own_encoder(common=self._model)
+            other._use_model(common=self._model)
             self._own[space] = other
         return other
 
@@ -270,14 +268,12 @@ class Predictor:
                 bar.update(len(some))
         return result
 
-    def _use_own_encoder(self, common: Answers) -> None:
-        self._engine = make_engine(self._engine_name, self.checkpoint.model)
-        self._model = Answers(self.checkpoint.model, self._engine, common)
-        self._reader = self._make_reader()
-
-    def _make_reader(self) -> TextReader:
-        longest = self.checkpoint.model.config.max_text_tokens
-        return TextReader(self.checkpoint.tokenizer, self._engine, EncodedTexts(self._memory_bytes), longest)
+    def _use_model(self, common: Answers | None = None) -> None:
+        """Put the checkpoint's model into an engine, with a memory of its own."""
+        model, memory = self.checkpoint.model, EncodedTexts(self._memory_bytes)
+        self._engine = make_engine(self._engine_name, model)
+        self._model = Answers(model, self._engine, common)
+        self._reader = TextReader(self.checkpoint.tokenizer, self._engine, memory, model.config.max_text_tokens)
 
     def _objective_ids(self, names: Sequence[str]) -> Tensor:
         if not names:

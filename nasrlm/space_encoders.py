@@ -11,11 +11,11 @@ from copy import deepcopy
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from nasrlm.model import RegressionLanguageModel
+from nasrlm.tensor_file import read_tensors
 
 # By name of the encoder's weights: changes of each, and, with the ending UNIT, what they are multiplied by.
 Changes = Mapping[str, Tensor]
@@ -59,10 +59,7 @@ def load_changes(path: Path, model: RegressionLanguageModel) -> Mapping[str, Cha
     Raises:
         ValueError: the file is broken or does not fit the model.
     """
-    try:
-        stored = load_file(path)
-    except (SafetensorError, OSError) as e:
-        raise ValueError(f"{path}: expected a safetensors file, got {e}. It may be truncated.") from e
+    stored = read_tensors(path)
     weights = model.encoder.state_dict()
     result: dict[str, dict[str, Tensor]] = {}
     for key, tensor in stored.items():

@@ -15,9 +15,8 @@ _WORDS = ("architecture", "text", "space", "split")
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".parquet": pd.read_parquet,
     ".csv": lambda path: pd.read_csv(path, dtype=dict.fromkeys(_WORDS, str)),
-    ".jsonl": lambda path: pd.read_json(
-        path, lines=True, dtype=False, precise_float=True
-    ),  # else "0123" would be read as 123
+    # with a dtype inferred "0123" would be read as 123
+    ".jsonl": lambda path: pd.read_json(path, lines=True, dtype=False, precise_float=True),
 }
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 

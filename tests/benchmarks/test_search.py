@@ -19,9 +19,8 @@ from studies.guide import Guide
 from studies.pareto import hypervolume_ratio
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import every_architecture
-from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_config, toy_table
+from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_config, toy_table
 
-SPACE = ToySpace()
 QUICK = ("random", "regularised evolution")
 SLOW = ("optuna gp", "ensemble")
 

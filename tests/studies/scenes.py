@@ -61,10 +61,12 @@ class ToySpace(SearchSpace[Row]):
         return f"{sorted(twins)} {last}"
 
 
+SPACE = ToySpace()
+
+
 def keys_of(notations: Sequence[str]) -> list[str]:
     """Of toy architectures."""
-    space = ToySpace()
-    return [space.architecture_key(space.parse(notation)) for notation in notations]
+    return [SPACE.architecture_key(SPACE.parse(notation)) for notation in notations]
 
 
 def true_values(architecture: Row) -> list[float]:

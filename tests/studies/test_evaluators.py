@@ -13,9 +13,7 @@ from nasrlm.named_function import named_function
 from nasrlm.objective import FloatArray
 from studies.evaluators import FunctionEvaluator, MeasuringEvaluator, TableEvaluator
 from studies.modelled import CertainPredictor
-from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_results, toy_table, true_values
-
-SPACE = ToySpace()
+from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_results, toy_table, true_values
 
 
 def test_table_answers_unlisted_twins_with_the_simplest_row_and_strangers_with_nan() -> None:

@@ -6,9 +6,8 @@ from scipy.stats import kendalltau
 
 from studies.graph_process import GraphProcess, LearningScale, Networks, networks_of
 from studies.process_adapter import ProcessAdapter
-from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_table, true_values
+from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_table, true_values
 
-SPACE = ToySpace()
 ROWS = list(SPACE.enumerate())
 TEXTS = [SPACE.format(row) for row in ROWS]
 TRUE = np.array([true_values(row) for row in ROWS])

@@ -16,17 +16,15 @@ from studies.memory import JointPredictor
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     OBJECTIVES,
+    SPACE,
     ToyPredictor,
     ToyResults,
-    ToySpace,
     history_of,
     keys_of,
     toy_table,
 )
 
 pytestmark = pytest.mark.usefixtures("without_figures")
-
-SPACE = ToySpace()
 
 
 @pytest.mark.parametrize("gate", [True, False])

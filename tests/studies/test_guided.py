@@ -21,6 +21,7 @@ from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     ENGINES,
     OBJECTIVES,
+    SPACE,
     HalfFailing,
     ToyPredictor,
     ToyResults,
@@ -33,8 +34,6 @@ from tests.studies.scenes import (
 )
 
 pytestmark = pytest.mark.usefixtures("without_figures")
-
-SPACE = ToySpace()
 
 
 @pytest.mark.parametrize("acquisition", ACQUISITIONS)

@@ -12,9 +12,8 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
 
 from nasrlm.optuna import Guide, ParetoGate
-from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, true_values
+from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, true_values
 
-SPACE = ToySpace()
 GOALS = ["max:accuracy@toy", "min:latency_ms@toy"]
 
 

@@ -7,9 +7,8 @@ from scipy.stats import kendalltau
 
 from studies.process_adapter import ProcessAdapter
 from studies.scale import Scale
-from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, toy_table, true_values
+from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_table, true_values
 
-SPACE = ToySpace()
 ROWS = list(SPACE.enumerate())
 TEXTS = [SPACE.format(row) for row in ROWS]
 TRUE = np.array([true_values(row) for row in ROWS])

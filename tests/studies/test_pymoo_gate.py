@@ -10,9 +10,8 @@ from pymoo.operators.sampling.rnd import IntegerRandomSampling
 from pymoo.optimize import minimize
 
 from nasrlm.pymoo import GatedProblem, Guide
-from tests.studies.scenes import Row, ToyPredictor, ToySpace, true_values
+from tests.studies.scenes import SPACE, Row, ToyPredictor, true_values
 
-SPACE = ToySpace()
 SPACE_ROWS = [row.genes for row in {SPACE.architecture_key(row): row for row in SPACE.enumerate()}.values()]
 GOALS = ["max:accuracy@toy", "min:latency_ms@toy"]
 

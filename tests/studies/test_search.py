@@ -23,6 +23,7 @@ from studies.search import search
 from tests.studies.scenes import (
     ENGINES,
     OBJECTIVES,
+    SPACE,
     Row,
     ToyEvaluator,
     ToySpace,
@@ -33,7 +34,6 @@ from tests.studies.scenes import (
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
-SPACE = ToySpace()
 NUM_KEYS = 120
 NSGA2 = [pytest.param({"engine": engine}, id=engine) for engine in SAMPLERS]
 

@@ -14,17 +14,14 @@ from studies.optuna_storage import StoredStudy, open_storage
 from studies.search import search
 from tests.studies.scenes import (
     OBJECTIVES,
+    SPACE,
     ToyEvaluator,
-    ToySpace,
     history_of,
     toy_config,
     toy_table,
 )
 
 pytestmark = pytest.mark.usefixtures("without_figures")
-
-SPACE = ToySpace()
-NUM_KEYS = 120
 
 
 def test_a_stored_study_that_was_changed_is_noticed(tmp_path: Path) -> None:

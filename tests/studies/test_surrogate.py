@@ -8,9 +8,7 @@ import pytest
 from nasrlm.prediction import Prediction
 from studies.memory import PredictorMemory
 from studies.surrogate import Surrogate
-from tests.studies.scenes import OBJECTIVES, Row, ToyPredictor, ToySpace, columns_of, true_values
-
-SPACE = ToySpace()
+from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, columns_of, true_values
 
 
 class TextPredictor:

@@ -15,9 +15,7 @@ from optuna.trial import TrialState
 from studies.optuna_storage import open_storage, study_name
 from tests.studies import killed
 from tests.studies.postgres import postgres_url  # noqa: F401
-from tests.studies.scenes import ToySpace, toy_results
-
-SPACE = ToySpace()
+from tests.studies.scenes import SPACE, toy_results
 
 
 def start(storage: str, folder: Path, name: str, seconds: float, trials: int) -> multiprocessing.process.BaseProcess:
