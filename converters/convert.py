@@ -119,12 +119,16 @@ def to_measured_text(space: SearchSpace[Any], architecture: Any) -> str:
     Where a space's networks run operations whose results are lost, the innermost blocks as they are run follow, see
     ``executed``; isomorphic architectures can differ in them.
     """
-    if not space.runs_lost_operations:
-        return to_onnx_text(space, architecture)
     faithful = to_graph(space, architecture)
-    outlined = outline(to_canonical_graph(faithful))
-    functions = outlined.functions + executed_blocks(faithful)
-    return write(replace(outlined, functions=functions))
+    return measured_text(space, faithful, to_canonical_graph(faithful))
+
+
+def measured_text(space: SearchSpace[Any], faithful: Graph, canonical: Graph) -> str:
+    """The same of graphs that are made already."""
+    outlined = outline(canonical)
+    if space.runs_lost_operations:
+        outlined = replace(outlined, functions=outlined.functions + executed_blocks(faithful))
+    return write(outlined)
 
 
 def _builder(space: SearchSpace[Any]) -> Callable[[Any], Graph]:

@@ -1,4 +1,4 @@
-"""Labels that cost nothing: counts of every architecture of a table, and its latency on this machine."""
+"""Labels that cost nothing: counts of every architecture of a table, its text, and its latency on this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from converters.convert import graph_to_onnx_text, to_graph
+from converters.convert import graph_to_onnx_text, measured_text, to_canonical_graph, to_graph
 from converters.runtime import measure_latencies
 from converters.statistics import Statistics, statistics
 from converters.stream import Derivation
@@ -16,30 +16,36 @@ from spaces import SearchSpace
 
 COUNTS = tuple(f"{field.name}@onnx" for field in fields(Statistics))  # a number of each network's own ONNX graph
 LATENCY = "latency_ms@here"
+TEXT = "text"
 
 
-def derive_counts(repeats: int | None = None) -> Derivation:
+def derive_counts(repeats: int | None = None, texts: bool = False) -> Derivation:
     """For ``convert_table``: a column ``params@onnx``, ``macs@onnx``, … for each of ``Statistics``.
 
     Args:
         repeats: also measure the latency in ONNX Runtime, one thread, the median of so many runs: ``latency_ms@here``.
             With several workers at a time, those of other workers slow it down.
+        texts: also write ``to_measured_text``, which costs less here than later: the graph is there.
     """
-    columns = dict.fromkeys(COUNTS, pa.int64())
-    if repeats is None:
-        return Derivation(columns, counts_of)
+    columns: dict[str, Any] = dict.fromkeys(COUNTS, pa.int64())
+    if texts:
+        columns[TEXT] = pa.string()
+    if repeats is not None:
+        columns[LATENCY] = pa.float64()
     return Derivation(
-        columns | {LATENCY: pa.float64()}, partial(counts_and_latency_of, repeats=repeats), f"{repeats} repeats"
+        columns, partial(counts_of, repeats=repeats, texts=texts), f"{repeats} repeats" if repeats else ""
     )
 
 
-def counts_of(space: SearchSpace[Any], architecture: Any) -> tuple[int, ...]:
-    """Every number of ``Statistics``, in order."""
-    return astuple(statistics(to_graph(space, architecture)))
-
-
-def counts_and_latency_of(space: SearchSpace[Any], architecture: Any, repeats: int) -> tuple[float, ...]:
-    """The same and milliseconds."""
+def counts_of(
+    space: SearchSpace[Any], architecture: Any, repeats: int | None = None, texts: bool = False
+) -> tuple[float | str, ...]:
+    """Every number of ``Statistics``, in order; then the text and milliseconds, where wanted."""
     faithful = to_graph(space, architecture)
-    (latency,) = measure_latencies([graph_to_onnx_text(faithful)], repeats=repeats)
-    return (*astuple(statistics(faithful)), latency.median_ms)
+    canonical = to_canonical_graph(faithful)
+    values: tuple[float | str, ...] = astuple(statistics(faithful, canonical))
+    if texts:
+        values += (measured_text(space, faithful, canonical),)
+    if repeats is not None:
+        values += (measure_latencies([graph_to_onnx_text(faithful)], repeats=repeats)[0].median_ms,)
+    return values

@@ -47,8 +47,8 @@ class Statistics:
     largest_activation: int
 
 
-def statistics(faithful: Graph) -> Statistics:
-    """Count a graph as ``to_graph`` gives it, and the canonical graph made of it.
+def statistics(faithful: Graph, canonical: Graph | None = None) -> Statistics:
+    """Count a graph as ``to_graph`` gives it, and the canonical graph made of it, if that is not given.
 
     Example:
         >>> from converters import to_graph
@@ -62,7 +62,7 @@ def statistics(faithful: Graph) -> Statistics:
         activations: Radosavovic et al. 2020, "Designing Network Design Spaces": "the size of the output tensors of
         all conv layers", as pycls counts.
     """
-    live = to_canonical_graph(faithful)
+    live = canonical or to_canonical_graph(faithful)
     return Statistics(
         params=_params(faithful),
         macs=_macs(faithful),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,10 +16,10 @@ from torch import Tensor
 
 from nasrlm.number import NumberCode
 from nasrlm.objective import FloatArray
-from nasrlm.predictor import pad
+from nasrlm.reader import TokenIds, pad
 
 # Token ids of these rows, as a generator changes their texts.
-Redraw = Callable[[Sequence[int], np.random.Generator], Sequence[Sequence[int]]]
+Redraw = Callable[[Sequence[int], np.random.Generator], Sequence[TokenIds]]
 
 BATCHES_SORTED_TOGETHER = 16  # rows are sorted by length within so many batches; more would repeat the same batches
 
@@ -73,7 +74,7 @@ class Batches:
 
     def __init__(
         self,
-        token_ids: Sequence[Sequence[int]],
+        token_ids: Sequence[TokenIds],
         labels: FloatArray,
         weights: FloatArray,
         code: NumberCode,
@@ -88,7 +89,7 @@ class Batches:
         self._token_ids, self._row_weights, self._redraw = token_ids, row_weights, redraw
         self._known = np.isfinite(labels)
         self._values = np.where(self._known, labels, 1.0)
-        self._numbers = code.encode(self._values.ravel()).reshape(*self._values.shape, code.length)
+        self._numbers = _encoded(self._values, code)
         self._log_weights = np.log(weights)
         self._batch_size, self._seed = batch_size, seed
         self._objectives_per_row = min(objectives_per_row, labels.shape[1])
@@ -114,9 +115,10 @@ class Batches:
         visible = before & present[:, None, :] & ~alone[:, None, None]
         numbers, values = (x[rows[:, None], objectives] for x in (self._numbers, self._values))
         text_ids = pad(self._ids(rows.tolist(), step))
-        return Batch(text_ids, *map(torch.from_numpy, (objectives, numbers, values, present, visible)))
+        drawn = (objectives, numbers.astype(np.int64), values, present, visible)
+        return Batch(text_ids, *map(torch.from_numpy, drawn))
 
-    def _ids(self, rows: Sequence[int], step: int) -> Sequence[Sequence[int]]:
+    def _ids(self, rows: Sequence[int], step: int) -> Sequence[TokenIds]:
         if self._redraw is not None:
             return self._redraw(rows, np.random.default_rng((self._seed, 2, step)))
         return [self._token_ids[row] for row in rows]
@@ -152,3 +154,11 @@ class Batches:
         keys = np.where(known, keys, -np.inf)
         K = min(self._objectives_per_row, max(1, int(known.sum(axis=1).max())))
         return np.sort(np.argsort(-keys, axis=1)[:, :K], axis=1)
+
+
+def _encoded(values: FloatArray, code: NumberCode) -> NDArray[Any]:
+    """(rows, M, T) number ids, in as few bytes as hold them: there may be millions of rows."""
+    ids = np.empty((*values.shape, code.length), dtype=np.min_scalar_type(code.vocabulary_size))
+    for column in range(values.shape[1]):
+        ids[:, column] = code.encode(values[:, column])
+    return ids

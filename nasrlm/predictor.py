@@ -23,9 +23,7 @@ from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
-from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, check_texts, pad
-
-__all__ = ["Predictor", "pad"]
+from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, check_texts
 
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
 
@@ -254,17 +252,18 @@ class Predictor:
 
         return self._answers(texts, (width,), summarise, self._engine.num_workers, progress)
 
-    def to_ids(self, texts: Sequence[str], progress: bool = False) -> list[list[int]]:
-        """Token ids of every text.
+    def to_ids(self, texts: Sequence[str], progress: bool = False) -> list[NDArray[np.int32]]:
+        """Token ids of every text, arrays: millions of texts have to fit.
 
         Raises:
             ValueError: a text is empty or longer than the model's context; nothing is cut.
         """
-        result: list[list[int]] = []
+        result: list[NDArray[np.int32]] = []
         with tqdm(total=len(texts), desc="tokens", unit="text", disable=not progress) as bar:
             for start in range(0, len(texts), TEXTS_PER_PLAN):
                 some = texts[start : start + TEXTS_PER_PLAN]
-                result += self._reader.to_ids(some, range(start, start + len(some)))
+                token_ids = self._reader.to_ids(some, range(start, start + len(some)))
+                result += [np.array(ids, dtype=np.int32) for ids in token_ids]
                 bar.update(len(some))
         return result
 

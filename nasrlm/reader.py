@@ -19,6 +19,8 @@ from nasrlm.encoded_texts import EncodedText, EncodedTexts
 from nasrlm.engine import Engine
 from nasrlm.tokenizer import PADDING_ID, TextTokenizer
 
+TokenIds = Sequence[int] | NDArray[np.int32]  # of one text
+
 ROWS_PER_BATCH = 4096  # number rows: texts x objectives x quantiles
 TEXTS_PER_PLAN = 8192  # tokenised at a time
 
@@ -121,7 +123,9 @@ def check_texts(texts: Sequence[str]) -> None:
             raise ValueError(f"texts: expected a text in every row, got {type(text).__name__} in row {row}.")
 
 
-def pad(token_ids: Sequence[Sequence[int]]) -> Tensor:
+def pad(token_ids: Sequence[TokenIds]) -> Tensor:
     """(N, L) ids, shorter rows filled with padding."""
-    longest = max(len(ids) for ids in token_ids)
-    return torch.tensor([[*ids, *[PADDING_ID] * (longest - len(ids))] for ids in token_ids])
+    padded = np.full((len(token_ids), max(len(ids) for ids in token_ids)), PADDING_ID, dtype=np.int64)
+    for row, ids in zip(padded, token_ids, strict=True):
+        row[: len(ids)] = ids
+    return torch.from_numpy(padded)

@@ -28,6 +28,7 @@ from nasrlm.objective import FloatArray, decoding_order
 from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes
+from nasrlm.reader import TokenIds
 from nasrlm.run_state import RunIdentity, read_state, saved_tokenizer, write_state
 from nasrlm.sharding import load_optimizer, local, part_like, whole
 from nasrlm.train_config import TrainConfig
@@ -140,7 +141,7 @@ class TrainingRun:
     def _redraw(self, rows: Examples) -> Redraw:
         augment = load_augmentation(self.config.augment)
 
-        def redraw(chosen: Sequence[int], rng: np.random.Generator) -> list[list[int]]:
+        def redraw(chosen: Sequence[int], rng: np.random.Generator) -> Sequence[TokenIds]:
             texts = [augment(rows.texts[row], rng) for row in chosen]
             with warnings.catch_warnings(action="ignore"):  # texts that are cut were counted at the start
                 return self.predictor.to_ids(texts)

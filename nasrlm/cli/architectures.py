@@ -130,6 +130,9 @@ def stats(
         bool, typer.Option("--latency", help="Of a table: also time every network in ONNX Runtime on this machine.")
     ] = False,
     repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 20,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Of a table: also write the text that is predicted from, to train on.")
+    ] = False,
     workers: WorkersOption = None,
     resume: ResumeOption = False,
     engine: WorkersEngineOption = "process",
@@ -140,11 +143,11 @@ def stats(
     if table is not None:
         if architecture is not None or out is None:
             raise ValueError("stats --table: expected --out and no architecture. See --help.")
-        counts = derive_counts(repeats if latency else None)
+        counts = derive_counts(repeats if latency else None, texts)
         workers = 1 if latency and workers is None else workers  # they would slow each other down
         config = StreamConfig(table, out, space, workers, engine, resume, derivation=counts)
         return convert_whole_table(config, "stats", json=json)
-    if architecture is None or out is not None or latency or workers is not None or resume:
+    if architecture is None or out is not None or latency or texts or workers is not None or resume:
         raise ValueError("stats: expected an architecture, or --table with --out. See --help.")
     faithful = read_network(architecture, space, input_shape, "stats")
     counted = asdict(statistics(faithful))

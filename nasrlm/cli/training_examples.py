@@ -21,6 +21,7 @@ from spaces import get_space
 
 TEXTS = "texts.parquet"  # in the run's folder: a resumed run need not convert again
 KEY = b"rows_sha256"
+ROWS_A_PIECE = 10_000  # hashed at a time: there may be millions
 SPELLINGS = 5  # see docs/log.md before changing it
 
 
@@ -87,6 +88,9 @@ def _digest(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> str:
             file = Path(str(space).rpartition(":")[0]).expanduser()
             if file.is_file():  # a space of the user's: its texts change with the file
                 digest.update(file.read_bytes())
-        described = frame[[name for name in ("space", "architecture", "text") if name in frame]]
-        digest.update(described.to_json(orient="values").encode())
+        for name in ("space", "architecture", "text"):
+            if name in frame:
+                digest.update(name.encode())
+                for start in range(0, len(frame), ROWS_A_PIECE):
+                    digest.update(frame[[name]].iloc[start : start + ROWS_A_PIECE].to_json(orient="values").encode())
     return digest.hexdigest()

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from converters import statistics, to_graph
+from converters import statistics, to_graph, to_measured_text, to_onnx_text
 from converters.counts import COUNTS, LATENCY, derive_counts
 from converters.stream import StreamConfig, convert_table
 from spaces import get_space
@@ -28,6 +28,16 @@ def test_every_row_has_the_counts_of_its_network(tmp_path: Path) -> None:
     for row, (_, drawn) in zip(counted[[*COUNTS]].to_numpy(), frame.iterrows(), strict=True):
         space = get_space(drawn["space"])
         assert tuple(row) == astuple(statistics(to_graph(space, space.parse(drawn["architecture"]))))
+
+
+def test_texts_stand_beside_them() -> None:
+    space = get_space("nasbench201")
+    lost = space.decode((1, 3, 0, 0, 0, 0))  # its convolution reaches no output
+    derived = derive_counts(texts=True)
+    *counts, text = derived.compute(space, lost)
+    assert list(derived.columns) == [*COUNTS, "text"]
+    assert tuple(counts) == astuple(statistics(to_graph(space, lost)))
+    assert text == to_measured_text(space, lost) != to_onnx_text(space, lost)
 
 
 def test_latency_is_measured_beside_them(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from nasrlm.decoding import cumulative_probabilities, joint_samples, log_probabilities, quantiles
 from nasrlm.encoded import Encoded
 from nasrlm.model import RegressionLanguageModel, masked_log_softmax
-from nasrlm.predictor import pad
+from nasrlm.reader import pad
 from tests.nasrlm.scenes import CODE, all_spellings, spelling_probabilities, tiny_model
 
 TEXT = torch.tensor([[3, 7, 7, 1, 12]])

@@ -15,7 +15,8 @@ from nasrlm.metrics import kendall_tau
 from nasrlm.model import ModelConfig, RegressionLanguageModel
 from nasrlm.number import NumberCode
 from nasrlm.onnx_engine import OnnxEngine
-from nasrlm.predictor import Predictor, pad
+from nasrlm.predictor import Predictor
+from nasrlm.reader import pad
 from tests.nasrlm.scenes import OBJECTIVES, tiny_model
 
 TEXT_IDS = pad([[3, 7, 7, 1, 12, 4, 4, 9], [5], [2, 2, 6], [19] * 8])

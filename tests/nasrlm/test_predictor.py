@@ -8,7 +8,8 @@ import torch
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.engine import TorchEngine
-from nasrlm.predictor import Predictor, pad
+from nasrlm.predictor import Predictor
+from nasrlm.reader import pad
 from tests.nasrlm.scenes import OBJECTIVES
 
 TEXTS = ["Conv3\n" * length for length in (1, 9, 4, 20, 2)]
