@@ -24,6 +24,8 @@ from pydantic import (
 from nasrlm.model_config import COMPACT, ModelConfig
 from nasrlm.tokenizer import Pieces
 
+LIKE = "like"  # of a file, beside the keys of TrainConfig
+
 
 class TrainConfig(BaseModel):
     """A training run.
@@ -205,24 +207,39 @@ class TrainConfig(BaseModel):
     def load(cls, path: Path, **overrides: Any) -> TrainConfig:
         """Read a YAML file; relative paths in it are taken from the working directory.
 
+        What a file does not say itself is as in the one that its key ``like`` names, if there is one.
+
         Raises:
             ValueError: no such file, no YAML, unknown or wrong keys; one line naming the file and the key.
         """
+        values = {**_values(path, ()), **overrides}
         try:
-            values = yaml.safe_load(path.read_text())
-        except OSError as e:
-            raise ValueError(f"{path}: expected a YAML file, got {e.strerror}.") from e
-        except yaml.YAMLError as e:
-            raise ValueError(f"{path}: expected YAML, got {' '.join(str(e).split())}.") from e
-        if not isinstance(values, dict):
-            raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}. See docs/training.md.")
-        if odd := [key for key in values if not isinstance(key, str)]:
-            raise ValueError(f"{path}: expected words as keys, got {odd[0]!r}. See docs/training.md.")
-        try:
-            return cls(**{**values, **overrides})
+            return cls(**values)
         except ValidationError as e:
             first = e.errors()[0]
             key, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
             if not key:  # keys that do not fit together: the message names them
                 raise ValueError(f"{path}: {problem}") from e
             raise ValueError(f"{path}: {key}: {problem}, got {first['input']!r}.") from e
+
+
+def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
+    """Keys and values of a file, those of the file that it is like among them; ``likened`` files asked for it."""
+    try:
+        values = yaml.safe_load(path.read_text())
+    except OSError as e:
+        raise ValueError(f"{path}: expected a YAML file, got {e.strerror}.") from e
+    except yaml.YAMLError as e:
+        raise ValueError(f"{path}: expected YAML, got {' '.join(str(e).split())}.") from e
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}. See docs/training.md.")
+    if odd := [key for key in values if not isinstance(key, str)]:
+        raise ValueError(f"{path}: expected words as keys, got {odd[0]!r}. See docs/training.md.")
+    if LIKE not in values:
+        return values
+    like = values.pop(LIKE)
+    if not isinstance(like, str):
+        raise ValueError(f"{path}: {LIKE}: expected the path of a YAML file, got {like!r}.")
+    if Path(like) in (path, *likened):
+        raise ValueError(f"{path}: {LIKE}: expected a file that is not like this one, got {like}.")
+    return {**_values(Path(like), (path, *likened)), **values}

@@ -28,6 +28,23 @@ def test_tables_may_be_several(tmp_path: Path) -> None:
     assert several.table == (Path("labels.parquet"), Path("others.csv"))
 
 
+def test_a_file_may_be_like_another_but_for_what_it_says(tmp_path: Path) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(LEAST + "seed: 3\nspace_weights: {darts: 2}\nmodel: {width: 64, num_heads: 4}\n")
+    second.write_text(f"like: {first}\nout: runs/second\nspace_weights: {{}}\n")
+    config = load(tmp_path, f"like: {second}\nseed: 5\n")
+    assert config == TrainConfig.load(first, out=Path("runs/second"), space_weights={}, seed=5)
+
+
+def test_files_that_are_like_each_other_are_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(f"like: {tmp_path / 'train.yaml'}\n")
+    with pytest.raises(
+        ValueError, match=r"other.yaml: like: expected a file that is not like this one, got .*train.yaml"
+    ):
+        load(tmp_path, f"like: {other}\n")
+
+
 def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Path) -> None:
     (tmp_path / "train.yaml").write_text(LEAST + "seed: 3\nmodel: {width: 64, num_heads: 4}\n")
     config = TrainConfig.load(tmp_path / "train.yaml", seed=5)
@@ -54,6 +71,7 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
             LEAST + "model: {num_readouts: 2}\n",
             "train.yaml: model.num_readouts: expected 0, got 2. `nasrlm adapt` sets it.",
         ),
+        (LEAST + "like: [a.yaml]\n", "train.yaml: like: expected the path of a YAML file, got ['a.yaml']."),
         (LEAST + "epochs: 0\n", "epochs: Input should be greater than or equal to 1, got 0"),
         (LEAST + "seed: -1\n", "seed: Input should be greater than or equal to 0, got -1"),
         (LEAST + "objective_weights: {a@b: 0}\n", "objective_weights.a@b: Input should be greater than 0, got 0"),
@@ -82,6 +100,8 @@ def test_other_configs_are_refused(tmp_path: Path, text: str, message: str) -> N
 def test_a_missing_config_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"none\.yaml: expected a YAML file, got No such file or directory"):
         TrainConfig.load(tmp_path / "none.yaml")
+    with pytest.raises(ValueError, match=r"none\.yaml: expected a YAML file, got No such file or directory"):
+        load(tmp_path, LEAST + "like: none.yaml\n")
 
 
 def test_the_documentation_names_every_key() -> None:
