@@ -140,10 +140,7 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True) -> li
     Raises:
         ValueError: no space is named, or a row's notation is malformed; the message names file and row.
     """
-    texts: dict[Hashable, str] = {}
-    if "text" in frame:
-        written = frame["text"][frame["text"].notna() & (frame["text"] != "")].astype(str)
-        texts |= zip(written.index, written, strict=True)
+    texts = written_texts(frame)
     spelled = frame[~frame.index.isin(list(texts))]
     if len(spelled) and "space" not in frame:
         raise ValueError(f"{path}: expected a column space, got none. Name it with --space.")
@@ -155,6 +152,14 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True) -> li
         converted = to_onnx_texts(space, architectures, measured=measured, progress=show_progress())
         texts |= zip(rows.index, converted, strict=True)
     return [texts[row] for row in frame.index]
+
+
+def written_texts(frame: pd.DataFrame) -> dict[Hashable, str]:
+    """By row, the column ``text`` where it is not empty."""
+    if "text" not in frame:
+        return {}
+    written = frame["text"][frame["text"].notna() & (frame["text"] != "")].astype(str)
+    return dict(zip(written.index, written, strict=True))
 
 
 def _parse_row(space: SearchSpace[Any], notation: object, path: Path, row: Hashable) -> Any:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nasrlm
-from nasrlm.cli.inputs import all_objectives, read_rows, require_labels, table_texts
+from nasrlm.cli.inputs import all_objectives, read_rows, require_labels, table_texts, written_texts
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
@@ -56,6 +56,18 @@ def few_spellings_a_network(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _texts(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> list[str]:
+    """Of all rows: those that the tables hold, and the others converted."""
+    written = [written_texts(frame) for frame in frames]
+    spelled = [frame[~frame.index.isin(list(texts))] for frame, texts in zip(frames, written, strict=True)]
+    converted = iter(_converted(config, spelled) if any(map(len, spelled)) else ())
+    return [
+        texts[row] if row in texts else next(converted)
+        for frame, texts in zip(frames, written, strict=True)
+        for row in frame.index
+    ]
+
+
+def _converted(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> list[str]:
     path, key = config.out / TEXTS, _digest(config, frames)
     if config.resume and path.is_file() and (texts := _read_texts(path, key)) is not None:
         return texts
@@ -88,7 +100,7 @@ def _digest(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> str:
             file = Path(str(space).rpartition(":")[0]).expanduser()
             if file.is_file():  # a space of the user's: its texts change with the file
                 digest.update(file.read_bytes())
-        for name in ("space", "architecture", "text"):
+        for name in ("space", "architecture"):
             if name in frame:
                 digest.update(name.encode())
                 for start in range(0, len(frame), ROWS_A_PIECE):
