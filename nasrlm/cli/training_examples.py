@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -31,10 +32,11 @@ def training_examples(config: TrainConfig) -> Examples:
     Raises:
         ValueError: a table cannot be read or lacks what a row needs, or no table has an objective.
     """
-    frames = [few_spellings_a_network(read_rows(path, config.space)) for path in config.table]
+    tables = [_read(path, config.space) for path in config.table]
+    frames = [table.rows for table in tables]
     require_labels(frames, config.table, config.objectives)
     objectives = config.objectives or all_objectives(frames, config.table)
-    texts = _texts(config, frames)
+    texts = _texts(config, tables)
     return make_examples(pd.concat(frames, ignore_index=True), texts, objectives)
 
 
@@ -55,16 +57,27 @@ def few_spellings_a_network(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(index=valid.index[earlier >= SPELLINGS])
 
 
-def _texts(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> list[str]:
+class _Table(NamedTuple):
+    """One table, its texts apart from its rows: those of a million rows are gigabytes."""
+
+    rows: pd.DataFrame
+    texts: Mapping[Hashable, str]  # of the rows that have one
+
+    def spelled(self) -> pd.DataFrame:
+        """The rows that have an architecture alone."""
+        return self.rows[~self.rows.index.isin(list(self.texts))]
+
+
+def _read(path: Path, space: str | None) -> _Table:
+    frame = few_spellings_a_network(read_rows(path, space))
+    return _Table(frame.drop(columns="text", errors="ignore"), written_texts(frame))
+
+
+def _texts(config: TrainConfig, tables: Sequence[_Table]) -> list[str]:
     """Of all rows: those that the tables hold, and the others converted."""
-    written = [written_texts(frame) for frame in frames]
-    spelled = [frame[~frame.index.isin(list(texts))] for frame, texts in zip(frames, written, strict=True)]
+    spelled = [table.spelled() for table in tables]
     converted = iter(_converted(config, spelled) if any(map(len, spelled)) else ())
-    return [
-        texts[row] if row in texts else next(converted)
-        for frame, texts in zip(frames, written, strict=True)
-        for row in frame.index
-    ]
+    return [table.texts[row] if row in table.texts else next(converted) for table in tables for row in table.rows.index]
 
 
 def _converted(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> list[str]:
