@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from spaces.space import SearchSpace
+from spaces.space import ArchitectureError, SearchSpace
 
+Sample = Callable[[np.random.Generator], Any]  # an architecture, drawn at random
+
+TRIES = 1000  # genotypes in a row that are no architecture
 VALID_PERCENT, TEST_PERCENT = 5, 5  # of the networks; the others are for training
 
 
@@ -20,8 +23,8 @@ class Drawn(NamedTuple):
     split: str
 
 
-def draw(space: SearchSpace[Any], count: int, seed: int) -> Iterator[Drawn]:
-    """``count`` draws, those left out that were drawn before.
+def draw(space: SearchSpace[Any], count: int, seed: int, sample: Sample | None = None) -> Iterator[Drawn]:
+    """``count`` draws by ``sample`` or, without it, as the space samples; those left out that were drawn before.
 
     The split depends on the ``architecture_key`` alone: isomorphic architectures share it, and so do those of other
     seeds.
@@ -29,12 +32,37 @@ def draw(space: SearchSpace[Any], count: int, seed: int) -> Iterator[Drawn]:
     rng = np.random.default_rng(seed)
     seen: set[str] = set()
     for _ in range(count):
-        architecture = space.sample(rng)
+        architecture = (sample or space.sample)(rng)
         notation = space.format(architecture)
         if notation not in seen:
             seen.add(notation)
             key = space.architecture_key(architecture)
             yield Drawn(notation, split_of(key, VALID_PERCENT, TEST_PERCENT))
+
+
+def sample_like(space: SearchSpace[Any], architectures: Sequence[Any]) -> Sample:
+    """Draws with the choices of these architectures, each as often as they make it.
+
+    Published tables often have a part of their space, or more than is sampled. Each choice is drawn by itself, but
+    those that all of these architectures make alike, such as those of two equal cells, are drawn together.
+
+    Raises:
+        ArchitectureError: an architecture has no genotype; or, of a draw, hardly any is an architecture.
+    """
+    genotypes = np.array([space.encode(architecture) for architecture in architectures])
+    columns = np.arange(genotypes.shape[1])
+    leaders = (genotypes[:, :, None] == genotypes[:, None, :]).all(axis=0).argmax(axis=0)
+
+    def sample(rng: np.random.Generator) -> Any:
+        for _ in range(TRIES):
+            rows = rng.integers(len(genotypes), size=len(columns))
+            try:
+                return space.decode(genotypes[rows[leaders], columns].tolist())
+            except ArchitectureError:
+                continue
+        raise ArchitectureError(f"{space.name}: expected architectures, got none of {TRIES} draws like those given.")
+
+    return sample
 
 
 def split_of(key: str, valid: int, test: int) -> str:

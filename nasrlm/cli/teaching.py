@@ -17,7 +17,8 @@ from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, s
 from nasrlm.files import check_table_name, write_table
 from nasrlm.group_process import GroupProcess
 from spaces import get_space
-from spaces.drawing import draw
+from spaces.drawing import Sample, draw, sample_like
+from spaces.space import SearchSpace
 
 LEAST_LABELS = 20  # of an objective
 
@@ -37,6 +38,9 @@ def teach(
     labels: Annotated[
         int, typer.Option(min=LEAST_LABELS, help="Labels to learn each objective from, at most; time is cubic in it.")
     ] = 2500,
+    like_table: Annotated[
+        bool, typer.Option("--like-table", help="Draw the table's choices, as often as its train rows make them.")
+    ] = False,
     space: SpaceOption = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
@@ -49,7 +53,8 @@ def teach(
     frame, names = _train_rows(table, space, named)
     chosen = get_space(only_space(frame))
     progress = show_progress()
-    drawn = [x.architecture for x in tqdm(draw(chosen, count, seed), "draw", count, disable=not progress)]
+    sample = _like(chosen, frame, names, table) if like_table else None
+    drawn = [x.architecture for x in tqdm(draw(chosen, count, seed, sample), "draw", count, disable=not progress)]
     notations = [*frame["architecture"].astype(str), *drawn]
     groups = feature_groups(features_of(chosen, [chosen.parse(x) for x in notations], progress=progress))
     new = len(frame) + np.arange(len(drawn))
@@ -80,3 +85,12 @@ def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[p
         if (count := int(frame[name].notna().sum())) < LEAST_LABELS:
             raise ValueError(f"{table}: expected {LEAST_LABELS} or more train rows with {name}, got {count}.")
     return frame, names
+
+
+def _like(space: SearchSpace[Any], frame: pd.DataFrame, names: Sequence[str], table: Path) -> Sample:
+    """Draws like the rows that have any of these labels."""
+    labelled = frame[frame[list(names)].notna().any(axis=1)]
+    try:
+        return sample_like(space, [space.parse(str(notation)) for notation in labelled["architecture"]])
+    except ValueError as e:
+        raise ValueError(f"{table}: {e}") from e

@@ -51,6 +51,21 @@ def test_what_is_expected_agrees_with_the_truth(labelled: Path, tmp_path: Path, 
     pd.testing.assert_frame_equal(read_table(again), frame)
 
 
+def test_networks_can_be_drawn_like_those_of_the_table(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
+    table, out = tmp_path / "part.parquet", tmp_path / "taught.parquet"
+    frame = read_table(labelled).query("split == 'train'")
+    first = frame["architecture"].str[0]
+    common = first.mode()[0]
+    frame = frame[(first == common) & (frame["split"] == "train")]
+    assert len(frame) >= 20  # of all networks a third begin so
+    frame.to_parquet(table)
+    words = ("teach", "--table", table, "--space", SPACE.name, "--objectives", COST, "-n", 30, "--out", out)
+    assert nasrlm(*words, "--like-table").status == 0
+    assert set(read_table(out)["architecture"].str[0]) == {common}
+    assert nasrlm(*words).status == 0
+    assert set(read_table(out)["architecture"].str[0]) > {common}
+
+
 def test_all_objectives_of_a_table_are_taught(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
     table, out = tmp_path / "costs.parquet", tmp_path / "taught.parquet"
     frame = read_table(labelled).drop(columns="accuracy@here")
