@@ -31,9 +31,11 @@ checkpoint: runs/all_spaces_encoders/checkpoint/README.md  ## the released check
 DATA := ../shared/data
 COUNTED := nds_nasnet nds_amoebanet nds_pnas nds_enas nds_darts hiaml inception two_path ofa_proxylessnas ofa_resnet50
 TAUGHT := mnasnet darts nasbench101 fbnet
+TAUGHT_ALL := $(TAUGHT:%=runs/taught/%.parquet)
+TAUGHT_LIKE := $(TAUGHT:%=runs/taught_like/%.parquet)
 
 runs/all_spaces_encoders/checkpoint/README.md: studies/recipes/all_spaces_encoders.yaml \
-		runs/all_spaces_more/checkpoint/README.md | $(VENV)/installed
+		runs/all_spaces_more/checkpoint/README.md $(TAUGHT_LIKE) | $(VENV)/installed
 	$(BIN)/nasrlm train --config $<
 
 runs/all_spaces_more/checkpoint/README.md: studies/recipes/all_spaces_more.yaml runs/all_spaces/checkpoint/README.md \
@@ -41,23 +43,27 @@ runs/all_spaces_more/checkpoint/README.md: studies/recipes/all_spaces_more.yaml 
 	$(BIN)/nasrlm train --config $<
 
 runs/all_spaces/checkpoint/README.md: studies/recipes/all_spaces.yaml runs/all_spaces_first/checkpoint/README.md \
-		$(TAUGHT:%=runs/taught/%.parquet) runs/label_free/counted.parquet | $(VENV)/installed
+		$(TAUGHT_ALL) runs/label_free/counted.parquet | $(VENV)/installed
 	$(BIN)/nasrlm train --config $<
 
 runs/all_spaces_first/checkpoint/README.md: studies/recipes/all_spaces_first.yaml runs/taught/nasbench101.parquet \
 		| $(VENV)/installed
 	$(BIN)/nasrlm train --config $<
 
-runs/taught/mnasnet.parquet: TEACH := -n 5000 --objectives proxy_accuracy@imagenet
+%/mnasnet.parquet: TEACH := -n 5000 --objectives proxy_accuracy@imagenet
 runs/taught/darts.parquet: TEACH := -n 8000 --objectives short_accuracy@cifar10
-runs/taught/nasbench101.parquet: TEACH := -n 16000 --labels 4500 \
+runs/taught_like/darts.parquet: TEACH := -n 12000 --objectives short_accuracy@cifar10
+%/nasbench101.parquet: TEACH := -n 16000 --labels 4500 \
 	--objectives valid_accuracy@cifar10,valid_accuracy_12ep@cifar10
-runs/taught/fbnet.parquet: TEACH := -n 8000
+%/fbnet.parquet: TEACH := -n 8000
 runs/taught/nasbench201.parquet: TEACH := -n 8000 --labels 8000 \
 	--objectives accuracy@cifar10,accuracy@cifar100,accuracy@imagenet16-120,valid_accuracy@cifar10,$\
 	valid_accuracy@cifar100,valid_accuracy@imagenet16-120,valid_accuracy_12ep@cifar10
 runs/taught/%.parquet: | $(VENV)/installed
 	$(BIN)/nasrlm teach --table $(DATA)/$*.parquet --space $* $(TEACH) --out $@
+
+runs/taught_like/%.parquet: | $(VENV)/installed
+	$(BIN)/nasrlm teach --table $(DATA)/$*.parquet --space $* --like-table $(TEACH) --out $@
 
 runs/label_free/drawn.parquet: | $(VENV)/installed
 	$(BIN)/nasrlm sample $(COUNTED:%=--space %) -n 1000 --seed 0 --out $@

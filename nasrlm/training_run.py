@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from tqdm import tqdm
 
@@ -31,6 +32,7 @@ from nasrlm.processes import Processes
 from nasrlm.reader import TokenIds
 from nasrlm.run_state import RunIdentity, read_state, saved_tokenizer, write_state
 from nasrlm.sharding import load_optimizer, local, part_like, whole
+from nasrlm.stored_ids import FILE, key_of, store_ids, stored_ids
 from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
 from nasrlm.training_loss import TrainingLoss
@@ -121,7 +123,7 @@ class TrainingRun:
     def _make_batches(self, rows: Examples) -> Batches:
         config = self.config
         return Batches(
-            self.predictor.to_ids(rows.texts, self.progress),
+            self._token_ids(rows),
             rows.labels,
             np.array([config.objective_weights.get(name, 1.0) for name in self.objectives]),
             self.model.code,
@@ -132,6 +134,17 @@ class TrainingRun:
             row_weights=_row_weights(config, rows),
             redraw=self._redraw(rows) if config.augment else None,
         )
+
+    def _token_ids(self, rows: Examples) -> list[NDArray[np.int32]]:
+        """Of the train rows, read once a run."""
+        tokenizer = self.predictor.checkpoint.tokenizer
+        path, key = self.config.out / FILE, key_of(self.identity.data, tokenizer, self.model.config)
+        token_ids = stored_ids(path, key) if self.config.resume else None
+        if token_ids is None:
+            token_ids = self.predictor.to_ids(rows.texts, self.progress)
+            if self.processes.rank == 0:
+                store_ids(path, key, token_ids)
+        return token_ids
 
     def _make_loss(self) -> nn.Module:
         loss = TrainingLoss(self.model, self.config.smoothing_digits, self.config.rank_loss_weight)

@@ -62,6 +62,7 @@ def test_two_processes_have_the_losses_of_one(alone: Path, tmp_path: Path) -> No
     assert_alike(tmp_path, alone)
     assert {path.name for path in tmp_path.iterdir()} == {
         "checkpoint", "log.jsonl", "state.pt", "first.json", "second.json",
+        "token_ids.safetensors",
     }  # fmt: skip
 
 

@@ -15,6 +15,8 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.model import ModelConfig
 from nasrlm.model_config import Head
+from nasrlm.predictor import Predictor
+from nasrlm.stored_ids import key_of, store_ids, stored_ids
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import TrainResult, train
@@ -141,6 +143,32 @@ def test_the_state_of_another_run_is_refused(tmp_path: Path, change: dict[str, A
         train(config(tmp_path, **{"epochs": 1} | change), layer_examples(rows), progress=False)
 
 
+def test_texts_are_read_once_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(config(tmp_path, epochs=1), layer_examples(), progress=False)
+    (tmp_path / "state.pt").unlink()
+    first, read = log_of(tmp_path), Predictor.to_ids
+    seen: list[int] = []
+    monkeypatch.setattr(Predictor, "to_ids", lambda self, texts, *rest: seen.append(len(texts)) or read(self, texts))
+    train(config(tmp_path, epochs=1), layer_examples(), progress=False)
+    assert 180 not in seen  # train rows
+    assert [entry["loss"] for entry in log_of(tmp_path)] == [entry["loss"] for entry in first]
+
+
+def test_other_or_broken_ids_are_not_taken(tmp_path: Path) -> None:
+    path, ids = tmp_path / "ids", [np.array(x, dtype=np.int32) for x in ([1, 2], [3], [4, 5, 6])]
+    tokenizer, sizes = TextTokenizer.train(["Conv3\n"]), ModelConfig()
+    key = key_of("rows", tokenizer, sizes)
+    assert stored_ids(path, key) is None
+    store_ids(path, key, ids)
+    assert [x.tolist() for x in stored_ids(path, key) or ()] == [[1, 2], [3], [4, 5, 6]]
+    others = [key_of("others", tokenizer, sizes), key_of("rows", TextTokenizer.train(["Pool\n"]), sizes)]
+    others += [key_of("rows", tokenizer, replace(sizes, truncation=x)) for x in ("head", "tail")]
+    assert len({key, *others}) == 5
+    assert stored_ids(path, others[0]) is None
+    path.write_bytes(path.read_bytes()[:-3])
+    assert stored_ids(path, key) is None
+
+
 def test_a_broken_state_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state.pt").write_bytes(b"half")
     with pytest.raises(ValueError, match=r"state\.pt: expected a training state, got \w+\. Delete it"):
@@ -209,7 +237,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(TrainingRun, "_train_step", lambda _: pytest.fail("trained"))
-    with pytest.raises(OSError, match=r"log\.jsonl: expected to write this file, got Not a directory"):
+    with pytest.raises(OSError, match=r"token_ids\.safetensors: expected to write this file, got Not a directory"):
         train(config(tmp_path / "file" / "run"), layer_examples(40), progress=False)
 
 

@@ -42,6 +42,8 @@ def test_genotypes_that_are_no_architecture_are_drawn_again() -> None:
 
 
 def test_a_network_without_a_genotype_is_refused() -> None:
-    wider = DARTS.parse(DARTS.format(DARTS.sample(np.random.default_rng(0))).replace('"init_channels": 32', '"init_channels": 33'))
+    wider = DARTS.parse(
+        DARTS.format(DARTS.sample(np.random.default_rng(0))).replace('"init_channels": 32', '"init_channels": 33')
+    )
     with pytest.raises(ArchitectureError, match="expected"):
         sample_like(DARTS, [wider])
