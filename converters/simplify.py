@@ -18,19 +18,12 @@ from converters.sums import Terms, expand, flatten_sums
 # so too, but stays: the reference counts call what a zero passes through live as long as weights take part.
 ZERO_PRESERVING = frozenset(
     {
-        "AveragePool",
-        "Flatten",
-        "GlobalAveragePool",
-        "Identity",
-        "MaxPool",
-        "Relu",
-        "Transpose",
-        "nn.Reshape",
-        "nn.Scale",
-        "nn.Silu",
-        "nn.Slice",
+        *("Abs", "Elu", "Erf", "Gelu", "HardSwish", "LeakyRelu", "Neg", "Relu", "Selu", "Sqrt", "Tanh", "nn.Silu"),
+        *("AveragePool", "GlobalAveragePool", "MaxPool"),
+        *("Flatten", "Identity", "Transpose", "nn.Reshape", "nn.Scale", "nn.Slice"),
     }
 )
+ZERO_OF_ZEROS = frozenset({"Add", "Concat", "Max", "Min", "Sub", "Sum"})  # if all operands are
 MAY_HAND_ON = frozenset({"AveragePool", "Dropout", "Identity", "MaxPool", "Sum"})
 RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 
@@ -168,11 +161,18 @@ def _hands_on(node: Node) -> bool:
 
 def _is_zero(node: Node, zeros: set[str]) -> bool:
     """Whether a node that reads a zero makes one."""
-    if node.op_type in ("Sum", "Add"):
+    if node.op_type in ZERO_OF_ZEROS:
         return zeros.issuperset(node.inputs)
-    if node.op_type in ZERO_PRESERVING:
+    if node.op_type in ZERO_PRESERVING or _clips_around_zero(node):
         return node.inputs[0] in zeros and len(node.outputs) == 1
     return node.op_type in ("Mul", "nn.Zeros")
+
+
+def _clips_around_zero(node: Node) -> bool:
+    if node.op_type != "nn.Clip":
+        return False
+    low, high = node.attribute("min"), node.attribute("max")
+    return isinstance(low, float) and isinstance(high, float) and low <= 0.0 <= high
 
 
 def _one_shape(graph: Graph, values: Sequence[str]) -> bool:

@@ -62,6 +62,18 @@ class TestPropagateZeros:
         simplified = propagate_zeros(graph(ZERO, *chain, node("Sum", "c x", "d"), outputs="d"))
         assert spelled(simplified) == ["0 = Constant()", "d = Sum(x)"]
 
+    def test_zeros_make_zeros_of_operators_that_read_nothing_else(self):
+        nodes = (
+            node("Mul", "0 x", "z"), node("Neg", "z", "n"), node("Concat", "z n", "c", axis=1),
+            node("nn.Clip", "c", "k", max=6.0, min=0.0), node("nn.Slice", "k", "s"), node("Sum", "s x", "d"),
+        )  # fmt: skip
+        assert spelled(propagate_zeros(graph(ZERO, *nodes, outputs="d"))) == ["0 = Constant()", "d = Sum(x)"]
+
+    def test_other_operators_read_a_zero(self):
+        for other in (node("Concat", "z x", "a", axis=1), node("nn.Clip", "z", "a", max=6.0, min=1.0)):
+            simplified = propagate_zeros(graph(ZERO, node("Mul", "0 x", "z"), other, outputs="a"))
+            assert simplified.nodes[-1].op_type == other.op_type
+
     def test_a_convolution_of_zero_stays(self):
         layers = (node("Mul", "0 x", "z"), conv("z", "a", "w"), node("Sum", "a x", "b"))
         simplified = propagate_zeros(graph(ZERO, *layers, outputs="b"))
