@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spaces.space import ArchitectureError, SearchSpace
+from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 Sample = Callable[[np.random.Generator], Any]  # an architecture, drawn at random
 
@@ -40,16 +40,16 @@ def draw(space: SearchSpace[Any], count: int, seed: int, sample: Sample | None =
             yield Drawn(notation, split_of(key, VALID_PERCENT, TEST_PERCENT))
 
 
-def sample_like(space: SearchSpace[Any], architectures: Sequence[Any]) -> Sample:
-    """Draws with the choices of these architectures, each as often as they make it.
+def sample_like(space: SearchSpace[Any], given: Sequence[Genotype]) -> Sample:
+    """Draws with the choices of the given architectures, each as often as they make it.
 
     Published tables often have a part of their space, or more than is sampled. Each choice is drawn by itself, but
-    those that all of these architectures make alike, such as those of two equal cells, are drawn together.
+    those that all of them make alike, such as those of two equal cells, are drawn together.
 
     Raises:
-        ArchitectureError: an architecture has no genotype; or, of a draw, hardly any is an architecture.
+        ArchitectureError: when drawing, where hardly any such choices go together.
     """
-    genotypes = np.array([space.encode(architecture) for architecture in architectures])
+    genotypes = np.array(given)
     columns = np.arange(genotypes.shape[1])
     leaders = (genotypes[:, :, None] == genotypes[:, None, :]).all(axis=0).argmax(axis=0)
 

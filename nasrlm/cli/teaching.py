@@ -90,7 +90,10 @@ def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[p
 def _like(space: SearchSpace[Any], frame: pd.DataFrame, names: Sequence[str], table: Path) -> Sample:
     """Draws like the rows that have any of these labels."""
     labelled = frame[frame[list(names)].notna().any(axis=1)]
-    try:
-        return sample_like(space, [space.parse(str(notation)) for notation in labelled["architecture"]])
-    except ValueError as e:
-        raise ValueError(f"{table}: {e}") from e
+    genotypes = []
+    for row, notation in labelled["architecture"].items():
+        try:
+            genotypes.append(space.encode(space.parse(str(notation))))
+        except ValueError as e:
+            raise ValueError(f"{table}, row {row}: {e}") from e
+    return sample_like(space, genotypes)

@@ -66,6 +66,17 @@ def test_networks_can_be_drawn_like_those_of_the_table(labelled: Path, tmp_path:
     assert set(read_table(out)["architecture"].str[0]) > {common}
 
 
+def test_a_network_without_choices_of_the_space_is_named(tmp_path: Path, nasrlm: CommandLine) -> None:
+    darts, table = get_space("darts"), tmp_path / "wide.parquet"
+    rng = np.random.default_rng(0)
+    notations = [darts.format(darts.sample(rng)) for _ in range(30)]
+    notations[7] = notations[7].replace('"init_channels": 32', '"init_channels": 33')
+    pd.DataFrame({"space": "darts", "architecture": notations, "accuracy@here": range(30)}).to_parquet(table)
+    finished = nasrlm("teach", "--table", table, "--like-table", "--out", tmp_path / "out.parquet")
+    assert finished.status == 2
+    assert f"{table}, row 7: darts genotype: expected" in finished.stderr
+
+
 def test_all_objectives_of_a_table_are_taught(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
     table, out = tmp_path / "costs.parquet", tmp_path / "taught.parquet"
     frame = read_table(labelled).drop(columns="accuracy@here")
