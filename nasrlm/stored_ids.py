@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 
 from nasrlm.files import replacing
 from nasrlm.model_config import ModelConfig
+from nasrlm.reader import TokenIds
 from nasrlm.tokenizer import TextTokenizer
 
 FILE = "token_ids.safetensors"
@@ -41,7 +42,7 @@ def stored_ids(path: Path, key: str) -> list[NDArray[np.int32]] | None:
     return np.split(ids, ends[:-1])
 
 
-def store_ids(path: Path, key: str, token_ids: Sequence[NDArray[np.int32]]) -> None:
+def store_ids(path: Path, key: str, token_ids: Sequence[TokenIds]) -> None:
     """Write the ids (L,) of N texts.
 
     Raises:

@@ -71,6 +71,7 @@ class TrainingRun:
         self.average = deepcopy(self.model).eval()
         self.predictor = Predictor(Checkpoint(self.average, tokenizer, self.objectives))
         self.predictor.to_ids(self.valid_rows.texts)  # a text that is too long is refused now, not after two epochs
+        self.ids_to_store: dict[str, Sequence[TokenIds]] = {}  # by their key; none if they were stored before
         self.batches = self._make_batches(train_rows)
         self.num_cut = {rows: tokenizer.num_cut(labelled.split(rows).texts) for rows in ("train", "valid")}
         self.total_steps = config.num_steps(len(train_rows))
@@ -93,6 +94,8 @@ class TrainingRun:
         self._load_state()
         if first:
             self.log.start()
+            for key, token_ids in self.ids_to_store.items():
+                store_ids(self._ids_path, key, token_ids)
         with denormals_as_zero():
             self._take_steps()
         if self.processes.agree(True):
@@ -136,14 +139,12 @@ class TrainingRun:
         )
 
     def _token_ids(self, rows: Examples) -> list[NDArray[np.int32]]:
-        """Of the train rows, read once a run."""
-        tokenizer = self.predictor.checkpoint.tokenizer
-        path, key = self.config.out / FILE, key_of(self.identity.data, tokenizer, self.model.config)
-        token_ids = stored_ids(path, key) if self.config.resume else None
+        """Of the train rows, read once a run; ``finish`` stores them."""
+        key = key_of(self.identity.data, self.predictor.checkpoint.tokenizer, self.model.config)
+        token_ids = stored_ids(self._ids_path, key) if self.config.resume else None
         if token_ids is None:
             token_ids = self.predictor.to_ids(rows.texts, self.progress)
-            if self.processes.rank == 0:
-                store_ids(path, key, token_ids)
+            self.ids_to_store = {key: token_ids}
         return token_ids
 
     def _make_loss(self) -> nn.Module:
@@ -241,6 +242,10 @@ class TrainingRun:
 
     def _out_of_patience(self) -> bool:
         return self.best_step > 0 and self.step - self.best_step >= self.config.patience * self.evaluate_every
+
+    @property
+    def _ids_path(self) -> Path:
+        return self.config.out / FILE
 
     @property
     def _state_path(self) -> Path:

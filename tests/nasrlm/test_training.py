@@ -237,7 +237,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_training(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(TrainingRun, "_train_step", lambda _: pytest.fail("trained"))
-    with pytest.raises(OSError, match=r"token_ids\.safetensors: expected to write this file, got Not a directory"):
+    with pytest.raises(OSError, match=r"log\.jsonl: expected to write this file, got Not a directory"):
         train(config(tmp_path / "file" / "run"), layer_examples(40), progress=False)
 
 
