@@ -49,11 +49,17 @@ def initial_model(
 def _from_scratch(
     config: TrainConfig, rows: Examples, known: TextTokenizer | None
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
-    tokenizer = known or TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
+    tokenizer = known or _tokenizer(config, rows)
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(config.model, tokenizer.vocabulary_size, len(rows.objectives), _code(config))
     _standardise(model, rows)
     return model, tokenizer
+
+
+def _tokenizer(config: TrainConfig, rows: Examples) -> TextTokenizer:
+    if config.initial_tokenizer is not None:
+        return Checkpoint.from_pretrained(config.initial_tokenizer).tokenizer
+    return TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
 
 
 def _from_backbone(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:

@@ -38,6 +38,7 @@ class TrainConfig(BaseModel):
         encoder_steps: for how many steps each of these spaces learns an encoder of its own, from that of the
             initial_checkpoint and of its own rows; nothing else is learned, and nothing of other spaces changes.
         only_encoder: learn the layers of a compact encoder and nothing else.
+        initial_tokenizer: folder of a checkpoint whose tokens are read, by weights that begin at random.
         extend_tokenizer: learn more tokens, up to vocabulary_size, from these texts; its own keep what they mean.
             If it names spaces, from theirs, and texts of others are read as before.
         objectives: labels to learn; all columns ``metric_unit@context`` in which a train row has one if empty.
@@ -77,6 +78,7 @@ class TrainConfig(BaseModel):
     initial_checkpoint: Path | None = None
     encoder_steps: dict[str, PositiveInt] = Field(default_factory=dict)
     only_encoder: bool = False
+    initial_tokenizer: Path | None = None
     extend_tokenizer: bool | tuple[str, ...] = False
     objectives: tuple[str, ...] = ()
     monitor: tuple[str, ...] = ()
@@ -133,6 +135,14 @@ class TrainConfig(BaseModel):
     def _a_tokenizer_is_there_to_be_extended(self) -> TrainConfig:
         if self.extend_tokenizer and (self.initial_checkpoint is None or self.model.backbone != COMPACT):
             raise ValueError("extend_tokenizer: expected an initial_checkpoint of a compact model beside it.")
+        return self
+
+    @model_validator(mode="after")
+    def _one_says_what_the_tokens_are(self) -> TrainConfig:
+        if self.initial_tokenizer is not None and (
+            self.initial_checkpoint is not None or self.model.backbone != COMPACT
+        ):
+            raise ValueError("initial_tokenizer: expected a compact model and no initial_checkpoint beside it.")
         return self
 
     @model_validator(mode="after")

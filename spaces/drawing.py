@@ -13,7 +13,7 @@ from spaces.space import ArchitectureError, Genotype, SearchSpace
 Sample = Callable[[np.random.Generator], Any]  # an architecture, drawn at random
 
 TRIES = 1000  # genotypes in a row that are no architecture
-VALID_PERCENT, TEST_PERCENT = 5, 5  # of the networks; the others are for training
+HELD_OUT_PERCENT = 5  # of the networks are for validation and as many for tests; the others are for training
 
 
 class Drawn(NamedTuple):
@@ -23,11 +23,17 @@ class Drawn(NamedTuple):
     split: str
 
 
-def draw(space: SearchSpace[Any], count: int, seed: int, sample: Sample | None = None) -> Iterator[Drawn]:
+def draw(
+    space: SearchSpace[Any],
+    count: int,
+    seed: int,
+    sample: Sample | None = None,
+    held_out_percent: int = HELD_OUT_PERCENT,
+) -> Iterator[Drawn]:
     """``count`` draws by ``sample`` or, without it, as the space samples; those left out that were drawn before.
 
     The split depends on the ``architecture_key`` alone: isomorphic architectures share it, and so do those of other
-    seeds.
+    seeds. ``held_out_percent`` of the networks are "valid", as many "test".
     """
     rng = np.random.default_rng(seed)
     seen: set[str] = set()
@@ -37,7 +43,7 @@ def draw(space: SearchSpace[Any], count: int, seed: int, sample: Sample | None =
         if notation not in seen:
             seen.add(notation)
             key = space.architecture_key(architecture)
-            yield Drawn(notation, split_of(key, VALID_PERCENT, TEST_PERCENT))
+            yield Drawn(notation, split_of(key, held_out_percent, held_out_percent))
 
 
 def sample_like(space: SearchSpace[Any], given: Sequence[Genotype]) -> Sample:

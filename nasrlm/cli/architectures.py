@@ -34,7 +34,7 @@ from nasrlm.cli.whole_tables import convert_whole_table
 from nasrlm.files import check_table_name, write_atomically, write_table
 from nasrlm.objective import Objective
 from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
-from spaces.drawing import draw
+from spaces.drawing import HELD_OUT_PERCENT, draw
 
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", min=1, help="Of a table: processes; one a core if left out.")
@@ -68,12 +68,15 @@ def sample(
     out: Annotated[
         Path | None, typer.Option("--out", help="Write a table with splits, each once: .parquet, .csv or .jsonl.")
     ] = None,
+    held_out: Annotated[
+        int, typer.Option(min=1, max=40, help="With --out: percent of the networks that are valid, and that are test.")
+    ] = HELD_OUT_PERCENT,
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
     """Draw architectures, one a line in the space's published notation; or a table of them to learn from."""
     if out is not None:
-        _write_drawn(space or [], count, seed, out, json=json)
+        _write_drawn(space or [], count, held_out, seed, out, json=json)
         return
     if space and len(space) > 1:
         raise ValueError(f"sample: expected one --space, or --out for a table of several, got {', '.join(space)}.")
@@ -203,7 +206,7 @@ def measure(
         print_table(columns, [[row[column] for column in columns] for row in rows], title)
 
 
-def _write_drawn(names: list[str], count: int, seed: int, out: Path, *, json: bool) -> None:
+def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:
     check_table_name(out)
     spaces = {name: require_space(name, "sample") for name in names}
     if not spaces:
@@ -211,7 +214,9 @@ def _write_drawn(names: list[str], count: int, seed: int, out: Path, *, json: bo
     rows = [
         {"space": name, **drawn._asdict()}
         for name, space in spaces.items()
-        for drawn in tqdm(draw(space, count, seed), f"sample {name}", count, disable=not show_progress())
+        for drawn in tqdm(
+            draw(space, count, seed, held_out_percent=held_out), f"sample {name}", count, disable=not show_progress()
+        )
     ]
     write_table(pd.DataFrame(rows), out)
     if json:

@@ -64,6 +64,10 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
             "train.yaml: extend_tokenizer: expected an initial_checkpoint of a compact model beside it.",
         ),
         (
+            LEAST + "initial_checkpoint: a\ninitial_tokenizer: b\n",
+            "train.yaml: initial_tokenizer: expected a compact model and no initial_checkpoint beside it.",
+        ),
+        (
             LEAST + "initial_share: 0.5\n",
             "train.yaml: initial_share: expected an initial_checkpoint beside it, got none.",
         ),

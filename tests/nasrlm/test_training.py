@@ -372,6 +372,15 @@ def test_a_tokenizer_extended_for_a_space_reads_the_others_as_before(
         TrainingRun(chosen.model_copy(update={"extend_tokenizer": ("new", "other")}), examples)
 
 
+def test_random_weights_can_read_the_tokens_of_a_checkpoint(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
+    rows = layer_examples(40)
+    run = TrainingRun(config(Path("unused"), initial_tokenizer=checkpoint_folder), rows)
+    assert run.predictor.checkpoint.tokenizer.to_json() == checkpoint.tokenizer.to_json()
+    given, start = (model.state_dict()["encoder.embedding.weight"] for model in (checkpoint.model, run.model))
+    assert given.shape == start.shape
+    assert not torch.allclose(given, start)
+
+
 def test_fine_tuning_needs_a_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"nowhere: expected a checkpoint folder"):
         train(config(tmp_path, initial_checkpoint=tmp_path / "nowhere"), layer_examples(40), progress=False)

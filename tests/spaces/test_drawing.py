@@ -47,3 +47,11 @@ def test_choices_that_do_not_go_together_end_in_an_error() -> None:
     everything = tuple(int(gene in edges) for gene in range(len(space.gene_sizes)))  # more edges than allowed
     with pytest.raises(ArchitectureError, match="nasbench101: expected architectures, got none of 1000 draws"):
         sample_like(space, [everything])(np.random.default_rng(0))
+
+
+def test_fewer_networks_can_be_held_out() -> None:
+    space = get_space("nasbench_macro")
+    splits = [x.split for x in draw(space, 3000, 0, held_out_percent=1)]
+    assert 10 < splits.count("valid") < 60
+    assert 10 < splits.count("test") < 60
+    assert [x.split for x in draw(space, 3000, 0)].count("valid") > 80
