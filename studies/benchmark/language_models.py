@@ -41,7 +41,7 @@ class LanguageModels:
         checkpoint: folder to start from, for the methods that need one.
     """
 
-    steps: int = 1500
+    steps: int = 600
     checkpoint: Path | None = None
 
     def scratch(self, task: Task) -> FloatArray:
@@ -123,6 +123,7 @@ class LanguageModels:
             batch_size=32,
             warmup_epochs=1,
             average_decay=0.99,
+            bf16=True,
             save_every_seconds=NEVER_SECONDS,
             seed=seed,
         )

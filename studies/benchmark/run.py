@@ -60,7 +60,7 @@ class BenchmarkConfig:
     methods: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
     seeds: int = 5
-    steps: int = 1500
+    steps: int = 600
     checkpoint: Path | None = None
 
     @property
