@@ -62,6 +62,9 @@ class TorchEngine:
 def make_engine(name: str, model: RegressionLanguageModel) -> Engine:
     """An engine by its name; "auto" is ONNX Runtime where it can run the model, torch elsewhere.
 
+    ONNX Runtime was faster wherever both were measured (docs/log.md). They are not timed here: their answers differ in
+    the last digits, and which ones one gets must not depend on how busy a machine is.
+
     All but torch take a copy of the weights as they are now.
 
     Raises:
