@@ -23,7 +23,6 @@ import numpy as np
 
 from benchmarks.circumstances import circumstances
 from converters.counts import COUNTS
-from nasrlm.cli.training_examples import training_examples
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.metrics import Quality
@@ -31,6 +30,7 @@ from nasrlm.objective import Objective
 from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
+from studies.training_examples import training_examples
 
 VOCABULARY = 1536  # tokens of one space, as in recipes of one
 WARMUP = 0.05  # of all steps
@@ -110,6 +110,7 @@ def specialist_config(recipe: TrainConfig, examples: Examples, steps: int, out: 
     changes = {
         "out": out,
         "initial_checkpoint": None,
+        "initial_tokenizer": None,
         "extend_tokenizer": False,
         "tokenizer": "chains",
         "vocabulary_size": VOCABULARY,

@@ -12,7 +12,7 @@ from nasrlm.model import RegressionLanguageModel
 from nasrlm.optimizers import make_optimizers
 from nasrlm.train_config import TrainConfig
 
-SETTINGS = TrainConfig(table=(Path("none"),), out=Path("none"))
+SETTINGS = TrainConfig(out=Path("none"))
 
 Loss = Callable[[Batch], torch.Tensor]
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nasrlm import optuna as optuna
     from nasrlm import pymoo as pymoo
     from nasrlm.adaptation import adapt, make_pool
+    from nasrlm.examples import Examples
     from nasrlm.metrics import kendall_tau
     from nasrlm.objective import Goal, Objective
     from nasrlm.prediction import Prediction
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from spaces import get_space, space_names
     from studies.config import SearchConfig
     from studies.search import search
+    from studies.training_examples import training_examples
 
 __all__ = [
+    "Examples",
     "Goal",
     "Objective",
     "Prediction",
@@ -45,10 +48,12 @@ __all__ = [
     "to_model",
     "to_onnx_text",
     "train",
+    "training_examples",
 ]
 
 # The module each public name lives in.
 _HOME = {
+    "Examples": "nasrlm.examples",
     "Goal": "nasrlm.objective",
     "Objective": "nasrlm.objective",
     "Prediction": "nasrlm.prediction",
@@ -65,6 +70,7 @@ _HOME = {
     "to_model": "converters",
     "to_onnx_text": "converters",
     "train": "nasrlm.training",
+    "training_examples": "studies.training_examples",
 }
 
 # Public modules, for studies of one's own: above everything else, like the command line.

@@ -31,7 +31,8 @@ class TrainConfig(BaseModel):
     """A training run.
 
     Attributes:
-        table: files with the columns ``architecture`` (or ``text``), labels and ``split``; one or a list.
+        table: files with the columns ``architecture`` (or ``text``), labels and ``split``; one or a list. A YAML file
+            names one or more; who calls ``train`` with examples of their own needs none.
         out: folder of the run: state, log and the finished checkpoint.
         text: what a row's architecture becomes: canonical ONNX text, or that and the blocks as they were measured.
         initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept.
@@ -71,7 +72,7 @@ class TrainConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    table: tuple[Path, ...] = Field(min_length=1)
+    table: tuple[Path, ...] = ()
     out: Path
     space: str | None = None
     text: Literal["measured", "canonical"] = "measured"
@@ -224,13 +225,16 @@ class TrainConfig(BaseModel):
         """
         values = {**_values(path, ()), **overrides}
         try:
-            return cls(**values)
+            config = cls(**values)
         except ValidationError as e:
             first = e.errors()[0]
             key, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
             if not key:  # keys that do not fit together: the message names them
                 raise ValueError(f"{path}: {problem}") from e
             raise ValueError(f"{path}: {key}: {problem}, got {first['input']!r}.") from e
+        if not config.table:
+            raise ValueError(f"{path}: table: expected a file or a list of files, got none.")
+        return config
 
 
 def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:

@@ -13,8 +13,6 @@ import pandas as pd
 import pytest
 
 from converters import statistics, to_graph, to_model, to_onnx_text
-from nasrlm.cli.training_examples import _digest
-from nasrlm.train_config import TrainConfig
 from spaces import get_space
 from tests.nasrlm.scenes import network_checkpoint
 
@@ -112,12 +110,3 @@ def test_what_one_verb_writes_of_the_space_another_reads(folder: Path, run) -> N
     given = ("--evaluator", "table:measured.csv", "--warm-start", "drawn.csv")
     found = json.loads(run("search", "--space", name, *goal, *given, "--out", "study", "--json"))
     assert found["evaluations"] == 3
-
-
-def test_texts_are_made_again_when_the_space_changes(folder: Path) -> None:
-    frame = pd.DataFrame({"space": ["my_space.py:MySpace"], "architecture": ['[16, 2, 3, "relu"]']})
-    config = TrainConfig(table=(Path("rows.csv"),), out=Path("run"))
-    before = _digest(config, [frame])
-    Path("my_space.py").write_text(f"{PARTS[0]}\n")
-    assert _digest(config, [frame]) != before
-    assert _digest(config, [frame]) == _digest(config, [frame])

@@ -16,11 +16,12 @@ from converters.bulk import to_onnx_texts
 from converters.features import feature_groups, features_of
 from nasrlm.adaptation import adapt, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed, only_space, read_rows, table_texts
+from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.objective import FloatArray
 from spaces import get_space
 from spaces.space import SearchSpace
+from studies.tables import only_space, read_rows, table_texts
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +57,7 @@ def adapt_checkpoint(
     frame, labelled = frame.iloc[rows], labelled[rows]
     loaded = Checkpoint.from_pretrained(checkpoint)
     more = _more_architectures(frame, pool - len(frame), rng)
-    texts = table_texts(frame, table) + more.texts()
+    texts = table_texts(frame, table, progress=show_progress()) + more.texts()
     groups = _graph_groups(frame, more)
     known = make_pool(loaded, texts, progress=show_progress(), groups=groups, space=only_space(frame))
     candidates = np.flatnonzero(labelled)

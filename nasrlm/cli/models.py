@@ -21,14 +21,10 @@ from nasrlm.cli.inputs import (
     TableOption,
     listed,
     read_inputs,
-    read_rows,
-    require_labels,
-    table_texts,
 )
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_other_spaces
 from nasrlm.cli.table_predictions import predict_whole_table
-from nasrlm.cli.training_examples import training_examples
 from nasrlm.engine import EngineName
 from nasrlm.evaluation import Evaluation, evaluate
 from nasrlm.examples import make_examples
@@ -39,6 +35,8 @@ from nasrlm.processes import is_first_process
 from nasrlm.table import label_columns
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
+from studies.tables import read_rows, require_labels, table_texts
+from studies.training_examples import training_examples
 
 LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", "moocore")
 MAX_COLUMNS = 6  # of objectives; more become the rows of one table an architecture
@@ -135,8 +133,8 @@ def evaluate_table(
         raise ValueError(
             f"{named}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
         )
-    texts = [text for frame, table in zip(frames, tables, strict=True) for text in table_texts(frame, table)]
-    examples = make_examples(pd.concat(frames, ignore_index=True), texts, known)
+    parts = [table_texts(frame, table, progress=show_progress()) for frame, table in zip(frames, tables, strict=True)]
+    examples = make_examples(pd.concat(frames, ignore_index=True), [text for part in parts for text in part], known)
     result = evaluate(predictor, examples, progress=show_progress())
     if json:
         speed = round(result.predictions_per_second, 1)
@@ -157,7 +155,7 @@ def train_model(
     """Train a model; the same command goes on where a stopped run was. torchrun and accelerate launch may run it."""
     overrides = {"out": out, "device": device, "seed": seed}
     chosen = TrainConfig.load(config, **{key: value for key, value in overrides.items() if value is not None})
-    examples = training_examples(chosen)
+    examples = training_examples(chosen, show_progress())
     try:
         result = train(chosen, examples, progress=show_progress())
     except ImportError as e:  # of an extra that the config asks for

@@ -12,13 +12,14 @@ import typer
 from tqdm import tqdm
 
 from converters.features import feature_groups, features_of
-from nasrlm.cli.inputs import SpaceOption, all_objectives, listed, only_space, read_rows
+from nasrlm.cli.inputs import SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.files import check_table_name, write_table
 from nasrlm.group_process import GroupProcess
 from spaces import get_space
 from spaces.drawing import Sample, draw, sample_like
 from spaces.space import SearchSpace
+from studies.tables import all_objectives, only_space, read_rows
 
 LEAST_LABELS = 20  # of an objective
 

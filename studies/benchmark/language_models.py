@@ -115,7 +115,6 @@ class LanguageModels:
     def _config(self, sizes: ModelConfig, seed: int) -> TrainConfig:
         head: Head = sizes.head
         return TrainConfig(
-            table=(Path("few labels"),),
             out=Path("few labels"),
             model=sizes,
             num_digits=3,

@@ -8,10 +8,10 @@ import yaml
 
 import benchmarks.specialists
 from benchmarks.specialists import Config, compare, steps_by_space, table
-from nasrlm.cli.training_examples import training_examples
 from nasrlm.files import write_table
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
+from studies.training_examples import training_examples
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table
 
 SIZES = {"width": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "hidden": 32}

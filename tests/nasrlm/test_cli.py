@@ -15,7 +15,6 @@ import yaml
 from converters import to_model, to_onnx_text
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli import models
-from nasrlm.cli.training_examples import few_spellings_a_network
 from nasrlm.files import write_table
 from nasrlm.predictor import Predictor
 from spaces import get_space, space_names
@@ -299,15 +298,3 @@ def test_help_is_no_error(nasrlm: CommandLine) -> None:
 
 def test_texts_from_the_command_line_are_models(answers: Any) -> None:
     to_model(answers("convert", *SPACE, ARCHITECTURE)["text"])
-
-
-def test_a_network_of_many_spellings_has_five_valid_rows() -> None:
-    unread = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
-    same = [f"|{operation}~0|+|none~0|none~1|+|none~0|none~1|none~2|" for operation in unread]
-    rows = {
-        "space": "nasbench201",
-        "architecture": [*same, *same, same[0], ARCHITECTURE],
-        "split": ["train"] * len(same) + ["valid"] * (len(same) + 2),
-    }
-    kept = few_spellings_a_network(pd.DataFrame(rows))
-    assert kept["architecture"].tolist() == [*same, *same, ARCHITECTURE]

@@ -67,7 +67,7 @@ def test_training_calibrates_every_space(tmp_path: Path) -> None:
     spaces = np.where(np.arange(240) % 3 == 0, "b", "a")
     labels = np.where((spaces == "b")[:, None] & np.array([True, False]), np.nan, rows.labels)
     examples = Examples(rows.texts, OBJECTIVES, labels, rows.splits, spaces)
-    config = TrainConfig(table=("unused",), out=tmp_path / "run", model=SIZES, max_steps=2)  # type: ignore[arg-type]
+    config = TrainConfig(out=tmp_path / "run", model=SIZES, max_steps=2)
     checkpoint = train(config, examples, progress=False).checkpoint
     assert {space: set(known) for space, known in checkpoint.calibration_by_space.items()} == {
         "a": set(OBJECTIVES),

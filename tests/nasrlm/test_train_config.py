@@ -58,7 +58,7 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
         (LEAST + "epoch: 3\n", "epoch: Extra inputs are not permitted, got 3"),
         (LEAST + "model: {girth: 3}\n", "model.girth: Unexpected keyword argument, got 3"),
         (LEAST + "model: {width: 100}\n", "model: ModelConfig: expected sizes of 1 or more, width"),
-        (LEAST.replace("labels.parquet", "[]"), "table: Tuple should have at least 1 item"),
+        (LEAST.replace("labels.parquet", "[]"), "table: expected a file or a list of files, got none"),
         (
             LEAST + "extend_tokenizer: true\n",
             "train.yaml: extend_tokenizer: expected an initial_checkpoint of a compact model beside it.",
@@ -88,7 +88,7 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
         (LEAST + "augment: twice\n", "augment: String should match pattern"),
         (LEAST + "accumulation_steps: 0\n", "accumulation_steps: Input should be greater than or equal to 1, got 0"),
         (LEAST + "rank_loss_weight: -1\n", "rank_loss_weight: Input should be greater than or equal to 0, got -1"),
-        ("out: runs\n", "table: Field required"),
+        ("out: runs\n", "train.yaml: table: expected a file or a list of files, got none"),
         ("- a list\n", "expected keys and values, got list"),
         ("", "expected keys and values, got NoneType"),
         ("a: [\n", "expected YAML, got"),
@@ -115,7 +115,7 @@ def test_the_documentation_names_every_key() -> None:
 
 
 def test_a_run_of_steps_ends_by_them_and_evaluates_at_equal_distances() -> None:
-    config = TrainConfig(table=(Path("t.parquet"),), out=Path("out"), batch_size=32, warmup_epochs=3, patience=2)
+    config = TrainConfig(out=Path("out"), batch_size=32, warmup_epochs=3, patience=2)
     lasting = config.of_steps(100, 70, evaluations=5)  # three steps an epoch
     assert (lasting.max_steps, lasting.epochs, lasting.patience, lasting.warmup_epochs) == (100, 34, 6, 3)
     assert round(3 * lasting.evaluate_every_epochs) == 20

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nasrlm
-from nasrlm.cli.inputs import all_objectives, read_rows, require_labels, table_texts, written_texts
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
 from nasrlm.train_config import TrainConfig
 from spaces import get_space
+from studies.tables import all_objectives, read_rows, require_labels, table_texts, written_texts
 
 TEXTS = "texts.parquet"  # in the run's folder: a resumed run need not convert again
 KEY = b"rows_sha256"
@@ -26,8 +26,12 @@ ROWS_A_PIECE = 10_000  # hashed at a time: there may be millions
 SPELLINGS = 5  # see docs/log.md before changing it
 
 
-def training_examples(config: TrainConfig) -> Examples:
-    """The rows of all tables of a run.
+def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
+    """The rows of all tables of a run, for ``nasrlm.train``; texts of architectures are kept in ``config.out``.
+
+    Args:
+        config: names the tables, and what of them is learned.
+        progress: show a bar on stderr while architectures are converted.
 
     Raises:
         ValueError: a table cannot be read or lacks what a row needs, or no table has an objective.
@@ -36,7 +40,7 @@ def training_examples(config: TrainConfig) -> Examples:
     frames = [table.rows for table in tables]
     require_labels(frames, config.table, config.objectives)
     objectives = config.objectives or all_objectives(frames, config.table)
-    texts = _texts(config, tables)
+    texts = _texts(config, tables, progress)
     return make_examples(pd.concat(frames, ignore_index=True), texts, objectives)
 
 
@@ -73,19 +77,22 @@ def _read(path: Path, space: str | None) -> _Table:
     return _Table(frame.drop(columns="text", errors="ignore"), written_texts(frame))
 
 
-def _texts(config: TrainConfig, tables: Sequence[_Table]) -> list[str]:
+def _texts(config: TrainConfig, tables: Sequence[_Table], progress: bool) -> list[str]:
     """Of all rows: those that the tables hold, and the others converted."""
     spelled = [table.spelled() for table in tables]
-    converted = iter(_converted(config, spelled) if any(map(len, spelled)) else ())
+    converted = iter(_converted(config, spelled, progress) if any(map(len, spelled)) else ())
     return [table.texts[row] if row in table.texts else next(converted) for table in tables for row in table.rows.index]
 
 
-def _converted(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> list[str]:
+def _converted(config: TrainConfig, frames: Sequence[pd.DataFrame], progress: bool) -> list[str]:
     path, key = config.out / TEXTS, _digest(config, frames)
     if config.resume and path.is_file() and (texts := _read_texts(path, key)) is not None:
         return texts
     measured = config.text == "measured"
-    parts = [table_texts(frame, table, measured=measured) for frame, table in zip(frames, config.table, strict=True)]
+    parts = [
+        table_texts(frame, table, measured=measured, progress=progress)
+        for frame, table in zip(frames, config.table, strict=True)
+    ]
     texts = [text for part in parts for text in part]
     if is_first_process():
         stored, buffer = pa.table({"text": texts}).replace_schema_metadata({KEY: key}), io.BytesIO()

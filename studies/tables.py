@@ -1,0 +1,94 @@
+"""Tables of architectures or texts with labels: their rows, their label columns, and the text of every row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from converters.bulk import to_onnx_texts
+from nasrlm.table import label_columns, objective_columns, read_table
+from spaces import get_space
+from spaces.space import SearchSpace
+
+
+def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> pd.DataFrame:
+    """A table whose column ``space`` is ``--space``: only its rows, where the table says which those are.
+
+    Raises:
+        ValueError: the table is none, or has no row of the space.
+    """
+    frame = read_table(path, require=require)
+    if space is None:
+        return frame
+    if "space" not in frame:
+        return frame.assign(space=space)
+    rows = frame[frame["space"] == space]
+    if rows.empty:
+        raise ValueError(f"{path}: expected rows of space {space}, got {', '.join(map(str, frame['space'].unique()))}.")
+    return rows
+
+
+def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names: Sequence[str]) -> None:
+    """Complain of names that are no label column of any of these tables."""
+    known = dict.fromkeys(name for frame in frames for name in label_columns(frame))
+    if missing := [name for name in names if name not in known]:
+        labels, tables = ", ".join(known) or "none", ", ".join(map(str, paths))
+        raise ValueError(f"{tables}: expected a column {', '.join(missing)}, got labels {labels}.")
+
+
+def all_objectives(frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> tuple[str, ...]:
+    """Every objective that any of these tables has, in the order of their columns.
+
+    Raises:
+        ValueError: there is none.
+    """
+    names = tuple(dict.fromkeys(name for frame in frames for name in objective_columns(frame)))
+    if not names:
+        tables = ", ".join(map(str, paths))
+        raise ValueError(f"{tables}: expected label columns named metric_unit@context, got none.")
+    return names
+
+
+def only_space(frame: pd.DataFrame) -> str:
+    """The space of all rows; empty if they are of several, or of none that is named."""
+    spaces = frame["space"].unique().tolist() if "space" in frame else []
+    return str(spaces[0]) if len(spaces) == 1 and isinstance(spaces[0], str) else ""
+
+
+def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progress: bool = False) -> list[str]:
+    """The column ``text``; where it is empty, the texts of ``space`` and ``architecture``, as measured or canonical.
+
+    Raises:
+        ValueError: no space is named, or a row's notation is malformed; the message names file and row.
+    """
+    texts = written_texts(frame)
+    spelled = frame[~frame.index.isin(list(texts))]
+    if len(spelled) and "space" not in frame:
+        raise ValueError(f"{path}: expected a column space, got none. Name it with --space.")
+    for name, rows in spelled.groupby("space", dropna=False) if len(spelled) else ():
+        if pd.isna(name):
+            raise ValueError(f"{path}: expected a space in every row without text, got none in row {rows.index[0]}.")
+        space = get_space(str(name))
+        architectures = [_parse_row(space, notation, path, row) for row, notation in rows["architecture"].items()]
+        converted = to_onnx_texts(space, architectures, measured=measured, progress=progress)
+        texts |= zip(rows.index, converted, strict=True)
+    return [texts[row] for row in frame.index]
+
+
+def written_texts(frame: pd.DataFrame) -> dict[Hashable, str]:
+    """By row, the column ``text`` where it is not empty."""
+    if "text" not in frame:
+        return {}
+    written = frame["text"][frame["text"].notna() & (frame["text"] != "")].astype(str)
+    return dict(zip(written.index, written, strict=True))
+
+
+def _parse_row(space: SearchSpace[Any], notation: object, path: Path, row: Hashable) -> Any:
+    try:
+        return space.parse(notation if isinstance(notation, str) else json.dumps(notation))
+    except ValueError as e:
+        raise ValueError(f"{path}, row {row}: {e}") from e

@@ -1,0 +1,73 @@
+"""What a run reads: rows of tables with their texts, and what becomes of the docs' Python."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import nasrlm
+from converters import to_measured_text
+from nasrlm.train_config import TrainConfig
+from spaces import get_space
+from studies.training_examples import _digest, few_spellings_a_network, training_examples
+from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+ARCHITECTURE = "|nor_conv_3x3~0|+|none~0|nor_conv_1x1~1|+|skip_connect~0|avg_pool_3x3~1|nor_conv_3x3~2|"
+
+
+def python_of(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_architectures_and_texts_are_read_alike(tmp_path: Path) -> None:
+    networks, texts = architecture_table(8), layer_table(8)
+    networks.to_parquet(tmp_path / "networks.parquet")
+    texts.to_csv(tmp_path / "texts.csv")
+    tables = (tmp_path / "networks.parquet", tmp_path / "texts.csv")
+    rows = training_examples(TrainConfig(table=tables, out=tmp_path / "run", objectives=OBJECTIVES))
+    space = get_space("nasbench201")
+    spelled = [to_measured_text(space, space.parse(notation)) for notation in networks["architecture"]]
+    assert rows.texts == [*spelled, *texts["text"]]
+    assert rows.spaces.tolist() == ["nasbench201"] * 8 + ["text"] * 8
+    np.testing.assert_array_equal(rows.labels, pd.concat([networks, texts])[list(OBJECTIVES)].to_numpy())
+
+
+def test_a_network_of_many_spellings_has_five_valid_rows() -> None:
+    unread = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
+    same = [f"|{operation}~0|+|none~0|none~1|+|none~0|none~1|none~2|" for operation in unread]
+    rows = {
+        "space": "nasbench201",
+        "architecture": [*same, *same, same[0], ARCHITECTURE],
+        "split": ["train"] * len(same) + ["valid"] * (len(same) + 2),
+    }
+    kept = few_spellings_a_network(pd.DataFrame(rows))
+    assert kept["architecture"].tolist() == [*same, *same, ARCHITECTURE]
+
+
+def test_texts_are_made_again_when_the_space_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    space, *_ = python_of("new-space.md")
+    frame = pd.DataFrame({"space": ["my_space.py:MySpace"], "architecture": ['[16, 2, 3, "relu"]']})
+    config = TrainConfig(out=Path("run"))
+    Path("my_space.py").write_text(space)
+    before = _digest(config, [frame])
+    Path("my_space.py").write_text(f"{space}\n")
+    assert _digest(config, [frame]) != before
+    assert _digest(config, [frame]) == _digest(config, [frame])
+
+
+def test_the_python_of_the_docs_trains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    layer_table(40).to_csv("labels.csv")
+    sizes = "model: {width: 16, num_heads: 2, hidden: 32}"
+    Path("train.yaml").write_text(f"table: labels.csv\nout: run\nmax_steps: 2\n{sizes}\n")
+    (script,) = (part for part in python_of("training.md") if "nasrlm.train(" in part)
+    values: dict[str, object] = {}
+    exec(compile(script.replace("max_steps=300", "max_steps=2"), "training.md", "exec"), values)
+    result = values["result"]
+    assert isinstance(result, nasrlm.training.TrainResult)
+    assert result.checkpoint.objectives == ("latency_ms@mine",)
+    assert Path("runs/mine/checkpoint/config.json").is_file()
