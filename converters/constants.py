@@ -35,6 +35,11 @@ def read_array(tensor: TensorProto) -> Array:
         return numpy_helper.to_array(tensor)
 
 
+def counts_as_weight(array: Array, *, in_full: bool = False) -> bool:
+    """Whether ``constant_nodes`` would keep nothing of it but its shape."""
+    return constant_nodes("", array, in_full=in_full)[-1].op_type == "nn.Weight"
+
+
 def constant_nodes(name: str, array: Array, *, in_full: bool = False) -> list[Node]:
     """Nodes that make ``array`` as the value ``name``.
 

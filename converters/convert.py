@@ -87,7 +87,7 @@ def model_to_onnx_text(model: ModelProto | Path | str, input_shape: Shape | None
 
     Cost: about a tenth of a second.
     """
-    return _checked(graph_to_onnx_text(model_to_graph(model, input_shape)))
+    return checked(graph_to_onnx_text(model_to_graph(model, input_shape)))
 
 
 def module_to_onnx_text(module: torch.nn.Module, input_shape: Shape) -> str:
@@ -105,7 +105,12 @@ def module_to_onnx_text(module: torch.nn.Module, input_shape: Shape) -> str:
     return model_to_onnx_text(export_module(module, input_shape))
 
 
-def _checked(onnx_text: str) -> str:
+def checked(onnx_text: str) -> str:
+    """The text itself.
+
+    Raises:
+        OnnxModelError: it is no valid model, as may be where an operator of the original takes what ours does not.
+    """
     try:
         to_model(onnx_text)
     except OnnxTextError as e:

@@ -17,6 +17,6 @@ def one_line_errors(expected: str, advice: str = "") -> Iterator[None]:
         yield
     except OnnxModelError:
         raise
-    except Exception as e:  # protobuf, the checker, the converter, inference and torch raise many kinds
+    except (Exception, SystemExit) as e:  # protobuf, the checker, the converter, inference and torch raise many kinds
         got = (" ".join(str(e).split())[:300] or type(e).__name__).rstrip(".")
         raise OnnxModelError(f"{expected}, got: {got}. {advice}".rstrip()) from e

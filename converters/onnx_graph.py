@@ -6,7 +6,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
 from onnx.helper import get_attribute_value, make_tensor_type_proto, np_dtype_to_tensor_dtype
 
-from converters.constants import attributes, constant_nodes, fill_nodes, read_array, weight_node
+from converters.constants import attributes, constant_nodes, counts_as_weight, fill_nodes, read_array, weight_node
 from converters.errors import OnnxModelError
 from converters.graph import Attributes, AttributeValue, Graph, Node, Shape
 from converters.onnx_layers import Weight, layer_call
@@ -83,7 +83,8 @@ class _Reader:
         known = [weight for weight in own if weight is not None]
         if len(known) < len(own) or element_type(self.values.types.get(node.input[0])) != TensorProto.FLOAT:
             return []
-        call = layer_call(node, dict(_attributes(node)), known)
+        shape = self.values.shape(node.input[0])
+        call = layer_call(node, dict(_attributes(node)), known, None if shape is None else len(shape))
         if call is None:
             return []
         op_type, values = call
@@ -126,6 +127,8 @@ class _Reader:
             name = self._fresh()
             self.nodes.append(weight_node(name, weight.shape, weight.dtype, weight.identity))
             self._describe(name, make_tensor_type_proto(weight.dtype, weight.shape))
+        elif x in self.values.computed and counts_as_weight(self.values.arrays[x], in_full=in_full):
+            name = self._computed_again(x)
         elif array is not None:
             name = self._fresh()
             self.nodes += constant_nodes(name, array, in_full=in_full)
@@ -133,6 +136,12 @@ class _Reader:
         else:
             name = self._named(x)
         return name
+
+    def _computed_again(self, x: str) -> str:
+        """What makes an array that cannot be spelled, such as a causal mask, as nodes; once for all its readers."""
+        if x not in self.names:
+            self.nodes += self._plain(self.values.computed[x])
+        return self._named(x)
 
 
 def _attributes(node: NodeProto) -> Attributes:

@@ -37,9 +37,16 @@ class Weight(NamedTuple):
 
 
 def layer_call(
-    node: NodeProto, given: Mapping[str, AttributeValue], own: Sequence[Weight]
+    node: NodeProto, given: Mapping[str, AttributeValue], own: Sequence[Weight], rank: int | None
 ) -> tuple[str, Attributes] | None:
-    """The ``nn`` function that a node is, and its attributes; ``own`` are all its inputs after the first."""
+    """The ``nn`` function that a node is, and its attributes.
+
+    Args:
+        node: to call.
+        given: its attributes.
+        own: all its inputs after the first.
+        rank: of its first input, if that is known.
+    """
     if not own or any(weight.dtype != TensorProto.FLOAT for weight in own):
         return None
     shape = own[0].shape
@@ -48,7 +55,9 @@ def layer_call(
             return _biased("nn.Conv", own), attributes(**{**given, **_window(given, shape), "weight_shape": shape})
         case "BatchNormalization", 4 if not given.get("training_mode"):
             return "nn.BatchNormalization", attributes(weight_shape=shape)
-        case "LayerNormalization", 2 if len(shape) == 1 and len(node.output) == 1:
+        case "LayerNormalization", 2 if (
+            len(shape) == 1 and len(node.output) == 1 and _is_last(given.get("axis", -1), rank)
+        ):
             return "nn.LayerNormalization", attributes(epsilon=given.get("epsilon"), weight_shape=shape)
         case "Gemm", 1 | 2 if _is_linear(given, own):
             rows = shape if given.get("transB") else shape[::-1]
@@ -56,6 +65,10 @@ def layer_call(
         case "MatMul", 1 if len(shape) == 2:
             return "nn.Linear", attributes(weight_shape=shape[::-1])
     return None
+
+
+def _is_last(axis: AttributeValue, rank: int | None) -> bool:
+    return axis == -1 or (rank is not None and axis == rank - 1)
 
 
 def _biased(op_type: str, own: Sequence[Weight]) -> str:

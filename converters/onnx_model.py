@@ -89,6 +89,8 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
             raise OnnxModelError(f"{excess}.")
         light, weights = _without_weights(model)
         _refuse_what_the_checker_lets_pass(light)
+        if not light.graph.output:
+            raise OnnxModelError("expected a model with outputs, got none.")
         onnx.checker.check_model(light)
         light = _without_functions(light)
         onnx.checker.check_model(light)  # it does not look into functions

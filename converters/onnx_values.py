@@ -32,6 +32,9 @@ class Values:
     def __init__(self, source: Source) -> None:
         self.types: dict[str, TypeProto] = {**source.inputs, **source.weights}
         self.arrays = {x: read_array(tensor) for x, tensor in source.constants.items()}
+        self.computed: dict[
+            str, NodeProto
+        ] = {}  # of those arrays that are not written down in the model: what makes them
         self.weights = {x: _weight(x, kind) for x, kind in source.weights.items()}
         self.in_full = read_by_value(source.nodes)
         self._declared = source.declared
@@ -70,6 +73,8 @@ class Values:
         """Whether a node makes constants or weights; they are known from then on."""
         if arrays := self._computed(node):
             self.arrays.update(arrays)
+            if node.op_type not in ("Constant", "Shape"):
+                self.computed.update(dict.fromkeys(arrays, node))
         elif weights := self._made_of_weights(node):
             self.weights.update(weights)
         else:

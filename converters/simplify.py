@@ -97,13 +97,13 @@ def propagate_zeros(graph: Graph) -> Graph:
 
 
 def drop_identities(graph: Graph) -> Graph:
-    """Identity, Dropout at inference, sums of one operand and pools of one pixel hand their input on."""
+    """Identity, Dropout at inference whose mask nobody reads, sums of one operand and pools of one pixel hand it on."""
     source: dict[str, str] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
         if source:
             node = node.reading(source)
-        if node.op_type in MAY_HAND_ON and _hands_on(node):
+        if node.op_type in MAY_HAND_ON and _hands_on(node) and not _any_read(node.outputs[1:], graph):
             source[node.outputs[0]] = node.inputs[0]
         else:
             nodes.append(node)
@@ -157,6 +157,10 @@ def _hands_on(node: Node) -> bool:
     if node.op_type in ("AveragePool", "MaxPool"):
         return node.attributes == (("kernel_shape", (1, 1)),) and len(node.outputs) == 1
     return node.op_type in ("Identity", "Dropout") or (node.op_type == "Sum" and len(node.inputs) == 1)
+
+
+def _any_read(values: Sequence[str], graph: Graph) -> bool:
+    return any(x in node.inputs for x in values for node in graph.nodes) or not set(values).isdisjoint(graph.outputs)
 
 
 def _is_zero(node: Node, zeros: set[str]) -> bool:

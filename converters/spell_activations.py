@@ -47,7 +47,7 @@ def spell_activation(node: Node, at: Surroundings) -> list[Node] | None:
             if (made := at.producer(gate, "Sigmoid", "HardSigmoid")) and made.inputs[0] == x:
                 if made.op_type == "Sigmoid":
                     return [Node("nn.Silu", (x,), node.outputs)]
-                if _is_number(made.attribute("alpha"), 1 / 6):
+                if _is_number(made.attribute("alpha"), 1 / 6) and _is_number(made.attribute("beta", 0.5), 0.5):
                     return [Node("HardSwish", (x,), node.outputs)]
     product = at.producer(node.inputs[0], "Mul") if node.op_type == "nn.Scale" else None
     if product is None:

@@ -54,7 +54,7 @@ def spell_global_pool(node: Node, at: Surroundings) -> list[Node] | None:
     if inner and inner.attribute("keepdims", 1):
         x, more = _mean_axes(inner, at)
         axes |= more
-    if len(at.shapes.get(x, ())) != 4 or axes != {2, 3}:
+    if len(at.shapes.get(x, ())) != 4 or axes != {2, 3} or not at.is_float(x):
         return None
     output = node.outputs[0]
     if node.attribute("keepdims", 1):
@@ -95,7 +95,8 @@ def absorb_padding(node: Node, at: Surroundings) -> list[Node] | None:
     total = tuple([own + more for own, more in zip(window.pads, pads, strict=True)])
     if node.op_type.startswith("nn.Conv"):
         return [node._replace(inputs=(x,), attributes=attributes(**{**dict(node.attributes), "pads": total}))]
-    if node.op_type == "AveragePool" and not any(window.pads) and not node.attribute("ceil_mode"):
+    fits = all(max(low, high) < reach for _, low, high, reach in window._replace(pads=total).axes())
+    if node.op_type == "AveragePool" and not any(window.pads) and not node.attribute("ceil_mode") and fits:
         given = {**dict(node.attributes), "pads": total, "count_include_pad": 1}
         return [node._replace(inputs=(x,), attributes=attributes(**given))]
     return None

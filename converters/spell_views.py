@@ -23,6 +23,8 @@ def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
     if node.op_type not in KEEP_ORDER or node.inputs[0] not in at.shapes or node.outputs[0] not in at.shapes:
         return None
     before, after = at.shapes[node.inputs[0]], at.shapes[node.outputs[0]]
+    if 0 in after:  # to nn.Reshape a zero is a size that is kept
+        return [node]
     if prod(before) != prod(after) or (node.op_type == "Transpose" and not _keeps_order(node, before)):
         return [node]
     x = node.inputs[0]
@@ -123,7 +125,7 @@ def _keeps_order(node: Node, shape: Shape) -> bool:
 
 
 def _composed(first: Node, second: Node, at: Surroundings) -> tuple[int, ...]:
-    rank = len(at.shapes.get(first.inputs[0], _axes(first, 0)))
+    rank = len(at.shapes.get(first.inputs[0], ()) or _axes(first, 0) or _axes(second, 0))
     inner = _axes(first, rank)
     return tuple([inner[axis] for axis in _axes(second, rank)])
 

@@ -13,7 +13,8 @@ import pandas as pd
 import typer
 from tqdm import tqdm
 
-from converters import graph_to_onnx_text, to_model
+from converters import Graph, graph_to_onnx_text, to_model
+from converters.convert import checked
 from converters.counts import derive_counts
 from converters.runtime import machine_description, measure_latencies
 from converters.statistics import statistics
@@ -23,12 +24,13 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
     CheckpointOption,
+    InputShapeOption,
     SpaceOption,
     TableOption,
     read_inputs,
     require_space,
 )
-from nasrlm.cli.networks import NETWORK_ARGUMENT, InputShapeOption, read_network
+from nasrlm.cli.networks import NETWORK_ARGUMENT, read_network
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.cli.whole_tables import convert_whole_table
 from nasrlm.files import check_table_name, write_atomically, write_table
@@ -113,7 +115,7 @@ def convert(
         return convert_whole_table(StreamConfig(table, out, space, workers, engine, resume), "convert", json=json)
     if architecture is None or workers is not None or resume:
         raise ValueError("convert: expected an architecture, or --table with --workers or --resume. See --help.")
-    text = graph_to_onnx_text(read_network(architecture, space, input_shape, "convert"))
+    text = _text(read_network(architecture, space, input_shape, "convert"))
     if out is not None:
         _write_network(text, out)
     if json:
@@ -154,8 +156,7 @@ def stats(
         raise ValueError("stats: expected an architecture, or --table with --out. See --help.")
     faithful = read_network(architecture, space, input_shape, "stats")
     counted = asdict(statistics(faithful))
-    text = graph_to_onnx_text(faithful)
-    counted["tokens"] = len(Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids([text])[0])
+    counted["tokens"] = len(Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids([_text(faithful)])[0])
     if json:
         print_json(counted)
     else:
@@ -166,6 +167,7 @@ def measure(
     architectures: ArchitecturesArgument = None,
     space: SpaceOption = None,
     table: TableOption = None,
+    input_shape: InputShapeOption = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of ONNX Runtime.")] = 1,
     repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 50,
     out: Annotated[Path | None, typer.Option("--out", help="Write a table: .parquet, .csv or .jsonl.")] = None,
@@ -180,7 +182,7 @@ def measure(
         raise ValueError(f"--objective: expected a name in milliseconds, such as latency_ms@mine, got {objective}.")
     if out is not None:
         check_table_name(out)
-    inputs = read_inputs(architectures, table, space)
+    inputs = read_inputs(architectures, table, space, input_shape)
     latencies = measure_latencies(inputs.texts, threads=threads, repeats=repeats, seed=seed, progress=show_progress())
     machine = machine_description()
     rows = [
@@ -204,6 +206,10 @@ def measure(
         columns = ["architecture", objective, "latency_q25_ms", "latency_q75_ms"]
         title = ", ".join(f"{key} {value}" for key, value in machine.items())
         print_table(columns, [[row[column] for column in columns] for row in rows], title)
+
+
+def _text(faithful: Graph) -> str:
+    return checked(graph_to_onnx_text(faithful))
 
 
 def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:

@@ -11,8 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from converters import model_to_onnx_text
+from converters import OnnxTextError, model_to_onnx_text, to_model
 from converters.bulk import to_onnx_texts
+from converters.graph import Shape
 from converters.text import prelude
 from nasrlm.cli.output import show_progress
 from spaces import get_space
@@ -30,8 +31,13 @@ ArchitecturesArgument = Annotated[
 TableOption = Annotated[
     Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture or text.")
 ]
+InputShapeOption = Annotated[
+    str | None,
+    typer.Option(help="Of a torch module's input, or of an ONNX model's that leaves sizes open: 1,3,32,32."),
+]
 
-TEXT_ENDINGS = (".txt", ".onnxtxt")
+ONNX_TEXT_ENDING = ".onnxtxt"
+TEXT_ENDINGS = (".txt", ONNX_TEXT_ENDING)
 MODEL_ENDINGS = (".onnx",)
 
 
@@ -54,6 +60,18 @@ def listed(names: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip()) if names else ()
 
 
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Sizes separated by commas.
+
+    Raises:
+        ValueError: these are none.
+    """
+    sizes = text.split(",")
+    if not all(size.strip().isdecimal() and int(size) > 0 for size in sizes):
+        raise ValueError(f"--input-shape: expected sizes such as 1,3,32,32, got {text!r}.")
+    return tuple([int(size) for size in sizes])
+
+
 def require_space(name: str | None, what: str) -> SearchSpace[Any]:
     """The space that ``--space`` names.
 
@@ -65,7 +83,9 @@ def require_space(name: str | None, what: str) -> SearchSpace[Any]:
     return get_space(name)
 
 
-def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | None) -> Inputs:
+def read_inputs(
+    given: Sequence[str] | None, table: Path | None, space: str | None, input_shape: str | None = None
+) -> Inputs:
     """Texts of architectures, of files with ONNX text or models, or of all rows of a table.
 
     Raises:
@@ -73,6 +93,8 @@ def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | No
     """
     if bool(given) == (table is not None):
         raise ValueError("input: expected architectures or --table, and not both. See --help.")
+    if input_shape is not None and not any(Path(name).suffix in MODEL_ENDINGS for name in given or ()):
+        raise ValueError(f"--input-shape: expected model.onnx with it, got {table or ', '.join(given or ())}.")
     if table is not None:
         frame = read_rows(table, space)
         columns = [name for name in ("architecture", "text") if name in frame]
@@ -80,21 +102,28 @@ def read_inputs(given: Sequence[str] | None, table: Path | None, space: str | No
         spaces = frame["space"].fillna("").astype(str).tolist() if "space" in frame else [""] * len(frame)
         return Inputs(described.astype(str).tolist(), table_texts(frame, table, progress=show_progress()), spaces)
     names = list(given or [])
+    shape = None if input_shape is None else parse_shape(input_shape)
     if all(Path(name).suffix in TEXT_ENDINGS + MODEL_ENDINGS for name in names):
-        return Inputs(names, [_read_text(Path(name)) for name in names], [space or ""] * len(names))
+        return Inputs(names, [_read_text(Path(name), shape) for name in names], [space or ""] * len(names))
     chosen = require_space(space, "architecture")
     parsed = [chosen.parse(name) for name in names]
     texts = to_onnx_texts(chosen, parsed, measured=True, progress=show_progress())
     return Inputs(names, texts, [chosen.address] * len(names))
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path, shape: Shape | None) -> str:
     if path.suffix in MODEL_ENDINGS:
-        return model_to_onnx_text(path)
+        return model_to_onnx_text(path, shape)
     if not path.is_file():
         raise ValueError(f"{path}: expected a text file, got no such file.")
     try:
         text = path.read_text()
     except UnicodeDecodeError as e:
         raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
-    return text.removesuffix(f"\n{prelude()}")  # which `nasrlm convert --out` adds
+    text = text.removesuffix(f"\n{prelude()}")  # which `nasrlm convert --out` adds
+    if path.suffix == ONNX_TEXT_ENDING:
+        try:
+            to_model(text)
+        except OnnxTextError as e:
+            raise ValueError(f"{path}: {e}") from e
+    return text

@@ -17,6 +17,7 @@ from nasrlm.checkpoint import Checkpoint, released_folder
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
     CheckpointOption,
+    InputShapeOption,
     SpaceOption,
     TableOption,
     listed,
@@ -59,6 +60,7 @@ def predict(
     table: TableOption = None,
     objectives: ObjectivesOption = None,
     quantiles: Annotated[str, typer.Option(help="Three levels or more, ascending, 0.5 among them.")] = ".1,.5,.9",
+    input_shape: InputShapeOption = None,
     samples: Annotated[int, typer.Option(min=0, help="Also draw so many samples of each objective.")] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Of a table of any size: write the predictions to this .parquet.")
@@ -77,7 +79,7 @@ def predict(
             raise ValueError("predict --out: expected --table, and no architectures or --samples. See --help.")
         names = listed(objectives) or predictor.of_space(space or "").objectives
         return predict_whole_table(predictor, table, out, space=space, objectives=names, quantiles=levels, json=json)
-    inputs = read_inputs(architectures, table, space)
+    inputs = read_inputs(architectures, table, space, input_shape)
     warn_of_other_spaces(predictor, inputs.spaces)
     names = listed(objectives) or objectives_of(predictor, inputs.spaces)
     ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from converters import Graph, OnnxModelError, model_to_graph, to_graph
 from converters.torch_module import export_module, load_module
-from nasrlm.cli.inputs import MODEL_ENDINGS, require_space, see_own_modules
+from nasrlm.cli.inputs import MODEL_ENDINGS, parse_shape, require_space, see_own_modules
 from nasrlm.named_function import FUNCTION_NAME
 
 NETWORK_ARGUMENT = typer.Argument(
     help="An architecture in the space's published notation, model.onnx, or pkg.module:factory."
 )
-InputShapeOption = Annotated[
-    str | None,
-    typer.Option(help="Of a torch module's input, or of an ONNX model's that leaves sizes open: 1,3,32,32."),
-]
 
 
 def read_network(given: str, space: str | None, input_shape: str | None, what: str) -> Graph:
@@ -27,7 +24,7 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
     Raises:
         ValueError: it is none of the three, or cannot be read; one line.
     """
-    shape = None if input_shape is None else _parse_shape(input_shape)
+    shape = None if input_shape is None else parse_shape(input_shape)
     if Path(given).suffix in MODEL_ENDINGS:
         return model_to_graph(given, shape)
     if space is None and FUNCTION_NAME.fullmatch(given):
@@ -35,17 +32,12 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
             raise ValueError(f"{what} {given}: expected --input-shape, such as 1,3,32,32, got none.")
         see_own_modules()
         try:
-            return model_to_graph(export_module(load_module(given), shape))
+            with redirect_stdout(sys.stderr):  # what the module prints is none of our answer
+                model = export_module(load_module(given), shape)
+            return model_to_graph(model)
         except OnnxModelError as e:
             raise OnnxModelError(f"{given}: {e}") from e
     if shape is not None:
         raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {given}.")
     chosen = require_space(space, what)
     return to_graph(chosen, chosen.parse(given))
-
-
-def _parse_shape(text: str) -> tuple[int, ...]:
-    sizes = text.split(",")
-    if not all(size.strip().isdecimal() and int(size) > 0 for size in sizes):
-        raise ValueError(f"--input-shape: expected sizes such as 1,3,32,32, got {text!r}.")
-    return tuple([int(size) for size in sizes])

@@ -296,5 +296,17 @@ def test_help_is_no_error(nasrlm: CommandLine) -> None:
     assert "predict" in finished.stdout
 
 
+def test_what_a_module_prints_is_no_part_of_the_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nasrlm: CommandLine
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = "import torch\nclass Talker(torch.nn.Linear):\n    def forward(self, x):\n        print('noise')\n"
+    Path("talking_network.py").write_text(
+        f"{module}        return super().forward(x)\ndef build():\n    return Talker(4, 2)\n"
+    )
+    finished = nasrlm("stats", "talking_network:build", "--input-shape", "1,4", "--json")
+    assert json.loads(finished.stdout)["params"] == 10
+
+
 def test_texts_from_the_command_line_are_models(answers: Any) -> None:
     to_model(answers("convert", *SPACE, ARCHITECTURE)["text"])

@@ -14,6 +14,17 @@ from tests.nasrlm.test_cli import ARCHITECTURE, GOALS, SPACE
 MODEL = ("--checkpoint", "tiny")
 SEARCH = ("search", *SPACE, *MODEL, "--trials", 4, "--out", "study", "--objectives")
 STREAM = ("predict", *MODEL, "--table")
+NETWORKS = """
+import sys
+import torch
+
+def leave():
+    sys.exit(3)
+
+class Silent(torch.nn.Module):
+    def forward(self, x):
+        return None
+"""
 COMMANDS = {
     "no verb": ((), "expected a verb, got none."),
     "unknown verb": (("prophesy",), "No such command 'prophesy'."),
@@ -30,6 +41,19 @@ COMMANDS = {
     "unwritable file": (("convert", *SPACE, ARCHITECTURE, "--out", "file/x.onnx"), "file/x.onnx: expected to write"),
     "no input": (("predict", *MODEL), "input: expected architectures or --table, and not both."),
     "no such text": (("predict", *MODEL, "none.txt"), "none.txt: expected a text file, got no such file."),
+    "cut-off ONNX text": (("predict", *MODEL, "cut.onnxtxt"), "cut.onnxtxt: ONNX text: expected "),
+    "shape of an architecture": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--input-shape", "1,3,8,8"),
+        "--input-shape: expected model.onnx with it, got |nor_conv_3x3~0|",
+    ),
+    "a function that exits": (
+        ("convert", "own_networks:leave", "--input-shape", "1,3"),
+        "own_networks:leave: expected a function without arguments, got: 3.",
+    ),
+    "a module without outputs": (
+        ("convert", "own_networks:Silent", "--input-shape", "1,3"),
+        "own_networks:Silent: model: expected a model with outputs, got none.",
+    ),
     "no text": (("predict", *MODEL, "binary.txt"), "binary.txt: expected UTF-8 text, got"),
     "no such objective": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", "latency_ms@raspi"),
@@ -147,6 +171,8 @@ def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.Monke
     Path("corrupt/model.safetensors").write_bytes(b"half")
     Path("file").write_text("a file where a folder is needed")
     Path("binary.txt").write_bytes(b"\xff\xfe")
+    Path("cut.onnxtxt").write_text("<ir_version: 13")
+    Path("own_networks.py").write_text(NETWORKS)
     table = architecture_table(4)
     write_table(table, Path("table.csv"))
     write_table(table.assign(architecture=[*table["architecture"][:2], "|conv~0|", "?"]), Path("wrong.csv"))

@@ -1,0 +1,74 @@
+"""Models without weights of their own answer the same as their texts, where an operator is nearly another one."""
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from converters import OnnxModelError, model_to_graph, model_to_onnx_text, statistics
+from tests.converters.models import body, model, run, tensor
+
+SAME = {
+    "a mask that is read": "(float[2,3] x) => (float[2,3] y, bool[2,3] mask) { y, mask = Dropout (x) }",
+    "two transposes of unknown shape": """(float[2,3] x) => (int64[N,M] y) {
+        n = NonZero (x)  t = Transpose (n)  y = Transpose <perm = [1,0]> (t) }""",
+    "a gate that is nearly HardSwish": """(float[2,3] x) => (float[2,3] y) {
+        g = HardSigmoid <alpha = 0.16666667, beta = 0.1> (x)  y = Mul (x, g) }""",
+    "a mask made of one number": """(float[9,9] x) => (float[9,9] y) {
+        one = Constant <value_float = -3.0> ()  shape = Constant <value_ints = [9,9]> ()
+        full = Expand (one, shape)  mask = Trilu <upper = 1> (full)  y = Add (x, mask) }""",
+    "a range": """(float[2,5] x) => (float[2,5] y) {
+        a = Constant <value_float = 0.0> ()  b = Constant <value_float = 5.0> ()  c = Constant <value_float = 1.0> ()
+        r = Range (a, b, c)  y = Add (x, r) }""",
+    "two readers of a range": """(float[2,5] x) => (float[2,5] y, float[5] r) {
+        a = Constant <value_float = 0.0> ()  b = Constant <value_float = 5.0> ()  c = Constant <value_float = 1.0> ()
+        r = Range (a, b, c)  z = Mul (x, r)  y = Add (z, r) }""",
+    "a view of nothing": """(float[4,2] x) => (float[N,2] y) {
+        s = Constant <value_ints = [0]> ()  e = Constant <value_ints = [0]> ()  part = Slice (x, s, e)
+        shape = Constant <value_ints = [0,2]> ()  v = Reshape <allowzero = 1> (part, shape)  y = Relu (v) }""",
+    "a mean of integers": """(int32[1,2,4,4] x) => (int32[1,2,1,1] y) {
+        axes = Constant <value_ints = [2,3]> ()  y = ReduceMean (x, axes) }""",
+}
+
+
+def original(proto, array):
+    proto.ir_version = 8
+    session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    return session.run(None, {session.get_inputs()[0].name: array})
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_text_answers_as_the_model(name):
+    proto = model(SAME[name])
+    kind = proto.graph.input[0].type.tensor_type
+    shape = [size.dim_value for size in kind.shape.dim]
+    array = np.random.default_rng(0).normal(scale=3, size=shape).astype(np.int32 if kind.elem_type == 6 else np.float32)
+    for theirs, ours in zip(original(proto, array), run(proto, array), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+    assert statistics(model_to_graph(proto)).params == 0
+
+
+def test_padding_as_wide_as_the_kernel_stays_apart():
+    """AveragePool takes none such; ONNX Runtime 1.31 itself merges the two and fails."""
+    lines = body(
+        model("""(float[1,2,4,4] x) => (float[1,2,Y,X] y) {
+        pads = Constant <value_ints = [0,0,4,4,0,0,4,4]> ()  p = Pad (x, pads)
+        y = AveragePool <kernel_shape = [3,3]> (p) }""")
+    )
+    assert lines[-2:] == ["v2 = Pad (v0, v1)", "v3 = AveragePool <kernel_shape: ints = [3, 3]> (v2)"]
+
+
+def test_norms_over_several_axes_are_not_those_over_the_last():
+    graph = "(float[5,4,6] x) => (float[5,4,6] y) {{ y = LayerNormalization <axis = {}> (x, w, b) }}"
+    two, last, third = (
+        model_to_onnx_text(model(graph.format(axis), tensor("w", 6), tensor("b", 6))) for axis in (-2, -1, 2)
+    )
+    assert last == third
+    assert "nn.LayerNormalization" in last
+    assert "nn.LayerNormalization" not in two
+
+
+def test_a_model_without_outputs_is_refused():
+    proto = model("(float[2] x) => (float[2] y) { y = Relu (x) }")
+    del proto.graph.output[:]
+    with pytest.raises(OnnxModelError, match="expected a model with outputs, got none"):
+        model_to_graph(proto)
