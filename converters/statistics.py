@@ -16,6 +16,8 @@ LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})
 NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
 INDICES = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)  # arrays of these are no parameters
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
+PLAIN_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})  # that no function of ours says: transposed, half precision
+PLAIN = PLAIN_CONVOLUTIONS | {"MatMul"}
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,10 @@ class Statistics:
 
     Attributes:
         params: trainable numbers of the faithful graph: convolutions, linear layers, weight and bias of norms, and
-            floating-point weights that other operators read; no running statistics.
+            floating-point weights that other operators read; no running statistics. A weight that is used in two ways,
+            such as an embedding that is also the last layer, transposed, counts for each.
         macs: multiply-accumulates of the faithful graph's convolutions and linear layers; no biases, batch norms,
-            pooling or activations.
+            pooling or activations, and none of quantised or recurrent operators.
         convs: convolutions of the faithful graph.
         live_macs: the same of the canonical graph, from which dead branches are gone.
         live_convs: convolutions of the canonical graph.
@@ -81,7 +84,17 @@ def _outputs(graph: Graph) -> list[str]:
 
 
 def _convolutions(graph: Graph) -> list[Node]:
-    return [node for node in graph.nodes if node.op_type in CONVOLUTIONS]
+    owned = _weights(graph)
+    return [
+        node
+        for node in graph.nodes
+        if node.op_type in CONVOLUTIONS or (node.op_type in PLAIN_CONVOLUTIONS and node.inputs[1] in owned)
+    ]
+
+
+def _weights(graph: Graph) -> dict[str, Shape]:
+    """By name, the shapes of weights that plain operators read."""
+    return {node.outputs[0]: _weight_shape(node) for node in graph.nodes if node.op_type == "nn.Weight"}
 
 
 def _params(graph: Graph) -> int:
@@ -99,15 +112,34 @@ def _layer_params(node: Node) -> int:
 
 def _macs(graph: Graph) -> int:
     """Every element of an output takes one weight row: input channels of a group, times kernel."""
-    return sum(
+    in_layers = sum(
         _output_size(graph, node) * prod(_weight_shape(node)[1:])
         for node in graph.nodes
         if node.op_type in CONVOLUTIONS | LINEARS
     )
+    owned = _weights(graph)
+    return in_layers + sum(
+        _plain_macs(graph, node, owned[node.inputs[1]])
+        for node in graph.nodes
+        if node.op_type in PLAIN and node.inputs[1] in owned
+    )
+
+
+def _plain_macs(graph: Graph, node: Node, weight_shape: Shape) -> int:
+    """The same; of a transposed convolution, every element of its input takes the outputs of a group, times kernel."""
+    if node.op_type == "MatMul":
+        return _output_size(graph, node) * weight_shape[-2:][0]
+    if node.op_type == "Conv":
+        return _output_size(graph, node) * prod(weight_shape[1:])
+    return _size(graph, node.inputs[0], node) * prod(weight_shape[1:])
 
 
 def _output_size(graph: Graph, node: Node) -> int:
-    shape = graph.shapes.get(node.outputs[0])
+    return _size(graph, node.outputs[0], node)
+
+
+def _size(graph: Graph, x: str, node: Node) -> int:
+    shape = graph.shapes.get(x)
     if shape is None:
         raise ValueError(f"statistics: expected layers of known shape, got {node.op_type} behind an unknown operator.")
     return prod(shape)

@@ -1,10 +1,12 @@
 """Counts of hand-made graphs; those of whole networks are compared with goldens."""
 
+import numpy as np
 import pytest
 
-from converters import Statistics, statistics
+from converters import Statistics, model_to_graph, statistics
 from converters.builder import GraphBuilder
 from tests.converters.graphs import conv, graph, node
+from tests.converters.models import model, tensor
 
 IMAGE = (1, 6, 8, 8)
 
@@ -65,3 +67,27 @@ def test_shared_weights_count_once():
 def test_a_network_that_hands_its_input_on():
     counts = statistics(graph(outputs="x"))
     assert counts == Statistics(0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("graph", "weight", "macs", "convs"),
+    [
+        (
+            "(float16[1,3,8,8] x) => (float16[1,4,8,8] y) { y = Conv <pads = [1,1,1,1]> (x, w) }",
+            (4, 3, 3, 3),
+            64 * 4 * 27,
+            1,
+        ),
+        (
+            "(float[1,4,8,8] x) => (float[1,3,17,17] y) { y = ConvTranspose <strides = [2,2]> (x, w) }",
+            (4, 3, 3, 3),
+            64 * 4 * 27,
+            1,
+        ),
+        ("(float16[2,5,4] x) => (float16[2,5,27] y) { y = MatMul (x, w) }", (4, 27), 10 * 4 * 27, 0),
+    ],
+)
+def test_layers_that_stay_plain_operators_are_counted(graph, weight, macs, convs):
+    half = np.float16 if "float16" in graph else np.float32
+    counted = statistics(model_to_graph(model(graph, tensor("w", *weight, dtype=half))))
+    assert (counted.macs, counted.convs, counted.params) == (macs, convs, 4 * 27)
