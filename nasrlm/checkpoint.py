@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import save_file
 
 from nasrlm.calibration import Calibration, read_calibration
-from nasrlm.files import to_json
+from nasrlm.files import make_readable, to_json
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
@@ -31,6 +31,7 @@ from nasrlm.truncation import token_limit
 FORMAT_VERSION = 2
 READABLE = (1, FORMAT_VERSION)  # before 2 no space had an encoder of its own
 SPACES_FILE = "spaces.safetensors"
+WEIGHT_FILES = ("model.safetensors", SPACES_FILE)
 
 
 class CheckpointError(ValueError):
@@ -114,6 +115,9 @@ class Checkpoint:
             save_changes(fresh / SPACES_FILE, self.encoders)
         else:
             (fresh / SPACES_FILE).unlink(missing_ok=True)
+        for name in WEIGHT_FILES:
+            if (fresh / name).exists():
+                make_readable(fresh / name)
         if folder.exists():
             os.replace(folder, old)
         os.replace(fresh, folder)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from nasrlm.objective import FloatArray
 
+SPLITS = ("train", "valid", "test")
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -99,5 +101,8 @@ def make_examples(frame: pd.DataFrame, texts: Sequence[str], objectives: Sequenc
     """
     labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
     splits = frame["split"].fillna("train").astype(str).to_numpy() if "split" in frame else np.full(len(frame), "train")
+    if (unknown := ~np.isin(splits.astype(np.str_), SPLITS)).any():
+        row = int(unknown.argmax())
+        raise ValueError(f"column split: expected {', '.join(SPLITS)} or nothing, got {splits[row]!r} in row {row}.")
     spaces = frame["space"].fillna("text").astype(str).to_numpy() if "space" in frame else np.full(len(frame), "text")
     return Examples(list(texts), tuple(objectives), labels, splits.astype(np.str_), spaces.astype(np.str_))

@@ -40,7 +40,7 @@ def replacing(path: Path) -> Iterator[Path]:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as stream:
             temporary = Path(stream.name)
         yield temporary
-        temporary.chmod(0o666 & ~_umask())  # temporary files are their owner's alone
+        make_readable(temporary)
         temporary.replace(path)
     except OSError as e:
         raise OSError(f"{path}: expected to write this file, got {e.strerror}. Name a folder you may write.") from e
@@ -81,6 +81,11 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
         rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
         buffer.write("".join(f"{to_json(row)}\n" for row in rows).encode())
     write_atomically(path, buffer.getvalue())
+
+
+def make_readable(path: Path) -> None:
+    """For all whom the umask lets: temporary files and those that safetensors writes are their owner's alone."""
+    path.chmod(0o666 & ~_umask())
 
 
 def _umask() -> int:

@@ -39,7 +39,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
     if not path.is_file():
         raise ValueError(f"{path}: expected a table, got no such file.")
     try:
-        frame = reader(path)
+        frame = reader(path).reset_index(drop=True)  # rows go by their place in the file
     except Exception as e:  # pyarrow and pandas raise many kinds
         reason = " ".join(str(e).split())[:200]
         raise ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. Is it truncated?") from e

@@ -1,6 +1,7 @@
 """The Pareto gate, and proposals of the predictor, in an Optuna study of the user's own."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from threading import RLock
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -28,7 +29,8 @@ PREDICTED, DOMINATED_BY = "predicted", "pruned_by"
 class ParetoGate(Generic[A]):
     """Prunes trials that cannot move the study's front, before they are trained or measured.
 
-    The front is that of the study's completed trials. What the gate decides is in ``trial.user_attrs``:
+    The front is that of the study's completed trials; a gate is of one study, and may be asked by several threads, as
+    those of ``n_jobs``. What the gate decides is in ``trial.user_attrs``:
     ``architecture`` and ``predicted`` (low, median, high of every objective) of every trial, and ``pruned_stage``,
     ``pruned_reason`` and ``pruned_by`` of a pruned one; a twin of another trial is pruned at stage 0.
 
@@ -76,6 +78,8 @@ class ParetoGate(Generic[A]):
         self.space: SearchSpace[A] = self._advisor.space
         self._genes = tuple(gene_distributions(self.space.sampled_sizes))
         self._to_params = to_params or self._gene_params
+        self._study_name = ""  # of the study that it was first asked about
+        self._lock = RLock()
         self._added: set[int] = set()  # trial numbers
         self._entries: dict[int, Entry] = {}  # of finished trials, by trial number
 
@@ -108,8 +112,13 @@ class ParetoGate(Generic[A]):
 
         Raises:
             optuna.TrialPruned: with the reason.
-            ValueError: the study's directions are not those of the goals, or the predictor knows no such objectives.
+            ValueError: the study's directions are not those of the goals, it is not the study that the gate was asked
+                about before, or the predictor knows no such objectives.
         """
+        with self._lock:
+            self._check(trial, architecture)
+
+    def _check(self, trial: optuna.Trial, architecture: A) -> None:
         self._follow(trial.study)
         notation = self.space.format(architecture)
         trial.set_user_attr(ARCHITECTURE, notation)  # before others are looked at: of two workers one sees the other
@@ -135,6 +144,10 @@ class ParetoGate(Generic[A]):
             Those enqueued, best first; none that a trial has had before. While an objective is still to be learned,
             they are drawn at random.
         """
+        with self._lock:
+            return self._enqueue(study, count, guide, seed)
+
+    def _enqueue(self, study: optuna.Study, count: int, guide: Guide | None, seed: int) -> list[A]:
         self._follow(study)
         trials = study.get_trials(deepcopy=False)
         tried = [self._entry(trial) for trial in trials if ARCHITECTURE in trial.user_attrs]
@@ -168,9 +181,10 @@ class ParetoGate(Generic[A]):
         self._advisor.learns(adapt)
 
         def callback(study: optuna.Study, trial: FrozenTrial) -> None:
-            complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-            evaluated = [self._entry(done) for done in complete if ARCHITECTURE in done.user_attrs]
-            self._advisor.learn(evaluated, every)
+            with self._lock:
+                complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+                evaluated = [self._entry(done) for done in complete if ARCHITECTURE in done.user_attrs]
+                self._advisor.learn(evaluated, every)
 
         return callback
 
@@ -184,6 +198,12 @@ class ParetoGate(Generic[A]):
             raise ValueError(
                 f"ParetoGate: expected a study with directions {', '.join(map(str, self.gate.goals))}, "
                 f"got {', '.join(direction.name.lower() for direction in study.directions)}."
+            )
+        self._study_name = self._study_name or study.study_name
+        if study.study_name != self._study_name:
+            raise ValueError(
+                f"ParetoGate: expected trials of study {self._study_name}, got one of {study.study_name}. "
+                "Make a gate for each study."
             )
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         new = [trial for trial in trials if trial.number not in self._added]

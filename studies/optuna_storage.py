@@ -2,17 +2,19 @@
 
 import hashlib
 import json
+import os
 import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import ExperimentalWarning, OptunaError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
@@ -21,6 +23,7 @@ from studies.config import SearchConfig, without_password
 from studies.folder import CHECKPOINT, StudyError, check_same_checkpoint
 
 TRIES = 5  # at opening a database
+BLOCK = 65_536  # bytes of a journal that are looked at together
 ARCHITECTURE, PRUNED_STAGE, PRUNED_REASON = "architecture", "pruned_stage", "pruned_reason"  # of a trial
 
 
@@ -37,14 +40,50 @@ def open_storage(storage: str) -> BaseStorage:
     """
     try:
         if "://" not in storage:
-            return JournalStorage(JournalFileBackend(storage))
+            return _open_journal(Path(storage))
         return _open_database(with_driver(storage))
-    except (SQLAlchemyError, OptunaError, OSError, ImportError) as error:
-        reason = " ".join(str(error).split())[:200]
+    except (SQLAlchemyError, OptunaError, OSError, ImportError, ValueError, KeyError) as error:
+        reason = f"{type(error).__name__}, {' '.join(str(error).split())[:200]}"
         hint = "Install nasrlm[postgres]." if isinstance(error, ImportError) else "Example: sqlite:///study.db."
         raise StudyError(
             f"storage: expected a database URL or a journal file, got {without_password(storage)!r}: {reason}. {hint}"
         ) from error
+
+
+def _open_journal(path: Path) -> JournalStorage:
+    """A journal file, made where it is not there.
+
+    What a worker was writing as it was killed, or as the disk was full, is a line without an end; nobody was told that
+    it is there, and what comes next would be glued to it.
+
+    Raises:
+        ValueError: the file is no journal; it is left as it is.
+    """
+    if path.exists():
+        lock = JournalFileSymlinkLock(str(path))
+        lock.acquire()
+        try:
+            _cut_unfinished_line(path)
+        finally:
+            lock.release()
+    return JournalStorage(JournalFileBackend(str(path)))
+
+
+def _cut_unfinished_line(path: Path) -> None:
+    with path.open("r+b") as file:
+        first = file.readline()
+        if first and (b"op_code" not in first or not isinstance(json.loads(first), dict)):
+            raise ValueError("expected Optuna's records in its lines")
+        size = end = file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(end - BLOCK, 0)
+            file.seek(start)
+            if (last := file.read(end - start).rfind(b"\n")) >= 0:
+                end = start + last + 1
+                break
+            end = start
+        if end < size:
+            file.truncate(end)
 
 
 def with_driver(url: str) -> str:

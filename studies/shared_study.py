@@ -18,7 +18,8 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from nasrlm.objective import FloatArray
 from spaces import SearchSpace
-from studies.config import SearchConfig
+from studies.config import SearchConfig, without_password
+from studies.folder import StudyError
 from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
 from studies.optuna_storage import (
     ARCHITECTURE,
@@ -56,10 +57,11 @@ class SharedStudy(Generic[A]):
         config: of the search; its ``study_name`` is the study's.
         space: writes keys and genotypes.
         storage: URL or journal file.
-        ledger: pruned entries that this worker already knows.
+        ledger: what this worker already knows: its pruned entries go on, its results have to be in the storage.
 
     Raises:
-        StudyError: the storage cannot be opened, has no locks, or its study was begun with another checkpoint.
+        StudyError: the storage cannot be opened, has no locks, its study was begun with another checkpoint, or it lacks
+            results that are known.
     """
 
     def __init__(self, config: SearchConfig, space: SearchSpace[A], storage: str, ledger: Ledger) -> None:
@@ -71,12 +73,22 @@ class SharedStudy(Generic[A]):
         self.locks = open_locks(self._storage, storage, study_name(config))
         with self.locks.turn(), quiet():
             self.study = join_study(config, self._storage, storage)
+            self._check_complete(ledger, storage)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.locks.close()
+
+    def _check_complete(self, known: Ledger, storage: str) -> None:
+        stored = {entry.key for entry in self.ledger().entries if entry.status == EVALUATED}
+        results = {entry.key for entry in known.entries if entry.status == EVALUATED}
+        if lacking := results - stored:
+            raise StudyError(
+                f"storage {without_password(storage)}: expected the {len(results)} results of the study's history, "
+                f"got all but {len(lacking)} of them. Bring the storage back, or choose another --out to begin anew."
+            )
 
     @contextmanager
     def turn(self) -> Iterator[Ledger]:

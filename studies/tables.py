@@ -72,7 +72,10 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progr
     for name, rows in spelled.groupby("space", dropna=False) if len(spelled) else ():
         if pd.isna(name):
             raise ValueError(f"{path}: expected a space in every row without text, got none in row {rows.index[0]}.")
-        space = get_space(str(name))
+        try:
+            space = get_space(str(name))
+        except ValueError as e:
+            raise ValueError(f"{path}, row {rows.index[0]}: {e}") from e
         architectures = [_parse_row(space, notation, path, row) for row, notation in rows["architecture"].items()]
         converted = to_onnx_texts(space, architectures, measured=measured, progress=progress)
         texts |= zip(rows.index, converted, strict=True)

@@ -66,7 +66,7 @@ def sample(
         list[str] | None,
         typer.Option("--space", help="A space as elsewhere; with --out, given several times, several."),
     ] = None,
-    count: Annotated[int, typer.Option("-n", min=1, help="How many, of each space.")] = 1,
+    count: Annotated[int, typer.Option("-n", min=1, help="Draws of each space; --out writes equal ones once.")] = 1,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write a table with splits, each once: .parquet, .csv or .jsonl.")
     ] = None,

@@ -56,8 +56,17 @@ def see_own_modules() -> None:
 
 
 def listed(names: str | None) -> tuple[str, ...]:
-    """Names that an option lists, separated by commas; none if it was left out."""
-    return tuple(name.strip() for name in names.split(",") if name.strip()) if names else ()
+    """Names that an option lists, separated by commas; none if it was left out.
+
+    Raises:
+        ValueError: the option is there and lists none.
+    """
+    if names is None:
+        return ()
+    found = tuple(name.strip() for name in names.split(",") if name.strip())
+    if not found:
+        raise ValueError(f"expected names separated by commas, got {names!r}.")
+    return found
 
 
 def parse_shape(text: str) -> tuple[int, ...]:

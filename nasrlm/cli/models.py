@@ -230,6 +230,13 @@ def _levels(quantiles: str) -> tuple[float, ...]:
         levels = tuple(float(level) for level in quantiles.split(","))
     except ValueError:
         levels = ()
-    if 0.5 not in levels or list(levels) != sorted(set(levels)) or not all(0 < level < 1 for level in levels):
-        raise ValueError(f"--quantiles: expected ascending levels in (0, 1) with 0.5 among them, got {quantiles!r}.")
+    if (
+        len(levels) < 3
+        or 0.5 not in levels
+        or list(levels) != sorted(set(levels))
+        or not all(0 < level < 1 for level in levels)
+    ):
+        raise ValueError(
+            f"--quantiles: expected three ascending levels or more in (0, 1), 0.5 among them, got {quantiles!r}."
+        )
     return levels

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -229,6 +231,30 @@ def _search(
     )
 
 
+def _in_one_line(name: str, function: Callable[..., Any]) -> Callable[[str], Any]:
+    """The user's function; what it raises is told in one line, with the line of theirs that raised it."""
+
+    def evaluate(notation: str) -> Any:
+        with _own_errors(name, f" for {notation}"):
+            return function(notation)
+
+    return evaluate
+
+
+@contextmanager
+def _own_errors(name: str, asked: str = "") -> Iterator[None]:
+    try:
+        yield
+    except ValueError:
+        raise
+    except Exception as e:
+        last = traceback.extract_tb(e.__traceback__)[-1]
+        said = " ".join(f"{type(e).__name__}: {e}".split())
+        raise ValueError(
+            f"evaluator {name}: expected an answer{asked}, got {said} ({last.filename}:{last.lineno})."
+        ) from e
+
+
 def _real_evaluator(
     name: str,
     space: SearchSpace[Any],
@@ -243,5 +269,7 @@ def _real_evaluator(
         return TableEvaluator(space, read_table(rest, require=objectives), objectives=objectives)
     if FUNCTION_NAME.fullmatch(name):
         see_own_modules()
-        return FunctionEvaluator(space, named_function(name, "evaluator"), objectives=objectives)
+        with _own_errors(name):
+            function = named_function(name, "evaluator")
+        return FunctionEvaluator(space, _in_one_line(name, function), objectives=objectives)
     raise ValueError(f"--evaluator: expected surrogate, table:PATH, module:function or measure, got {name!r}.")

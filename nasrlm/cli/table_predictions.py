@@ -68,7 +68,7 @@ def predict_whole_table(
     source = open_table(table)
     _check(source, out, space)
     predictor.predict([], objectives, quantiles)  # unknown objectives fail before any work
-    columns = [name if level == 0.5 else f"{name}.q{level:g}" for name in objectives for level in quantiles]
+    columns = [name if level == 0.5 else f"{name}.q{level}" for name in objectives for level in quantiles]
     words = _words_schema(source, space)
     rows = 0
     with (
@@ -164,6 +164,8 @@ def _check(source: BatchedTable, out: Path, space: str | None) -> None:
     names = source.schema.names
     if out.suffix != ".parquet":
         raise ValueError(f"{out}: expected a file ending in .parquet, got {out.suffix or 'no ending'}.")
+    if out.resolve() == source.path.resolve():
+        raise ValueError(f"{out}: expected another file than the table that is read, got the same.")
     if "architecture" not in names and "text" not in names:
         raise ValueError(f"{source.path}: expected a column architecture or text, got {', '.join(names) or 'none'}.")
     if "text" not in names and space is None and "space" not in names:

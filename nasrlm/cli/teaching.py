@@ -49,8 +49,6 @@ def teach(
     """Draw architectures and write what a Gaussian process on graph features expects of them, from the train rows."""
     check_table_name(out)
     named = listed(objectives)
-    if objectives is not None and not named:
-        raise ValueError("teach: expected --objectives, got none.")
     frame, names = _train_rows(table, space, named)
     chosen = get_space(only_space(frame))
     progress = show_progress()

@@ -18,6 +18,9 @@ NETWORKS = """
 import sys
 import torch
 
+def fail(notation):
+    raise RuntimeError("no bench")
+
 def leave():
     sys.exit(3)
 
@@ -59,7 +62,10 @@ COMMANDS = {
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", "latency_ms@raspi"),
         "got 'latency_ms@raspi'. Did you mean latency_ms@raspi4?",
     ),
-    "no levels": (("predict", *MODEL, *SPACE, ARCHITECTURE, "--quantiles", ".9,.1"), "--quantiles: expected ascending"),
+    "no levels": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--quantiles", ".9,.1"),
+        "--quantiles: expected three ascending",
+    ),
     "no device": (("predict", *MODEL, *SPACE, ARCHITECTURE, "--device", "abacus"), "device: expected one that torch"),
     "no such table": (("evaluate", *MODEL, "--table", "none.csv"), "none.csv: expected a table, got no such file."),
     "truncated table": (("evaluate", *MODEL, "--table", "half.parquet"), "half.parquet: expected a readable parquet"),
@@ -83,6 +89,24 @@ COMMANDS = {
     "no table to write from": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--out", "x.parquet"),
         "predict --out: expected --table, and no architectures or --samples.",
+    ),
+    "objectives without a name": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", ","),
+        "expected names separated by commas, got ','",
+    ),
+    "two levels": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--quantiles", ".1,.5"),
+        "--quantiles: expected three ascending levels or more in (0, 1), 0.5 among them, got '.1,.5'",
+    ),
+    "an answer over its question": (
+        (*STREAM, "whole.parquet", "--out", "./whole.parquet"),
+        "whole.parquet: expected another file than the table that is read",
+    ),
+    "another split": (("train", "--config", "resplit.yaml"), "column split: expected train, valid, test or nothing"),
+    "an unknown space of a row": (("evaluate", *MODEL, "--table", "moon.csv"), "moon.csv, row 0: space: expected one"),
+    "an evaluator that fails": (
+        (*SEARCH, GOALS, "--evaluator", "own_networks:fail"),
+        "evaluator own_networks:fail: expected an answer for |",
     ),
     "no parquet": ((*STREAM, "table.csv", "--out", "x.csv"), "x.csv: expected a file ending in .parquet, got .csv."),
     "malformed row of a stream": ((*STREAM, "wrong.csv", "--out", "x.parquet"), "wrong.csv, row 2: nasbench201"),
@@ -181,6 +205,10 @@ def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.Monke
     write_table(table.assign(**{OBJECTIVES[0]: float("nan")}), Path("unlabelled.csv"))
     write_table(table.drop(columns="space"), Path("spaceless.csv"))
     write_table(table[[OBJECTIVES[0]]].assign(text="Conv"), Path("texts.csv"))
+    write_table(table, Path("whole.parquet"))
+    write_table(table.assign(split="validation"), Path("resplit.csv"))
+    write_table(table.assign(space="moon"), Path("moon.csv"))
+    Path("resplit.yaml").write_text("table: resplit.csv\nout: run\n")
     Path("numbered.yaml").write_text("table: table.csv\nout: run\n3: 1\n")
     Path("exponents.yaml").write_text("table: table.csv\nout: run\nmin_exponent: 2\nmax_exponent: 2\n")
     write_table(table, Path("half.parquet"))

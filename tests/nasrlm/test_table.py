@@ -34,6 +34,20 @@ def test_a_table_comes_back_as_it_was_written(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_rows_go_by_their_place(tmp_path: Path) -> None:
+    """Tables put together by pandas have the same index twice."""
+    pd.concat([FRAME, FRAME]).to_parquet(tmp_path / "table.parquet")
+    assert read_table(tmp_path / "table.parquet").index.tolist() == [0, 1, 2, 3]
+
+
+def test_a_split_is_one_of_three() -> None:
+    frame = pd.DataFrame({"split": ["train", None, "validation"], "accuracy@cifar10": [1.0, 2.0, 3.0]})
+    with pytest.raises(
+        ValueError, match="column split: expected train, valid, test or nothing, got 'validation' in row 2"
+    ):
+        make_examples(frame, ["a", "b", "c"], ["accuracy@cifar10"])
+
+
 def test_a_row_has_text_or_an_architecture(path: Path) -> None:
     write_table(FRAME.assign(text=[None, "a"], architecture=["0123", None]), path)
     frame = read_table(path)

@@ -98,7 +98,7 @@ def test_a_table_without_labels_is_refused(labelled: Path, tmp_path: Path, nasrl
     [
         (("--objectives", "accuracy@here"), "expected 20 or more train rows with accuracy@here, got 10"),
         (("--objectives", "energy_mj@here"), "expected a column energy_mj@here, got labels"),
-        (("--objectives", " , "), "teach: expected --objectives, got none"),
+        (("--objectives", " , "), "expected names separated by commas, got ' , '"),
         ((), "expected 20 or more train rows with accuracy@here, got 10"),  # all of the table are asked for
     ],
 )

@@ -212,3 +212,20 @@ def test_without_more_words_it_learns_by_processes() -> None:
     last = study.trials[-1]
     predicted = [last.user_attrs["predicted"][name]["median"] for name in OBJECTIVES[:2]]
     np.testing.assert_allclose(predicted, true_values(SPACE.parse(last.user_attrs["architecture"]))[:2], atol=3)
+
+
+def test_threads_may_share_a_gate() -> None:
+    gate, study, trained = make_gate(), make_study("RandomSampler"), list[Row]()
+    callbacks = [gate.adapt_callback(every=5), gate.enqueue_callback(count=3)]
+    study.optimize(objective(gate, trained), n_trials=60, n_jobs=4, callbacks=callbacks)
+    assert sum(trial.state.is_finished() for trial in study.trials) == 60
+    keys = [SPACE.architecture_key(row) for row in trained]
+    assert len(keys) == len(set(keys)) > 5
+
+
+def test_a_gate_is_of_one_study() -> None:
+    gate = make_gate()
+    make_study().optimize(objective(gate, []), n_trials=3)
+    other = make_study()
+    with pytest.raises(ValueError, match=rf"expected trials of study no-name-.*, got one of {other.study_name}"):
+        gate.enqueue(other)

@@ -187,7 +187,7 @@ def _opened(space: str) -> SearchSpace[Any]:
 
 def _answer(values: FloatArray, levels: Sequence[float]) -> Answer:
     by_level = dict(zip(levels, values.tolist(), strict=True))
-    quantiles = {f"{level:g}": value for level, value in by_level.items()}
+    quantiles = {str(level): value for level, value in by_level.items()}
     return Answer(median=by_level[0.5], low=by_level[levels[0]], high=by_level[levels[-1]], quantiles=quantiles)
 
 

@@ -1,0 +1,45 @@
+"""Storages that lost something, or are something else."""
+
+from pathlib import Path
+
+import pytest
+
+from studies.folder import HISTORY_FILE, StudyError
+from studies.optuna_storage import open_storage
+from tests.studies.guided import guided_config, run
+
+pytestmark = pytest.mark.usefixtures("without_figures")
+
+
+def test_results_that_the_storage_lost_are_not_dropped(tmp_path: Path) -> None:
+    journal, out = tmp_path / "journal.log", tmp_path / "out"
+    run(guided_config(), out, storage=str(journal))
+    history = (out / HISTORY_FILE).read_bytes()
+    journal.unlink()
+    with pytest.raises(
+        StudyError, match=r"journal\.log: expected the \d+ results of the study's history, got all but \d+"
+    ):
+        run(guided_config(), out, storage=str(journal), resume=True)
+    assert (out / HISTORY_FILE).read_bytes() == history
+
+
+def test_what_a_killed_worker_was_writing_is_cut_off(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.log"
+    run(guided_config(), tmp_path / "out", storage=str(journal))
+    whole = journal.read_bytes()
+    torn = whole + whole.splitlines()[0][:-5]
+    journal.write_bytes(torn)
+    storage = open_storage(str(journal))
+    assert journal.read_bytes() == whole
+    assert len(storage.get_all_studies()) == 1
+
+
+@pytest.mark.parametrize(
+    "contents", [b"a,b", b"architecture,x\n1,2\n", b"\x89PNG\n", b'{"foo": 1}\n', b'["op_code"]\n']
+)
+def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path: Path, contents: bytes) -> None:
+    file = tmp_path / "table.csv"
+    file.write_bytes(contents)
+    with pytest.raises(StudyError, match=r"expected a database URL or a journal file, got '.*table\.csv'"):
+        open_storage(str(file))
+    assert file.read_bytes() == contents
