@@ -90,8 +90,14 @@ class Checkpoint:
         return tuple(x for x in self.objectives if x in self.calibration_by_space[space] or x not in known)
 
     def save_pretrained(self, folder: Path | str) -> None:
-        """Write the folder; an older checkpoint there is replaced when all files are written, other files stay."""
-        folder = Path(folder)
+        """Write the folder; an older checkpoint there is replaced when all files are written, other files stay.
+
+        Raises:
+            ValueError: it is the working directory, which cannot be replaced.
+        """
+        folder = Path(folder).resolve()
+        if folder == Path.cwd():
+            raise ValueError("checkpoint: expected a folder of its own, got the working directory. Name one in it.")
         fresh, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
         for leftover in (fresh, old):
             shutil.rmtree(leftover, ignore_errors=True)

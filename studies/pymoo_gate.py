@@ -1,6 +1,6 @@
 """The Pareto gate, and proposals of the predictor, around a pymoo problem of the user's own."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -9,7 +9,7 @@ from pymoo.core.algorithm import Algorithm
 from pymoo.core.problem import Problem
 
 from nasrlm.objective import FloatArray, from_losses
-from spaces import SearchSpace
+from spaces import ArchitectureError, SearchSpace
 from studies.advisor import Adapt, Advisor
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
@@ -24,8 +24,8 @@ Answer = dict[str, FloatArray]  # one row of F, G and H
 class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
     """A problem of which only those rows are evaluated that may still move the front, and no network twice.
 
-    pymoo has no word for a pruned row, so it is told the worst values seen so far: any algorithm ranks it last. Until
-    there is a first result, everything is evaluated.
+    pymoo has no word for a pruned row, so it is told the worst values seen so far: any algorithm ranks it last. So it
+    does rows that are no architecture. Until there is a first result, everything else is evaluated.
 
     Args:
         problem: minimises the goals' losses, maximised objectives being negated.
@@ -121,9 +121,9 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         return self.space.decode([int(gene) for gene in row])
 
     def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-        architectures = [self._to_architecture(row) for row in X]
-        keys = [self.space.architecture_key(architecture) for architecture in architectures]
-        new = {key: row for row, key in reversed(list(enumerate(keys))) if key not in self._answers}
+        architectures = {row: made for row, genes in enumerate(X) if (made := self._architecture(genes)) is not None}
+        keys = {row: self.space.architecture_key(architecture) for row, architecture in architectures.items()}
+        new = {key: row for row, key in reversed(keys.items()) if key not in self._answers}
         rows = self._kept(sorted(new.values()), architectures)
         if rows:
             found = self.problem.evaluate(X[rows], *args, return_as_dictionary=True, **kwargs)
@@ -131,11 +131,22 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             self._answers |= {keys[row]: {name: found[name][index] for name in names} for index, row in enumerate(rows)}
             self._learn([architectures[row] for row in rows], from_losses(self.gate.goals, found["F"]))
         answers = list(self._answers.values())
+        if not answers:
+            raise ValueError(
+                f"GatedProblem: expected an architecture of {self.space.name} among the first rows, got none in "
+                f"{len(X)}. Name `propose(count)` as the algorithm's sampling."
+            )
         for name in answers[0]:
             worst = np.max([answer[name] for answer in answers], axis=0)
-            out[name] = np.array([self._answers[key][name] if key in self._answers else worst for key in keys])
+            out[name] = np.array([self._answers.get(keys.get(row, ""), {}).get(name, worst) for row in range(len(X))])
 
-    def _kept(self, rows: list[int], architectures: Sequence[A]) -> list[int]:
+    def _architecture(self, row: Any) -> A | None:
+        try:
+            return self._to_architecture(row)
+        except ArchitectureError:
+            return None
+
+    def _kept(self, rows: list[int], architectures: Mapping[int, A]) -> list[int]:
         """Of some rows, those that the gate lets pass."""
         if not self._answers:
             return rows

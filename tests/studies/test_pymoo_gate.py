@@ -68,6 +68,16 @@ def test_only_what_may_move_the_front_is_evaluated(num_constraints: int) -> None
         assert (np.isclose(evaluated[:, 0], accuracy) & np.isclose(evaluated[:, 1], latency)).any()
 
 
+def test_rows_that_are_no_architecture_rank_last() -> None:
+    bench = Bench()
+    gated = GatedProblem(bench, SPACE, GOALS, ToyPredictor(sigma=0.1), to_text=SPACE.format)
+    answer = gated.evaluate(np.array([[4, 3, 1, 3], [2, 2, 2, 0], [1, 0, 0, 0]]), return_as_dictionary=True)
+    assert bench.rows == [(4, 3, 1, 3), (1, 0, 0, 0)]
+    np.testing.assert_array_equal(answer["F"][1], answer["F"][[0, 2]].max(axis=0))
+    with pytest.raises(ValueError, match="expected an architecture of toy among the first rows, got none in 1"):
+        GatedProblem(bench, SPACE, GOALS, ToyPredictor(), to_text=SPACE.format).evaluate(np.array([[2, 2, 2, 0]]))
+
+
 def test_pruned_rows_rank_last() -> None:
     gated = make_gated(Bench(), Tolerant(sigma=0.1))
     first = gated.evaluate(np.array([[4, 3, 1, 3], [1, 0, 0, 0]]), return_as_dictionary=True)
