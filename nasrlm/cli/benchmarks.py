@@ -32,9 +32,7 @@ def benchmark(
     ] = None,
     sizes: Annotated[str | None, typer.Option(help="Numbers of labels, separated by commas; the protocol's.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Random draws of the labelled rows.")] = 5,
-    steps: Annotated[
-        int, typer.Option(min=1, help="Of every training of a language model, at least; one a row of more.")
-    ] = 600,
+    steps: Annotated[int, typer.Option(min=1, help="Of every training of a language model.")] = 600,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Checkpoint folder, for rlm-pretrained, rlm-adapted and rlm-taught.")
     ] = None,

@@ -37,7 +37,7 @@ class LanguageModels:
     """The methods that train or adapt a language model.
 
     Attributes:
-        steps: of every training; as many as it has rows to learn from, where these are more.
+        steps: of every training.
         checkpoint: folder to start from, for the methods that need one.
     """
 
@@ -134,8 +134,7 @@ class LanguageModels:
         """Train on the labels of these rows, a share of them held out to choose weights; then rank the test rows."""
         splits = np.where(np.arange(len(rows)) % VALID_SHARE == 0, "valid", "train")
         examples = _examples(task, task.table.texts(rows, measured), labels, splits)
-        learned = int((splits == "train").sum())
-        lasting = config.of_steps(max(self.steps, learned), learned, evaluations=EVALUATIONS)
+        lasting = config.of_steps(self.steps, int((splits == "train").sum()), evaluations=EVALUATIONS)
         with tempfile.TemporaryDirectory() as folder:
             chosen = lasting.model_copy(update={"out": Path(folder)})
             checkpoint = train(chosen, examples, progress=task.table.progress).checkpoint

@@ -52,7 +52,7 @@ class BenchmarkConfig:
         methods: of METHODS; all that the protocol and the checkpoint allow if empty.
         sizes: numbers of labels; the protocol's own if empty.
         seeds: number of draws, 0 to seeds - 1.
-        steps: of every training of a language model; more where it has more rows to learn from.
+        steps: of every training of a language model.
         checkpoint: folder for the methods that start from one.
     """
 
