@@ -1,6 +1,7 @@
 """What a study predicted beside what turned out; N architectures, M objectives."""
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from nasrlm.objective import FloatArray
 from studies.config import SearchConfig
 from studies.folder import HISTORY_FILE
 from studies.history import BOUNDS, History
-from studies.ledger import EVALUATED, predicted_columns
+from studies.ledger import Ledger
 from studies.report import FRONT_FILE, TRUE
 
 
@@ -21,20 +22,22 @@ def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatA
     """
     names = list(config.objectives)
     if config.guide is not None:
-        frame = pd.read_parquet(folder / HISTORY_FILE)
-        frame = frame[frame["status"] == EVALUATED]
-        predicted = predicted_columns(config)
-        real = names
+        evaluated = Ledger.load(folder / HISTORY_FILE, config).evaluated
+        predicted = np.array([entry.predicted for entry in evaluated]).reshape(len(evaluated), len(names), len(BOUNDS))
+        real = np.array([entry.real for entry in evaluated]).reshape(len(evaluated), len(names))
+        notations = [entry.architecture for entry in evaluated]
     else:
-        real = [name + TRUE for name in names]
+        columns = [name + TRUE for name in names]
         path = folder / FRONT_FILE
         frame = pd.read_csv(path) if path.exists() else pd.DataFrame()
-        if not set(real) <= set(frame.columns):
-            return np.empty((0, len(names), 3)), np.empty((0, len(names))), []
-        predicted = [f"{name}{bound}" for name in names for bound in BOUNDS]
-    values = frame[predicted].to_numpy(dtype=np.float64).reshape(len(frame), len(names), 3)
-    known = ~np.isnan(values).all(axis=(1, 2))
-    return values[known], frame[real].to_numpy(dtype=np.float64)[known], frame["architecture"][known].tolist()
+        if not set(columns) <= set(frame.columns):
+            return np.empty((0, len(names), len(BOUNDS))), np.empty((0, len(names))), []
+        bounds = [f"{name}{bound}" for name in names for bound in BOUNDS]
+        predicted = frame[bounds].to_numpy(dtype=np.float64).reshape(len(frame), len(names), len(BOUNDS))
+        real = frame[columns].to_numpy(dtype=np.float64)
+        notations = frame["architecture"].tolist()
+    known = ~np.isnan(predicted).all(axis=(1, 2))
+    return predicted[known], real[known], list(compress(notations, known))
 
 
 def known_of(history: History, rows: Sequence[int], known: Mapping[str, FloatArray]) -> FloatArray:

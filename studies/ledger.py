@@ -117,7 +117,7 @@ class Ledger:
     def save(self, path: Path) -> None:
         """Write history.parquet, atomically: the columns of every study, then what was predicted and decided."""
         frame = self.history().to_frame().assign(**{name: self._column(name) for name in _DECISIONS})
-        names = predicted_columns(self.config)
+        names = _predicted_columns(self.config)
         predicted = np.array([entry.predicted for entry in self.entries]).reshape(len(frame), len(names))
         write_frame(pd.concat([frame, pd.DataFrame(predicted, columns=names)], axis=1), path, interval=None)
 
@@ -130,14 +130,14 @@ class Ledger:
         """
         history = History.load(path, config.objectives)
         try:
-            frame = pd.read_parquet(path, columns=[*_DECISIONS, *predicted_columns(config)])
+            frame = pd.read_parquet(path, columns=[*_DECISIONS, *_predicted_columns(config)])
         except (pa.ArrowException, KeyError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise StudyError(
                 f"{path}: expected the history of a guided search, got {reason}. "
                 "Restore the file, or remove it to evaluate everything again."
             ) from error
-        predicted = frame[predicted_columns(config)].to_numpy(dtype=np.float64)
+        predicted = frame[_predicted_columns(config)].to_numpy(dtype=np.float64)
         decided = [frame[name].tolist() for name in _DECISIONS]
         entries = [
             Entry(
@@ -165,6 +165,6 @@ class Ledger:
 _DECISIONS = ("status", "batch", "stage", "reason")
 
 
-def predicted_columns(config: SearchConfig) -> list[str]:
+def _predicted_columns(config: SearchConfig) -> list[str]:
     """Of a guided search's history: median, low and high of every objective."""
     return [f"{name} predicted{bound}" for name in config.objectives for bound in BOUNDS]

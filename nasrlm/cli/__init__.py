@@ -8,6 +8,7 @@ from typing import NoReturn
 import typer
 
 from nasrlm.cli import adaptations, architectures, benchmarks, models, searches, services, tables, teaching
+from nasrlm.cli.users_code import told_in_one_line
 
 app = typer.Typer(
     name="nasrlm",
@@ -21,15 +22,21 @@ for module in (architectures, models, adaptations, benchmarks, searches, service
 
 
 def main() -> NoReturn:
-    """Run a command; exit 0 when done, 2 with one line on bad input, 1 with a traceback on our own mistakes."""
+    """Run a command.
+
+    Exit 0 when done, 2 with one line on bad input or an error in the user's code, 1 with a traceback on our mistakes.
+    """
     try:
         status = app(standalone_mode=False)
     except typer.TyperException as e:
         _fail(e.format_message() or "expected a verb, got none.")  # the help has been printed
     except OSError as e:
         _fail(f"{e.filename}: expected to read or write it, got {e.strerror}." if e.filename else str(e))
-    except ValueError as e:
-        _fail(str(e))
+    except Exception as e:
+        said = told_in_one_line(e)
+        if said is None and not isinstance(e, ValueError):
+            raise
+        _fail(said or str(e))
     sys.exit(status)
 
 

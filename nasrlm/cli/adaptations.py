@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,9 @@ def adapt_checkpoint(
     rows = _pool_rows(labelled, wanted, max(pool, wanted), rng)
     frame, labelled = frame.iloc[rows], labelled[rows]
     loaded = Checkpoint.from_pretrained(checkpoint)
+    if again := [name for name in names if name in loaded.objectives]:
+        words = f"nasrlm: {', '.join(again)}: known already; {out} will answer by these labels alone, in every space."
+        print(words, file=sys.stderr)
     more = _more_architectures(frame, pool - len(frame), rng)
     texts = table_texts(frame, table, progress=show_progress()) + more.texts()
     groups = _graph_groups(frame, more)

@@ -113,7 +113,8 @@ def read_inputs(
     names = list(given or [])
     shape = None if input_shape is None else parse_shape(input_shape)
     if all(Path(name).suffix in TEXT_ENDINGS + MODEL_ENDINGS for name in names):
-        return Inputs(names, [_read_text(Path(name), shape) for name in names], [space or ""] * len(names))
+        address = get_space(space).address if space else ""
+        return Inputs(names, [_read_text(Path(name), shape) for name in names], [address] * len(names))
     chosen = require_space(space, "architecture")
     parsed = [chosen.parse(name) for name in names]
     texts = to_onnx_texts(chosen, parsed, measured=True, progress=show_progress())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,6 +16,7 @@ from converters import to_measured_text
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space, see_own_modules
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
 from nasrlm.cli.space_predictions import warn_of_other_spaces
+from nasrlm.cli.users_code import told_in_one_line
 from nasrlm.named_function import FUNCTION_NAME, named_function
 from nasrlm.objective import Goal
 from nasrlm.predictor import Predictor
@@ -29,7 +29,7 @@ from studies.evaluators import (
     RealEvaluator,
     TableEvaluator,
 )
-from studies.guide import RISK, Guide, parse_risk
+from studies.guide import RISK, Guide, levels_of, parse_risk
 from studies.guided import guided_search
 from studies.plots import plot_studies, plot_study
 from studies.process_adapter import ProcessAdapter, every_network
@@ -134,6 +134,7 @@ def search_space(
         twins=twins,
         warm_start=() if warm_start is None else _architectures(warm_start),
     )
+    levels_of(parse_risk(risk), config.objectives)  # also where nothing is gated
     true_values = None
     if truth is not None:
         true_values = TableEvaluator(chosen, read_table(truth, require=config.objectives), objectives=config.objectives)
@@ -245,14 +246,11 @@ def _in_one_line(name: str, function: Callable[..., Any]) -> Callable[[str], Any
 def _own_errors(name: str, asked: str = "") -> Iterator[None]:
     try:
         yield
-    except ValueError:
-        raise
     except Exception as e:
-        last = traceback.extract_tb(e.__traceback__)[-1]
-        said = " ".join(f"{type(e).__name__}: {e}".split())
-        raise ValueError(
-            f"evaluator {name}: expected an answer{asked}, got {said} ({last.filename}:{last.lineno})."
-        ) from e
+        said = told_in_one_line(e)
+        if said is None and isinstance(e, ValueError):
+            raise
+        raise ValueError(f"evaluator {name}: expected an answer{asked}, got {said or repr(e)}.") from e
 
 
 def _real_evaluator(

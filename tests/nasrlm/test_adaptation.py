@@ -152,6 +152,14 @@ def test_the_command_takes_accuracies_from_graphs(nasrlm: CommandLine, checkpoin
     assert "valid_accuracy@cifar10" in Checkpoint.from_pretrained(tmp_path / "new").objectives
 
 
+def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    architecture_table(8).to_parquet(tmp_path / "table.parquet")
+    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", OBJECTIVES[1], "--out", tmp_path / "new"]
+    done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 3, "--pool", 8)
+    assert done.status == 0, done.stderr
+    assert f"{OBJECTIVES[1]}: known already; " in done.stderr
+
+
 def test_one_label_is_too_few(trained: Checkpoint) -> None:
     pool = make_pool(trained, ["Pool\n", "Skip\n"])
     with pytest.raises(ValueError, match=r"adapt: expected two or more labels of latency_ms@unheard, got 1\."):

@@ -28,6 +28,16 @@ class Silent(torch.nn.Module):
     def forward(self, x):
         return None
 """
+OWN_SPACE = """
+from spaces import GenotypeSpace
+
+class Broken(GenotypeSpace):
+    name = "broken"
+    choices = {"width": (16, 24)}
+
+    def build(self, architecture):
+        return architecture["depth"]
+"""
 COMMANDS = {
     "no verb": ((), "expected a verb, got none."),
     "unknown verb": (("prophesy",), "No such command 'prophesy'."),
@@ -56,6 +66,12 @@ COMMANDS = {
     "a module without outputs": (
         ("convert", "own_networks:Silent", "--input-shape", "1,3"),
         "own_networks:Silent: model: expected a model with outputs, got none.",
+    ),
+    "an own space that fails": (("stats", "--space", "./own_space.py:Broken", "[16]"), "own_space.py:9)"),
+    "a text of no space": (("predict", *MODEL, "--space", "moon", "body.txt"), "space: expected one of "),
+    "a risk of nothing": (
+        (*SEARCH, GOALS, "--risk", "depth@onnx=.1"),
+        "gate: expected risks of accuracy@cifar10, latency_ms@raspi4, got depth@onnx.",
     ),
     "no text": (("predict", *MODEL, "binary.txt"), "binary.txt: expected UTF-8 text, got"),
     "no such objective": (
@@ -196,7 +212,9 @@ def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.Monke
     Path("file").write_text("a file where a folder is needed")
     Path("binary.txt").write_bytes(b"\xff\xfe")
     Path("cut.onnxtxt").write_text("<ir_version: 13")
+    Path("body.txt").write_text("Conv")
     Path("own_networks.py").write_text(NETWORKS)
+    Path("own_space.py").write_text(OWN_SPACE)
     table = architecture_table(4)
     write_table(table, Path("table.csv"))
     write_table(table.assign(architecture=[*table["architecture"][:2], "|conv~0|", "?"]), Path("wrong.csv"))
@@ -245,11 +263,8 @@ def test_a_stream_that_fails_leaves_nothing_behind(nasrlm: CommandLine, workplac
 
 
 def test_our_own_mistakes_show_a_traceback(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise AssertionError("our fault")
-
-    monkeypatch.setattr(models.Checkpoint, "from_pretrained", broken)
-    with pytest.raises(AssertionError, match="our fault"):
+    monkeypatch.setattr(models.Checkpoint, "from_pretrained", None)
+    with pytest.raises(TypeError, match="'NoneType' object is not callable"):
         nasrlm("info")
 
 

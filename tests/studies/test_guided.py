@@ -15,6 +15,7 @@ from studies.folder import StudyError
 from studies.guide import ACQUISITIONS, Guide
 from studies.guided import guided_search
 from studies.ledger import Ledger
+from studies.plots import plot_study
 from studies.process_adapter import ProcessAdapter
 from studies.report import load_study
 from tests.studies.guided import guided_config, run
@@ -259,6 +260,8 @@ def test_a_history_of_another_search_is_named(tmp_path: Path) -> None:
     history_of(tmp_path).drop(columns="reason").to_parquet(tmp_path / "history.parquet")
     with pytest.raises(StudyError, match=r"history\.parquet: expected the history of a"):
         run(config, tmp_path, resume=True)
+    with pytest.raises(StudyError, match=r"history\.parquet: expected the history of a"):
+        plot_study(tmp_path)
 
 
 def test_what_is_lacking_is_named_before_anything_is_written(tmp_path: Path) -> None:

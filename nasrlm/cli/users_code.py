@@ -1,0 +1,28 @@
+"""Errors of code that a user brings, such as a space, an evaluator or an augmentation, told in one line."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+
+import converters
+import nasrlm
+import spaces
+import studies
+
+_OURS = [Path(str(package.__file__)).parent for package in (converters, nasrlm, spaces, studies)]
+_INSTALLED = [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)]
+
+
+def told_in_one_line(error: Exception) -> str | None:
+    """What an error says and the user's line where it arose; None of one that has nothing to do with their code.
+
+    Errors of bad input, ``ValueError`` and its kinds, say what they say; of others the kind is told as well.
+    """
+    said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_file() and not any(path.resolve().is_relative_to(place) for place in _OURS + _INSTALLED):
+            return " ".join(f"{said} ({frame.filename}:{frame.lineno})".split())
+    return None
