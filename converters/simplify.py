@@ -12,6 +12,8 @@ from itertools import chain
 
 from converters.canonical import COMMUTATIVE
 from converters.graph import Graph, Node
+from converters.rewriting import rewrite
+from converters.spell_arithmetic import round_scale, spell_product
 from converters.sums import Terms, expand, flatten_sums
 
 # Operators without weights that make zero of zero whatever their attributes. NOTE: a convolution without bias does
@@ -24,13 +26,14 @@ ZERO_PRESERVING = frozenset(
     }
 )
 ZERO_OF_ZEROS = frozenset({"Add", "Concat", "Max", "Min", "Sub", "Sum"})  # if all operands are
+PRODUCTS = frozenset({"MatMul", "Mul", "nn.Scale"})
 MAY_HAND_ON = frozenset({"AveragePool", "Dropout", "Identity", "MaxPool", "Sum"})
 RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 
 
 def simplify(graph: Graph) -> Graph:
     """Every pass of this file, in the order in which each profits from those before."""
-    for rewrite in (
+    for pass_ in (
         propagate_zeros,
         drop_identities,
         merge_equal_values,
@@ -38,8 +41,17 @@ def simplify(graph: Graph) -> Graph:
         flatten_sums,
         fold_batch_norms,
     ):
-        graph = rewrite(graph)
-    return graph
+        graph = pass_(graph)
+    return gather_factors(graph)
+
+
+def gather_factors(graph: Graph) -> Graph:
+    """Scales that came of sums are joined with those beside them and stand after products, as any others do."""
+    scaled = {node.outputs[0] for node in graph.nodes if node.op_type == "nn.Scale"}
+    if all(scaled.isdisjoint(node.inputs) for node in graph.nodes if node.op_type in PRODUCTS):
+        return graph
+    gathered = rewrite(graph, spell_product)
+    return graph if gathered.nodes == graph.nodes else simplify(rewrite(gathered, round_scale))
 
 
 def fold_batch_norms(graph: Graph) -> Graph:

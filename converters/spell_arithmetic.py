@@ -28,7 +28,7 @@ def spell_number(node: Node, at: Surroundings) -> list[Node] | None:
 def spell_product(node: Node, at: Surroundings) -> list[Node] | None:
     """A scale inside a product stands after it, and two scales are one."""
     if node.op_type == "nn.Scale" and (inner := at.producer(node.inputs[0], "nn.Scale")):
-        return [_scale(inner.inputs[0], _factor(inner) * _factor(node), node.outputs[0])]
+        return [_scaled(inner.inputs[0], _factor(inner) * _factor(node), node.outputs[0])]
     if node.op_type not in ("Mul", "MatMul") or not at.is_float(node.outputs[0]):
         return None
     factor, operands = 1.0, list(node.inputs)
@@ -69,7 +69,11 @@ def round_scale(node: Node, at: Surroundings) -> list[Node] | None:
     """Factors to six digits: one factor comes as ``x / 8 ** 0.5``, as ``x * 8 ** -0.5``, and as two of its root."""
     if node.op_type != "nn.Scale":
         return None
-    return [_scale(node.inputs[0], float(f"{_factor(node):.6g}"), node.outputs[0])]
+    return [_scaled(node.inputs[0], float(f"{_factor(node):.6g}"), node.outputs[0])]
+
+
+def _scaled(x: str, factor: float, output: str) -> Node:
+    return Node("Identity", (x,), (output,)) if factor == 1 else _scale(x, factor, output)
 
 
 def _scale(x: str, factor: float, output: str) -> Node:
@@ -83,7 +87,7 @@ def _with_number(node: Node, x: str, number: float, *, is_first: bool) -> list[N
         return _with_constant(node, [x], 0.0)
     if node.op_type == "Mul" or (node.op_type == "Div" and number != 0 and not is_first):
         factor = number if node.op_type == "Mul" else 1 / number
-        return [Node("Identity", (x,), node.outputs) if factor == 1 else _scale(x, factor, output)]
+        return [_scaled(x, factor, output)]
     if node.op_type == "Max" and number == 0:
         return [Node("Relu", (x,), node.outputs)]
     if node.op_type == "Add" or (node.op_type == "Sub" and not is_first):

@@ -181,6 +181,20 @@ SPELLINGS = {
         f"{MEAN} s = Mul (d, d)  v = ReduceMean (s, l)  a = Add (e, v)  r = Sqrt (a)  n = Div (d, r) "
         "g = Mul (w8, n)  y = Add (b8, g)",
     ]),
+    "sum of one value": (ROW, ["v1 = nn.Scale <factor: float = 1.5> (v0)"], [
+        "a = Add (x, x)  b = Add (a, x)  h = Constant <value_float = 0.5> ()  y = Mul (b, h)",
+        "h = Constant <value_float = 0.5> ()  a = Mul (x, h)  b = Add (a, a)  y = Add (a, b)",
+        "h = Constant <value_float = 1.5> ()  y = Mul (x, h)",
+    ]),
+    "product of a sum": (ROW, ["v1 = Relu (v0)", "v2 = Mul (v0, v1)", "v3 = nn.Scale <factor: float = 2> (v2)"], [
+        "r = Relu (x)  a = Add (x, x)  y = Mul (a, r)",
+        "r = Relu (x)  a = Add (r, r)  y = Mul (x, a)",
+        "r = Relu (x)  p = Mul (r, x)  y = Sum (p, p)",
+    ]),
+    "half of twice": (ROW, ["v1 = Relu (v0)"], [
+        "h = Constant <value_float = 0.5> ()  a = Add (x, x)  b = Mul (a, h)  y = Relu (b)",
+        "h = Constant <value_float = 0.5> ()  b = Mul (x, h)  a = Add (b, b)  y = Relu (a)",
+    ]),
     "scaled attention": ("(float[2,5,8] x, float[2,8,5] k) => (float[2,5,5] y)", [
         "v2 = MatMul (v0, v1)", "v3 = nn.Scale <factor: float = 0.353553> (v2)"
     ], [
