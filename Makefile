@@ -11,6 +11,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable
 
 .DEFAULT_GOAL := help
+.SECONDARY:  # tables of drawn networks stay
 .PHONY: help demo bench-engine bench-search checkpoint test notebooks services check format-check lint types format
 
 help:  ## list the targets
@@ -64,6 +65,30 @@ runs/taught/%.parquet: | $(VENV)/installed
 
 runs/taught_like/%.parquet: | $(VENV)/installed
 	$(BIN)/nasrlm teach --table $(DATA)/$*.parquet --space $* --like-table $(TEACH) --out $@
+
+# A million networks of all spaces, counted with their texts: 70 minutes. A space of fewer gives fewer, each once.
+COUNTED_OF_ALL := $(shell sed -n 's|^  - \(runs/label_free/.*\)|\1|p' studies/recipes/counts.yaml)
+DRAWS_darts := 40000
+DRAWS_fbnet := 150000
+DRAWS_hiaml := 100000
+DRAWS_inception := 25000
+DRAWS_mnasnet := 110000
+DRAWS_nasbench101 := 150000
+DRAWS_nasbench201 := 30000
+DRAWS_nasbench_macro := 20000
+DRAWS_ofa_mobilenetv3 := 90000
+DRAWS_ofa_proxylessnas := 150000
+DRAWS_ofa_resnet50 := 60000
+DRAWS_two_path := 250000
+
+runs/counts/checkpoint/README.md: studies/recipes/counts.yaml $(COUNTED_OF_ALL) | $(VENV)/installed
+	$(BIN)/nasrlm train --config $<
+
+runs/label_free/%.drawn.parquet: | $(VENV)/installed
+	$(BIN)/nasrlm sample --space $* -n $(or $(DRAWS_$*),12000) --seed 1 --held-out 1 --out $@
+
+runs/label_free/%.parquet: runs/label_free/%.drawn.parquet
+	$(BIN)/nasrlm stats --table $< --texts --out $@ --resume
 
 runs/label_free/drawn.parquet: | $(VENV)/installed
 	$(BIN)/nasrlm sample $(COUNTED:%=--space %) -n 1000 --seed 0 --out $@
