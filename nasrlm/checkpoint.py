@@ -214,7 +214,9 @@ def torch_device(name: str) -> torch.device:
         ValueError: torch cannot use it here.
     """
     try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as e:
+        device = torch.empty(0, device=name).device
+        torch.zeros(1, device=device).item()  # meta has no numbers
+        return device
+    except (RuntimeError, AssertionError, NotImplementedError) as e:
         reason = str(e).splitlines()[0]
         raise ValueError(f"device: expected one that torch can use here, got {name!r} ({reason}). Try cpu.") from e

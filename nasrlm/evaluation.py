@@ -32,10 +32,11 @@ def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -
     if not examples.any_label:
         raise ValueError("evaluate: expected labelled rows, got none. Check the split and the space.")
     result: dict[str, dict[str, Quality]] = {}
-    seconds = 0.0
+    seconds, rows = 0.0, 0
     for space, part in examples.by_space():
         started = time.perf_counter()
         prediction = predictor.of_space(space).predict(part.texts, part.objectives, progress=progress)
         seconds += time.perf_counter() - started
+        rows += len(part)
         result[space] = quality(prediction, part.labels)
-    return Evaluation(result, len(examples) / seconds)
+    return Evaluation(result, rows / seconds)

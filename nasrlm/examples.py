@@ -37,6 +37,8 @@ class Examples:
     spaces: NDArray[np.str_]
 
     def __post_init__(self) -> None:
+        if not all(isinstance(x, np.ndarray) for x in (self.labels, self.splits, self.spaces)) or self.labels.ndim != 2:
+            raise ValueError("Examples: expected NumPy arrays: (N, M) labels, (N,) splits, (N,) spaces.")
         N, M = self.labels.shape
         if not len(self.texts) == len(self.splits) == len(self.spaces) == N or len(self.objectives) != M:
             raise ValueError(
@@ -49,9 +51,15 @@ class Examples:
                 f"Examples: expected finite or missing labels, got {self.labels[row, column]} "
                 f"in row {row}, {self.objectives[column]}."
             )
-        empty = [row for row, text in enumerate(self.texts) if not text]
+        if len(set(self.objectives)) < M:
+            raise ValueError(f"Examples: expected different objectives, got {', '.join(self.objectives)}.")
+        if (unknown := ~np.isin(self.splits, SPLITS)).any():
+            row = int(unknown.argmax())
+            split = str(self.splits[row])
+            raise ValueError(f"Examples: expected splits {', '.join(SPLITS)}, got {split!r} in row {row}.")
+        empty = [row for row, text in enumerate(self.texts) if not (isinstance(text, str) and text)]
         if empty:
-            raise ValueError(f"Examples: expected text in every row, got none in row {empty[0]}.")
+            raise ValueError(f"Examples: expected text in every row, got {self.texts[empty[0]]!r} in row {empty[0]}.")
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -76,7 +77,10 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
     if path.suffix == ".parquet":
         frame.to_parquet(buffer, index=False)
     elif path.suffix == ".csv":
-        buffer.write(frame.to_csv(index=False).encode())
+        text = frame.to_csv(index=False)
+        if "\r" in text:  # which ends a row where it is not quoted
+            text = frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
+        buffer.write(text.encode())
     else:  # not by pandas, which keeps ten decimals
         rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
         buffer.write("".join(f"{to_json(row)}\n" for row in rows).encode())

@@ -80,6 +80,10 @@ def _from_checkpoint(
     sizes = replace(
         initial.model.config, dropout=config.model.dropout, truncation=config.model.truncation, num_readouts=0
     )
+    if (config.extend_tokenizer or config.only_encoder) and sizes.backbone != COMPACT:
+        raise ValueError(
+            f"extend_tokenizer, only_encoder: expected an initial_checkpoint of a compact model, got {sizes.backbone}."
+        )
     tokenizer = initial.tokenizer
     if config.extend_tokenizer:
         tokenizer = known or _extended_tokenizer(tokenizer, config, rows)

@@ -29,7 +29,8 @@ class OnnxEngine:
 
     Args:
         model: of the compact kind, see ``why_not_onnx``.
-        int8: multiply in 8 bits, which takes half the time again.
+        int8: multiply in 8 bits, which takes half the time again. What a batch is multiplied with is rounded on one
+            scale, so an answer depends a little on the texts asked about together.
     """
 
     tokens_per_batch = 1024  # 512 to 2,048 are alike

@@ -25,6 +25,7 @@ from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, check_texts
 
+MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
 
 
@@ -50,6 +51,7 @@ class Predictor:
         self._engine_name, self._memory_bytes = engine, memory_bytes
         self._use_model()
         self._own: dict[str, Predictor] = {}  # of spaces with an encoder of their own
+        self._of_all = self
 
     @classmethod
     def from_pretrained(
@@ -60,8 +62,8 @@ class Predictor:
         Args:
             folder: of Hugging Face form.
             device: where torch runs.
-            engine: "torch", "onnxruntime", its less exact "onnxruntime-int8", or "auto", which is ONNX Runtime for
-                a compact model on a CPU.
+            engine: "torch", "onnxruntime", its less exact "onnxruntime-int8", whose answers depend a little on what is
+                asked about together, or "auto", which is ONNX Runtime for a compact model on a CPU.
 
         Raises:
             CheckpointError: it is broken.
@@ -74,14 +76,15 @@ class Predictor:
 
         It costs nothing, but for spaces with an encoder of their own, which is put into an engine once.
         """
-        if space in self._own:
-            return self._own[space]
-        other = copy(self)
-        other.checkpoint = self.checkpoint.of_space(space)
-        other.objectives = self.checkpoint.objectives_of(space)
-        if space in self.checkpoint.encoders:
-            other._use_model(common=self._model)
-            self._own[space] = other
+        of_all = self._of_all
+        if space in of_all._own:
+            return of_all._own[space]
+        other = copy(of_all)
+        other.checkpoint = of_all.checkpoint.of_space(space)
+        other.objectives = of_all.checkpoint.objectives_of(space)
+        if space in of_all.checkpoint.encoders:
+            other._use_model(common=of_all._model)
+            of_all._own[space] = other
         return other
 
     def predict(
@@ -166,11 +169,12 @@ class Predictor:
             (N, M, S) values in the objectives' own units.
 
         Raises:
-            ValueError: as ``predict`` does, no samples, a temperature of 0, or known values that do not fit.
+            ValueError: as ``predict`` does, no samples, a temperature below MIN_TEMPERATURE, or known values that do
+                not fit.
         """
         _check_samples(samples)
-        if temperature <= 0:
-            raise ValueError(f"temperature: expected more than 0, got {temperature}.")
+        if not MIN_TEMPERATURE <= temperature < math.inf:
+            raise ValueError(f"temperature: expected {MIN_TEMPERATURE} or more, got {temperature}.")
         asked = tuple(objectives)
         self._objective_ids(asked)
         names = tuple(sorted(asked, key=self._index.__getitem__))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 from dataclasses import asdict, dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import torch
 from pydantic import ValidationError
 
+from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.files import write_atomically
 from nasrlm.tokenizer import TextTokenizer
@@ -27,28 +29,37 @@ class RunIdentity:
     Attributes:
         config: without what is free to change.
         data: digest of the examples.
+        spaces: digest of the examples' spaces, by which rows are weighed and intervals calibrated.
+        initial: digests of the checkpoints that the run begins with.
     """
 
     config: dict[str, Any]
     data: str
+    spaces: str
+    initial: list[str]
 
     @classmethod
     def of(cls, config: TrainConfig, examples: Examples) -> RunIdentity:
         """Of a run that begins with these."""
-        return cls(_dependencies(config), examples.digest())
+        folders = (config.initial_checkpoint, config.initial_tokenizer)
+        initial = [Checkpoint.from_pretrained(folder).sha256 for folder in folders if folder is not None]
+        spaces = hashlib.sha256("\n".join(examples.spaces).encode()).hexdigest()
+        return cls(_dependencies(config), examples.digest(), spaces, initial)
 
     def to_json(self) -> str:
         """As it is saved."""
         return json.dumps(asdict(self), sort_keys=True)
 
     def is_that_of(self, text: str) -> bool:
-        """Whether a saved identity is this one; keys that it is too old to have had their defaults."""
-        theirs = json.loads(text)
+        """Whether a saved identity is this one, as far as it goes; keys of a config that it is too old to have had
+        their defaults.
+        """
+        theirs = asdict(self) | json.loads(text)
         try:
-            config = _dependencies(TrainConfig(**theirs["config"], out=Path()))
+            config = _dependencies(TrainConfig(**theirs.pop("config"), out=Path()))
         except ValidationError:
             return False
-        return RunIdentity(config, theirs["data"]) == self
+        return RunIdentity(config, **theirs) == self
 
 
 def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
@@ -65,8 +76,8 @@ def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
         raise ValueError(f"{path}: expected a training state, got {type(e).__name__}. Delete it.") from e
     if not identity.is_that_of(state["identity"]):
         raise ValueError(
-            f"{path}: expected the state of this run, got one with another config or other data. "
-            "Choose another `out`, or set `resume: false` to start again."
+            f"{path}: expected the state of this run, got one with another config, other data or another checkpoint to "
+            "begin with. Choose another `out`, or set `resume: false` to start again."
         )
     return state
 

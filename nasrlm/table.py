@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,6 @@ import pandas as pd
 from nasrlm.objective import Objective
 
 _WORDS = ("architecture", "text", "space", "split")
-_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".parquet": pd.read_parquet,
-    ".csv": lambda path: pd.read_csv(path, dtype=dict.fromkeys(_WORDS, str)),
-    # with a dtype inferred "0123" would be read as 123
-    ".jsonl": lambda path: pd.read_json(path, lines=True, dtype=False, precise_float=True),
-}
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
 
@@ -40,6 +36,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         raise ValueError(f"{path}: expected a table, got no such file.")
     try:
         frame = reader(path).reset_index(drop=True)  # rows go by their place in the file
+        frame = frame.astype({name: object for name in _WORDS if name in frame})  # categories take no other words
     except Exception as e:  # pyarrow and pandas raise many kinds
         reason = " ".join(str(e).split())[:200]
         raise ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. Is it truncated?") from e
@@ -61,7 +58,25 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
     return frame
 
 
+def _read_csv(path: Path) -> pd.DataFrame:
+    with path.open(newline="", encoding="utf-8") as file:
+        names = next(csv.reader(file), [])
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"more than one column {repeated[0]}")
+    return pd.read_csv(path, dtype=dict.fromkeys(_WORDS, str))
+
+
+_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
+    ".parquet": pd.read_parquet,
+    ".csv": _read_csv,
+    # with a dtype inferred "0123" would be read as 123
+    ".jsonl": lambda path: pd.read_json(path, lines=True, dtype=False, precise_float=True),
+}
+
+
 def _numbers(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
+    if labels.dtype.kind in "mM":
+        raise ValueError(f"{path}: expected numbers in column {labels.name}, got times, {labels.dtype}.")
     numbers = pd.to_numeric(labels, errors="coerce")
     wrong = numbers.isna() & labels.notna()
     if wrong.any():

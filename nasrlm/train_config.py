@@ -70,7 +70,7 @@ class TrainConfig(BaseModel):
         sources: whose labels these are and their licences, for the card.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     table: tuple[Path, ...] = ()
     out: Path
@@ -91,8 +91,8 @@ class TrainConfig(BaseModel):
     rank_loss_weight: float = Field(default=0.0, ge=0)
     model: ModelConfig = ModelConfig()
     num_digits: int = Field(default=4, ge=1, le=15)
-    min_exponent: int = -8
-    max_exponent: int = 15
+    min_exponent: int = Field(default=-8, ge=-280)
+    max_exponent: int = Field(default=15, le=280)
     tokenizer: Pieces = "onnx"
     vocabulary_size: int = Field(default=1024, ge=257)
     augment: str = Field(default="", pattern=r"^(\w[\w.]*:\w+)?$")
@@ -116,7 +116,7 @@ class TrainConfig(BaseModel):
     compile: bool = False
     tensorboard: bool = False
     device: str = "cpu"
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, lt=2**32)
     resume: bool = True
     sources: tuple[str, ...] = ()
 
@@ -124,6 +124,12 @@ class TrainConfig(BaseModel):
     @classmethod
     def _one_table_is_a_list_of_one(cls, value: Any) -> Any:
         return [value] if isinstance(value, str | Path) else value
+
+    @model_validator(mode="after")
+    def _objectives_are_named_once(self) -> TrainConfig:
+        if len(set(self.objectives)) < len(self.objectives):
+            raise ValueError(f"objectives: expected different names, got {', '.join(self.objectives)}.")
+        return self
 
     @model_validator(mode="after")
     def _monitored_objectives_are_learned(self) -> TrainConfig:
@@ -240,9 +246,11 @@ class TrainConfig(BaseModel):
 def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
     """Keys and values of a file, those of the file that it is like among them; ``likened`` files asked for it."""
     try:
-        values = yaml.safe_load(path.read_text())
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as e:
         raise ValueError(f"{path}: expected a YAML file, got {e.strerror}.") from e
+    except UnicodeDecodeError as e:
+        raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
     except yaml.YAMLError as e:
         raise ValueError(f"{path}: expected YAML, got {' '.join(str(e).split())}.") from e
     if not isinstance(values, dict):

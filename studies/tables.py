@@ -72,11 +72,8 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progr
     for name, rows in spelled.groupby("space", dropna=False) if len(spelled) else ():
         if pd.isna(name):
             raise ValueError(f"{path}: expected a space in every row without text, got none in row {rows.index[0]}.")
-        try:
-            space = get_space(str(name))
-        except ValueError as e:
-            raise ValueError(f"{path}, row {rows.index[0]}: {e}") from e
-        architectures = [_parse_row(space, notation, path, row) for row, notation in rows["architecture"].items()]
+        space = space_of_row(str(name), path, rows.index[0])
+        architectures = [parse_row(space, notation, path, row) for row, notation in rows["architecture"].items()]
         converted = to_onnx_texts(space, architectures, measured=measured, progress=progress)
         texts |= zip(rows.index, converted, strict=True)
     return [texts[row] for row in frame.index]
@@ -90,8 +87,30 @@ def written_texts(frame: pd.DataFrame) -> dict[Hashable, str]:
     return dict(zip(written.index, written, strict=True))
 
 
-def _parse_row(space: SearchSpace[Any], notation: object, path: Path, row: Hashable) -> Any:
+def spelled_notation(notation: object) -> str:
+    """A notation as its space reads it: JSONL may hold the list itself that others hold as a string."""
+    return notation if isinstance(notation, str) else json.dumps(notation)
+
+
+def space_of_row(name: str, path: Path, row: Hashable) -> SearchSpace[Any]:
+    """The space that a row names.
+
+    Raises:
+        ValueError: there is none; the message names file and row.
+    """
     try:
-        return space.parse(notation if isinstance(notation, str) else json.dumps(notation))
+        return get_space(name)
+    except ValueError as e:
+        raise ValueError(f"{path}, row {row}: {e}") from e
+
+
+def parse_row(space: SearchSpace[Any], notation: object, path: Path, row: Hashable) -> Any:
+    """The architecture of a row.
+
+    Raises:
+        ValueError: the notation is malformed; the message names file and row.
+    """
+    try:
+        return space.parse(spelled_notation(notation))
     except ValueError as e:
         raise ValueError(f"{path}, row {row}: {e}") from e

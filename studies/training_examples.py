@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -17,8 +18,16 @@ from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
 from nasrlm.train_config import TrainConfig
-from spaces import get_space
-from studies.tables import all_objectives, read_rows, require_labels, table_texts, written_texts
+from spaces.space import SearchSpace
+from studies.tables import (
+    all_objectives,
+    parse_row,
+    read_rows,
+    require_labels,
+    space_of_row,
+    table_texts,
+    written_texts,
+)
 
 TEXTS = "texts.parquet"  # in the run's folder: a resumed run need not convert again
 KEY = b"rows_sha256"
@@ -44,21 +53,28 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
     return make_examples(pd.concat(frames, ignore_index=True), texts, objectives)
 
 
-def few_spellings_a_network(frame: pd.DataFrame) -> pd.DataFrame:
-    """A table with at most SPELLINGS valid rows of one network.
+def few_spellings_a_network(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    """The rows of a table with at most SPELLINGS valid ones of one network, or of one text where they have texts.
 
     Intervals are calibrated on valid rows, and a network that has a hundred spellings would count a hundred times.
+
+    Raises:
+        ValueError: a row without text is malformed; the message names file and row.
     """
     if not {"space", "architecture", "split"} <= set(frame.columns):
         return frame
-    valid = frame[(frame["split"] == "valid") & frame["space"].notna() & frame["architecture"].notna()]
-    spaces = {name: get_space(str(name)) for name in valid["space"].unique()}
-    keys = [
-        (name, spaces[name].architecture_key(spaces[name].parse(notation)))
-        for name, notation in zip(valid["space"], valid["architecture"], strict=True)
-    ]
-    earlier = pd.Series(keys, dtype=object).pipe(lambda key: key.groupby(key).cumcount())
-    return frame.drop(index=valid.index[earlier >= SPELLINGS])
+    texts = written_texts(frame)
+    valid = frame[(frame["split"] == "valid") & (frame["space"].notna() | frame.index.isin(list(texts)))]
+    spaces: dict[str, SearchSpace[Any]] = {}
+    counts: Counter[Hashable] = Counter()
+    surplus = []
+    for row, name, notation in zip(valid.index, valid["space"], valid["architecture"], strict=True):
+        if row not in texts and name not in spaces:
+            spaces[name] = space_of_row(str(name), path, row)
+        key = texts.get(row) or (name, spaces[name].architecture_key(parse_row(spaces[name], notation, path, row)))
+        counts[key] += 1
+        surplus += [row] if counts[key] > SPELLINGS else []
+    return frame.drop(index=surplus)
 
 
 class _Table(NamedTuple):
@@ -73,7 +89,7 @@ class _Table(NamedTuple):
 
 
 def _read(path: Path, space: str | None) -> _Table:
-    frame = few_spellings_a_network(read_rows(path, space))
+    frame = few_spellings_a_network(read_rows(path, space), path)
     return _Table(frame.drop(columns="text", errors="ignore"), written_texts(frame))
 
 

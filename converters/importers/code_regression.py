@@ -110,7 +110,7 @@ def _row(record: Mapping[str, Any], target: str) -> dict[str, Any]:
         "identifier": record.get("identifier"),
         "language": language,
         "text": text,
-        "split": split_of(text, VALID_PERCENT, TEST_PERCENT),
+        "split": split_of(source or "", VALID_PERCENT, TEST_PERCENT),
         f"{metric}@{CONTEXTS.get(space, space.lower())}": _positive(record[target]),
     }
 

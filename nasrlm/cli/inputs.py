@@ -18,7 +18,7 @@ from converters.text import prelude
 from nasrlm.cli.output import show_progress
 from spaces import get_space
 from spaces.space import SearchSpace
-from studies.tables import read_rows, table_texts
+from studies.tables import read_rows, spelled_notation, table_texts
 
 SpaceOption = Annotated[str | None, typer.Option("--space", help="A registered space or path/to/file.py:ClassName.")]
 CheckpointOption = Annotated[
@@ -59,13 +59,15 @@ def listed(names: str | None) -> tuple[str, ...]:
     """Names that an option lists, separated by commas; none if it was left out.
 
     Raises:
-        ValueError: the option is there and lists none.
+        ValueError: the option is there and lists none, or one twice.
     """
     if names is None:
         return ()
     found = tuple(name.strip() for name in names.split(",") if name.strip())
     if not found:
         raise ValueError(f"expected names separated by commas, got {names!r}.")
+    if len(set(found)) < len(found):
+        raise ValueError(f"expected different names, got {names!r}. Name each once.")
     return found
 
 
@@ -106,15 +108,16 @@ def read_inputs(
         raise ValueError(f"--input-shape: expected model.onnx with it, got {table or ', '.join(given or ())}.")
     if table is not None:
         frame = read_rows(table, space)
+        if frame.empty:
+            raise ValueError(f"{table}: expected rows, got none.")
         columns = [name for name in ("architecture", "text") if name in frame]
-        described = frame[columns].bfill(axis="columns").iloc[:, 0]
+        described = frame[columns].bfill(axis="columns").iloc[:, 0].map(spelled_notation)
         spaces = frame["space"].fillna("").astype(str).tolist() if "space" in frame else [""] * len(frame)
-        return Inputs(described.astype(str).tolist(), table_texts(frame, table, progress=show_progress()), spaces)
+        return Inputs(described.tolist(), table_texts(frame, table, progress=show_progress()), spaces)
     names = list(given or [])
     shape = None if input_shape is None else parse_shape(input_shape)
     if all(Path(name).suffix in TEXT_ENDINGS + MODEL_ENDINGS for name in names):
-        address = get_space(space).address if space else ""
-        return Inputs(names, [_read_text(Path(name), shape) for name in names], [address] * len(names))
+        return Inputs(names, [_read_text(Path(name), shape) for name in names], [space or ""] * len(names))
     chosen = require_space(space, "architecture")
     parsed = [chosen.parse(name) for name in names]
     texts = to_onnx_texts(chosen, parsed, measured=True, progress=show_progress())

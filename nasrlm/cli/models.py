@@ -36,6 +36,7 @@ from nasrlm.processes import is_first_process
 from nasrlm.table import label_columns
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
+from spaces import get_space
 from studies.tables import read_rows, require_labels, table_texts
 from studies.training_examples import training_examples
 
@@ -74,11 +75,13 @@ def predict(
     """Predict objectives with calibrated intervals."""
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
     levels = _levels(quantiles)
+    if space is not None and space not in predictor.checkpoint.spaces:
+        get_space(space)  # one of texts alone is known to the checkpoint, if to anybody
     if out is not None:
         if table is None or architectures or samples:
             raise ValueError("predict --out: expected --table, and no architectures or --samples. See --help.")
-        names = listed(objectives) or predictor.of_space(space or "").objectives
-        return predict_whole_table(predictor, table, out, space=space, objectives=names, quantiles=levels, json=json)
+        asked = listed(objectives)
+        return predict_whole_table(predictor, table, out, space=space, objectives=asked, quantiles=levels, json=json)
     inputs = read_inputs(architectures, table, space, input_shape)
     warn_of_other_spaces(predictor, inputs.spaces)
     names = listed(objectives) or objectives_of(predictor, inputs.spaces)

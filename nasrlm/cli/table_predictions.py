@@ -18,13 +18,14 @@ from converters import to_measured_text
 from converters.batches import WORDS, BatchedTable, open_table
 from converters.engines import map_in_order, num_workers
 from nasrlm.cli.output import print_json, show_progress
-from nasrlm.cli.space_predictions import answer_by_space
+from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_other_spaces
 from nasrlm.files import replacing
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from spaces.space import SearchSpace
 
 CHUNK_ROWS = 128  # that a worker converts at a time
+NAMES_ROWS = 1 << 16  # whose spaces are looked at together
 GROUP_CHUNKS = 16  # that are predicted and written together, as one row group
 CACHED_TEXTS = 8192  # of each worker, about 20 MB
 
@@ -57,7 +58,7 @@ def predict_whole_table(
         table: with a column architecture, text or both.
         out: the Parquet file; it is there when it is complete.
         space: of all rows, or of those that are predicted where the table names spaces.
-        objectives: what to predict.
+        objectives: what to predict; all that is known of the table's spaces if empty.
         quantiles: ascending, 0.5 among them.
         json: print one JSON document.
 
@@ -67,6 +68,9 @@ def predict_whole_table(
     started = time.perf_counter()
     source = open_table(table)
     _check(source, out, space)
+    spaces = [space] if space is not None else _spaces(source)
+    warn_of_other_spaces(predictor, spaces)
+    objectives = objectives or objectives_of(predictor, spaces)
     predictor.predict([], objectives, quantiles)  # unknown objectives fail before any work
     columns = [name if level == 0.5 else f"{name}.q{level}" for name in objectives for level in quantiles]
     words = _words_schema(source, space)
@@ -78,9 +82,9 @@ def predict_whole_table(
     ):
         for chunks, texts in _groups(source, words, space):
             described = pa.concat_tables([chunk.words for chunk in chunks])
-            spaces = described["space"].fill_null("").to_pylist() if "space" in words.names else [""] * len(texts)
+            named = described["space"].fill_null("").to_pylist() if "space" in words.names else [""] * len(texts)
             values = answer_by_space(
-                predictor, texts, spaces, lambda own, x: own.predict(x, objectives, quantiles).values
+                predictor, texts, named, lambda own, x: own.predict(x, objectives, quantiles).values
             ).reshape(len(texts), len(columns))
             arrays = [*described.columns, *[pa.array(column) for column in values.T]]
             writer.write_table(pa.table(arrays, schema=writer.schema))
@@ -170,8 +174,18 @@ def _check(source: BatchedTable, out: Path, space: str | None) -> None:
         raise ValueError(f"{source.path}: expected a column architecture or text, got {', '.join(names) or 'none'}.")
     if "text" not in names and space is None and "space" not in names:
         raise ValueError(f"{source.path}: expected a column space, got none. Name it with --space.")
-    if space is not None:
+    if space is not None and "architecture" in names:
         get_space(space)
+
+
+def _spaces(source: BatchedTable) -> list[str]:
+    """That its rows name, sorted; an empty name where a row names none."""
+    if "space" not in source.schema.names:
+        return [""]
+    found: set[str] = set()
+    for batch in source.batches(NAMES_ROWS):
+        found.update(pc.unique(batch["space"].cast(pa.string()).fill_null("")).to_pylist())
+    return sorted(found)
 
 
 def _words_schema(source: BatchedTable, space: str | None) -> Any:

@@ -255,6 +255,23 @@ def test_train_reads_texts_and_architectures_from_one_table(answers: Any, tmp_pa
     }
 
 
+def test_train_reads_lists_and_spaces_of_texts(answers: Any, nasrlm: CommandLine, tmp_path: Path) -> None:
+    fbnet, rng = get_space("fbnet"), np.random.default_rng(0)
+    lists = pd.DataFrame(
+        {"space": "fbnet", "architecture": [json.loads(fbnet.format(fbnet.sample(rng))) for _ in range(6)]}
+    )
+    texts = pd.DataFrame({"space": "mine", "architecture": "unread", "text": ["Conv3\n", "Pool\n"] * 3})
+    rows = pd.concat([lists, texts], ignore_index=True)
+    rows = rows.assign(split=["train", "valid", "test"] * 4, **{OBJECTIVES[0]: np.linspace(90, 95, 12)})
+    write_table(rows, tmp_path / "rows.jsonl")
+    config = train_config(tmp_path, rows, epochs=1)
+    config.write_text(config.read_text().replace("train.csv", "rows.jsonl"))
+    assert set(answers("train", "--config", config)["test"]) == {"fbnet", "mine"}
+    write_table(rows.assign(architecture="[1]"), tmp_path / "rows.jsonl")
+    told = nasrlm("train", "--config", config)
+    assert "rows.jsonl, row 1: fbnet notation: expected a list" in told.stderr
+
+
 def test_train_reads_architectures(answers: Any, tmp_path: Path) -> None:
     config = train_config(tmp_path, architecture_table(16), objectives=list(OBJECTIVES), epochs=1)
     assert set(answers("train", "--config", config, "--out", tmp_path / "other")["test"]) == {"nasbench201"}

@@ -99,8 +99,8 @@ COMMANDS = {
     ),
     "malformed row": (("evaluate", *MODEL, "--table", "wrong.csv"), "wrong.csv, row 2: nasbench201"),
     "another space": (
-        ("predict", *MODEL, "--table", "table.csv", "--space", "x"),
-        "expected rows of space x, got nasbench",
+        ("predict", *MODEL, "--table", "table.csv", "--space", "darts"),
+        "expected rows of space darts, got nasbench",
     ),
     "no table to write from": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--out", "x.parquet"),
@@ -109,6 +109,14 @@ COMMANDS = {
     "objectives without a name": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", ","),
         "expected names separated by commas, got ','",
+    ),
+    "an objective twice": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", "a@b,a@b"),
+        "expected different names, got 'a@b,a@b'. Name each once.",
+    ),
+    "a device without numbers": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--device", "meta"),
+        "device: expected one that",
     ),
     "two levels": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--quantiles", ".1,.5"),

@@ -102,6 +102,15 @@ def test_the_command_line_answers_for_every_row_by_its_space(
     assert nasrlm("predict", *words).status == 0
     written = pd.read_parquet(tmp_path / "p.parquet")[f"{LATENCY}.q0.9"]
     assert written[0] == written[2] > written[1] == written[3]
+    write_table(texts[::2], tmp_path / "texts.csv")
+    assert nasrlm("predict", "--space", "other", *words[2:], "--table", tmp_path / "texts.csv").status == 0
+    assert list(pd.read_parquet(tmp_path / "p.parquet")) == [
+        "text",
+        "space",
+        f"{LATENCY}.q0.1",
+        LATENCY,
+        f"{LATENCY}.q0.9",
+    ]
     shown = nasrlm("predict", "--space", "other", *words[:-2])
     assert "it can only guess" not in shown.stderr
     assert (LATENCY in shown.stdout, ACCURACY in shown.stdout) == (True, False)

@@ -51,6 +51,12 @@ def test_changes_make_one_encoder_of_another_to_a_sixteenth_of_each_change() -> 
     assert all(map(torch.equal, made.decoder.state_dict().values(), common.decoder.state_dict().values()))
 
 
+def test_a_space_is_asked_of_the_whole_checkpoint_whatever_was_asked_before(changed: Checkpoint) -> None:
+    directly = Predictor(changed).of_space("own").predict(TEXTS).values
+    assert not np.allclose(Predictor(changed).predict(TEXTS).values, directly)
+    np.testing.assert_array_equal(Predictor(changed).of_space("other").of_space("own").predict(TEXTS).values, directly)
+
+
 def test_what_is_the_same_is_not_kept() -> None:
     common, own = tiny_model(0), tiny_model(0)
     with torch.no_grad():

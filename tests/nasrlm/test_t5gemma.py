@@ -80,6 +80,10 @@ def test_a_checkpoint_of_it_can_be_fine_tuned(published: Path, tmp_path: Path) -
     assert start.config.lora_rank == 2
     for name, weights in start.state_dict().items():
         torch.testing.assert_close(weights, given[name], rtol=0, atol=0)
+    with pytest.raises(
+        ValueError, match=r"only_encoder: expected an initial_checkpoint of a compact model, got .*t5gemma"
+    ):
+        TrainingRun(second.model_copy(update={"only_encoder": True, "out": tmp_path / "third"}), rows)
 
 
 def test_a_checkpoint_does_not_need_the_backbone_folder(published: Path, tmp_path: Path) -> None:

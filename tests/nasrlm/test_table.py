@@ -34,6 +34,30 @@ def test_a_table_comes_back_as_it_was_written(path: Path) -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
+def test_text_with_any_line_ending_comes_back(path: Path) -> None:
+    texts = ["a\rb", "c\nd", "e\r\nf", "g"]
+    write_table(pd.DataFrame({"text": texts, "latency_ms@raspi4": [1.5, 2.5, 3.5, 4.5]}), path)
+    assert read_table(path)["text"].tolist() == texts
+
+
+def test_categories_are_words(tmp_path: Path) -> None:
+    spaces = pd.Series(["darts", None], dtype="category")
+    FRAME.assign(space=spaces).to_parquet(tmp_path / "table.parquet")
+    assert make_examples(read_table(tmp_path / "table.parquet"), ["a", "b"], []).spaces.tolist() == ["darts", "text"]
+
+
+def test_a_name_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("text,latency_ms@a,latency_ms@a\na,1,2\n")
+    with pytest.raises(ValueError, match=r"table\.csv: expected a .* got more than one column latency_ms@a\."):
+        read_table(tmp_path / "table.csv")
+
+
+def test_times_are_no_labels(tmp_path: Path) -> None:
+    FRAME.assign(**{"energy_mj@x": pd.Timedelta(seconds=3)}).to_parquet(tmp_path / "table.parquet")
+    with pytest.raises(ValueError, match="expected numbers in column energy_mj@x, got times, timedelta64"):
+        read_table(tmp_path / "table.parquet")
+
+
 def test_rows_go_by_their_place(tmp_path: Path) -> None:
     """Tables put together by pandas have the same index twice."""
     pd.concat([FRAME, FRAME]).to_parquet(tmp_path / "table.parquet")
@@ -163,8 +187,15 @@ def test_labels_must_be_finite_or_missing() -> None:
 def test_examples_must_fit_together() -> None:
     with pytest.raises(ValueError, match=r"Examples: expected N texts, .* got 1 texts, labels \(2, 1\)"):
         make_examples(FRAME, ["a"], ["params"])
-    with pytest.raises(ValueError, match=r"Examples: expected text in every row, got none in row 1"):
+    with pytest.raises(ValueError, match=r"Examples: expected text in every row, got '' in row 1"):
         make_examples(FRAME, ["a", ""], ["params"])
+    with pytest.raises(ValueError, match=r"Examples: expected different objectives, got params, params\."):
+        make_examples(FRAME, ["a", "b"], ["params", "params"])
+    labels, splits, spaces = np.zeros((1, 1)), np.array(["train"]), np.array(["text"])
+    with pytest.raises(ValueError, match="Examples: expected NumPy arrays"):
+        Examples(["a"], ("params",), labels[0], splits, spaces)
+    with pytest.raises(ValueError, match="Examples: expected splits train, valid, test, got 'validation' in row 0"):
+        Examples(["a"], ("params",), labels, np.array(["validation"]), spaces)
 
 
 def test_files_are_replaced_whole(tmp_path: Path) -> None:

@@ -55,6 +55,10 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (LEAST + "evaluate_every_epochs: .inf\n", "evaluate_every_epochs: Input should be a finite number, got inf"),
+        (LEAST + "seed: 100000000000000\n", "seed: Input should be less than 4294967296, got 100000000000000"),
+        (LEAST + "min_exponent: -400\n", "min_exponent: Input should be greater than or equal to -280, got -400"),
+        (LEAST + "objectives: [a@b, a@b]\n", "objectives: expected different names, got a@b, a@b."),
         (LEAST + "epoch: 3\n", "epoch: Extra inputs are not permitted, got 3"),
         (LEAST + "model: {girth: 3}\n", "model.girth: Unexpected keyword argument, got 3"),
         (LEAST + "model: {width: 100}\n", "model: ModelConfig: expected sizes of 1 or more, width"),

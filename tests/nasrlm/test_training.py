@@ -139,8 +139,23 @@ def test_a_run_that_shall_not_resume_starts_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("change", "rows"), [({"seed": 1}, 240), ({"epochs": 4}, 240), ({}, 236)])
 def test_the_state_of_another_run_is_refused(tmp_path: Path, change: dict[str, Any], rows: int) -> None:
     train(config(tmp_path, epochs=1), layer_examples(), progress=False)
-    with pytest.raises(ValueError, match=r"state\.pt: expected the state of this run, got one with another config or"):
+    with pytest.raises(ValueError, match=r"state\.pt: expected the state of this run, got one with another config, "):
         train(config(tmp_path, **{"epochs": 1} | change), layer_examples(rows), progress=False)
+
+
+def test_a_state_of_other_spaces_or_another_beginning_is_refused(tmp_path: Path) -> None:
+    message = (
+        r"state\.pt: expected the state of this run, got one with another config, other data or another checkpoint"
+    )
+    first, second = config(tmp_path / "first", epochs=1), config(tmp_path / "second", epochs=1)
+    second = second.model_copy(update={"initial_checkpoint": tmp_path / "first" / "checkpoint"})
+    train(first, layer_examples(), progress=False)
+    train(second, layer_examples(), progress=False)
+    with pytest.raises(ValueError, match=message):
+        train(second, replace(layer_examples(), spaces=np.full(240, "moved")), progress=False)
+    train(first.model_copy(update={"seed": 5, "resume": False}), layer_examples(), progress=False)
+    with pytest.raises(ValueError, match=message):
+        train(second, layer_examples(), progress=False)
 
 
 def test_texts_are_read_once_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

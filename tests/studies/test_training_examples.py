@@ -43,7 +43,7 @@ def test_a_network_of_many_spellings_has_five_valid_rows() -> None:
         "architecture": [*same, *same, same[0], ARCHITECTURE],
         "split": ["train"] * len(same) + ["valid"] * (len(same) + 2),
     }
-    kept = few_spellings_a_network(pd.DataFrame(rows))
+    kept = few_spellings_a_network(pd.DataFrame(rows), Path("t.csv"))
     assert kept["architecture"].tolist() == [*same, *same, ARCHITECTURE]
 
 

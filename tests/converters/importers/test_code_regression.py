@@ -66,6 +66,16 @@ def test_splits_are_by_source(tmp_path: Path) -> None:
     assert [round(float(shares[name]), 1) for name in ("train", "valid", "test")] == [0.8, 0.1, 0.1]
 
 
+def test_a_program_in_two_languages_is_one_program(tmp_path: Path) -> None:
+    programs = [
+        CODENET | {"input": f"return {number};\n", "metadata": f"{{'language': '{language}'}}"}
+        for number in range(60)
+        for language in ("C", "C++")
+    ]
+    frame = read_benchmark("code-regression", write(tmp_path / "data.parquet", programs))
+    assert (frame["split"][::2].to_numpy() == frame["split"][1::2].to_numpy()).all()
+
+
 def test_what_was_not_measured_is_missing(tmp_path: Path) -> None:
     rows = [APPS | {"target": target} for target in (None, float("nan"), float("inf"), -1.0, 0.0, 7.0)]
     frame = read_benchmark("code-regression", write(tmp_path / "data.parquet", rows))
