@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
@@ -207,7 +207,7 @@ class Predictor:
         return means
 
     def log_probabilities(
-        self, texts: Sequence[str], objectives: Sequence[str], values: FloatArray, joint: bool = False
+        self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike, joint: bool = False
     ) -> FloatArray:
         """Natural logarithm of the model's probability of the numbers of its code that are nearest to ``values``.
 
@@ -222,7 +222,7 @@ class Predictor:
         """
         names = tuple(objectives)
         ids = self._objective_ids(names)
-        _check_shape(values, texts, names)
+        values = _one_a_text_and_objective(values, texts, names)
         if joint and sorted(names, key=self._index.__getitem__) != list(names):
             raise ValueError(
                 f"objectives: expected the order of decoding, got {', '.join(names)}. `nasrlm info` lists it."
@@ -234,11 +234,11 @@ class Predictor:
         return self._answers(texts, (len(ids),), score)
 
     def cumulative_probabilities(
-        self, texts: Sequence[str], objectives: Sequence[str], values: FloatArray
+        self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike
     ) -> FloatArray:
         """P(objective <= value) under the model itself, uncalibrated; (N, M), NaN where ``values`` is NaN."""
         ids = self._objective_ids(tuple(objectives))
-        _check_shape(values, texts, objectives)
+        values = _one_a_text_and_objective(values, texts, objectives)
         known = np.isfinite(values)
         filled = torch.from_numpy(np.where(known, values, 1.0))
 
@@ -322,8 +322,10 @@ def _check_samples(samples: int) -> None:
         raise ValueError(f"samples: expected 1 or more, got {samples}.")
 
 
-def _check_shape(values: FloatArray, texts: Sequence[str], objectives: Sequence[str]) -> None:
+def _one_a_text_and_objective(given: ArrayLike, texts: Sequence[str], objectives: Sequence[str]) -> FloatArray:
+    values = np.asarray(given, dtype=np.float64)
     if values.shape != (len(texts), len(objectives)):
         raise ValueError(
             f"values: expected one a text and objective, shape {(len(texts), len(objectives))}, got {values.shape}."
         )
+    return values

@@ -237,7 +237,8 @@ class TrainConfig(BaseModel):
             key, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
             if not key:  # keys that do not fit together: the message names them
                 raise ValueError(f"{path}: {problem}") from e
-            raise ValueError(f"{path}: {key}: {problem}, got {first['input']!r}.") from e
+            where = path if first["loc"][0] in overrides else _saying(path, str(first["loc"][0]))
+            raise ValueError(f"{where}: {key}: {problem}, got {first['input']!r}.") from e
         if not config.table:
             raise ValueError(f"{path}: table: expected a file or a list of files, got none.")
         return config
@@ -245,6 +246,25 @@ class TrainConfig(BaseModel):
 
 def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
     """Keys and values of a file, those of the file that it is like among them; ``likened`` files asked for it."""
+    values = _own_values(path)
+    if LIKE not in values:
+        return values
+    like = values.pop(LIKE)
+    if not isinstance(like, str):
+        raise ValueError(f"{path}: {LIKE}: expected the path of a YAML file, got {like!r}.")
+    if Path(like) in (path, *likened):
+        raise ValueError(f"{path}: {LIKE}: expected a file that is not like this one, got {like}.")
+    return {**_values(Path(like), (path, *likened)), **values}
+
+
+def _saying(path: Path, key: str) -> Path:
+    """The file that gives a key its value: this one, or one that it is like."""
+    values = _own_values(path)
+    return path if key in values or LIKE not in values else _saying(Path(values[LIKE]), key)
+
+
+def _own_values(path: Path) -> dict[str, Any]:
+    """Keys and values that a file says itself."""
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as e:
@@ -257,11 +277,4 @@ def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
         raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}. See docs/training.md.")
     if odd := [key for key in values if not isinstance(key, str)]:
         raise ValueError(f"{path}: expected words as keys, got {odd[0]!r}. See docs/training.md.")
-    if LIKE not in values:
-        return values
-    like = values.pop(LIKE)
-    if not isinstance(like, str):
-        raise ValueError(f"{path}: {LIKE}: expected the path of a YAML file, got {like!r}.")
-    if Path(like) in (path, *likened):
-        raise ValueError(f"{path}: {LIKE}: expected a file that is not like this one, got {like}.")
-    return {**_values(Path(like), (path, *likened)), **values}
+    return values

@@ -102,7 +102,9 @@ def test_expected_values_lie_within_the_distribution(predictor: Predictor) -> No
 
 def test_joint_log_probabilities_want_the_order_of_decoding(predictor: Predictor) -> None:
     values = np.ones((5, 2))
-    assert (predictor.log_probabilities(TEXTS, OBJECTIVES, values, joint=True) < 0).all()
+    joint = predictor.log_probabilities(TEXTS, OBJECTIVES, values, joint=True)
+    assert (joint < 0).all()
+    np.testing.assert_array_equal(predictor.log_probabilities(TEXTS, OBJECTIVES, values.tolist(), joint=True), joint)
     with pytest.raises(ValueError, match="objectives: expected the order of decoding"):
         predictor.log_probabilities(TEXTS, OBJECTIVES[::-1], values, joint=True)
 

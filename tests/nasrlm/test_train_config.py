@@ -36,6 +36,15 @@ def test_a_file_may_be_like_another_but_for_what_it_says(tmp_path: Path) -> None
     assert config == TrainConfig.load(first, out=Path("runs/second"), space_weights={}, seed=5)
 
 
+def test_the_file_that_says_a_wrong_key_is_named(tmp_path: Path) -> None:
+    first = tmp_path / "first.yaml"
+    first.write_text(LEAST + "epoch: 3\n")
+    with pytest.raises(ValueError, match=r"first\.yaml: epoch: Extra inputs are not permitted, got 3\."):
+        load(tmp_path, f"like: {first}\nseed: 5\n")
+    with pytest.raises(ValueError, match=r"train\.yaml: seed: Input should be greater than or equal to 0, got -5\."):
+        load(tmp_path, f"like: {first}\nseed: -5\n")
+
+
 def test_files_that_are_like_each_other_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "other.yaml"
     other.write_text(f"like: {tmp_path / 'train.yaml'}\n")
