@@ -7,7 +7,7 @@ import math
 import torch
 
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.sharding import ShardedMuon, is_split
+from nasrlm.muon import Muon
 from nasrlm.train_config import TrainConfig
 
 BACKBONE = "encoder.backbone."  # weights that come from elsewhere
@@ -29,11 +29,9 @@ def make_optimizers(model: RegressionLanguageModel, config: TrainConfig) -> tupl
     groups = [{"params": others, "lr": config.embedding_learning_rate}]
     if backbone := [p for name, p in learned.items() if name not in ours]:
         groups.append({"params": backbone, "lr": config.backbone_learning_rate})
-    split = any(map(is_split, matrices.values()))
-    muon = ShardedMuon if split else torch.optim.Muon
     return (
-        muon(list(matrices.values()), lr=config.learning_rate, weight_decay=config.weight_decay),
-        torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0),
+        Muon(list(matrices.values()), lr=config.learning_rate, weight_decay=config.weight_decay),
+        torch.optim.AdamW(groups, betas=(0.9, 0.98), weight_decay=0.0, fused=True),
     )
 
 

@@ -6,7 +6,6 @@ imported only where something is split: that takes half as long as torch itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import torch
@@ -79,30 +78,3 @@ def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> N
         for index, values in state["state"].items()
     }
     optimizer.load_state_dict({**state, "state": parts})
-
-
-class ShardedMuon(torch.optim.Muon):
-    """Muon of split matrices; momentum is split too. Each is gathered to be orthogonalised, one at a time."""
-
-    @torch.no_grad()
-    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """As ``torch.optim.Muon``, with Nesterov momentum."""
-        assert closure is None, "training computes the gradients itself"
-        for group in self.param_groups:
-            for matrix in (parameter for parameter in group["params"] if parameter.grad is not None):
-                state = self.state[matrix]
-                if not state:
-                    state["momentum_buffer"] = torch.zeros_like(matrix.grad)
-                momentum: Tensor = state["momentum_buffer"]
-                momentum.lerp_(matrix.grad, 1 - group["momentum"])
-                update = matrix.grad.lerp(momentum, group["momentum"])
-                matrix.mul_(1 - group["lr"] * group["weight_decay"])
-                matrix.add_(part_like(_change(update.full_tensor(), group["lr"]), matrix))
-
-
-def _change(update: Tensor, lr: float) -> Tensor:
-    """What Muon without memory adds to a matrix that has this gradient."""
-    matrix = nn.Parameter(torch.zeros_like(update))
-    matrix.grad = update
-    torch.optim.Muon([matrix], lr=lr, weight_decay=0.0, momentum=0.0, nesterov=False).step()  # type: ignore[no-untyped-call]
-    return matrix.detach()

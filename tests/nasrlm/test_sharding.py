@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 
-from nasrlm.sharding import ShardedMuon, is_split, load_optimizer, part_like, split, whole
+from nasrlm.muon import Muon
+from nasrlm.sharding import is_split, load_optimizer, part_like, split, whole
 
 
 class Small(nn.Module):
@@ -47,21 +48,20 @@ def learn(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> lis
 
 
 def test_split_matrices_learn_as_whole_ones() -> None:
-    settings = {"lr": 0.1, "weight_decay": 0.1}
     plain, parts = small(), small()
     split(parts, "cpu", 1)
     assert all(map(is_split, parts.parameters()))
-    expected = learn(plain, torch.optim.Muon(plain.parameters(), **settings), 3)
-    torch.testing.assert_close(learn(parts, ShardedMuon(parts.parameters(), **settings), 3), expected)
+    expected = learn(plain, Muon(plain.parameters(), lr=0.1), 3)
+    torch.testing.assert_close(learn(parts, Muon(parts.parameters(), lr=0.1), 3), expected)
 
 
-@pytest.mark.parametrize("kind", [torch.optim.Muon, torch.optim.AdamW])
+@pytest.mark.parametrize("kind", [Muon, torch.optim.AdamW])
 def test_a_whole_state_is_loaded_in_parts(kind: type[torch.optim.Optimizer]) -> None:
     plain, parts = small(), small()
     split(parts, "cpu", 1)
     optimizer = kind(plain.parameters(), lr=0.1)
     weights = learn(plain, optimizer, 2)
-    mine = (ShardedMuon if kind is torch.optim.Muon else kind)(parts.parameters(), lr=0.1)
+    mine = kind(parts.parameters(), lr=0.1)
     for parameter, value in zip(parts.parameters(), weights, strict=True):
         parameter.detach().copy_(part_like(value, parameter))
     load_optimizer(mine, deepcopy(optimizer.state_dict()))
