@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from nasrlm.augmentation import load_augmentation
 from nasrlm.batches import Batch, Batches, Redraw
 from nasrlm.calibration import Calibration, fit_calibration
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.compiled import compiled
 from nasrlm.denormals import denormals_as_zero
 from nasrlm.examples import Examples
 from nasrlm.initial_model import initial_model
@@ -150,7 +151,7 @@ class TrainingRun:
     def _make_loss(self) -> nn.Module:
         loss = TrainingLoss(self.model, self.config.smoothing_digits, self.config.rank_loss_weight)
         self.processes.split(loss)
-        return cast(nn.Module, torch.compile(loss, dynamic=True)) if self.config.compile else loss
+        return compiled(loss, self.processes.device) if self.config.compile else loss
 
     def _redraw(self, rows: Examples) -> Redraw:
         augment = load_augmentation(self.config.augment)

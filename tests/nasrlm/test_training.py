@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -323,10 +324,17 @@ def test_a_run_ends_after_its_steps(tmp_path: Path) -> None:
     assert (result.steps, [entry["step"] for entry in log_of(tmp_path)]) == (5, [5])
 
 
+def test_compiling_without_a_compiler_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(ValueError, match="compile expects a C\\+\\+ compiler, got no 'no-such-compiler' on PATH"):
+        first_losses(tmp_path, compile=True)
+
+
 @pytest.mark.slow
 def test_compiled_it_learns_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compile_ = torch.compile
     monkeypatch.setattr(torch, "compile", lambda module, **options: compile_(module, backend="eager", **options))
+    monkeypatch.setenv("CXX", sys.executable)  # which is not called
     assert first_losses(tmp_path, compile=True) == pytest.approx(first_losses(tmp_path), abs=1e-5)
 
 
