@@ -8,9 +8,8 @@ says in a word of its own what is else said operator by operator.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
-from itertools import count
 
 from nasrlm.onnx_bodies import Arguments, Body, Line, OtherTextError
 
@@ -32,10 +31,10 @@ def inlined(bodies: Sequence[Body]) -> Body | None:
         if not _is_short(bodies) or _has_cell(graph, functions):
             return None
         expansion = _Expansion(functions)
-        lines = tuple(expansion.lines(graph, {}, {x: x for x in graph.inputs}))
+        outputs = expansion.add(graph, (), graph.inputs)
     except (KeyError, ValueError) as e:  # a name that nothing has, more names than values, blocks that call each other
         raise OtherTextError from e
-    return Body(graph.header, graph.inputs, expansion.outputs, lines)
+    return Body(graph.header, graph.inputs, outputs, expansion.lines)
 
 
 def _is_short(bodies: Sequence[Body]) -> bool:
@@ -56,12 +55,11 @@ def _has_cell(graph: Body, functions: Mapping[str, Body]) -> bool:
     waiting: list[tuple[Body, Arguments]] = [(graph, ())]
     while waiting:
         body, given = waiting.pop()
-        values = {f"@{name}": value for name, value in given}
         for line in body.lines:
-            if line.callee in functions:
-                arguments = line.with_values(values).arguments()
-                calls[line.callee][arguments] += 1
-                waiting.append((functions[line.callee], arguments))
+            if (callee := line.callee) in functions:
+                arguments = line.with_values(given).arguments()
+                calls[callee][arguments] += 1
+                waiting.append((functions[callee], arguments))
     return any(alike.total() >= MIN_CALLS and alike.total() >= MIN_CALLS_ALIKE * len(alike) for alike in calls.values())
 
 
@@ -69,23 +67,22 @@ class _Expansion:
     """Writes bodies out, each value under a name of its own."""
 
     def __init__(self, functions: Mapping[str, Body]) -> None:
-        self._functions, self._names = functions, count()
-        self.outputs: Sequence[str] = ()  # of the body that was written last
+        self._functions, self._count = functions, 0
+        self.lines: list[Line] = []
 
-    def lines(self, body: Body, values: dict[str, str], names: dict[str, str]) -> Iterator[Line]:
-        """The lines of a body given its attributes and its inputs' names."""
+    def add(self, body: Body, given: Arguments, inputs: Sequence[str]) -> list[str]:
+        """Add the lines of a body given its attributes and its inputs' names; the names of its outputs."""
+        names = dict(zip(body.inputs, inputs, strict=True))
         for line in body.lines:
-            line = line.with_values(values)
-            inputs = [names[x] for x in line.inputs]
-            if not names.keys().isdisjoint(line.outputs):
-                raise OtherTextError
-            if line.callee in self._functions:
-                called = self._functions[line.callee]
-                given = {f"@{name}": value for name, value in line.arguments()}
-                yield from self.lines(called, given, dict(zip(called.inputs, inputs, strict=True)))
-                names.update(zip(line.outputs, self.outputs, strict=True))
+            line = line.with_values(given)
+            operands = [names[x] for x in line.inputs]
+            if (callee := line.callee) in self._functions:
+                outputs = self.add(self._functions[callee], line.arguments(), operands)
             else:
-                outputs = [f"w{next(self._names)}" for _ in line.outputs]
-                names.update(zip(line.outputs, outputs, strict=True))
-                yield Line(outputs, line.op_type, line.attributes, inputs)
-        self.outputs = [names[x] for x in body.outputs]
+                outputs = [f"w{self._count + index}" for index in range(len(line.outputs))]
+                self._count += len(outputs)
+                self.lines.append(Line(outputs, line.op_type, line.attributes, operands))
+            for x, name in zip(line.outputs, outputs, strict=True):
+                if names.setdefault(x, name) is not name:
+                    raise OtherTextError
+        return [names[x] for x in body.outputs]

@@ -15,7 +15,7 @@ _FUNCTION = re.compile(r"(?P<name>\S+) (?:<[^>]*>)?\((?P<inputs>.*)\) => \((?P<o
 _NODE = re.compile(r"   (?P<outputs>[^=]+) = (?P<op_type>\S+) (?:<(?P<attributes>.*)> )?\((?P<inputs>.*)\)")
 _PREAMBLE = re.compile(r"[<>]?|   ?(?:ir_version|opset_import|domain): .*")
 _KIND = re.compile(r": (?:ints?|floats?|strings?|tensor) = ")
-_REFERENCE = re.compile(r"@a\d+")
+_REFERENCE = re.compile(r"@(a\d+)")
 _ARGUMENT = re.compile(r"(a\d+)=(\[[^\]]*\]|[^,]+)")
 _TYPED = re.compile(r"([^\s,]+\[[^\]]*\]) (\S+?)(?:, |$)")
 
@@ -50,16 +50,13 @@ class Line(NamedTuple):
         Raises:
             OtherTextError: they are spelled otherwise.
         """
-        arguments = dict(_ARGUMENT.findall(self.attributes))
-        if ",".join(f"{name}={value}" for name, value in arguments.items()) != self.attributes:
-            raise OtherTextError
-        return tuple(arguments.items())
+        return _arguments(self.attributes)
 
-    def with_values(self, values: dict[str, str]) -> Line:
-        """The same with values for references; one that is not in ``values`` stays."""
+    def with_values(self, given: Arguments) -> Line:
+        """The same with values for references to these parameters; another reference stays."""
         if "@" not in self.attributes:
             return self
-        return self._replace(attributes=_REFERENCE.sub(lambda match: values.get(match[0], match[0]), self.attributes))
+        return Line(self.outputs, self.op_type, _with_values(self.attributes, given), self.inputs)
 
 
 class Body(NamedTuple):
@@ -104,6 +101,20 @@ def _line(row: str) -> Line:
         raise OtherTextError
     attributes = _KIND.sub("=", match["attributes"] or "").replace(", ", ",")
     return Line(_names(match["outputs"]), match["op_type"], attributes, _names(match["inputs"]))
+
+
+@lru_cache(maxsize=16_384)
+def _arguments(attributes: str) -> Arguments:
+    arguments = dict(_ARGUMENT.findall(attributes))
+    if ",".join(f"{name}={value}" for name, value in arguments.items()) != attributes:
+        raise OtherTextError
+    return tuple(arguments.items())
+
+
+@lru_cache(maxsize=16_384)
+def _with_values(attributes: str, given: Arguments) -> str:
+    values = dict(given)
+    return _REFERENCE.sub(lambda match: values.get(match[1], match[0]), attributes)
 
 
 def _names(listed: str) -> tuple[str, ...]:

@@ -70,10 +70,10 @@ def _with_values(body: Body, given: Arguments, calls: list[tuple[str, Arguments]
     Values that the first call gives to several parameters stay parameters: which is which could not be told.
     """
     count = Counter(value for _, value in given)
-    values = {f"@{name}": value for name, value in given if count[value] == 1}
+    given = tuple((name, value) for name, value in given if count[value] == 1)
     lines: list[Line] = []
     for line in body.lines:
-        line = line.with_values(values)
+        line = line.with_values(given)
         if line.callee:
             arguments = line.arguments()
             calls.append((line.callee, arguments))
@@ -144,10 +144,17 @@ def _postfix(body: Body, *, once: bool) -> list[str]:
 def _tree_lengths(body: Body) -> dict[str, int]:
     """Rows of every value if nothing were shared; a body must make what it reads and returns, each value once."""
     length = dict.fromkeys(body.inputs, 1)
-    for line in body.lines:
-        if not length.keys() >= set(line.inputs) or not length.keys().isdisjoint(line.outputs):
+    try:
+        for line in body.lines:
+            total = 1
+            for x in line.inputs:
+                total += length[x]
+            for x in line.outputs:
+                if x in length:
+                    raise OtherTextError
+                length[x] = total
+        if not length.keys() >= set(body.outputs):
             raise OtherTextError
-        length.update(dict.fromkeys(line.outputs, 1 + sum(length[x] for x in line.inputs)))
-    if not length.keys() >= set(body.outputs):
-        raise OtherTextError
+    except KeyError as e:
+        raise OtherTextError from e
     return length
