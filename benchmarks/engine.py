@@ -25,7 +25,7 @@ import venv
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -39,6 +39,8 @@ from converters import machine_description
 from converters.bulk import to_onnx_texts
 from nasrlm.batches import Batches
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.compiled import compiled
+from nasrlm.engine import EngineName
 from nasrlm.model import ModelConfig, RegressionLanguageModel
 from nasrlm.number import NumberCode
 from nasrlm.predictor import Predictor
@@ -68,6 +70,7 @@ class Config:
         model: our sizes.
         engine: of our predictions.
         threads: of torch, on both sides.
+        compile: training steps by ``torch.compile``, on both sides.
     """
 
     space: str = "nasbench201"
@@ -78,8 +81,9 @@ class Config:
     repeats: int = 5
     processor_time: bool = False
     model: ModelConfig = SIZES
-    engine: str = "auto"
+    engine: EngineName = "auto"
     threads: int = torch.get_num_threads()
+    compile: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=Config.seconds)
     parser.add_argument("--repeats", type=int, default=Config.repeats)
     parser.add_argument("--processor-time", action="store_true", help="For a machine with other work.")
-    parser.add_argument("--engine", default=Config.engine)
+    parser.add_argument("--engine", default=Config.engine, choices=get_args(EngineName))
+    parser.add_argument("--compile", action="store_true", help="Training steps by torch.compile, on both sides.")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     config = Config(
@@ -109,6 +114,7 @@ def main() -> None:
         repeats=arguments.repeats,
         processor_time=arguments.processor_time,
         engine=arguments.engine,
+        compile=arguments.compile,
     )
     python, reason = install_peer(ROOT / ".bench" / "regress-lm", arguments.peer, arguments.torch)
     texts = draw_texts(config)
@@ -153,7 +159,8 @@ def measure_ours(config: Config, texts: Sequence[str]) -> tuple[dict[str, int], 
         def predict(asked: Sequence[str] = asked) -> int:
             return len(predictor.predict(texts, asked, [0.5]).median)
 
-        for what, work in ("prediction", predict), ("training", _trainer(model, all_ids[: config.batch], objectives)):
+        train = _trainer(model, all_ids[: config.batch], objectives, config.compile)
+        for what, work in ("prediction", predict), ("training", train):
             cases.append(measure(what, objectives, "any", work, **_limits(config)))
     return {"parameters": model.num_parameters, "tokens": max(map(len, all_ids))}, cases
 
@@ -172,6 +179,7 @@ def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], pyt
         "predicted": config.peer_texts,
         "limits": _limits(config),
         "threads": config.threads,
+        "compile": config.compile,
     }
     command = [*python, "-m", "benchmarks.engine_peer"]
     with tempfile.TemporaryFile("w+") as question, tempfile.TemporaryFile("w+") as errors:
@@ -235,8 +243,10 @@ def print_report(config: Config, size: dict[str, int], ours: Sequence[Measuremen
     table = Table(title=title, title_justify="left")
     for column in ("", "objectives", "context", "nasrlm", "regress-lm", "ratio"):
         table.add_column(column, justify="left" if column in ("", "context") else "right")
-    rows = [(_ours_of(ours, theirs), theirs, f"{ratio:,.0f}") for theirs, ratio in _ratios(ours, peer)]
-    for mine, theirs, ratio in rows or [(case, None, "") for case in ours]:
+    rows: list[tuple[Measurement, Measurement | None, str]] = [(case, None, "") for case in ours]
+    if peer.cases:
+        rows = [(_ours_of(ours, theirs), theirs, f"{ratio:,.0f}") for theirs, ratio in _ratios(ours, peer)]
+    for mine, theirs, ratio in rows:
         context = theirs["context"] if theirs else mine["context"]
         cells = _spell(mine), _spell(theirs) if theirs else "", ratio
         table.add_row((theirs or mine)["what"], str(mine["objectives"]), context, *cells)
@@ -264,7 +274,9 @@ def _spell(case: Measurement) -> str:
     return f"{case['per_second']:,.4g} ({case['slowest']:,.4g} to {case['fastest']:,.4g}, {case['runs']} runs)"
 
 
-def _trainer(model: RegressionLanguageModel, token_ids: Sequence[Sequence[int]], objectives: int) -> Callable[[], int]:
+def _trainer(
+    model: RegressionLanguageModel, token_ids: Sequence[Sequence[int]], objectives: int, compile_: bool
+) -> Callable[[], int]:
     N = len(token_ids)
     batch = Batches(
         token_ids,
@@ -276,7 +288,8 @@ def _trainer(model: RegressionLanguageModel, token_ids: Sequence[Sequence[int]],
         alone_probability=0.0,
         seed=0,
     )[0]
-    step = make_step(model, TrainingLoss(model, SETTINGS.smoothing_digits, 0.0), batch)
+    loss = TrainingLoss(model, SETTINGS.smoothing_digits, 0.0)
+    step = make_step(model, compiled(loss, "cpu") if compile_ else loss, batch)
 
     def timed() -> int:
         model.train()
@@ -284,6 +297,8 @@ def _trainer(model: RegressionLanguageModel, token_ids: Sequence[Sequence[int]],
         model.eval()
         return N
 
+    if compile_:
+        timed()  # takes longer than all that is measured
     return timed
 
 

@@ -1,5 +1,7 @@
 """A network as plain ONNX text, which canonical text is measured by: standard operators, nothing simplified."""
 
+from typing import Any
+
 import onnx
 import onnx.inliner
 from onnx import ModelProto, NodeProto, TensorProto, helper
@@ -34,7 +36,7 @@ def _typed(shapes: dict[str, Shape]) -> list[onnx.ValueInfoProto]:
 
 def _to_standard(node: Node, weights: dict[str, Shape]) -> NodeProto:
     """A layer as the operator it stands for, which reads its weights; other calls of ours are inlined later."""
-    attributes = dict(node.attributes)
+    attributes: dict[str, Any] = dict(node.attributes)
     domain, _, op_type = node.op_type.rpartition(".")
     own: dict[str, Shape] = {}
     if node.weights:

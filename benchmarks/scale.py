@@ -147,7 +147,7 @@ def _count(work: Callable[[], None]) -> int:
     """Floating-point operations; attention as two products, since fused ones are not counted on every device."""
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         work()
-    return counter.get_total_flops()
+    return int(counter.get_total_flops())
 
 
 def _batch(config: Config, code: NumberCode) -> Batch:

@@ -71,8 +71,7 @@ def engine_alone(engine: str, sampler: str) -> Method:
     """An engine that asks the table itself."""
 
     def search(task: Task[Any], budget: int, seed: int) -> FloatArray:
-        changes = {"engine": engine, "sampler": sampler, "trials": budget, "seed": seed, "population_size": BATCH}
-        config = replace(task.config, **changes)
+        config = replace(task.config, engine=engine, sampler=sampler, trials=budget, seed=seed, population_size=BATCH)
         problem = Problem(config, task.space, task.table, known=task.known)
         load_engine(engine)(problem)
         return to_losses(config.goals, problem.history.stacked()[:, :, 0])

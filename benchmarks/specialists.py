@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -107,7 +108,7 @@ def steps_by_space(recipe: TrainConfig, examples: Examples) -> Counter[str]:
 
 def specialist_config(recipe: TrainConfig, examples: Examples, steps: int, out: Path) -> TrainConfig:
     """The recipe, for the rows of one space and from random weights."""
-    changes = {
+    changes: dict[str, Any] = {
         "out": out,
         "initial_checkpoint": None,
         "initial_tokenizer": None,

@@ -41,4 +41,4 @@ def add_gradients(loss_of: Loss, batch: Batch) -> None:
     """Those of the mean loss of a label of the batch."""
     with torch.autocast(batch.text_ids.device.type, dtype=torch.bfloat16):
         loss = loss_of(batch) / int(batch.present.sum())
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]
