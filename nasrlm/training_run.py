@@ -6,7 +6,6 @@ import math
 import time
 import warnings
 from collections.abc import Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,13 +25,14 @@ from nasrlm.denormals import denormals_as_zero
 from nasrlm.examples import Examples
 from nasrlm.initial_model import initial_model
 from nasrlm.metrics import kendall_tau
+from nasrlm.moving_average import MovingAverage
 from nasrlm.objective import FloatArray, decoding_order
 from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes
 from nasrlm.reader import TokenIds
 from nasrlm.run_state import RunIdentity, read_state, saved_tokenizer, write_state
-from nasrlm.sharding import load_optimizer, local, part_like, whole
+from nasrlm.sharding import load_optimizer, part_like, whole
 from nasrlm.stored_ids import FILE, key_of, store_ids, stored_ids
 from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
@@ -69,8 +69,8 @@ class TrainingRun:
         model, tokenizer = initial_model(config, train_rows, saved_tokenizer(self.saved))
         self.initial = {name: x.clone() for name, x in model.state_dict().items()} if config.initial_share else {}
         self.model = model.to(self.processes.device)
-        self.average = deepcopy(self.model).eval()
-        self.predictor = Predictor(Checkpoint(self.average, tokenizer, self.objectives))
+        self.average = MovingAverage(self.model, self.processes)
+        self.predictor = Predictor(Checkpoint(self.average.model, tokenizer, self.objectives))
         self.predictor.to_ids(self.valid_rows.texts)  # a text that is too long is refused now, not after two epochs
         self.ids_to_store: dict[str, Sequence[TokenIds]] = {}  # by their key; none if they were stored before
         self.batches = self._make_batches(train_rows)
@@ -78,16 +78,13 @@ class TrainingRun:
         self.total_steps = config.num_steps(len(train_rows))
         self.evaluate_every = max(1, round(config.evaluate_every_epochs * self.batches.steps_per_epoch))
         self.loss = self.processes.wrap(self._make_loss())  # optimisers learn the parts of a model that is split
-        self.moving = self._averaged_here()
-        self.holds_average = self.processes.rank == 0 or not self.processes.shard
-        if not self.holds_average:
-            self.average.cpu()
+        self.average.split()
         self.optimizers = make_optimizers(self.model, config)
         warmup_steps = config.warmup_epochs * self.batches.steps_per_epoch
         self.schedule = Schedule(self.optimizers, warmup_steps, self.total_steps)
         self.step, self.seconds = 0, 0.0
         self.losses: list[float] = []  # since the last evaluation
-        self.best_tau, self.best_step, self.best_weights = float("-inf"), 0, self.average.state_dict()
+        self.best_tau, self.best_step, self.best_weights = float("-inf"), 0, self.average.model.state_dict()
 
     def finish(self) -> TrainResult:
         """Train from the last saved state to the end, then calibrate and save."""
@@ -176,7 +173,7 @@ class TrainingRun:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm)
         for optimizer in self.optimizers:
             optimizer.step()
-        self._update_average()
+        self.average.update(min(self.config.average_decay, (1 + self.step) / (10 + self.step)))
         return value
 
     def _add_gradients(self, batch: Batch) -> float:
@@ -193,27 +190,9 @@ class TrainingRun:
             value += float(loss.detach())
         return value
 
-    def _update_average(self) -> None:
-        decay = min(self.config.average_decay, (1 + self.step) / (10 + self.step))
-        torch._foreach_lerp_(
-            [local(x) for x in self.moving], [local(x) for x in _learned_weights(self.model)], 1 - decay
-        )
-
-    def _averaged_here(self) -> list[Tensor]:
-        """The averaged weights, or this process's parts of them; then ``average`` is whole only when gathered."""
-        pairs = zip(_learned_weights(self.average), _learned_weights(self.model), strict=True)
-        return [part_like(average, weight) for average, weight in pairs]
-
-    def _gather_average(self) -> None:
-        """Into the first process, which evaluates and saves."""
-        if self.processes.shard:
-            for average, part in zip(_learned_weights(self.average), self.moving, strict=True):
-                if (found := whole(part, keep=self.holds_average)) is not None:
-                    average.copy_(found)
-
     def _evaluate(self) -> None:
         """Mean τ of the monitored objectives on valid rows, by the averaged weights; keeps the best."""
-        self._gather_average()
+        self.average.gather()
         taus, tau = self.processes.from_first(self._judge)
         if self.processes.rank == 0:
             loss = sum(self.losses) / len(self.losses)
@@ -221,8 +200,8 @@ class TrainingRun:
             self.log.note({**values, "seconds": round(self.seconds, 1)})
         if tau > self.best_tau or not math.isfinite(self.best_tau):
             self.best_tau, self.best_step = tau, self.step
-            if self.holds_average:
-                self.best_weights = {name: x.clone() for name, x in self.average.state_dict().items()}
+            if self.average.is_here:
+                self.best_weights = {name: x.clone() for name, x in self.average.model.state_dict().items()}
 
     def _judge(self) -> tuple[dict[str, float], float]:
         """τ by objective, and the mean of those of enough rows, or of all where none has enough.
@@ -255,7 +234,7 @@ class TrainingRun:
     def _save_state(self) -> None:
         """By the first process, with the help of all if the model is split; the state is whole, as if it were not."""
         first = self.processes.rank == 0
-        self._gather_average()
+        self.average.gather()
         model = whole(self.model.state_dict(), keep=first)
         optimizers = [whole(optimizer.state_dict(), keep=first) for optimizer in self.optimizers]
         if not first:
@@ -269,7 +248,7 @@ class TrainingRun:
             "log": self.log.entries,
             "best": (self.best_tau, self.best_step, self.best_weights),
             "model": model,
-            "average": self.average.state_dict(),
+            "average": self.average.model.state_dict(),
             "optimizers": optimizers,
         }
         write_state(self._state_path, state)
@@ -290,15 +269,15 @@ class TrainingRun:
         self.best_tau, self.best_step, self.best_weights = state["best"]
         own = self.model.state_dict()
         self.model.load_state_dict({name: part_like(x, own[name]) for name, x in state["model"].items()})
-        self.average.load_state_dict(state["average"])
-        self.moving = self._averaged_here()
+        self.average.load(state["average"])
         for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
             load_optimizer(optimizer, saved)
 
     def _checkpoint(self) -> TrainResult:
         if self.processes.shard:
             self.best_weights = self.processes.from_first(lambda: {k: x.cpu() for k, x in self.best_weights.items()})
-        self.average.to(self.processes.device).load_state_dict(self._with_initial_share(self.best_weights))
+        model = self.average.model.to(self.processes.device)
+        model.load_state_dict(self._with_initial_share(self.best_weights))
         card = {
             "training": self.identity.config,
             "data_sha256": self.identity.data,
@@ -310,7 +289,7 @@ class TrainingRun:
         }
         calibration, by_space = self.processes.from_first(self._calibration)
         tokenizer = self.predictor.checkpoint.tokenizer
-        checkpoint = Checkpoint(self.average, tokenizer, self.objectives, calibration, card, by_space)
+        checkpoint = Checkpoint(model, tokenizer, self.objectives, calibration, card, by_space)
         if self.processes.rank == 0:
             checkpoint.save_pretrained(self.config.out / "checkpoint")
         return TrainResult(checkpoint, self.best_tau, self.step, self.seconds)
@@ -361,11 +340,6 @@ def _learned(config: TrainConfig, examples: Examples) -> tuple[str, ...]:
     check_names("monitor", config.monitor, names)
     check_names("objective_weights", tuple(config.objective_weights), names)
     return decoding_order(names)
-
-
-def _learned_weights(model: nn.Module) -> list[Tensor]:
-    """Without those that are frozen."""
-    return [parameter.detach() for parameter in model.parameters() if parameter.requires_grad]
 
 
 def _row_weights(config: TrainConfig, rows: Examples) -> FloatArray | None:
