@@ -93,12 +93,15 @@ class Checkpoint:
         """Write the folder; an older checkpoint there is replaced when all files are written, other files stay.
 
         Raises:
-            ValueError: it is the working directory, which cannot be replaced.
+            ValueError: it is the working directory, which cannot be replaced, or holds it.
         """
         folder = Path(folder).resolve()
-        if folder == Path.cwd():
-            raise ValueError("checkpoint: expected a folder of its own, got the working directory. Name one in it.")
+        if Path.cwd().is_relative_to(folder):
+            which = "the working directory" if folder == Path.cwd() else f"{folder}, which holds the working directory"
+            raise ValueError(f"checkpoint: expected a folder of its own, got {which}. Name one in it.")
         fresh, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
+        if old.exists() and not folder.exists():  # a save was killed between its two renames
+            os.replace(old, folder)
         for leftover in (fresh, old):
             shutil.rmtree(leftover, ignore_errors=True)
         if folder.exists():

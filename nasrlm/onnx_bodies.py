@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
 START = "<\n   ir_version: "
 CALL = "block."
+LONGEST_KEPT = 2048  # characters
 
-_GRAPH = re.compile(r"network \((?P<inputs>.*)\) => \((?P<outputs>.*)\) \{")
-_FUNCTION = re.compile(r"(?P<name>\S+) (?:<[^>]*>)?\((?P<inputs>.*)\) => \((?P<outputs>.*)\)")
-_NODE = re.compile(r"   (?P<outputs>[^=]+) = (?P<op_type>\S+) (?:<(?P<attributes>.*)> )?\((?P<inputs>.*)\)")
+# None of these takes longer than a text's length times a constant, whatever the text: a server reads anybody's.
+_GRAPH = re.compile(r"network \((?P<inputs>[^()]*)\) => \((?P<outputs>[^()]*)\) \{")
+_FUNCTION = re.compile(r"(?P<name>\S+) (?:<[^>]*>)?\((?P<inputs>[^()]*)\) => \((?P<outputs>[^()]*)\)")
+_NODE = re.compile(r"   (?P<outputs>[^=]+) = (?P<op_type>\S+) (?:<(?P<attributes>.*)> )?\((?P<inputs>[^()]*)\)")
 _PREAMBLE = re.compile(r"[<>]?|   ?(?:ir_version|opset_import|domain): .*")
 _KIND = re.compile(r": (?:ints?|floats?|strings?|tensor) = ")
 _REFERENCE = re.compile(r"@(a\d+)")
-_ARGUMENT = re.compile(r"(a\d+)=(\[[^\]]*\]|[^,]+)")
-_TYPED = re.compile(r"([^\s,]+\[[^\]]*\]) (\S+?)(?:, |$)")
+_ARGUMENT = re.compile(r"(a\d+)=(\[[^\[\]]*\]|[^,]+)")
+_TYPED = re.compile(r"(?:^|(?<=, ))([^\s,\[]+\[[^\[\]]*\]) (\S+?)(?:, |$)")
 
+F = TypeVar("F", bound=Callable[..., Any])
 Arguments = tuple[tuple[str, str], ...]  # of a call: parameter and value
+
+
+def _remembered(function: F) -> F:
+    """Keeps what it gave for short strings; few long ones would take all memory."""
+    kept = lru_cache(maxsize=16_384)(function)
+
+    @wraps(function)
+    def remembering(text: str, *arguments: Hashable) -> Any:
+        return kept(text, *arguments) if len(text) <= LONGEST_KEPT else function(text, *arguments)
+
+    return cast(F, remembering)
 
 
 class OtherTextError(ValueError):
@@ -77,13 +91,21 @@ def read_bodies(text: str) -> Iterator[Body]:
     rows = iter(text.split("\n"))
     for row in rows:
         if match := _GRAPH.fullmatch(row):
-            inputs, outputs = _TYPED.findall(match["inputs"]), _TYPED.findall(match["outputs"])
+            inputs, outputs = _typed(match["inputs"]), _typed(match["outputs"])
             header = " ".join(["network", *[kind for kind, _ in inputs]])
             yield Body(header, tuple(x for _, x in inputs), tuple(x for _, x in outputs), tuple(_lines(rows)))
         elif (match := _FUNCTION.fullmatch(row)) and next(rows, None) == "{":
             yield Body(match["name"], _names(match["inputs"]), _names(match["outputs"]), tuple(_lines(rows)))
         elif not _PREAMBLE.fullmatch(row):
             raise OtherTextError
+
+
+def _typed(listed: str) -> list[tuple[str, str]]:
+    """Values with their types before them."""
+    found: list[tuple[str, str]] = _TYPED.findall(listed)
+    if ", ".join(f"{kind} {x}" for kind, x in found) != listed:
+        raise OtherTextError
+    return found
 
 
 def _lines(rows: Iterator[str]) -> Iterator[Line]:
@@ -94,7 +116,7 @@ def _lines(rows: Iterator[str]) -> Iterator[Line]:
     raise OtherTextError
 
 
-@lru_cache(maxsize=16_384)  # the same rows come in many texts: about 8 MB, a third of the time
+@_remembered  # the same rows come in many texts: about 8 MB, a third of the time
 def _line(row: str) -> Line:
     match = _NODE.fullmatch(row)
     if match is None:
@@ -103,7 +125,7 @@ def _line(row: str) -> Line:
     return Line(_names(match["outputs"]), match["op_type"], attributes, _names(match["inputs"]))
 
 
-@lru_cache(maxsize=16_384)
+@_remembered
 def _arguments(attributes: str) -> Arguments:
     arguments = dict(_ARGUMENT.findall(attributes))
     if ",".join(f"{name}={value}" for name, value in arguments.items()) != attributes:
@@ -111,7 +133,7 @@ def _arguments(attributes: str) -> Arguments:
     return tuple(arguments.items())
 
 
-@lru_cache(maxsize=16_384)
+@_remembered
 def _with_values(attributes: str, given: Arguments) -> str:
     values = dict(given)
     return _REFERENCE.sub(lambda match: values.get(match[1], match[0]), attributes)

@@ -156,7 +156,7 @@ class TextTokenizer:
 
     def save(self, path: Path) -> None:
         """Write ``tokenizer.json``."""
-        path.write_text(self.to_json())
+        path.write_text(self.to_json(), encoding="utf-8")
 
     def to_json(self) -> str:
         """All of it but the limit."""
@@ -175,7 +175,7 @@ class TextTokenizer:
             ValueError: the file is missing or no tokenizer.
         """
         try:
-            return cls.from_json(path.read_text())
+            return cls.from_json(path.read_text(encoding="utf-8"))
         except Exception as e:  # the library raises bare Exception
             raise ValueError(f"{path}: expected a tokenizer.json of HF tokenizers, got {type(e).__name__}: {e}") from e
 

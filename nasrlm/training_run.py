@@ -138,7 +138,7 @@ class TrainingRun:
 
     def _token_ids(self, rows: Examples) -> list[NDArray[np.int32]]:
         """Of the train rows, read once a run; ``finish`` stores them."""
-        key = key_of(self.identity.data, self.predictor.checkpoint.tokenizer, self.model.config)
+        key = key_of(rows.digest(), self.predictor.checkpoint.tokenizer, self.model.config)
         token_ids = stored_ids(self._ids_path, key) if self.config.resume else None
         if token_ids is None:
             token_ids = self.predictor.to_ids(rows.texts, self.progress)
@@ -311,12 +311,13 @@ class TrainingRun:
         if self.model.config.head == "mse":
             return {}, {}
         scores: dict[str, list[FloatArray]] = {}
-        by_space: dict[str, Calibration] = {}
+        by_space: dict[str, Calibration] = {space: dict.fromkeys(names, ()) for space, names in self.learned.items()}
         for space, part in self.valid_rows.by_space():
             columns = scores_of(self.predictor, part)
             for name, column in columns.items():
                 scores.setdefault(name, []).append(column)
-            by_space[space] = {**dict.fromkeys(self.learned[space], ()), **fit_calibration(columns)}
+            if space in by_space:
+                by_space[space] = {**by_space[space], **fit_calibration(columns)}
         pooled = fit_calibration({name: np.concatenate(columns) for name, columns in scores.items()})
         return pooled, by_space if len(self.learned) > 1 else {}
 

@@ -22,7 +22,7 @@ from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, s
 from nasrlm.objective import FloatArray
 from spaces import get_space
 from spaces.space import SearchSpace
-from studies.tables import only_space, read_rows, table_texts
+from studies.tables import only_space, read_rows, spelled_notation, table_texts
 
 
 def register(app: typer.Typer) -> None:
@@ -128,5 +128,5 @@ def _graph_groups(frame: pd.DataFrame, more: _More) -> list[FloatArray]:
     """Features of the networks of the table's rows and of those beside them; none if the table is one of texts."""
     if more.space is None:
         return []
-    own = [more.space.parse(notation) for notation in frame["architecture"]]
+    own = [more.space.parse(spelled_notation(notation)) for notation in frame["architecture"]]
     return feature_groups(features_of(more.space, own + more.architectures, progress=show_progress()))

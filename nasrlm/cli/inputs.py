@@ -130,7 +130,7 @@ def _read_text(path: Path, shape: Shape | None) -> str:
     if not path.is_file():
         raise ValueError(f"{path}: expected a text file, got no such file.")
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as e:
         raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
     text = text.removesuffix(f"\n{prelude()}")  # which `nasrlm convert --out` adds

@@ -167,7 +167,8 @@ def train_model(
         raise ValueError(str(e)) from e
     if not is_first_process():
         return
-    test = examples.split("test")
+    learned = [name for name in examples.objectives if name in result.checkpoint.objectives]
+    test = examples.labelled(learned).split("test")
     measured = evaluate(Predictor(result.checkpoint), test) if test.any_label else None
     folder = release(result, measured, chosen, str(config))
     if json:
@@ -203,7 +204,11 @@ def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
     print_table(["library", "version"], list(versions.items()))
     print(f"devices: {', '.join(devices)}")
     card = Path(checkpoint or released_folder()) / "README.md"
-    print(card.read_text() if card.is_file() else f"checkpoint: {len(loaded.objectives)} objectives, no card")
+    print(
+        card.read_text(encoding="utf-8")
+        if card.is_file()
+        else f"checkpoint: {len(loaded.objectives)} objectives, no card"
+    )
 
 
 def _rows_of_split(frame: pd.DataFrame, split: str | None, path: Path) -> pd.DataFrame:

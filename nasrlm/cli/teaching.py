@@ -19,7 +19,7 @@ from nasrlm.group_process import GroupProcess
 from spaces import get_space
 from spaces.drawing import Sample, draw, sample_like
 from spaces.space import SearchSpace
-from studies.tables import all_objectives, only_space, read_rows
+from studies.tables import all_objectives, only_space, read_rows, spelled_notation
 
 LEAST_LABELS = 20  # of an objective
 
@@ -54,7 +54,7 @@ def teach(
     progress = show_progress()
     sample = _like(chosen, frame, names, table) if like_table else None
     drawn = [x.architecture for x in tqdm(draw(chosen, count, seed, sample), "draw", count, disable=not progress)]
-    notations = [*frame["architecture"].astype(str), *drawn]
+    notations = [*map(spelled_notation, frame["architecture"]), *drawn]
     groups = feature_groups(features_of(chosen, [chosen.parse(x) for x in notations], progress=progress))
     new = len(frame) + np.arange(len(drawn))
     rng = np.random.default_rng(seed)
@@ -92,7 +92,7 @@ def _like(space: SearchSpace[Any], frame: pd.DataFrame, names: Sequence[str], ta
     genotypes = []
     for row, notation in labelled["architecture"].items():
         try:
-            genotypes.append(space.encode(space.parse(str(notation))))
+            genotypes.append(space.encode(space.parse(spelled_notation(notation))))
         except ValueError as e:
             raise ValueError(f"{table}, row {row}: {e}") from e
     return sample_like(space, genotypes)

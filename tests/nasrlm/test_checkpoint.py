@@ -164,3 +164,21 @@ def test_its_digest_tells_weights_and_tokenizer(
     assert Checkpoint.from_pretrained(folder).sha256 != checkpoint.sha256
     other = TextTokenizer.train(["other"], vocabulary_size=300)
     assert replace(checkpoint, tokenizer=other).sha256 != checkpoint.sha256
+
+
+def test_a_folder_that_holds_the_working_directory_is_not_replaced(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "project" / "sub").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project" / "sub")
+    with pytest.raises(ValueError, match=r"project, which holds the working directory\. Name one in it\."):
+        checkpoint.save_pretrained("..")
+
+
+def test_a_save_killed_between_its_renames_loses_nothing(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder = tmp_path / "ck"
+    checkpoint.save_pretrained(folder)
+    (folder / "notes.md").write_text("mine")
+    folder.rename(tmp_path / ".ck.old")
+    checkpoint.save_pretrained(folder)
+    assert (folder / "notes.md").read_text() == "mine"

@@ -198,3 +198,17 @@ def test_the_texts_of_every_space_are_presented(name: str) -> None:
 def test_any_text_passes_unchanged(text: str) -> None:
     assert present(text) == text
     assert present(PREAMBLE + text) == PREAMBLE + text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{PREAMBLE}network ({'a' * 200_000}) => () {{\n}}",
+        f"{PREAMBLE}network ({'a[, ' * 50_000}) => () {{\n}}",
+        f"{PREAMBLE}f ({') => (' * 40_000}",
+        f"{PREAMBLE}network () => () {{\n   y = Op <{'> (' * 70_000}\n}}",
+    ],
+    ids=["name", "types", "function", "node"],
+)
+def test_long_text_that_is_none_of_ours_passes_at_once(text: str) -> None:
+    assert present(text) == text  # takes minutes where a pattern goes back and forth

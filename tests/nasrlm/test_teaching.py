@@ -1,5 +1,6 @@
 """`nasrlm teach`: what a process expects of architectures that nobody has labelled."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -114,3 +115,13 @@ def test_a_table_without_a_space_is_refused(labelled: Path, tmp_path: Path, nasr
     finished = nasrlm("teach", "--table", labelled, "--objectives", COST, "--out", tmp_path / "taught.parquet")
     assert finished.status == 2
     assert f"{labelled}: expected architectures of one space in its train rows" in finished.stderr
+
+
+def test_notations_may_be_lists(tmp_path: Path, nasrlm: CommandLine) -> None:
+    space, rng = get_space("mnasnet"), np.random.default_rng(0)
+    table, out = tmp_path / "table.jsonl", tmp_path / "taught.parquet"
+    notations = [space.format(space.sample(rng)) for _ in range(24)]
+    rows = [{"architecture": json.loads(x), "latency_ms@mine": float(n)} for n, x in enumerate(notations)]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = nasrlm("teach", "--table", table, "--space", "mnasnet", "--like-table", "-n", 3, "--out", out)
+    assert (done.status, len(read_table(out))) == (0, 3)

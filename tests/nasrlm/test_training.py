@@ -423,3 +423,27 @@ def test_few_valid_rows_do_not_decide_which_weights_are_kept(tmp_path: Path) -> 
     entry = log_of(tmp_path)[-1]
     assert entry["valid_tau"] == entry[OBJECTIVES[0]]
     assert np.isfinite(entry[OBJECTIVES[1]])
+
+
+def test_spaces_of_train_rows_are_known_whatever_the_valid_rows_are(tmp_path: Path) -> None:
+    examples = layer_examples()
+    odd = np.arange(len(examples.texts)) % 2 == 1
+    spaces = np.where(examples.splits == "train", np.where(odd, "a", "b"), np.where(odd, "a", "c"))
+    result = train(config(tmp_path, max_steps=2), replace(examples, spaces=spaces), progress=False)
+    assert result.checkpoint.spaces == ("a", "b")
+
+
+def test_stored_ids_are_those_of_the_rows_that_are_learned(tmp_path: Path) -> None:
+    train(config(tmp_path / "first", max_steps=1), layer_examples(), progress=False)
+    examples = layer_examples()
+    odd = np.arange(len(examples.texts)) % 2 == 1
+    labels = examples.labels.copy()
+    labels[odd, 0], labels[~odd, 1] = np.nan, np.nan
+    tokenizer = tmp_path / "first" / "checkpoint"
+    runs = [
+        TrainingRun(
+            config(tmp_path / "run", initial_tokenizer=tokenizer, objectives=(name,)), replace(examples, labels=labels)
+        )
+        for name in OBJECTIVES[:2]
+    ]
+    assert runs[0].ids_to_store.keys().isdisjoint(runs[1].ids_to_store)
