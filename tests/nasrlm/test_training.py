@@ -22,7 +22,8 @@ from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import TrainResult, train
 from nasrlm.training_run import TrainingRun
-from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
+from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples, layer_table
 
 
 def config(out: Path, **changes: Any) -> TrainConfig:
@@ -431,6 +432,18 @@ def test_spaces_of_train_rows_are_known_whatever_the_valid_rows_are(tmp_path: Pa
     spaces = np.where(examples.splits == "train", np.where(odd, "a", "b"), np.where(odd, "a", "c"))
     result = train(config(tmp_path, max_steps=2), replace(examples, spaces=spaces), progress=False)
     assert result.checkpoint.spaces == ("a", "b")
+
+
+def test_labels_that_only_test_rows_have_are_not_asked_for(tmp_path: Path, nasrlm: CommandLine) -> None:
+    table = layer_table(240)
+    table["latency_ms@b"] = np.where(table["split"] == "test", 1.5, np.nan)
+    table.to_parquet(tmp_path / "table.parquet")
+    (tmp_path / "train.yaml").write_text(
+        f"table: {tmp_path}/table.parquet\nout: {tmp_path}/run\nmax_steps: 2\nvocabulary_size: 270\nbatch_size: 16\n"
+        "model: {width: 32, num_heads: 2, num_encoder_layers: 1, num_decoder_layers: 1, hidden: 64}\n"
+    )
+    assert nasrlm("train", "--config", tmp_path / "train.yaml").status == 0
+    assert (tmp_path / "run" / "checkpoint" / "README.md").is_file()
 
 
 def test_stored_ids_are_those_of_the_rows_that_are_learned(tmp_path: Path) -> None:
