@@ -35,6 +35,7 @@ VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2), "Upsample": (1,
 STATE_INPUTS: Mapping[str, tuple[int, ...]] = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 
 VIEWS = frozenset({"Expand", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
+PUT_TOGETHER = VIEWS | {"Cast", "Concat"}
 
 
 class Source(NamedTuple):
@@ -122,9 +123,18 @@ def is_constant(tensor: TensorProto) -> bool:
     return prod(tensor.dims) <= 1 or _shapes_computation(tensor)
 
 
-def read_by_value(nodes: Iterable[NodeProto]) -> set[str]:
-    """Floats that say what is computed, though they may be more than one number."""
-    return set(_read_at(nodes, VALUE_INPUTS))
+def read_by_value(nodes: Sequence[NodeProto]) -> set[str]:
+    """Floats that say what is computed, though they may be more than one number, and what they are put together of."""
+    makers = {output: node for node in nodes for output in node.output}
+    found = set(_read_at(nodes, VALUE_INPUTS))
+    waiting = list(found)
+    while waiting:
+        maker = makers.get(waiting.pop())
+        if maker is not None and maker.op_type in PUT_TOGETHER:
+            new = {x for x in maker.input if x} - found
+            found |= new
+            waiting += new
+    return found
 
 
 def _read_at(nodes: Iterable[NodeProto], positions: Mapping[str, tuple[int, ...]]) -> Iterator[str]:

@@ -52,8 +52,9 @@ def spell_global_pool(node: Node, at: Surroundings) -> list[Node] | None:
     x, axes = _mean_axes(node, at)
     inner = at.producer(x, "ReduceMean")
     if inner and inner.attribute("keepdims", 1):
-        x, more = _mean_axes(inner, at)
-        axes |= more
+        inner_x, more = _mean_axes(inner, at)
+        if more:  # otherwise it may be of all axes
+            x, axes = inner_x, axes | more
     if len(at.shapes.get(x, ())) != 4 or axes != {2, 3} or not at.is_float(x):
         return None
     output = node.outputs[0]

@@ -43,7 +43,7 @@ class NDS(CellSpace):
         width = read_integer(self.name, "width", net["width"], 1, REMEDY)
         depth = read_integer(self.name, "depth", net["depth"], MIN_DEPTH, REMEDY)
         if type(net["aux"]) is not bool:
-            choice_index(f"{self.name} notation", "aux", str(net["aux"]), ("true", "false"), REMEDY)
+            choice_index(f"{self.name} notation", "aux", json.dumps(net["aux"]), ("true", "false"), REMEDY)
         return CellNetwork(normal, reduce, width, depth, net["aux"])
 
     def format(self, architecture: CellNetwork) -> str:

@@ -359,3 +359,26 @@ def test_a_division_by_zero_among_constants_is_silent(recwarn):
     steps = "a = Constant <value_int = 1> ()  z = Constant <value_int = 0> ()  d = Div (a, z)  f = Cast <to = 1> (d)"
     body(model(f"(float[2] x) => (float[2] y) {{ {steps}  y = Add (x, f) }}"))
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("made", ["Concat <axis = 0> (same, larger)", "Identity (all)"])
+def test_scales_that_are_put_together_are_no_weights(made):
+    def resized(factor):
+        scales = {"same": [1, 1], "larger": [factor] * 2, "all": [1, 1, factor, factor]}
+        size = 8 * factor
+        return model(
+            f"(float[1,4,8,8] x) => (float[1,4,{size},{size}] y) {{ scales = {made}  y = Resize (x, , scales) }}",
+            *(numpy_helper.from_array(np.array(value, np.float32), name) for name, value in scales.items()),
+            opset=18,
+        )
+
+    twice, thrice = (model_to_onnx_text(resized(factor)) for factor in (2, 3))
+    assert twice != thrice
+    assert "nn.Weight" not in twice
+
+
+def test_a_mean_of_all_axes_is_not_skipped():
+    means = "{ a = ReduceMean (x)  b = ReduceMean (a, axes)  y = Sub (x, b) }"
+    axes = numpy_helper.from_array(np.array([2, 3]), "axes")
+    text = model_to_onnx_text(model(f"(float[1,4,5,5] x) => (float[1,4,5,5] y) {means}", axes, opset=18))
+    assert "v1 = ReduceMean (v0)" in text

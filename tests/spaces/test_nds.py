@@ -130,6 +130,7 @@ def test_a_representative_has_its_nodes_in_canonical_order():
         ({"width": True}, "expected width to be an integer of 1 or more, got True"),
         ({"depth": 3}, "expected depth to be an integer of 4 or more, got 3"),
         ({"aux": 0}, "expected aux to be one of true, false, got '0'"),
+        ({"aux": "false"}, "expected aux to be one of true, false, got"),
         ({"stem": 1}, "got also 'stem'"),
         ({"genotype": []}, "expected an object with normal, normal_concat, reduce, reduce_concat, got"),
     ],
