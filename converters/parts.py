@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 MANIFEST = "run.json"
+SETTINGS = "nasrlm.settings"  # what a finished output was made of, in its metadata
 COMPRESSION = "zstd"
 
 Settings = Mapping[str, str | int | None]
@@ -67,7 +68,7 @@ class Parts:
         if not manifest.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             _write(manifest, json.dumps(self.settings))
-        self._check(json.loads(manifest.read_text()))
+        self._check(json.loads(manifest.read_text()), f"{self.folder}: expected parts", "Delete it to start anew.")
         finished = 0
         while self._part(finished).exists():
             finished += 1
@@ -87,6 +88,7 @@ class Parts:
         with pq.ParquetWriter(temporary, self.schema, compression=COMPRESSION) as writer:
             for index in range(count):
                 writer.write_table(pq.read_table(self._part(index), schema=self.schema))
+            writer.add_key_value_metadata({SETTINGS: json.dumps(self.settings)})
         temporary.replace(self.out)
         (self.folder / MANIFEST).unlink()  # first: without it the output counts as finished
         shutil.rmtree(self.folder)
@@ -101,11 +103,14 @@ class Parts:
         if found != self.schema.names:
             wanted = ", ".join(self.schema.names)
             raise ValueError(f"{self.out}: expected columns {wanted}, got {', '.join(found)}. Name another file.")
+        metadata = pq.read_metadata(self.out)
+        if (settings := (metadata.metadata or {}).get(SETTINGS.encode())) is not None:
+            self._check(json.loads(settings), f"{self.out}: expected an output", "Delete it, or name another.")
         failed = 0
         if self.errors.exists():
             with self.errors.open(encoding="utf-8") as stream:
                 failed = sum(1 for _ in stream)
-        return pq.read_metadata(self.out).num_rows, failed
+        return metadata.num_rows, failed
 
     def _assemble_errors(self, count: int) -> None:
         temporary, failed = self.folder / "errors", False
@@ -119,13 +124,10 @@ class Parts:
         else:
             self.errors.unlink(missing_ok=True)
 
-    def _check(self, found: Settings) -> None:
+    def _check(self, found: Settings, expected: str, remedy: str) -> None:
         for name, value in self.settings.items():
             if found.get(name) != value:
-                raise ValueError(
-                    f"{self.folder}: expected parts made with {name} {value}, got {found.get(name)}. "
-                    "Delete the folder to start anew."
-                )
+                raise ValueError(f"{expected} made with {name} {value}, got {found.get(name)}. {remedy}")
 
     def _part(self, index: int) -> Path:
         return self.folder / f"part-{index:06}.parquet"

@@ -173,7 +173,7 @@ def test_parts_of_another_run_are_refused(config, frame, tmp_path):
         replace(config, space="nasbench201"),
         replace(config, part_chunks=3),
     ):
-        with pytest.raises(ValueError, match=r"expected parts made with .*, got .*\. Delete the folder to start anew"):
+        with pytest.raises(ValueError, match=r"expected parts made with .*, got .*\. Delete it to start anew"):
             convert_table(replace(other, resume=True))
 
 
@@ -253,3 +253,10 @@ def test_a_ray_cluster_of_two_workers_gives_the_same(config, tmp_path):
         cluster.shutdown()
     assert result.rows == ROWS
     assert (tmp_path / "ray.parquet").read_bytes() == config.out.read_bytes()
+
+
+def test_a_finished_output_of_another_table_is_not_taken_for_it(config: StreamConfig, frame: pd.DataFrame) -> None:
+    convert_table(config)
+    _write(config.table, pd.concat([frame, frame], ignore_index=True))
+    with pytest.raises(ValueError, match=r"expected an output made with table .* Delete it, or name another"):
+        convert_table(replace(config, resume=True))
