@@ -109,9 +109,9 @@ class _Reader:
     def _plain(self, node: NodeProto) -> list[Node]:
         """A node as it is; the constants and weights it reads stand before it."""
         by_value = VALUE_INPUTS.get(node.op_type, ())
+        given = ["" if index in by_value and self.values.is_empty(x) else x for index, x in enumerate(node.input)]
         inputs = [
-            self._operand(x, index in by_value, self.values.weight_at(node, index))
-            for index, x in enumerate(node.input)
+            self._operand(x, index in by_value, self.values.weight_at(node, index)) for index, x in enumerate(given)
         ]
         while inputs and not inputs[-1]:
             inputs.pop()

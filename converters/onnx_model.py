@@ -15,7 +15,7 @@ import onnx.checker
 import onnx.inliner
 import onnx.shape_inference
 import onnx.version_converter
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 from onnx.external_data_helper import load_external_data_for_tensor
 from onnx.helper import make_tensor_type_proto
 
@@ -31,7 +31,7 @@ LAYER_FUNCTIONS = frozenset(
 )
 MAX_CONSTANT_NUMBERS = 4096  # an array larger than this is a weight, and not computed ahead
 CONSTANT_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.STRING)
-VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2), "Upsample": (1,), "OneHot": (2,)}
+VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2, 3), "Upsample": (1,), "OneHot": (2,)}
 STATE_INPUTS: Mapping[str, tuple[int, ...]] = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 
 VIEWS = frozenset({"Expand", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
@@ -123,10 +123,10 @@ def is_constant(tensor: TensorProto) -> bool:
     return prod(tensor.dims) <= 1 or _shapes_computation(tensor)
 
 
-def read_by_value(nodes: Sequence[NodeProto]) -> set[str]:
+def read_by_value(nodes: Sequence[NodeProto], positions: Mapping[str, tuple[int, ...]] = VALUE_INPUTS) -> set[str]:
     """Floats that say what is computed, though they may be more than one number, and what they are put together of."""
     makers = {output: node for node in nodes for output in node.output}
-    found = set(_read_at(nodes, VALUE_INPUTS))
+    found = set(_read_at(nodes, positions))
     waiting = list(found)
     while waiting:
         maker = makers.get(waiting.pop())
@@ -135,6 +135,20 @@ def read_by_value(nodes: Sequence[NodeProto]) -> set[str]:
             found |= new
             waiting += new
     return found
+
+
+def _value_inputs(functions: Iterable[FunctionProto]) -> Mapping[str, tuple[int, ...]]:
+    """``VALUE_INPUTS``, and those of a model's own functions, which may call each other."""
+    positions = VALUE_INPUTS
+    while True:
+        found = {**VALUE_INPUTS}
+        for function in functions:
+            by_value = read_by_value(function.node, positions)
+            if read := tuple([index for index, x in enumerate(function.input) if x in by_value]):
+                found[function.name] = read
+        if found == positions:
+            return found
+        positions = found
 
 
 def _read_at(nodes: Iterable[NodeProto], positions: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
@@ -163,7 +177,7 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
     light.graph.name = graph.name or "network"
     light.graph.output.extend(graph.output)
     light.graph.value_info.extend(graph.value_info)
-    kept = read_by_value(graph.node) | _initial_states(graph.node)
+    kept = read_by_value(graph.node, _value_inputs(model.functions)) | _initial_states(graph.node)
 
     def is_kept(name: str, tensor: TensorProto) -> bool:
         small = prod(tensor.dims) <= MAX_CONSTANT_NUMBERS and tensor.data_location != TensorProto.EXTERNAL

@@ -43,6 +43,10 @@ class Values:
         """Of a value, if every size is known."""
         return static_shape(self.types.get(x))
 
+    def is_empty(self, x: str) -> bool:
+        """Is it known to have no elements? Older exporters leave out operands in that way."""
+        return x in self.arrays and not self.arrays[x].size
+
     def weight_at(self, node: NodeProto, index: int) -> Weight | None:
         """An input as a weight; a constant counts as one where the operator reads nothing but weights."""
         x = node.input[index]

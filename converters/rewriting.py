@@ -43,7 +43,8 @@ class Surroundings:
 
     def number(self, x: str) -> float | None:
         """A constant float, however many axes of size 1 it has."""
-        value = self.constant(x)
+        view = self.producer(x, "nn.Reshape")
+        value = self.constant(view.inputs[0] if view else x)
         if isinstance(value, tuple):
             value = value[0] if len(value) == 1 else None
         return value if isinstance(value, float) else None
@@ -53,6 +54,14 @@ class Surroundings:
         value = self.constant(x)
         values = value if isinstance(value, tuple) else (value,)
         return as_integers(values) if all(isinstance(number, int) for number in values) else None
+
+    def replace(self, x: str, by: str) -> None:
+        """What is known of ``x`` is known of the value that stands for it."""
+        if x in self.shapes and by not in self.shapes:
+            self.shapes[by] = self.shapes[x]
+            self.types.pop(by, None)
+            if x in self.types:
+                self.types[by] = self.types[x]
 
     def define(self, name: str, shape: Shape, like: str) -> str:
         """Say of a new value that it has this shape and the element type of another."""
@@ -85,6 +94,7 @@ def rewrite(graph: Graph, spelling: Spelling) -> Graph:
             new = spelled.reading(source)  # it may read an Identity that is as new
             if new.op_type == "Identity":
                 source[new.outputs[0]] = new.inputs[0]
+                at.replace(new.outputs[0], by=new.inputs[0])
             else:
                 nodes.append(new)
                 at.made.update(dict.fromkeys(new.outputs, new))

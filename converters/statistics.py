@@ -17,7 +17,7 @@ NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
 INDICES = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)  # arrays of these are no parameters
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
 PLAIN_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})  # that no function of ours says: transposed, half precision
-PLAIN = PLAIN_CONVOLUTIONS | {"MatMul"}
+PLAIN = PLAIN_CONVOLUTIONS | {"Gemm", "MatMul"}
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ def statistics(faithful: Graph, canonical: Graph | None = None) -> Statistics:
 
 
 def _outputs(graph: Graph) -> list[str]:
-    return [output for node in graph.nodes for output in node.outputs]
+    """What operators make: all values but weights."""
+    return [output for node in graph.nodes if node.op_type != "nn.Weight" for output in node.outputs]
 
 
 def _convolutions(graph: Graph) -> list[Node]:
@@ -129,6 +130,8 @@ def _plain_macs(graph: Graph, node: Node, weight_shape: Shape) -> int:
     """The same; of a transposed convolution, every element of its input takes the outputs of a group, times kernel."""
     if node.op_type == "MatMul":
         return _output_size(graph, node) * weight_shape[-2:][0]
+    if node.op_type == "Gemm":
+        return _output_size(graph, node) * weight_shape[1 if node.attribute("transB") else 0]
     if node.op_type == "Conv":
         return _output_size(graph, node) * prod(weight_shape[1:])
     return _size(graph, node.inputs[0], node) * prod(weight_shape[1:])

@@ -85,9 +85,16 @@ def test_a_network_that_hands_its_input_on():
             1,
         ),
         ("(float16[2,5,4] x) => (float16[2,5,27] y) { y = MatMul (x, w) }", (4, 27), 10 * 4 * 27, 0),
+        ("(float16[10,4] x) => (float16[10,27] y) { y = Gemm (x, w) }", (4, 27), 10 * 4 * 27, 0),
+        ("(float16[10,4] x) => (float16[10,27] y) { y = Gemm <transB = 1> (x, w) }", (27, 4), 10 * 4 * 27, 0),
     ],
 )
 def test_layers_that_stay_plain_operators_are_counted(graph, weight, macs, convs):
     half = np.float16 if "float16" in graph else np.float32
     counted = statistics(model_to_graph(model(graph, tensor("w", *weight, dtype=half))))
     assert (counted.macs, counted.convs, counted.params) == (macs, convs, 4 * 27)
+
+
+def test_a_weight_is_no_activation():
+    embedding = model("(int64[1,4] x) => (float[1,4,8] y) { y = Gather (w, x) }", tensor("w", 100, 8))
+    assert statistics(model_to_graph(embedding)).largest_activation == 4 * 8
