@@ -5,6 +5,7 @@ N texts, L text tokens, R number rows an input, T number tokens, D width, V voca
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from nasrlm.number import NumberCode
 from nasrlm.objective import FloatArray
 
 POINT_DIGITS = 15  # of the code a point is spelled in: as many as float64 holds
+MAX_LABEL = 1e30  # means, deviations and their products stay within 32 bits
 _CERTAIN = 1e4  # logit of the only token
 
 
@@ -47,9 +49,15 @@ class PointDecoder(nn.Module):
             nn.init.normal_(embedding.weight, std=0.02)
 
     def standardise_by(self, labels: FloatArray) -> None:
-        """Take mean and deviation of (N, M) labels as those of every objective that has two or more."""
+        """Take mean and deviation of (N, M) labels as those of every objective that has two or more.
+
+        Raises:
+            ValueError: labels whose mean and deviation 32 bits may not hold.
+        """
         for index, column in enumerate(labels.T):
             known = column[column == column]
+            if len(known) and (largest := np.abs(known).max()) > MAX_LABEL:
+                raise ValueError(f"labels: expected values up to {MAX_LABEL:g} for the mse head, got {largest:g}.")
             if len(known) > 1:
                 self.mean[index] = known.mean()
                 self.scale[index] = known.std() or 1.0

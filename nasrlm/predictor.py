@@ -185,11 +185,7 @@ class Predictor:
                     f"known: expected one value a text ({len(texts)}) of {', '.join(names)}, "
                     f"got {len(values)} of {name!r}."
                 )
-            if np.isinf(values).any():
-                raise ValueError(
-                    f"known: expected finite values, or NaN where there is none, got infinite ones of {name}."
-                )
-            given[:, names.index(name)] = values
+            given[:, names.index(name)] = _finite_or_nan(name, values)
         levels = np.random.default_rng(seed).uniform(size=(len(texts), len(names), samples))
         ids = self._objective_ids(names)
 
@@ -329,3 +325,14 @@ def _one_a_text_and_objective(given: ArrayLike, texts: Sequence[str], objectives
             f"values: expected one a text and objective, shape {(len(texts), len(objectives))}, got {values.shape}."
         )
     return values
+
+
+def _finite_or_nan(name: str, values: Sequence[float]) -> FloatArray:
+    """Known values of an objective; None is NaN."""
+    try:
+        given = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.full(len(values), np.inf)
+    if given.ndim != 1 or np.isinf(given).any():
+        raise ValueError(f"known: expected finite numbers of {name}, or NaN where there is none, got others.")
+    return given

@@ -14,6 +14,19 @@ import pandas as pd
 from nasrlm.objective import Objective
 
 _WORDS = ("architecture", "text", "space", "split")
+_NO_NUMBER = (
+    "",
+    "#N/A",
+    "<NA>",
+    "N/A",
+    "NA",
+    "NULL",
+    "NaN",
+    "None",
+    "n/a",
+    "nan",
+    "null",
+)  # a word may be any of these
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
 
@@ -59,11 +72,12 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         names = next(csv.reader(file), [])
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise ValueError(f"more than one column {repeated[0]}")
-    return pd.read_csv(path, dtype=dict.fromkeys(_WORDS, str))
+    missing = {name: [""] if name in _WORDS else _NO_NUMBER for name in names}
+    return pd.read_csv(path, dtype=dict.fromkeys(_WORDS, str), na_values=missing, keep_default_na=False)
 
 
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {

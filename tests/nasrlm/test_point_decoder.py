@@ -57,6 +57,13 @@ def test_standardised_labels_come_back_in_their_units() -> None:
     torch.testing.assert_close(decoder.standardised(values, objectives), points, rtol=1e-4, atol=1e-5)
 
 
+def test_labels_beyond_32_bits_are_refused() -> None:
+    decoder = RegressionLanguageModel(SIZE, 20, 1, NumberCode(POINT_DIGITS)).decoder
+    assert isinstance(decoder, PointDecoder)
+    with pytest.raises(ValueError, match=r"labels: expected values up to 1e\+30 for the mse head, got 1e\+40\."):
+        decoder.standardise_by(np.array([[1e40], [1.0]]))
+
+
 def test_an_unknown_head_is_refused() -> None:
     with pytest.raises(ValueError, match=r"ModelConfig: head: expected one of digits, mse, got 'mae'"):
         ModelConfig(head="mae")  # type: ignore[arg-type]

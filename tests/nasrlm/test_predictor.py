@@ -1,5 +1,6 @@
 """Texts in, quantiles out; what cannot be answered is refused in one line."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,9 @@ def test_joint_samples_come_in_the_order_asked_and_keep_what_is_known(predictor:
     assert np.isfinite(drawn).all()
     again = predictor.joint_samples(TEXTS, [latency, accuracy], 7, known={accuracy: measured}, seed=1)
     assert (drawn == again).all()
+    without = [None if math.isnan(value) else value for value in measured]
+    of_none = predictor.joint_samples(TEXTS, [latency, accuracy], 7, known={accuracy: without}, seed=1)  # type: ignore[dict-item]
+    assert (drawn == of_none).all()
 
 
 def test_expected_values_lie_within_the_distribution(predictor: Predictor) -> None:
@@ -123,8 +127,9 @@ def test_values_fit_and_are_finite(predictor: Predictor) -> None:
             getattr(predictor, method)(TEXTS, OBJECTIVES, np.ones((4, 2)))
     with pytest.raises(ValueError, match=r"expected finite numbers, got nan"):
         predictor.log_probabilities(TEXTS, OBJECTIVES, np.full((5, 2), np.nan))
-    with pytest.raises(ValueError, match=r"known: expected finite values, or NaN .* got infinite ones of"):
-        predictor.joint_samples(TEXTS, OBJECTIVES, 2, known={OBJECTIVES[0]: [np.inf] * 5})
+    for wrong in ([np.inf] * 5, ["fast"] * 5, [[1.0]] * 5):
+        with pytest.raises(ValueError, match=rf"known: expected finite numbers of {OBJECTIVES[0]}, or NaN"):
+            predictor.joint_samples(TEXTS, OBJECTIVES, 2, known={OBJECTIVES[0]: wrong})  # type: ignore[dict-item]
 
 
 def test_scores_of_missing_labels_are_missing(predictor: Predictor) -> None:

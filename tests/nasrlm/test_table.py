@@ -132,6 +132,15 @@ def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
         write_table(FRAME, tmp_path / name)
 
 
+def test_words_of_a_csv_are_read_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("text,space,split,latency_ms@a\nNA,,test,1\nnull,code,,NA\n")
+    frame = read_table(tmp_path / "table.csv")
+    assert frame["text"].tolist() == ["NA", "null"]
+    assert frame["space"].isna().tolist() == [True, False]
+    assert frame["split"].isna().tolist() == [False, True]
+    assert frame["latency_ms@a"].isna().tolist() == [False, True]
+
+
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
 def test_no_digit_is_lost(tmp_path: Path, ending: str) -> None:
     labels = [1.23456789e-9, 93.123456789012345]
