@@ -39,7 +39,9 @@ DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
     "nn.ConvBias": {**_WINDOW_DEFAULTS, "group": 1},
     "nn.LayerNormalization": {"epsilon": 1e-5},
 }
-NEUTRAL: Mapping[str, int] = {"dilations": 1, "pads": 0, "strides": 1}
+# Of operators with windows over any number of axes: what leaving an attribute out means on each.
+WINDOWED = frozenset({"AveragePool", "Conv", "ConvTranspose", "MaxPool"})
+NEUTRAL: Mapping[str, int] = {"dilations": 1, "output_padding": 0, "pads": 0, "strides": 1}
 OF_ANY_NUMBER = frozenset({"Concat", "Max", "Mean", "Min", "Sum"})
 ALONG_AXIS = frozenset(
     {
@@ -101,8 +103,10 @@ def drop_defaults(node: Node, at: Surroundings) -> list[Node] | None:
     """Attributes that say what leaving them out says, and kernel shapes that weights tell."""
     defaults = _defaults(node.op_type)
     kept = tuple([(name, value) for name, value in node.attributes if not _equal(defaults.get(name), value)])
-    if node.op_type in ("AveragePool", "MaxPool"):  # the defaults of a layer are made for two axes, these for any
+    if node.op_type in WINDOWED:
         kept = tuple([(name, value) for name, value in kept if set(as_integers(value)) != {NEUTRAL.get(name)}])
+    if node.op_type in ("Conv", "ConvTranspose") and len(kernel := at.shapes.get(node.inputs[1], ())) > 2:
+        kept = tuple([item for item in kept if item != ("kernel_shape", kernel[2:])])
     return [node._replace(attributes=kept)]
 
 

@@ -421,3 +421,20 @@ def test_a_number_may_have_axes():
 def test_what_an_identity_is_declared_to_be_is_known_of_what_it_hands_on():
     proto = model("(float[1,4] x) => (int64[1,7] y) { a = com.x.F (x)  b = Identity (a)  y = Identity (b) }")
     assert signature(proto) == "network (float[1,4] v0) => (int64[1,7] v1) {"
+
+
+@pytest.mark.parametrize(
+    ("operator", "sizes", "kept", "defaults"),
+    [
+        ("Conv", "float16[1,4,8,8]", "pads = [1, 1, 1, 1]", ""),
+        ("ConvTranspose", "float16[1,4,17,17]", "strides = [2, 2]", "output_padding = [0,0], pads = [0,0,0,0],"),
+    ],
+)
+def test_plain_convolutions_leave_out_what_is_understood(operator, sizes, kept, defaults):
+    weight = tensor("w", *((3, 4) if defaults else (4, 3)), 3, 3, dtype=np.float16)
+
+    def text(attributes):
+        return body(model(f"(float16[1,3,8,8] x) => ({sizes} y) {{ y = {operator} <{attributes}> (x, w) }}", weight))
+
+    explicit = f'auto_pad = "NOTSET", dilations = [1,1], group = 1, kernel_shape = [3,3], {defaults} {kept}'
+    assert text(explicit) == text(kept)
