@@ -32,6 +32,7 @@ class Spellings(SearchSpace[A]):
     def __init__(self, space: SearchSpace[A]) -> None:
         self.space = space
         self.name = space.name
+        self._address = space.address
         self.objectives = space.objectives
         self.gene_sizes = space.gene_sizes
         self.gene_help = space.gene_help

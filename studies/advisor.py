@@ -124,7 +124,7 @@ class Advisor(Generic[A]):
             self._model = self._model_of(self._adapt(self._ledger(evaluated).labels(count)))
             self._num_learned = count
 
-    def entry(self, architecture: A, real: FloatArray) -> Entry:
+    def entry(self, architecture: A, real: FloatArray, *, feasible: bool = True) -> Entry:
         """An architecture with (M,) real results, NaN where there are none, as a ledger keeps it."""
         return Entry(
             architecture=self.space.format(architecture),
@@ -136,6 +136,7 @@ class Advisor(Generic[A]):
             reason="",
             predicted=np.full((len(self.objectives), 3), np.nan),
             real=real,
+            feasible=feasible,
         )
 
     def _random(self, tried: Sequence[Entry], count: int, seed: int) -> list[Entry]:

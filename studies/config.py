@@ -114,7 +114,7 @@ def preferred_losses(goals: Sequence[Goal], constraints: Sequence[Constraint], v
 
 def without_password(url: str) -> str:
     """A storage's URL as it may be written down."""
-    return re.sub(r"(://[^:/@]*):[^/]*@", r"\1@", url)
+    return re.sub(r"([?&]password=)[^&]*", r"\1***", re.sub(r"(://[^:/@]*):.*@", r"\1@", url))
 
 
 def twins_of(space: SearchSpace[A], objectives: Sequence[str]) -> str:
@@ -179,6 +179,8 @@ class SearchConfig:
                 f"search: expected an engine with one of its samplers, got {self.engine} with {self.sampler}. "
                 f"There are {known}."
             )
+        if self.sampler == "smsemoa" and len(self.goals) < 2:
+            raise ValueError("search: expected two goals or more with smsemoa, got one. Use nsga2.")
         if len(self.warm_start) > self.population_size:
             raise ValueError(
                 f"search: expected a warm start of at most one population ({self.population_size}), got "

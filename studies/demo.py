@@ -6,7 +6,6 @@ python -m studies.demo --out demo
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from functools import partial
 from pathlib import Path
@@ -22,8 +21,8 @@ from nasrlm.objective import Goal, Objective
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.config import SearchConfig
-from studies.folder import STUDY_FILE
-from studies.report import StudyResult
+from studies.folder import CHECKPOINT, HISTORY_FILE, STUDY_FILE, StudyError, holds_study, read_study
+from studies.report import FRONT_FILE, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
 
@@ -31,23 +30,26 @@ SPACE = "nasbench201"
 GOALS = ("max:accuracy@cifar10", "min:latency_ms@raspi4", "min:latency_ms@edgegpu")
 TRIALS = 2000
 MEASURED_FILE = "measured.csv"
+_FREE = {CHECKPOINT: "", "trials": 0}  # in which two demos may differ
 
 
 def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool = True) -> StudyResult:
     """Search, print the front, measure its members in ONNX Runtime, write all to ``out``.
 
     Args:
-        out: folder of the demo; an earlier demo there is replaced.
+        out: folder of the demo; an earlier demo there is replaced, and nothing else.
         trials: surrogate evaluations.
         repeats: timed runs of each member of the front.
         progress: show bars on stderr.
+
+    Raises:
+        StudyError: the folder holds another study.
     """
-    if (out / STUDY_FILE).exists():
-        shutil.rmtree(out)
     space = get_space(SPACE)
     predictor = Predictor.from_pretrained().of_space(space.name)
     digest = predictor.checkpoint.sha256
     config = SearchConfig(SPACE, tuple(map(Goal.parse, GOALS)), trials, checkpoint_sha256=digest)
+    _remove_earlier(out, config)
     to_text = partial(to_measured_text, space)
     surrogate = Surrogate(space, predictor, objectives=config.objectives, to_text=to_text)
     result = search(config, space, surrogate, out, progress=progress)
@@ -60,6 +62,16 @@ def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool 
     print(f"{result.evaluations:,} evaluations in {result.seconds:.0f} s, hypervolume {result.hypervolume:.4g}")
     print(f"figures and tables: {out}/front.png, front.html, front.csv, {MEASURED_FILE}, history.parquet, study.json")
     return result
+
+
+def _remove_earlier(out: Path, config: SearchConfig) -> None:
+    if not holds_study(out):
+        return
+    recorded = read_study(out)["config"]
+    if {**recorded, **_FREE} != {**config.to_dict(), **_FREE}:
+        raise StudyError(f"{out}: expected no study, or that of an earlier demo, got another. Name another --out.")
+    for name in (STUDY_FILE, HISTORY_FILE, FRONT_FILE, MEASURED_FILE):
+        (out / name).unlink(missing_ok=True)
 
 
 def _print_front(config: SearchConfig, result: StudyResult, latencies: list[Latency]) -> None:
@@ -80,7 +92,12 @@ def main() -> None:
     """Command line of the demo."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo"))
-    run_demo(parser.parse_args().out)
+    out = parser.parse_args().out
+    try:
+        run_demo(out)
+    except StudyError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from studies.memory import SamplingPredictor
 from studies.pareto import complete_mask
+from studies.tables import spelled_notation
 
 A = TypeVar("A", bound=Hashable)
 A_contra = TypeVar("A_contra", bound=Hashable, contravariant=True)
@@ -61,7 +62,8 @@ class TableEvaluator(Generic[A]):
         ValueError: a column is missing, a notation is malformed, or no row is of this space.
 
     Attributes:
-        row_labels: (N, M), the table's rows of this space.
+        row_labels: (N, M), of the table's rows of this space; what a row lacks is its simplest twin's, and of rows of
+            one notation the first counts.
         labels: (K, M), of the simplest row of each key that has the label; NaN where none has it.
         keys: the K keys, in the table's order.
         known: the rows' architectures of each key that has every label.
@@ -77,20 +79,22 @@ class TableEvaluator(Generic[A]):
         parsed = [self._parse_row(index, text) for index, text in rows["architecture"].items()]
         keys = [space.architecture_key(architecture) for architecture in parsed]
         numbers = rows[list(self.objectives)].astype(np.float64)
-        self.row_labels: FloatArray = numbers.to_numpy()
-        self._row_of_notation = {space.format(architecture): row for row, architecture in enumerate(parsed)}
+        notations = [space.format(architecture) for architecture in parsed]
+        self._row_of_notation = {notation: row for row, notation in reversed([*enumerate(notations)])}
         simplest = sorted(range(len(parsed)), key=lambda row: space.encode(parsed[row]))
         shared = numbers.iloc[simplest].groupby([keys[row] for row in simplest], sort=False).first()
         shared = shared.loc[list(dict.fromkeys(keys))]
         self.keys = tuple(str(key) for key in shared.index)
         self.labels: FloatArray = shared.to_numpy(dtype=np.float64)
         self._row_of_key = {key: row for row, key in enumerate(self.keys)}
+        own = numbers.to_numpy()[[self._row_of_notation[notation] for notation in notations]]
+        self.row_labels: FloatArray = np.where(np.isnan(own), self.labels_of([str(key) for key in keys]), own)
         complete = {key for key, flag in zip(self.keys, complete_mask(self.labels), strict=True) if flag}
         self.known = [architecture for key, architecture in zip(keys, parsed, strict=True) if key in complete]
 
-    def _parse_row(self, index: Hashable, notation: str) -> A:
+    def _parse_row(self, index: Hashable, notation: object) -> A:
         try:
-            return self.space.parse(notation)
+            return self.space.parse(spelled_notation(notation))
         except ValueError as error:
             raise ValueError(f"table row {index}, column architecture: {error}") from error
 
@@ -101,11 +105,11 @@ class TableEvaluator(Generic[A]):
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
         """(N, M, 1) labels, certain, so the only quantile is the median."""
-        shared = self.labels_of([self.space.architecture_key(architecture) for architecture in architectures])
-        unknown = np.full((1, len(self.objectives)), np.nan)
+        labels = self.labels_of([self.space.architecture_key(architecture) for architecture in architectures])
         rows = [self._row_of_notation.get(self.space.format(architecture), -1) for architecture in architectures]
-        own = np.vstack([self.row_labels, unknown])[rows]
-        return Prediction(self.objectives, (0.5,), np.where(np.isnan(own), shared, own)[:, :, None])
+        here = [index for index, row in enumerate(rows) if row >= 0]
+        labels[here] = self.row_labels[[rows[index] for index in here]]
+        return Prediction(self.objectives, (0.5,), labels[:, :, None])
 
 
 def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Sequence[str]) -> pd.DataFrame:
@@ -116,8 +120,9 @@ def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Seque
             f"It has {', '.join(map(str, table.columns))}."
         )
     rows = table if "space" not in table.columns else table[table["space"].isin([space.name, space.address])]
+    rows = rows[rows["architecture"].notna()]
     if rows.empty:
-        raise ValueError(f"table: expected rows of space {space.address}, got none in {len(table)} rows.")
+        raise ValueError(f"table: expected architectures of space {space.address}, got none in {len(table)} rows.")
     return rows
 
 

@@ -29,7 +29,7 @@ def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatA
     else:
         columns = [name + TRUE for name in names]
         path = folder / FRONT_FILE
-        frame = pd.read_csv(path) if path.exists() else pd.DataFrame()
+        frame = pd.read_csv(path, dtype={"architecture": str}) if path.exists() else pd.DataFrame()
         if not set(columns) <= set(frame.columns):
             return np.empty((0, len(names), len(BOUNDS))), np.empty((0, len(names))), []
         bounds = [f"{name}{bound}" for name in names for bound in BOUNDS]

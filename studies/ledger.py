@@ -30,6 +30,7 @@ class Entry:
         reason: why it was pruned; else "".
         predicted: (M, 3) median, low and high, own units; NaN where nothing was decoded.
         real: (M,) own units, NaN where there is no answer.
+        feasible: whether its results may join the front: not where they break constraints of the user's own study.
     """
 
     architecture: str
@@ -41,6 +42,7 @@ class Entry:
     reason: str
     predicted: FloatArray
     real: FloatArray
+    feasible: bool = True
 
 
 class Ledger:
@@ -48,7 +50,9 @@ class Ledger:
 
     def __init__(self, config: SearchConfig, entries: Iterable[Entry] = ()) -> None:
         self.config = config
+        entries = tuple(entries)
         self._entries = {entry.key: entry for entry in entries}
+        assert len(self._entries) == len(entries), "expected one entry a key"
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -41,7 +41,7 @@ def run(problem: Problem[A]) -> None:
             if stored is not None:
                 stored.extend(
                     _as_they_are(finished, outcome),
-                    [problem.space.format(architecture) for architecture in architectures],
+                    [problem.space.format(problem.space.representative(made)) for made in architectures],
                 )
             if not sampler.reads_trials:
                 study = optuna.create_study(sampler=sampler, directions=directions(problem.config))

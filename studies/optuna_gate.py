@@ -29,8 +29,8 @@ PREDICTED, DOMINATED_BY = "predicted", "pruned_by"
 class ParetoGate(Generic[A]):
     """Prunes trials that cannot move the study's front, before they are trained or measured.
 
-    The front is that of the study's completed trials; a gate is of one study, and may be asked by several threads, as
-    those of ``n_jobs``. What the gate decides is in ``trial.user_attrs``:
+    The front is that of the study's completed trials that meet the constraints set on them; a gate is of one study, and
+    may be asked by several threads, as those of ``n_jobs``. What the gate decides is in ``trial.user_attrs``:
     ``architecture`` and ``predicted`` (low, median, high of every objective) of every trial, and ``pruned_stage``,
     ``pruned_reason`` and ``pruned_by`` of a pruned one; a twin of another trial is pruned at stage 0.
 
@@ -150,13 +150,18 @@ class ParetoGate(Generic[A]):
     def _enqueue(self, study: optuna.Study, count: int, guide: Guide | None, seed: int) -> list[A]:
         self._follow(study)
         trials = study.get_trials(deepcopy=False)
-        tried = [self._entry(trial) for trial in trials if ARCHITECTURE in trial.user_attrs]
-        chosen = self._advisor.propose(tried, count, guide=guide, seed=seed + len(trials))
+        chosen = self._advisor.propose(self._tried(trials), count, guide=guide, seed=seed + len(trials))
         architectures = [self.space.parse(entry.architecture) for entry in chosen]
         for entry, architecture in zip(chosen, architectures, strict=True):
             attributes = {ARCHITECTURE: entry.architecture, PREDICTED: self._predicted(exchanged(entry.predicted))}
             study.enqueue_trial(dict(self._to_params(architecture)), user_attrs=attributes)
         return architectures
+
+    def _tried(self, trials: Sequence[FrozenTrial]) -> list[Entry]:
+        """One entry a network: of twins that of the trial with results, the others were pruned because of it."""
+        known = [trial for trial in trials if ARCHITECTURE in trial.user_attrs]
+        known.sort(key=lambda trial: trial.state == TrialState.COMPLETE)
+        return list({entry.key: entry for entry in map(self._entry, known)}.values())
 
     def enqueue_callback(self, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> Callback:
         """For ``study.optimize``: enqueues ``count`` architectures whenever none is waiting."""
@@ -183,8 +188,7 @@ class ParetoGate(Generic[A]):
         def callback(study: optuna.Study, trial: FrozenTrial) -> None:
             with self._lock:
                 complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-                evaluated = [self._entry(done) for done in complete if ARCHITECTURE in done.user_attrs]
-                self._advisor.learn(evaluated, every)
+                self._advisor.learn(self._tried(complete), every)
 
         return callback
 
@@ -207,10 +211,10 @@ class ParetoGate(Generic[A]):
             )
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         new = [trial for trial in trials if trial.number not in self._added]
-        if new:
-            names = [str(trial.user_attrs.get(ARCHITECTURE, f"trial {trial.number}")) for trial in new]
-            self.gate.add(names, np.array([self._results(trial) for trial in new]))
-            self._added.update(trial.number for trial in new)
+        if feasible := [trial for trial in new if _is_feasible(trial)]:
+            names = [str(trial.user_attrs.get(ARCHITECTURE, f"trial {trial.number}")) for trial in feasible]
+            self.gate.add(names, np.array([self._results(trial) for trial in feasible]))
+        self._added.update(trial.number for trial in new)
 
     def _twin(self, trial: optuna.Trial, key: str) -> FrozenTrial | None:
         """Another trial of the same network that is completed or running."""
@@ -221,17 +225,19 @@ class ParetoGate(Generic[A]):
         return None
 
     def _results(self, trial: FrozenTrial) -> list[float]:
-        """M real values of a trial, NaN where it tells none."""
+        """M real values of a trial, NaN where it tells no finite one."""
         goals = len(self.gate.goals)
-        values = trial.values if trial.state == TrialState.COMPLETE else [np.nan] * goals
-        others = [trial.user_attrs.get(name, np.nan) for name in self.gate.objectives[goals:]]
-        return [float(value) for value in (*values, *others)]
+        values = trial.values if trial.state == TrialState.COMPLETE else [None] * goals
+        others = [trial.user_attrs.get(name) for name in self.gate.objectives[goals:]]
+        told = [np.nan if value is None else float(value) for value in (*values, *others)]
+        return [value if np.isfinite(value) else np.nan for value in told]
 
     def _entry(self, trial: FrozenTrial) -> Entry:
         """A trial of which the architecture is known, as evaluated: nothing is proposed twice."""
         if trial.number not in self._entries:
             architecture = self.space.parse(trial.user_attrs[ARCHITECTURE])
-            entry = self._advisor.entry(architecture, np.array(self._results(trial)))
+            results = np.array(self._results(trial))
+            entry = self._advisor.entry(architecture, results, feasible=_is_feasible(trial))
             if not trial.state.is_finished():
                 return entry
             self._entries[trial.number] = entry
@@ -246,6 +252,11 @@ class ParetoGate(Generic[A]):
             }
             for name, row in zip(self.gate.objectives, values, strict=True)
         }
+
+
+def _is_feasible(trial: FrozenTrial) -> bool:
+    """Whether a trial meets the constraints that the user set on it."""
+    return all(violation <= 0 for violation in trial.constraints.values())
 
 
 def _prune(trial: optuna.Trial, stage: int, reason: str, dominated_by: str | None) -> None:

@@ -38,6 +38,11 @@ class DistinctSampler(BaseSampler, Generic[A]):
     """
 
     def __init__(self, problem: Problem[A]) -> None:
+        if problem.undrawn_warm_start:
+            raise ValueError(
+                f"search: expected a warm start of architectures that {problem.space.name} draws, got "
+                f"{problem.undrawn_warm_start}. Optuna's samplers know no other; use the engine pymoo."
+            )
         self.problem = problem
         self.distributions = gene_distributions(problem.space.sampled_sizes)
         self.sampler = _make_sampler(problem.config, self.distributions)

@@ -64,22 +64,26 @@ def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
 
 
 def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
-    """Write hypervolume.png and hypervolume.html: hypervolume against evaluations of studies with the same goals.
+    """Write comparison.png and comparison.html: hypervolume against evaluations of studies with the same goals.
 
     Studies that differ in their seeds alone are one curve, with a band.
 
     Raises:
-        StudyError: no folders, one without a study, or studies of different goals.
+        StudyError: no folders, one without a study or without results, or studies of different goals.
         OSError: ``out`` cannot be written.
     """
     studies = [load_study(folder) for folder in folders]
     goals = [" ".join(map(str, config.goals)) for config, _ in studies]
     if len(set(goals)) != 1:
         raise StudyError(f"plot: expected studies of the same goals, got {sorted(set(goals))}. Plot them apart.")
+    if empty := [
+        str(folder) for folder, (_, history) in zip(folders, studies, strict=True) if not history.complete().any()
+    ]:
+        raise StudyError(f"plot: expected evaluated architectures, got none in {', '.join(empty)}.")
     target, names = _made(out), [folder.resolve().name for folder in folders]
-    _write(progress_figure(names, studies), target / "hypervolume.png")
-    write_html([interactive_progress(names, studies)], target / "hypervolume.html")
-    return target / "hypervolume.png", target / "hypervolume.html"
+    _write(progress_figure(names, studies), target / "comparison.png")
+    write_html([interactive_progress(names, studies)], target / "comparison.html")
+    return target / "comparison.png", target / "comparison.html"
 
 
 def _cells(config: SearchConfig, history: History, rows: Sequence[int]) -> list[tuple[str, list[CellGraph]]]:

@@ -143,6 +143,11 @@ class Problem(Generic[A]):
         """Reserve the architectures that the search is to begin with, as many as there are trials."""
         return list(itertools.islice(filter(self.reserve, self._warm_start), self.batch_size))
 
+    @property
+    def undrawn_warm_start(self) -> str:
+        """The notation of the first architecture to begin with that lies outside ``space.sampled_sizes``; else ""."""
+        return next((self.space.format(made) for made in self._warm_start if not self._is_drawn(made)), "")
+
     def samples(self, count: int) -> list[A]:
         """Reserve up to ``count`` new random architectures."""
         found = (self._new_sample() for _ in range(count))

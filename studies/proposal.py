@@ -5,6 +5,7 @@ N candidates, S samples, M objectives.
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -142,7 +143,8 @@ def begin(
 def gate_of(config: SearchConfig, guide: Guide, ledger: Ledger) -> Gate:
     """The gate with the front of a ledger's real results, and the best that it has predicted."""
     gate = Gate(config.goals, config.constraints, risk=guide.risk)
-    gate.add([entry.architecture for entry in ledger.evaluated], ledger.results)
+    feasible = [entry.feasible for entry in ledger.evaluated]
+    gate.add([entry.architecture for entry in compress(ledger.evaluated, feasible)], ledger.results[feasible])
     if ledger.entries:
         gate.observe(np.array([exchanged(entry.predicted) for entry in ledger.entries]))
     return gate

@@ -18,14 +18,18 @@ from studies.memory import SamplingPredictor
 
 A = TypeVar("A", bound=Hashable)
 
-Answer = dict[str, FloatArray]  # one row of F, G and H
+Answer = dict[str, FloatArray]  # one row of F, G and H, or several
+
+EQUALITY = 1e-4  # how far from 0 pymoo lets H be
+MARGIN = 1e-6  # of what pruned rows are told, beyond the worst
 
 
 class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
     """A problem of which only those rows are evaluated that may still move the front, and no network twice.
 
-    pymoo has no word for a pruned row, so it is told the worst values seen so far: any algorithm ranks it last. So it
-    does rows that are no architecture. Until there is a first result, everything else is evaluated.
+    pymoo has no word for a pruned row, so it is told values a little worse than any seen so far: any algorithm ranks it
+    last. So it does rows that are no architecture, or whose results are NaN. Until there is a first result, everything
+    else is evaluated. The front is that of the rows that meet the problem's own constraints.
 
     Args:
         problem: minimises the goals' losses, maximised objectives being negated.
@@ -129,7 +133,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             found = self.problem.evaluate(X[rows], *args, return_as_dictionary=True, **kwargs)
             names = [name for name in ("F", "G", "H") if name in found]
             self._answers |= {keys[row]: {name: found[name][index] for name in names} for index, row in enumerate(rows)}
-            self._learn([architectures[row] for row in rows], from_losses(self.gate.goals, found["F"]))
+            self._learn([architectures[row] for row in rows], found)
         answers = list(self._answers.values())
         if not answers:
             raise ValueError(
@@ -137,8 +141,9 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 f"{len(X)}. Name `propose(count)` as the algorithm's sampling."
             )
         for name in answers[0]:
-            worst = np.max([answer[name] for answer in answers], axis=0)
-            out[name] = np.array([self._answers.get(keys.get(row, ""), {}).get(name, worst) for row in range(len(X))])
+            worst = _beyond(name, np.array([answer[name] for answer in answers]))
+            told = [self._answers.get(keys.get(row, ""), {}).get(name, worst) for row in range(len(X))]
+            out[name] = np.where(np.isnan(told), worst, told)
 
     def _architecture(self, row: Any) -> A | None:
         try:
@@ -154,7 +159,27 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self.decisions += decisions
         return [row for row, decision in zip(rows, decisions, strict=True) if decision.kept]
 
-    def _learn(self, architectures: Sequence[A], results: FloatArray) -> None:
-        names = [f"evaluation {len(self._evaluated) + index}" for index in range(len(architectures))]
-        self.gate.add(names, results)
-        self._evaluated += [self._advisor.entry(a, real) for a, real in zip(architectures, results, strict=True)]
+    def _learn(self, architectures: Sequence[A], found: Answer) -> None:
+        results = from_losses(self.gate.goals, np.where(np.isfinite(found["F"]), found["F"], np.nan))
+        feasible = _meets_constraints(found)
+        names = [f"evaluation {len(self._evaluated) + index}" for index in np.flatnonzero(feasible)]
+        self.gate.add(names, results[feasible])
+        answered = zip(architectures, results, feasible.tolist(), strict=True)
+        self._evaluated += [self._advisor.entry(a, real, feasible=flag) for a, real, flag in answered]
+
+
+def _meets_constraints(found: Answer) -> NDArray[np.bool_]:
+    """(N,) flags of the rows of F, G and H that meet the problem's own constraints, as pymoo judges them."""
+    broken = np.zeros(len(found["F"]), dtype=np.bool_)
+    if "G" in found:
+        broken |= (found["G"] > 0).any(axis=1)
+    if "H" in found:
+        broken |= (np.abs(found["H"]) > EQUALITY).any(axis=1)
+    return ~broken
+
+
+def _beyond(name: str, answers: FloatArray) -> FloatArray:
+    """A little worse than all answers (N, K): of equalities the farthest from 0, infinite where there are only NaN."""
+    values = np.abs(answers) if name == "H" else answers
+    worst = np.fmax.reduce(np.where(np.isinf(values), np.nan, values), axis=0)
+    return np.where(np.isnan(worst), np.inf, worst + MARGIN * (1 + np.abs(worst)))

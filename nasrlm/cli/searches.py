@@ -36,6 +36,7 @@ from studies.process_adapter import ProcessAdapter, every_network
 from studies.report import SOFT_MET, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
+from studies.tables import spelled_notation
 
 JOURNAL_FILE = "journal.log"  # in the study's folder: the storage where none is named
 
@@ -153,7 +154,7 @@ def _architectures(path: Path) -> tuple[str, ...]:
         table = read_table(path)
         if "architecture" not in table or table["architecture"].isna().any():
             raise ValueError(f"{path}: expected a column architecture, filled in every row. See --warm-start.")
-        return tuple(table["architecture"].astype(str))
+        return tuple(table["architecture"].map(spelled_notation))
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -24,6 +24,8 @@ def test_all_else_is_that_of_the_space() -> None:
     assert space.crossover(cell, first_of(space), rng) == spelled.crossover(cell, first_of(spelled), other_rng)
     assert (spelled.name, spelled.size, spelled.sampled_sizes) == (space.name, space.size, space.sampled_sizes)
     assert spelled.runs_lost_operations
+    space._address = "my.py:Mine"
+    assert Spellings(space).address == space.address
     assert spelled.objectives == space.objectives
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from spaces import get_space
-from studies.config import Constraint, SearchConfig, feasible_mask, preferred_losses, twins_of
+from studies.config import Constraint, SearchConfig, feasible_mask, preferred_losses, twins_of, without_password
 from studies.guide import Guide, parse_risk
 from tests.studies.scenes import toy_config
 
@@ -66,6 +66,10 @@ def test_other_risks_are_refused(text: str) -> None:
             {"warm_start": ["0-1-2-3"] * 99},
             "expected a warm start of at most one population (10), got 99 architectures",
         ),
+        (
+            {"engine": "pymoo", "sampler": "smsemoa", "goals": ["max:accuracy@toy"]},
+            "expected two goals or more with smsemoa, got one",
+        ),
         ({"twins": "never"}, "expected twins of once, apart, got 'never'"),
         ({"trails": 5}, "got unknown ['trails'], missing []"),
     ],
@@ -73,6 +77,18 @@ def test_other_risks_are_refused(text: str) -> None:
 def test_config_errors_say_what_is_expected(changes: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         toy_config(**changes)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:se/cr@et@host:5432/studies", "postgresql://me@host:5432/studies"),
+        ("postgresql://host/studies?user=me&password=secret&x=1", "postgresql://host/studies?user=me&password=***&x=1"),
+        ("sqlite:///a:b/study@home.db", "sqlite:///a:b/study@home.db"),
+    ],
+)
+def test_passwords_are_not_written_down(url: str, shown: str) -> None:
+    assert without_password(url) == shown
 
 
 def test_violations_are_shares_of_the_bound() -> None:

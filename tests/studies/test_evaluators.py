@@ -1,5 +1,6 @@
 """Evaluators: a table's labels, a user's function, measurements."""
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from converters import Latency
 from nasrlm.named_function import named_function
 from nasrlm.objective import FloatArray
+from spaces import get_space
 from studies.evaluators import FunctionEvaluator, MeasuringEvaluator, TableEvaluator
 from studies.modelled import CertainPredictor
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_results, toy_table, true_values
@@ -35,11 +37,29 @@ def test_table_answers_unlisted_twins_with_the_simplest_row_and_strangers_with_n
     assert evaluator.modelled == ()
 
 
+def test_rows_of_a_table_have_the_labels_that_it_is_asked_for() -> None:
+    notations = ["0-1-2-0", "2-1-0-0", "0-1-2-0", None]
+    accuracies, latencies = [90.0, 50.0, 80.0, 99.0], [np.nan, 1.0, 9.0, 0.0]
+    table = pd.DataFrame({"architecture": notations, "accuracy@toy": accuracies, "latency_ms@toy": latencies})
+    evaluator = TableEvaluator(SPACE, table, objectives=OBJECTIVES[:2])
+    np.testing.assert_array_equal(evaluator.row_labels, [[90.0, 9.0], [50.0, 1.0], [90.0, 9.0]])
+    np.testing.assert_array_equal(evaluator.evaluate([Row((0, 1, 2, 0))]).median, [[90.0, 9.0]])
+
+
+def test_notations_of_a_table_may_be_lists() -> None:
+    space = get_space("mnasnet")
+    architecture = space.decode((0,) * len(space.gene_sizes))
+    rows = [json.loads(space.format(architecture))]
+    assert isinstance(rows[0], list | dict)
+    table = pd.DataFrame({"architecture": rows, "accuracy@toy": [90.0]})
+    assert TableEvaluator(space, table, objectives=("accuracy@toy",)).evaluate([architecture]).median == 90.0
+
+
 def test_table_errors_name_the_place() -> None:
     table = toy_table()
     with pytest.raises(ValueError, match=r"got no latency_ms@moon\. It has accuracy@toy"):
         TableEvaluator(SPACE, table, objectives=("accuracy@toy", "latency_ms@moon"))
-    with pytest.raises(ValueError, match="expected rows of space toy, got none in 480 rows"):
+    with pytest.raises(ValueError, match="expected architectures of space toy, got none in 480 rows"):
         TableEvaluator(SPACE, table.assign(space="else"), objectives=OBJECTIVES)
     table.loc[7, "architecture"] = "what"
     with pytest.raises(ValueError, match=r"table row 7, column architecture: toy: expected digits, got 'what'"):

@@ -100,6 +100,40 @@ def test_constraints_prune_and_keep_off_the_front() -> None:
     assert all(true_values(SPACE.parse(name))[2] <= 14 for name in gate.gate.names)
 
 
+def test_results_that_break_the_users_constraints_prune_nothing() -> None:
+    gate, study = make_gate(), make_study()
+    trial = optuna.trial.create_trial(values=[200.0, 0.0], user_attrs={"architecture": "0-1-2-0"})
+    trial.set_constraint("memory", 1.0)
+    study.add_trial(trial)
+    gate.check(study.ask(), SPACE.decode((0, 1, 3, 3)))
+    assert gate.gate.names == ()
+    assert gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
+
+
+def test_results_that_are_not_finite_prune_nothing() -> None:
+    gate = make_gate(constraints=["soft:latency_ms@toy<=2", "energy_mj@toy<=100"])
+    study = make_study()
+    values = {"architecture": "0-1-2-0", "energy_mj@toy": None}
+    study.add_trial(optuna.trial.create_trial(values=[100.0, 0.0], user_attrs=values))
+    infinite = {"architecture": "0-1-3-0", "energy_mj@toy": 1.0}
+    study.add_trial(optuna.trial.create_trial(values=[0.0, float("inf")], user_attrs=infinite))
+    for row in ((0, 1, 3, 3), (0, 1, 4, 3)):
+        gate.check(study.ask(), SPACE.decode(row))
+    assert gate.gate.names == ()
+
+
+def test_proposals_begin_with_results_whose_twins_were_pruned(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, study = make_gate(), make_study()
+    study.add_trial(optuna.trial.create_trial(values=[100.0, 1.0], user_attrs={"architecture": "0-1-2-0"}))
+    with pytest.raises(optuna.TrialPruned, match="the same network as trial 0"):
+        gate.check(twin := study.ask(), SPACE.decode((2, 1, 0, 0)))
+    study.tell(twin, state=TrialState.PRUNED)
+    told: list[Any] = []
+    monkeypatch.setattr(gate._advisor, "propose", lambda tried, *args, **options: told.extend(tried) or [])
+    gate.enqueue(study)
+    assert [(entry.architecture, entry.real.tolist()) for entry in told] == [("0-1-2-0", [100.0, 1.0])]
+
+
 def test_without_the_real_value_of_a_constraint_a_trial_stays_off_the_front() -> None:
     gate = make_gate(constraints=["energy_mj@toy<=100"])
     study = make_study()

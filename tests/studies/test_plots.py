@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from nasrlm.prediction import Prediction
 from spaces import get_space
 from studies.cell_graph import cell_graphs
 from studies.cell_plot import cells_figure, interactive_cells
-from studies.evaluators import TableEvaluator
+from studies.evaluators import FunctionEvaluator, TableEvaluator
 from studies.folder import StudyError
 from studies.front_plot import front_figure
 from studies.history import History
@@ -83,10 +84,30 @@ def test_progress_compares_studies(tmp_path: Path) -> None:
         assert heights[-1] <= 1
     assert max(float(np.max(line.get_ydata())) for line in axes.get_lines()) > 0.9
     both, one = tmp_path / "both", tmp_path / "one"
-    assert plot_studies(folders, both) == (both / "hypervolume.png", both / "hypervolume.html")
+    assert plot_studies(folders, both) == (both / "comparison.png", both / "comparison.html")
     names = ("front.png", "hypervolume.png", "front.html", "report.html")
     assert plot_study(folders[0], one) == tuple(one / name for name in names)
     assert all((one / name).exists() for name in names)
+
+
+def test_studies_without_results_are_named(tmp_path: Path) -> None:
+    nothing = FunctionEvaluator(
+        ToySpace(), lambda notation: dict.fromkeys(OBJECTIVES, np.nan), objectives=OBJECTIVES[:2]
+    )
+    search(toy_config(trials=5), ToySpace(), nothing, tmp_path / "empty")
+    with pytest.raises(StudyError, match=r"plot: expected evaluated architectures, got none in .*empty"):
+        plot_studies([tmp_path / "empty"] * 2, tmp_path)
+
+
+def test_notations_of_digits_are_known_by_their_front(tmp_path: Path) -> None:
+    space = get_space("nasbench_macro")
+    rows = [space.sample(np.random.default_rng(seed)) for seed in range(8)]
+    values = {"accuracy@toy": np.arange(8.0), "latency_ms@toy": np.arange(8.0) + 1}
+    table = pd.DataFrame({"architecture": list(map(space.format, rows)), **values})
+    truth = TableEvaluator(space, table, objectives=OBJECTIVES[:2])
+    config = toy_config(space=space.name, trials=4)
+    result = search(config, space, truth, tmp_path, truth=truth)
+    assert known_values(tmp_path, config)[2] == [row["architecture"] for row in result.front]
 
 
 def test_seeds_of_one_search_are_a_band(tmp_path: Path) -> None:

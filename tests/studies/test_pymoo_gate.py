@@ -73,7 +73,9 @@ def test_rows_that_are_no_architecture_rank_last() -> None:
     gated = GatedProblem(bench, SPACE, GOALS, ToyPredictor(sigma=0.1), to_text=SPACE.format)
     answer = gated.evaluate(np.array([[4, 3, 1, 3], [2, 2, 2, 0], [1, 0, 0, 0]]), return_as_dictionary=True)
     assert bench.rows == [(4, 3, 1, 3), (1, 0, 0, 0)]
-    np.testing.assert_array_equal(answer["F"][1], answer["F"][[0, 2]].max(axis=0))
+    worst = answer["F"][[0, 2]].max(axis=0)
+    assert (answer["F"][1] > worst).all()
+    np.testing.assert_allclose(answer["F"][1], worst, rtol=1e-5)
     with pytest.raises(ValueError, match="expected an architecture of toy among the first rows, got none in 1"):
         GatedProblem(bench, SPACE, GOALS, ToyPredictor(), to_text=SPACE.format).evaluate(np.array([[2, 2, 2, 0]]))
 
@@ -83,10 +85,45 @@ def test_pruned_rows_rank_last() -> None:
     first = gated.evaluate(np.array([[4, 3, 1, 3], [1, 0, 0, 0]]), return_as_dictionary=True)
     answer = gated.evaluate(np.array([[4, 4, 3, 3], [2, 1, 0, 0]]), return_as_dictionary=True)
     assert [decision.kept for decision in gated.decisions] == [False, True]
-    np.testing.assert_array_equal(answer["F"][0], np.vstack([first["F"], answer["F"][1:]]).max(axis=0))
-    assert answer["G"][0, 0] == max(first["G"].max(), answer["G"][1, 0])
+    worst = np.vstack([first["F"], answer["F"][1:]]).max(axis=0)
+    assert (answer["F"][0] > worst).all()
+    np.testing.assert_allclose(answer["F"][0], worst, rtol=1e-5)
+    np.testing.assert_allclose(answer["G"][0, 0], max(first["G"].max(), answer["G"][1, 0]), rtol=1e-5)
     everything = gated.evaluate(np.array([[4, 4, 3, 3]]), return_as_dictionary=True)
     np.testing.assert_array_equal(everything["F"], answer["F"][:1])
+
+
+class Answering(Problem):  # type: ignore[misc]
+    """Answers with the given F, and G or H, row after row."""
+
+    def __init__(self, F: list[list[float]], **constraints: list[float]) -> None:
+        kinds = {f"n_{'ieq' if name == 'G' else 'eq'}_constr": 1 for name in constraints}
+        super().__init__(n_var=4, n_obj=2, xl=0, xu=np.array([4, 4, 4, 3]), vtype=int, **kinds)
+        self.F, self.constraints = F, constraints
+
+    def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        out["F"] = np.array([self.F.pop(0) for _ in X])
+        for name, values in self.constraints.items():
+            out[name] = np.array([[values.pop(0)] for _ in X])
+
+
+@pytest.mark.parametrize("constraints", [{"G": [1.0, -1.0]}, {"H": [0.5, 0.0]}])
+def test_rows_that_break_the_users_constraints_prune_nothing(constraints: dict[str, list[float]]) -> None:
+    gated = make_gated(Answering([[-200.0, 0.0], [-70.0, 9.0]], **constraints), Tolerant(sigma=0.1))
+    for row in ([4, 3, 1, 3], [1, 0, 0, 0]):
+        gated.evaluate(np.array([row]), return_as_dictionary=True)
+    assert [decision.kept for decision in gated.decisions] == [True]
+    assert gated.gate.names == ("evaluation 1",)
+    rows = gated.propose(2, guide=Guide(generations=2, samples=4))
+    assert len(rows)
+
+
+def test_rows_without_finite_results_rank_last_and_prune_nothing() -> None:
+    gated = make_gated(Answering([[np.nan, 1.0], [-70.0, 9.0], [-np.inf, 0.0]], H=[0.0, -3.0, 0.0]), Tolerant())
+    rows = np.array([[4, 3, 1, 3], [1, 0, 0, 0], [2, 1, 0, 0]])
+    answer = gated.evaluate(rows, return_as_dictionary=True)
+    np.testing.assert_allclose(answer["F"][0], [-70.0, 1.0], rtol=1e-4)
+    assert gated.gate.names == ()  # the second breaks its constraint, the others have no numbers
 
 
 def test_goals_and_constraints_have_to_fit() -> None:

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 from nasrlm.prediction import Prediction
-from spaces import ArchitectureError
+from spaces import ArchitectureError, get_space
 from studies.config import SAMPLERS
-from studies.evaluators import TableEvaluator
+from studies.evaluators import FunctionEvaluator, TableEvaluator
 from studies.folder import StudyError
 from studies.history import History
 from studies.optuna_storage import open_storage, study_name
@@ -142,6 +142,30 @@ def test_storage_keeps_the_study(storage: str, tmp_path: Path) -> None:
 
     with pytest.raises(StudyError, match=rf"expected no study {study_name(config)}, got one with 40 trials"):
         search(config, SPACE, ToyEvaluator(), tmp_path / "elsewhere")
+
+
+def test_a_storage_names_what_was_evaluated(tmp_path: Path) -> None:
+    space = get_space("nasbench201")
+    evaluator = FunctionEvaluator(space, lambda notation: dict.fromkeys(OBJECTIVES, 1.0), objectives=OBJECTIVES[:2])
+    config = toy_config(space=space.name, storage=str(tmp_path / "journal.log"), trials=20)
+    search(config, space, evaluator, tmp_path / "out")
+    study = optuna.load_study(study_name=study_name(config), storage=open_storage(config.storage or ""))
+    named = [trial.user_attrs["architecture"] for trial in study.get_trials(deepcopy=False)]
+    assert named == history_of(tmp_path / "out")["architecture"].tolist()
+
+
+def test_a_warm_start_that_optuna_cannot_propose_is_named(tmp_path: Path) -> None:
+    space = get_space("darts")
+    assert space.sampled_sizes != space.gene_sizes
+    notation = space.format(space.decode([size - 1 for size in space.gene_sizes]))
+    evaluator = FunctionEvaluator(space, lambda notation: dict.fromkeys(OBJECTIVES, 1.0), objectives=OBJECTIVES[:2])
+    config = toy_config(space=space.name, trials=4, warm_start=[notation])
+    with pytest.raises(
+        ValueError, match=r"expected a warm start of architectures that darts draws, got .* use the engine"
+    ):
+        search(config, space, evaluator, tmp_path / "optuna")
+    result = search(replace(config, engine="pymoo"), space, evaluator, tmp_path / "pymoo")
+    assert result.evaluations == 4
 
 
 @pytest.mark.parametrize("engine", ENGINES)
