@@ -12,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint
 
 .DEFAULT_GOAL := help
 .SECONDARY:  # tables of drawn networks stay
-.PHONY: help demo bench-engine bench-search checkpoint test notebooks services check format-check lint types format
+.PHONY: help demo bench-engine bench-search checkpoint counts test notebooks services check format-check lint types format
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -26,42 +26,36 @@ bench-engine: $(VENV)/installed  ## texts learned and predicted a second, beside
 bench-search: $(VENV)/installed  ## real evaluations that searches need, with the RLM and without
 	$(BIN)/python -m benchmarks.search $(BENCH_ARGS)
 
-checkpoint: runs/all_spaces_encoders/checkpoint/README.md  ## the released checkpoint, from random weights; goes on after a stop
+checkpoint: runs/encoders/checkpoint/README.md  ## the released checkpoint, after that of counts; goes on after a stop
+
+counts: runs/counts/checkpoint/README.md  ## studies/recipes/checkpoints/counts anew, from random weights
 
 # What it learns beside the published tables: labels that a process expects, and counts.
 DATA := ../shared/data
 COUNTED := nds_nasnet nds_amoebanet nds_pnas nds_enas nds_darts hiaml inception two_path ofa_proxylessnas ofa_resnet50
-TAUGHT := mnasnet darts nasbench101 fbnet
-TAUGHT_ALL := $(TAUGHT:%=runs/taught/%.parquet)
-TAUGHT_LIKE := $(TAUGHT:%=runs/taught_like/%.parquet)
+TAUGHT := runs/taught/nasbench201.parquet $(addprefix runs/taught_like/,nasbench101.parquet fbnet.parquet \
+	mnasnet.parquet darts.parquet darts_epochs.parquet)
 
-runs/all_spaces_encoders/checkpoint/README.md: studies/recipes/all_spaces_encoders.yaml \
-		runs/all_spaces_more/checkpoint/README.md $(TAUGHT_LIKE) | $(VENV)/installed
+runs/encoders/checkpoint/README.md: studies/recipes/encoders.yaml runs/labels/checkpoint/README.md | $(VENV)/installed
 	$(BIN)/nasrlm train --config $<
 
-runs/all_spaces_more/checkpoint/README.md: studies/recipes/all_spaces_more.yaml runs/all_spaces/checkpoint/README.md \
-		runs/taught/nasbench201.parquet | $(VENV)/installed
+runs/labels/checkpoint/README.md: studies/recipes/labels.yaml $(TAUGHT) runs/label_free/counted.parquet | $(VENV)/installed
 	$(BIN)/nasrlm train --config $<
 
-runs/all_spaces/checkpoint/README.md: studies/recipes/all_spaces.yaml runs/all_spaces_first/checkpoint/README.md \
-		$(TAUGHT_ALL) runs/label_free/counted.parquet | $(VENV)/installed
-	$(BIN)/nasrlm train --config $<
-
-runs/all_spaces_first/checkpoint/README.md: studies/recipes/all_spaces_first.yaml runs/taught/nasbench101.parquet \
-		| $(VENV)/installed
-	$(BIN)/nasrlm train --config $<
-
-%/mnasnet.parquet: TEACH := -n 5000 --objectives proxy_accuracy@imagenet
-runs/taught/darts.parquet: TEACH := -n 8000 --objectives short_accuracy@cifar10
-runs/taught_like/darts.parquet: TEACH := -n 12000 --objectives short_accuracy@cifar10
-%/nasbench101.parquet: TEACH := -n 16000 --labels 4500 \
+runs/taught_like/mnasnet.parquet: TEACH := -n 10000 --objectives proxy_accuracy@imagenet
+runs/taught_like/darts.parquet: TEACH := -n 30000 --objectives short_accuracy@cifar10
+runs/taught_like/nasbench101.parquet: TEACH := -n 16000 --labels 4500 \
 	--objectives valid_accuracy@cifar10,valid_accuracy_12ep@cifar10
-%/fbnet.parquet: TEACH := -n 8000
+runs/taught_like/fbnet.parquet: TEACH := -n 16000
 runs/taught/nasbench201.parquet: TEACH := -n 8000 --labels 8000 \
 	--objectives accuracy@cifar10,accuracy@cifar100,accuracy@imagenet16-120,valid_accuracy@cifar10,$\
 	valid_accuracy@cifar100,valid_accuracy@imagenet16-120,valid_accuracy_12ep@cifar10
 runs/taught/%.parquet: | $(VENV)/installed
 	$(BIN)/nasrlm teach --table $(DATA)/$*.parquet --space $* $(TEACH) --out $@
+
+runs/taught_like/darts_epochs.parquet: | $(VENV)/installed
+	$(BIN)/nasrlm teach --table $(DATA)/darts.parquet --space darts --like-table -n 15000 \
+		--objectives accuracy_50ep@cifar10,accuracy_10ep@cifar10 --out $@
 
 runs/taught_like/%.parquet: | $(VENV)/installed
 	$(BIN)/nasrlm teach --table $(DATA)/$*.parquet --space $* --like-table $(TEACH) --out $@

@@ -1,6 +1,6 @@
 """Is one model of all spaces as good as one per space?
 
-    python -m benchmarks.specialists --recipes studies/recipes/all_spaces_first.yaml studies/recipes/all_spaces.yaml
+    python -m benchmarks.specialists --recipes studies/recipes/labels.yaml
 
 For every space with labels beyond counts, a model of the same layers learns from the same rows of this space alone, for
 as many steps as the recipes together spend on it, from random weights. Both are asked about the test rows. Tokens are
