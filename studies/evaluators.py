@@ -216,3 +216,6 @@ class MeasuringEvaluator(Generic[A]):
             columns |= zip(self.modelled, self.predictor.predict(texts, self.modelled, (0.5,)).median.T, strict=True)
         values: FloatArray = np.array([columns[name] for name in self.objectives]).T
         return Prediction(self.objectives, (0.5,), values.reshape(len(texts), len(self.objectives), 1))
+
+
+DEAR = (FunctionEvaluator, MeasuringEvaluator)  # whose every answer is kept at once

@@ -12,7 +12,7 @@ import numpy as np
 
 from nasrlm.objective import FloatArray
 from spaces import ArchitectureError, SearchSpace
-from studies.config import SearchConfig, preferred_losses
+from studies.config import SearchConfig, feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
 from studies.history import History, to_bounds
 from studies.pareto import BoolArray, complete_mask, pareto_mask
@@ -51,6 +51,8 @@ class Problem(Generic[A]):
         evaluator: answers batches of architectures.
         recorded: an earlier run's history, which answers before the evaluator does.
         on_batch: called after each batch.
+        on_answer: if given, architectures are evaluated one at a time, and it is called after each, with everything
+            that is recorded; what has no complete answer is then spent as well.
         first: architectures to begin with, half a population of them at most.
         known: by key, the only architectures to propose; None proposes any of the space.
 
@@ -65,6 +67,7 @@ class Problem(Generic[A]):
         *,
         recorded: History | None = None,
         on_batch: Callable[["Problem[A]"], None] = lambda problem: None,
+        on_answer: Callable[[History], None] | None = None,
         first: Sequence[A] = (),
         known: Mapping[str, A] | None = None,
     ) -> None:
@@ -76,7 +79,7 @@ class Problem(Generic[A]):
         self.evaluations = 0
         self.stopped: str | None = None
         self.key: Callable[[A], str] = functools.cache(space.architecture_key)
-        self._on_batch = on_batch
+        self._on_batch, self._on_answer = on_batch, on_answer
         self._warm_start = [space.parse(notation) for notation in config.warm_start]
         self._first = [architecture for architecture in first if self._is_drawn(architecture)]
         self._known = None if known is None else {key: a for key, a in known.items() if self._is_drawn(a)}
@@ -98,7 +101,7 @@ class Problem(Generic[A]):
 
     @property
     def num_recorded(self) -> int:
-        """How many architectures an earlier run recorded."""
+        """How many architectures are recorded: by an earlier run, or one at a time."""
         return len(self._recorded)
 
     def reserve(self, architecture: A) -> bool:
@@ -200,7 +203,7 @@ class Problem(Generic[A]):
         objectives = medians[:, : len(self.config.goals)]
         losses = preferred_losses(self.config.goals, self.config.constraints, medians)
         feasible: BoolArray = complete & (violations <= 0).all(axis=1)
-        self._record(architectures, values, feasible)
+        self._record(self.history, architectures, values, feasible)
         self._renew_front(architectures, losses, feasible)
         self._count(complete)
         self._reserved.clear()
@@ -212,18 +215,25 @@ class Problem(Generic[A]):
         rows = [self._recorded.row_of(self.key(a)) for a in architectures]
         values = np.full((len(rows), len(self.config.objectives), 3), np.nan)
         unknown = [index for index, row in enumerate(rows) if row is None]
-        if unknown:
-            evaluation = self.evaluator.evaluate([architectures[index] for index in unknown])
-            values[unknown] = to_bounds(evaluation, self.config.objectives)
+        parts = [[index] for index in unknown] if self._on_answer else [unknown] * bool(unknown)
+        for part in parts:
+            asked = [architectures[index] for index in part]
+            evaluation = self.evaluator.evaluate(asked)
+            values[part] = to_bounds(evaluation, self.config.objectives)
             self.history.interval = evaluation.interval
+            if self._on_answer:
+                self._recorded.interval = evaluation.interval
+                met = feasible_mask(self.config.objectives, self.config.constraints, values[part][:, :, 0])
+                self._record(self._recorded, asked, values[part], met)
+                self._on_answer(self._recorded)
         for index, row in enumerate(rows):
             if row is not None:
                 values[index] = self._recorded.values[row]
         return values
 
-    def _record(self, architectures: Sequence[A], values: FloatArray, feasible: BoolArray) -> None:
+    def _record(self, history: History, architectures: Sequence[A], values: FloatArray, feasible: BoolArray) -> None:
         for architecture, row_values, is_feasible in zip(architectures, values, feasible, strict=True):
-            self.history.append(
+            history.append(
                 architecture=self.space.format(architecture),
                 key=self.key(architecture),
                 genotype=tuple(self.space.encode(architecture)),
@@ -239,7 +249,7 @@ class Problem(Generic[A]):
         self._front_losses = merged[mask]
 
     def _count(self, complete: BoolArray) -> None:
-        self.evaluations += int(complete.sum())
+        self.evaluations += len(complete) if self._on_answer else int(complete.sum())
         self._futile = 0 if complete.any() else self._futile + len(complete)
         if self._futile >= FUTILE_EVALUATIONS:
             self.stop(f"the evaluator knew none of the last {self._futile} architectures")

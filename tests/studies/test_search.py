@@ -24,8 +24,10 @@ from tests.studies.scenes import (
     ENGINES,
     OBJECTIVES,
     SPACE,
+    HalfFailing,
     Row,
     ToyEvaluator,
+    ToyResults,
     ToySpace,
     history_of,
     toy_config,
@@ -142,6 +144,27 @@ def test_storage_keeps_the_study(storage: str, tmp_path: Path) -> None:
 
     with pytest.raises(StudyError, match=rf"expected no study {study_name(config)}, got one with 40 trials"):
         search(config, SPACE, ToyEvaluator(), tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("engine", SAMPLERS)
+@pytest.mark.parametrize("killed_at", [3, 14])
+def test_no_answer_of_the_users_function_is_lost(engine: str, killed_at: int, tmp_path: Path) -> None:
+    config = toy_config(engine=engine, trials=25, constraints=["latency_ms@toy<=8"])
+    first, rest, whole = ToyResults(breaks_at=killed_at), ToyResults(), ToyResults()
+    with pytest.raises(KeyboardInterrupt):
+        search(config, SPACE, first, tmp_path / "out")
+    assert len(history_of(tmp_path / "out")) == killed_at
+    search(config, SPACE, rest, tmp_path / "out", resume=True)
+    search(config, SPACE, whole, tmp_path / "whole")
+    assert first.asked + rest.asked == whole.asked
+    pd.testing.assert_frame_equal(history_of(tmp_path / "out"), history_of(tmp_path / "whole"))
+
+
+def test_answers_of_the_users_function_are_spent_also_where_they_are_incomplete(tmp_path: Path) -> None:
+    evaluator = HalfFailing()
+    result = search(toy_config(trials=20), SPACE, evaluator, tmp_path)
+    assert len(evaluator.asked) == 20
+    assert (result.evaluations, result.pruned) == (10, 10)
 
 
 def test_a_storage_names_what_was_evaluated(tmp_path: Path) -> None:
