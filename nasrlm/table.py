@@ -14,19 +14,8 @@ import pandas as pd
 from nasrlm.objective import Objective
 
 _WORDS = ("architecture", "text", "space", "split")
-_NO_NUMBER = (
-    "",
-    "#N/A",
-    "<NA>",
-    "N/A",
-    "NA",
-    "NULL",
-    "NaN",
-    "None",
-    "n/a",
-    "nan",
-    "null",
-)  # a word may be any of these
+# Cells of a number's column in which there is none; a word may be any of these.
+_NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
 

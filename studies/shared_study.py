@@ -190,9 +190,7 @@ class SharedStudy(Generic[A]):
         self.study.add_trial(self._trial(TrialState.WAITING, genotype, attributes))
 
     def _trial(self, state: TrialState, genotype: Sequence[int], attributes: dict[str, Any]) -> FrozenTrial:
-        distributions = gene_distributions(
-            self.space.gene_sizes
-        )  # a published architecture may be one that is never drawn
+        distributions = gene_distributions(self.space.gene_sizes)  # what a table knows may be what is never drawn
         params = dict(zip(distributions, genotype, strict=True))
         return create_trial(state=state, params=params, distributions=distributions, user_attrs=attributes)
 
