@@ -39,10 +39,8 @@ def run(problem: Problem[A]) -> None:
             finished = _tell(study, trials, outcome, problem.config)
             sampler.end_generation(finished)
             if stored is not None:
-                stored.extend(
-                    _as_they_are(finished, outcome),
-                    [problem.space.format(problem.space.representative(made)) for made in architectures],
-                )
+                evaluated = problem.history.architectures[-len(trials) :]  # as which representatives they were
+                stored.extend(_as_they_are(finished, outcome), evaluated)
             if not sampler.reads_trials:
                 study = optuna.create_study(sampler=sampler, directions=directions(problem.config))
 

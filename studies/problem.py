@@ -202,7 +202,7 @@ class Problem(Generic[A]):
         violations = violations.reshape(len(columns), len(architectures)).T
         objectives = medians[:, : len(self.config.goals)]
         losses = preferred_losses(self.config.goals, self.config.constraints, medians)
-        feasible: BoolArray = complete & (violations <= 0).all(axis=1)
+        feasible = feasible_mask(self.config.objectives, self.config.constraints, medians)
         self._record(self.history, architectures, values, feasible)
         self._renew_front(architectures, losses, feasible)
         self._count(complete)
@@ -215,8 +215,8 @@ class Problem(Generic[A]):
         rows = [self._recorded.row_of(self.key(a)) for a in architectures]
         values = np.full((len(rows), len(self.config.objectives), 3), np.nan)
         unknown = [index for index, row in enumerate(rows) if row is None]
-        parts = [[index] for index in unknown] if self._on_answer else [unknown] * bool(unknown)
-        for part in parts:
+        parts = [[index] for index in unknown] if self._on_answer else [unknown]
+        for part in filter(None, parts):
             asked = [architectures[index] for index in part]
             evaluation = self.evaluator.evaluate(asked)
             values[part] = to_bounds(evaluation, self.config.objectives)
