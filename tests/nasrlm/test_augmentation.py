@@ -9,8 +9,8 @@ import torch
 
 from nasrlm.augmentation import load_augmentation
 from nasrlm.training_run import TrainingRun
+from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import layer_examples
-from tests.nasrlm.test_training import config
 
 MODULE = """
 def upper(text):

@@ -13,8 +13,8 @@ from nasrlm.number import NumberCode
 from nasrlm.point_decoder import POINT_DIGITS, PointDecoder
 from nasrlm.predictor import Predictor
 from nasrlm.training import train
+from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import OBJECTIVES, layer_examples
-from tests.nasrlm.test_training import config
 
 SIZE = ModelConfig(
     width=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=64, dropout=0.0, head="mse"

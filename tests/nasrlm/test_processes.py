@@ -12,7 +12,7 @@ import torch
 from torch.utils._pytree import tree_flatten
 
 from nasrlm.processes import Processes
-from tests.nasrlm.test_training import log_of
+from tests.nasrlm.runs import log_of
 from tests.nasrlm.train_together import train_and_report
 
 ROOT = Path(__file__).resolve().parents[2]

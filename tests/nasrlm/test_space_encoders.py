@@ -21,8 +21,8 @@ from nasrlm.space_encoders import changes_of, with_changes
 from nasrlm.training import train
 from nasrlm.training_run import TrainingRun
 from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.runs import Killed, config, killed_in
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_examples, tiny_model
-from tests.nasrlm.test_training import Killed, config, killed_in
 
 TEXTS = ["Conv3\nPool\n", "Pool\n", "Conv3\n", "Skip\n"]
 UP = "layers.0.mlp.up.weight"

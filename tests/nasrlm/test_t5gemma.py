@@ -15,8 +15,8 @@ from nasrlm.t5gemma import T5GemmaTextEncoder, load_t5gemma
 from nasrlm.tokenizer import PADDING_ID
 from nasrlm.training import train
 from nasrlm.training_run import TrainingRun
+from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import CODE, OBJECTIVES, SIZES, layer_examples
-from tests.nasrlm.test_training import config
 
 TEXTS = ["Conv3\nPool\n", "Skip\n"]
 

@@ -11,8 +11,8 @@ from nasrlm.model_config import Truncation
 from nasrlm.predictor import Predictor
 from nasrlm.training import train
 from nasrlm.truncation import TokenLimit
+from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import SIZES, layer_examples
-from tests.nasrlm.test_training import config
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import torch
 from nasrlm.processes import is_first_process
 from nasrlm.sharding import whole
 from nasrlm.training_run import TrainingRun
+from tests.nasrlm.runs import config, killed_in
 from tests.nasrlm.scenes import layer_examples
-from tests.nasrlm.test_training import config, killed_in
 
 CHANGES = {
     "batch_size": 15,  # over two processes of two parts each, parts differ in size

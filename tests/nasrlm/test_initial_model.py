@@ -1,0 +1,86 @@
+"""Runs begin with the weights and tokens that they are given."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.examples import Examples
+from nasrlm.training import train
+from nasrlm.training_run import TrainingRun
+from tests.nasrlm.runs import config
+from tests.nasrlm.scenes import OBJECTIVES, layer_examples
+
+
+def test_what_is_saved_may_lie_between_the_initial_weights_and_the_learned(
+    checkpoint: Checkpoint, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    def weights(share: float) -> dict[str, torch.Tensor]:
+        chosen = config(tmp_path, initial_checkpoint=checkpoint_folder, initial_share=share)  # one run, calibrated anew
+        return train(chosen, layer_examples(40), progress=False).checkpoint.model.state_dict()
+
+    initial, learned = checkpoint.model.state_dict(), weights(0.0)
+    for name, between in weights(0.25).items():
+        torch.testing.assert_close(between, 0.25 * initial[name] + 0.75 * learned[name])
+    assert any((initial[name] != x).any() for name, x in learned.items())
+
+
+def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
+    rows = layer_examples(40)
+    new = Examples(rows.texts, (OBJECTIVES[1], "energy_mj@new"), rows.labels, rows.splits, rows.spaces)
+    run = TrainingRun(config(Path("unused"), initial_checkpoint=checkpoint_folder), new)
+    given, start = checkpoint.model.state_dict(), run.model.state_dict()
+    assert run.model.code == checkpoint.model.code
+    torch.testing.assert_close(start.pop("decoder.objectives.weight")[0], given["decoder.objectives.weight"][1])
+    for name, weights in start.items():
+        torch.testing.assert_close(weights, given[name], rtol=0, atol=0)
+
+
+def test_an_extended_tokenizer_keeps_what_tokens_mean(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
+    rows = layer_examples(40)
+    other = Examples([f"{text}Relu\nDense\n" for text in rows.texts], OBJECTIVES, rows.labels, rows.splits, rows.spaces)
+    size = checkpoint.tokenizer.vocabulary_size + 20
+    chosen = config(Path("unused"), initial_checkpoint=checkpoint_folder, extend_tokenizer=True, vocabulary_size=size)
+    run = TrainingRun(chosen, other)
+    given, start = (model.state_dict()["encoder.embedding.weight"] for model in (checkpoint.model, run.model))
+    old, new = checkpoint.tokenizer.tokens, run.predictor.checkpoint.tokenizer.tokens
+    assert new[: len(old)] == old
+    torch.testing.assert_close(start[: len(old)], given, rtol=0, atol=0)
+    spelled = given[checkpoint.tokenizer.to_ids(["Dense\n"])[0]].mean(dim=0)
+    torch.testing.assert_close(start[new.index("DenseĊ")], spelled)
+
+
+def test_a_tokenizer_extended_for_a_space_reads_the_others_as_before(
+    checkpoint: Checkpoint, checkpoint_folder: Path
+) -> None:
+    rows = layer_examples(40)
+    spaces = np.array(["new", "known"] * 20)
+    texts = [f"{text}Dense\n" if space == "new" else text for text, space in zip(rows.texts, spaces, strict=True)]
+    examples = Examples(texts, OBJECTIVES, rows.labels, rows.splits, spaces)
+    size = checkpoint.tokenizer.vocabulary_size + 20
+    chosen = config(
+        Path("unused"), initial_checkpoint=checkpoint_folder, extend_tokenizer=("new",), vocabulary_size=size
+    )
+    tokenizer = TrainingRun(chosen, examples).predictor.checkpoint.tokenizer
+    train_rows = examples.split("train")
+    for text, space in zip(train_rows.texts, train_rows.spaces, strict=True):
+        (before,), (after,) = checkpoint.tokenizer.to_ids([text]), tokenizer.to_ids([text])
+        assert after == before if space == "known" else len(after) < len(before)
+    with pytest.raises(ValueError, match=r"extend_tokenizer: expected spaces with train rows, got other"):
+        TrainingRun(chosen.model_copy(update={"extend_tokenizer": ("new", "other")}), examples)
+
+
+def test_random_weights_can_read_the_tokens_of_a_checkpoint(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
+    rows = layer_examples(40)
+    run = TrainingRun(config(Path("unused"), initial_tokenizer=checkpoint_folder), rows)
+    assert run.predictor.checkpoint.tokenizer.to_json() == checkpoint.tokenizer.to_json()
+    given, start = (model.state_dict()["encoder.embedding.weight"] for model in (checkpoint.model, run.model))
+    assert given.shape == start.shape
+    assert not torch.allclose(given, start)
+
+
+def test_fine_tuning_needs_a_checkpoint(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"nowhere: expected a checkpoint folder"):
+        train(config(tmp_path, initial_checkpoint=tmp_path / "nowhere"), layer_examples(40), progress=False)

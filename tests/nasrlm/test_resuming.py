@@ -1,0 +1,117 @@
+"""A run that was stopped ends as if it had not been."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nasrlm.tokenizer import TextTokenizer
+from nasrlm.training import TrainResult, train
+from nasrlm.training_run import TrainingRun
+from tests.nasrlm.runs import Killed, config, killed_in, log_of, weights_of
+from tests.nasrlm.scenes import layer_examples
+
+
+@pytest.fixture(scope="module")
+def unharmed_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainResult, Path]:
+    out = tmp_path_factory.mktemp("unharmed")
+    return train(config(out), layer_examples(), progress=False), out
+
+
+@pytest.mark.parametrize(
+    ("method", "step", "save_every_seconds"),
+    [
+        ("_train_step", 0, 0),
+        ("_train_step", 7, 0),
+        ("_save_state", 12, 0),  # the evaluation of step 12 is logged, the state is that of step 11
+        ("_save_state", 13, 0),
+        ("_train_step", 20, 3600),  # no state at all
+        ("_checkpoint", 36, 0),
+    ],
+)
+def test_a_killed_run_ends_as_if_it_had_not_been(
+    unharmed_run: tuple[TrainResult, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    step: int,
+    save_every_seconds: float,
+) -> None:
+    unharmed, unharmed_out = unharmed_run
+    killed = config(tmp_path, save_every_seconds=save_every_seconds)
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainingRun, method, killed_in(method, step))
+        with pytest.raises(Killed):
+            train(killed, layer_examples(), progress=False)
+    resumed = train(killed, layer_examples(), progress=False)
+    assert unharmed.steps == resumed.steps == 36
+    assert log_of(tmp_path) == log_of(unharmed_out)
+    for a, b in zip(weights_of(resumed), weights_of(unharmed), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+    assert resumed.checkpoint.calibration == unharmed.checkpoint.calibration
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
+    first = train(config(tmp_path), layer_examples(), progress=False)
+    again = train(config(tmp_path), layer_examples(), progress=False)
+    assert again.steps == first.steps
+    assert again.seconds == first.seconds
+    assert len(log_of(tmp_path)) == 3
+
+
+def test_a_run_that_shall_not_resume_starts_again(tmp_path: Path) -> None:
+    train(config(tmp_path), layer_examples(), progress=False)
+    train(config(tmp_path, resume=False, epochs=1), layer_examples(), progress=False)
+    assert [entry["step"] for entry in log_of(tmp_path)] == [12]
+
+
+@pytest.mark.parametrize(("change", "rows"), [({"seed": 1}, 240), ({"epochs": 4}, 240), ({}, 236)])
+def test_the_state_of_another_run_is_refused(tmp_path: Path, change: dict[str, Any], rows: int) -> None:
+    train(config(tmp_path, epochs=1), layer_examples(), progress=False)
+    with pytest.raises(ValueError, match=r"state\.pt: expected the state of this run, got one with another config, "):
+        train(config(tmp_path, **{"epochs": 1} | change), layer_examples(rows), progress=False)
+
+
+def test_a_state_of_other_spaces_or_another_beginning_is_refused(tmp_path: Path) -> None:
+    message = (
+        r"state\.pt: expected the state of this run, got one with another config, other data or another checkpoint"
+    )
+    first, second = config(tmp_path / "first", epochs=1), config(tmp_path / "second", epochs=1)
+    second = second.model_copy(update={"initial_checkpoint": tmp_path / "first" / "checkpoint"})
+    train(first, layer_examples(), progress=False)
+    train(second, layer_examples(), progress=False)
+    with pytest.raises(ValueError, match=message):
+        train(second, replace(layer_examples(), spaces=np.full(240, "moved")), progress=False)
+    train(first.model_copy(update={"seed": 5, "resume": False}), layer_examples(), progress=False)
+    with pytest.raises(ValueError, match=message):
+        train(second, layer_examples(), progress=False)
+
+
+def test_a_broken_state_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state.pt").write_bytes(b"half")
+    with pytest.raises(ValueError, match=r"state\.pt: expected a training state, got \w+\. Delete it"):
+        train(config(tmp_path), layer_examples(), progress=False)
+
+
+def test_a_state_of_before_a_key_was_added_is_taken_up(tmp_path: Path) -> None:
+    train(config(tmp_path), layer_examples(40), progress=False)
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    identity = json.loads(state["identity"])
+    del identity["config"]["space_weights"], identity["config"]["model"]["head"]
+    torch.save(state | {"identity": json.dumps(identity)}, tmp_path / "state.pt")
+    assert train(config(tmp_path), layer_examples(40), progress=False).steps == 6
+    identity["config"]["girth"] = 3
+    torch.save(state | {"identity": json.dumps(identity)}, tmp_path / "state.pt")
+    with pytest.raises(ValueError, match=r"got one with another config"):
+        train(config(tmp_path), layer_examples(40), progress=False)
+
+
+def test_a_stopped_run_reads_with_the_tokenizer_it_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = train(config(tmp_path), layer_examples(40), progress=False)
+    monkeypatch.delattr(TextTokenizer, "train")
+    again = train(config(tmp_path), layer_examples(40), progress=False)
+    assert again.checkpoint.tokenizer.tokens == first.checkpoint.tokenizer.tokens

@@ -1,0 +1,58 @@
+"""Texts are read into tokens once a run."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nasrlm.model import ModelConfig
+from nasrlm.predictor import Predictor
+from nasrlm.stored_ids import key_of, store_ids, stored_ids
+from nasrlm.tokenizer import TextTokenizer
+from nasrlm.training import train
+from nasrlm.training_run import TrainingRun
+from tests.nasrlm.runs import config, log_of
+from tests.nasrlm.scenes import OBJECTIVES, layer_examples
+
+
+def test_texts_are_read_once_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(config(tmp_path, epochs=1), layer_examples(), progress=False)
+    (tmp_path / "state.pt").unlink()
+    first, read = log_of(tmp_path), Predictor.to_ids
+    seen: list[int] = []
+    monkeypatch.setattr(Predictor, "to_ids", lambda self, texts, *rest: seen.append(len(texts)) or read(self, texts))
+    train(config(tmp_path, epochs=1), layer_examples(), progress=False)
+    assert 180 not in seen  # train rows
+    assert [entry["loss"] for entry in log_of(tmp_path)] == [entry["loss"] for entry in first]
+
+
+def test_other_or_broken_ids_are_not_taken(tmp_path: Path) -> None:
+    path, ids = tmp_path / "ids", [np.array(x, dtype=np.int32) for x in ([1, 2], [3], [4, 5, 6])]
+    tokenizer, sizes = TextTokenizer.train(["Conv3\n"]), ModelConfig()
+    key = key_of("rows", tokenizer, sizes)
+    assert stored_ids(path, key) is None
+    store_ids(path, key, ids)
+    assert [x.tolist() for x in stored_ids(path, key) or ()] == [[1, 2], [3], [4, 5, 6]]
+    others = [key_of("others", tokenizer, sizes), key_of("rows", TextTokenizer.train(["Pool\n"]), sizes)]
+    others += [key_of("rows", tokenizer, replace(sizes, truncation=x)) for x in ("head", "tail")]
+    assert len({key, *others}) == 5
+    assert stored_ids(path, others[0]) is None
+    path.write_bytes(path.read_bytes()[:-3])
+    assert stored_ids(path, key) is None
+
+
+def test_stored_ids_are_those_of_the_rows_that_are_learned(tmp_path: Path) -> None:
+    train(config(tmp_path / "first", max_steps=1), layer_examples(), progress=False)
+    examples = layer_examples()
+    odd = np.arange(len(examples.texts)) % 2 == 1
+    labels = examples.labels.copy()
+    labels[odd, 0], labels[~odd, 1] = np.nan, np.nan
+    tokenizer = tmp_path / "first" / "checkpoint"
+    runs = [
+        TrainingRun(
+            config(tmp_path / "run", initial_tokenizer=tokenizer, objectives=(name,)), replace(examples, labels=labels)
+        )
+        for name in OBJECTIVES[:2]
+    ]
+    assert runs[0].ids_to_store.keys().isdisjoint(runs[1].ids_to_store)
