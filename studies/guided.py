@@ -18,7 +18,7 @@ from studies.history import to_bounds
 from studies.ledger import Entry, Ledger
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.modelled import CertainPredictor
-from studies.proposal import Model, begin, propose
+from studies.proposal import Model, begin, every_architecture, propose
 from studies.report import StudyResult
 from studies.shared_study import SharedStudy
 from studies.study import close_study, open_study
@@ -138,14 +138,13 @@ def _proposer(
     config: SearchConfig, guide: Guide, space: SearchSpace[A], evaluator: RealEvaluator[A], models: "_Models[A]"
 ) -> NextBatch:
     """Chooses the next batch by the model that has learned from what is known."""
-    known = None
-    if evaluator.known is not None:
-        known = {space.architecture_key(architecture): architecture for architecture in evaluator.known}
+    known = None if evaluator.known is None else every_architecture(space, evaluator.known)
+    choice = every_architecture(space) if guide.exhaustive and known is None else known
 
     def next_batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
         model = models.after(ledger)
         if all(name in model.predictor.objectives for name in config.objectives):
-            return propose(config, guide, space, model, ledger, count=count, known=known, attempt=attempt)
+            return propose(config, guide, space, model, ledger, count=count, known=choice, attempt=attempt)
         return begin(config, space, evaluator, ledger, count=count, known=known)
 
     return next_batch

@@ -56,12 +56,11 @@ class PredictorMemory:
         rows, columns = answers.places(texts, names)
         asked, first = np.unique(rows, return_index=True)
         unknown = ~answers.known[np.ix_(asked, columns)]
-        for pattern in np.unique(unknown, axis=0):
-            if pattern.any():
-                new = (unknown == pattern).all(axis=1)
-                missing = [name for name, is_missing in zip(names, pattern, strict=True) if is_missing]
-                predicted = self.predictor.predict([texts[index] for index in first[new]], missing, levels)
-                answers.keep(asked[new], columns[pattern], predicted.values)
+        for pattern in np.unique(unknown[unknown.any(axis=1)], axis=0):
+            new = (unknown == pattern).all(axis=1)
+            missing = [name for name, is_missing in zip(names, pattern, strict=True) if is_missing]
+            predicted = self.predictor.predict([texts[index] for index in first[new]], missing, levels)
+            answers.keep(asked[new], columns[pattern], predicted.values)
         return Prediction(names, levels, answers.values[np.ix_(rows, columns)])
 
 

@@ -116,7 +116,7 @@ class ProcessAdapter(Generic[A]):
             labels = table[name].to_numpy(dtype=np.float64)
             rows = np.flatnonzero(np.isfinite(labels))
             known = [texts[row] for row in rows]
-            if self._networks is not None and name not in self._predictor.objectives:
+            if name not in self._predictor.objectives and self._networks is not None:
                 if len(rows) >= FEWEST_OF_GRAPHS:
                     processes[name] = GraphProcess(*self._networks, name, known, labels[rows])
             elif len(rows) >= FEWEST:

@@ -17,7 +17,7 @@ from studies.config import SearchConfig, feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
 from studies.gate import Decision, Gate
 from studies.guide import Guide
-from studies.history import History, exchanged, to_bounds
+from studies.history import exchanged
 from studies.ledger import CHOSEN, PRUNED, Entry, Ledger
 from studies.memory import JointPredictor, SamplingPredictor, TextPredictor
 from studies.pareto import BoolArray, complete_mask, pareto_mask
@@ -47,12 +47,11 @@ class Model(Generic[A]):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class Candidate(Generic[A]):
     """An architecture that was looked at, and what the gate says of it."""
 
-    architecture: str
+    architecture: A
     key: str
-    genotype: tuple[int, ...]
     text: str
     decision: Decision
 
@@ -77,7 +76,8 @@ def propose(
         model: predicts.
         ledger: what is known.
         count: architectures to choose at most.
-        known: by key, the only architectures to choose from; None chooses from the space.
+        known: by key, the only architectures to choose from, as ``every_architecture`` gives them; None chooses from
+            the space.
         attempt: another one draws anew for the same batch.
 
     Returns:
@@ -89,22 +89,22 @@ def propose(
     gate = gate_of(config, guide, ledger)
     results = {entry.key: entry.real for entry in ledger.evaluated}
     screen = Screen(space, model.to_text, model.memory, gate, prunes=guide.gate, results=results)
-    look = _look_at_all if guide.exhaustive else _search
-    looked_at = look(config, guide, space, screen, seed, known)
-    candidates: list[Candidate] = []
-    pruned: list[Candidate] = []
-    for row, key in enumerate(looked_at.keys):
-        if key not in results:
-            decision = screen.decisions[key]
-            found = (looked_at.architectures[row], key, looked_at.genotypes[row], screen.texts[key], decision)
-            (candidates if decision.kept else pruned).append(Candidate(*found))
+    if guide.exhaustive:
+        screen.look(every_architecture(space) if known is None else known)
+    else:
+        _search(config, guide, space, screen, seed, known)
+    candidates: list[Candidate[A]] = []
+    pruned: list[Candidate[A]] = []
+    for key, decision in screen.decisions.items():
+        found = Candidate(screen.architectures[key], key, screen.texts[key], decision)
+        (candidates if decision.kept else pruned).append(found)
     chosen = _choose(config, guide, model, gate, ledger, candidates, pruned, count, seed)
     if guide.exhaustive and chosen and len(ledger.evaluated) + len(chosen) < config.trials:
         pruned = []
     recorded = {entry.key for entry in ledger.entries}
     return [
-        *(_entry(candidate, batch, PRUNED) for candidate in pruned if candidate.key not in recorded),
-        *(_entry(candidate, batch, CHOSEN) for candidate in chosen),
+        *(_entry(space, candidate, batch, PRUNED) for candidate in pruned if candidate.key not in recorded),
+        *(_entry(space, candidate, batch, CHOSEN) for candidate in chosen),
     ]
 
 
@@ -157,8 +157,8 @@ def _search(
     screen: Screen[A],
     seed: int,
     known: Mapping[str, A] | None,
-) -> History:
-    """Everything that some generations on the predictions have looked at, begun with the real front."""
+) -> None:
+    """Let an engine look at some generations, begun with the real front."""
     trials = guide.generations * config.population_size
     warm_start = () if screen.results else config.warm_start
     inner = replace(config, trials=trials, seed=seed, storage=None, guide=None, warm_start=warm_start)
@@ -170,7 +170,6 @@ def _search(
 
     problem = Problem(inner, space, screen, on_batch=stop_when_spent, first=front, known=known)
     load_engine(config.engine)(problem)
-    return problem.history
 
 
 def every_architecture(space: SearchSpace[A], known: Iterable[A] | None = None) -> dict[str, A]:
@@ -188,35 +187,17 @@ def every_architecture(space: SearchSpace[A], known: Iterable[A] | None = None) 
     return {space.architecture_key(architecture): architecture for architecture in architectures}
 
 
-def _look_at_all(
-    config: SearchConfig,
-    guide: Guide,
-    space: SearchSpace[A],
-    screen: Screen[A],
-    seed: int,
-    known: Mapping[str, A] | None,
-) -> History:
-    """Every architecture that is known, or else of the space, once a key."""
-    every = every_architecture(space, None if known is None else known.values())
-    history = History(config.objectives)
-    answers = to_bounds(screen.evaluate(list(every.values())), config.objectives)
-    for (key, architecture), values in zip(every.items(), answers, strict=True):
-        notation, genotype = space.format(architecture), tuple(space.encode(architecture))
-        history.append(architecture=notation, key=key, genotype=genotype, values=values, feasible=True)
-    return history
-
-
 def _choose(
     config: SearchConfig,
     guide: Guide,
     model: Model[A],
     gate: Gate,
     ledger: Ledger,
-    candidates: Sequence[Candidate],
-    pruned: Sequence[Candidate],
+    candidates: Sequence[Candidate[A]],
+    pruned: Sequence[Candidate[A]],
     count: int,
     seed: int,
-) -> list[Candidate]:
+) -> list[Candidate[A]]:
     """Those expected to add most hypervolume; where nothing more is expected, the most promising corners."""
     if not candidates:
         return []
@@ -267,12 +248,12 @@ def _sampled_losses(config: SearchConfig, samples: FloatArray) -> tuple[FloatArr
     return losses.reshape(count, num_samples, -1), feasible.reshape(count, num_samples)
 
 
-def _entry(candidate: Candidate, batch: int, status: str) -> Entry:
+def _entry(space: SearchSpace[A], candidate: Candidate[A], batch: int, status: str) -> Entry:
     decision = candidate.decision
     return Entry(
-        architecture=candidate.architecture,
+        architecture=space.format(candidate.architecture),
         key=candidate.key,
-        genotype=candidate.genotype,
+        genotype=tuple(space.encode(candidate.architecture)),
         batch=batch,
         status=status,
         stage=decision.stage,

@@ -26,8 +26,9 @@ class Screen(Generic[A]):
         results: (M,) real results by architecture key, certain.
 
     Attributes:
-        decisions: by key, about every architecture without real results.
-        texts: by key, the same.
+        decisions: by key, about every architecture without real results, in the order in which they were looked at.
+        architectures: by key, the same.
+        texts: likewise.
     """
 
     def __init__(
@@ -47,7 +48,16 @@ class Screen(Generic[A]):
         self.prunes = prunes
         self.results = results
         self.decisions: dict[str, Decision] = {}
+        self.architectures: dict[str, A] = {}
         self.texts: dict[str, str] = {}
+
+    def look(self, architectures: Mapping[str, A]) -> None:
+        """Decide about architectures by key, where there is neither a decision nor real results."""
+        new = {key: x for key, x in architectures.items() if key not in self.results and key not in self.decisions}
+        texts = {key: self.to_text(architecture) for key, architecture in new.items()}
+        self.architectures |= new
+        self.texts |= texts
+        self.decisions |= zip(new, self._decide(list(texts.values())), strict=True)
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
         """(N, M, 3) values at the gate's levels; NaN where pruned.
@@ -55,13 +65,7 @@ class Screen(Generic[A]):
         NOTE: the levels that the prediction names are the first objective's, others may have a risk of their own.
         """
         keys = [self.space.architecture_key(architecture) for architecture in architectures]
-        new = {
-            key: self.to_text(architecture)
-            for key, architecture in zip(keys, architectures, strict=True)
-            if key not in self.results and key not in self.decisions
-        }
-        self.texts |= new
-        self.decisions |= zip(new, self._decide(list(new.values())), strict=True)
+        self.look(dict(zip(keys, architectures, strict=True)))
         shape = (len(keys), len(self.gate.objectives), 3)
         values = np.array([self._values(key) for key in keys], dtype=np.float64).reshape(shape)
         return Prediction(self.gate.objectives, self.gate.levels[0], values)
