@@ -67,6 +67,11 @@ class Pool:
         weight = math.sqrt(GRAPHS * self.features.shape[1] / counts.shape[1])
         return np.concatenate([self.features, weight * counts], axis=1)
 
+    def rows(self, rows: NDArray[np.intp], groups: Sequence[FloatArray] = ()) -> Pool:
+        """The pool that some of the texts are, with (n, F) features of their networks."""
+        texts = [self.texts[row] for row in rows.tolist()]
+        return Pool(texts, _standardised(self.features[rows]), self.summaries[rows], groups)
+
 
 def make_pool(
     checkpoint: Checkpoint,
@@ -87,9 +92,11 @@ def make_pool(
     predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)
     prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
     scaled = [_scaled(name, prediction.median[:, m]) for m, name in enumerate(prediction.objectives)]
-    features = np.stack(scaled, axis=1)
-    standardised = (features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1e-9)
-    return Pool(texts, standardised, predictor.summaries(texts), groups)
+    return Pool(texts, _standardised(np.stack(scaled, axis=1)), predictor.summaries(texts), groups)
+
+
+def _standardised(features: FloatArray) -> FloatArray:
+    return np.asarray((features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1e-9), dtype=np.float64)
 
 
 def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> NDArray[np.intp]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import zscore
 
 from converters.features import feature_groups
-from nasrlm.adaptation import adapt, make_pool
+from nasrlm.adaptation import Pool, adapt, make_pool
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.group_process import GroupProcess
@@ -21,7 +21,7 @@ from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
-from studies.benchmark.task import Rows, Task
+from studies.benchmark.task import Rows, SpaceTable, Task
 
 VALID_SHARE = 5  # one label of so many decides which weights are kept; the others are learned from
 EVALUATIONS = 6
@@ -43,6 +43,7 @@ class LanguageModels:
 
     steps: int = 600
     checkpoint: Path | None = None
+    _pools: dict[Path, tuple[Pool, Rows]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def scratch(self, task: Task) -> FloatArray:
         """From random weights, numbers spelled."""
@@ -87,14 +88,22 @@ class LanguageModels:
         """``nasrlm adapt``: a new objective that is read off the checkpoint's states, nothing else of it moves."""
         pool = _pool(task)
         rows = np.concatenate([task.train, pool])
-        texts = task.table.texts(rows, self._measured)
         labels = np.concatenate([task.labels, np.full(len(pool), np.nan)])
         objective = task.target.objective
-        groups = feature_groups(task.table.features(rows))
-        known = make_pool(self._loaded, texts, groups=groups, space=task.target.space)
+        read, of_train = self._read(task.table)
+        known = read.rows(np.searchsorted(of_train, rows), feature_groups(task.table.features(rows)))
         answer = Predictor(adapt(self._loaded, known, objective, labels))
         tests = task.table.texts(task.test, self._measured)
         return answer.predict(tests, [objective], quantiles=(0.5,)).median[:, 0]
+
+    def _read(self, table: SpaceTable) -> tuple[Pool, Rows]:
+        """What the checkpoint says of all train rows of a table, once, and these rows."""
+        if table.path not in self._pools:
+            rows = np.flatnonzero((table.frame["split"] == "train").to_numpy())
+            texts = table.texts(rows, self._measured)
+            pool = make_pool(self._loaded, texts, progress=table.progress, space=table.space.name)
+            self._pools[table.path] = pool, rows
+        return self._pools[table.path]
 
     @cached_property
     def _loaded(self) -> Checkpoint:
