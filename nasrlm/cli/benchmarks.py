@@ -34,7 +34,8 @@ def benchmark(
     seeds: Annotated[int, typer.Option(min=1, help="Random draws of the labelled rows.")] = 5,
     steps: Annotated[int, typer.Option(min=1, help="Of every training of a language model.")] = 600,
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Checkpoint folder, for rlm-pretrained, rlm-adapted and rlm-taught.")
+        Path | None,
+        typer.Option(help="Checkpoint folder, for rlm-pretrained, rlm-taught and what is adapted."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Results, one JSON line each; runs/benchmark/<protocol>.jsonl.")

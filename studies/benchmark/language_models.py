@@ -12,7 +12,7 @@ import numpy as np
 from scipy.stats import zscore
 
 from converters.features import feature_groups
-from nasrlm.adaptation import Pool, adapt, make_pool
+from nasrlm.adaptation import Pool, adapt, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.group_process import GroupProcess
@@ -76,25 +76,36 @@ class LanguageModels:
         config = self._config(COMPACT, task.seed)
         if self.checkpoint is not None:
             config = config.model_copy(update={"initial_checkpoint": self.checkpoint})
-        pool = _pool(task)
-        rows = np.concatenate([task.train, pool])
-        fitted = GroupProcess(feature_groups(task.table.features(rows)))
-        fitted.fit(np.arange(len(task.train)), task.labels)
-        labels = np.concatenate([task.labels, fitted.expect(len(task.train) + np.arange(len(pool)))])
+        rows, known = _pool_rows(task), np.arange(len(task.train))
+        fitted = GroupProcess(feature_groups(task.table.features(rows))).fit(known, task.labels)
+        labels = np.concatenate([task.labels, fitted.expect(np.arange(len(known), len(rows)))])
         measured = self.checkpoint is not None and self._measured
         return self._answers(task, config, rows, labels, measured)
 
     def adapted(self, task: Task) -> FloatArray:
         """``nasrlm adapt``: a new objective that is read off the checkpoint's states, nothing else of it moves."""
-        pool = _pool(task)
-        rows = np.concatenate([task.train, pool])
-        labels = np.concatenate([task.labels, np.full(len(pool), np.nan)])
+        pool = self._pool(task)
+        return self._adapted(task, pool, np.arange(len(task.train)))
+
+    def adapted_by_choice(self, task: Task) -> FloatArray:
+        """The same from as many labels of the texts that ``--choose active`` chooses, instead of the task's."""
+        pool = self._pool(task)
+        return self._adapted(task, pool, choose_diverse(pool, np.arange(len(pool.texts)), len(task.train)))
+
+    def _adapted(self, task: Task, pool: Pool, labelled: Rows) -> FloatArray:
+        """Adapt to the labels of these rows of ``_pool_rows``; then rank the test rows."""
         objective = task.target.objective
-        read, of_train = self._read(task.table)
-        known = read.rows(np.searchsorted(of_train, rows), feature_groups(task.table.features(rows)))
-        answer = Predictor(adapt(self._loaded, known, objective, labels))
+        labels = np.full(len(pool.texts), np.nan)
+        labels[labelled] = task.table.labels(objective)[_pool_rows(task)[labelled]]
+        answer = Predictor(adapt(self._loaded, pool, objective, labels))
         tests = task.table.texts(task.test, self._measured)
         return answer.predict(tests, [objective], quantiles=(0.5,)).median[:, 0]
+
+    def _pool(self, task: Task) -> Pool:
+        """What the checkpoint says of ``_pool_rows``."""
+        rows = _pool_rows(task)
+        read, of_train = self._read(task.table)
+        return read.rows(np.searchsorted(of_train, rows), feature_groups(task.table.features(rows)))
 
     def _read(self, table: SpaceTable) -> tuple[Pool, Rows]:
         """What the checkpoint says of all train rows of a table, once, and these rows."""
@@ -151,10 +162,10 @@ class LanguageModels:
         return Predictor(checkpoint).predict(tests, [task.target.objective], quantiles=(0.5,)).median[:, 0]
 
 
-def _pool(task: Task) -> Rows:
-    """Up to POOL rows of the train split whose labels are not used."""
+def _pool_rows(task: Task) -> Rows:
+    """The labelled rows, then up to POOL others of the train split whose labels are not used."""
     others = np.setdiff1d(task.table.split("train", task.target.objective), task.train)
-    return np.random.default_rng((task.seed, 1)).permutation(others)[:POOL]
+    return np.concatenate([task.train, np.random.default_rng((task.seed, 1)).permutation(others)[:POOL]])
 
 
 def _examples(

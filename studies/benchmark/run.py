@@ -26,7 +26,7 @@ Method = Callable[[Task], FloatArray]
 
 WITHOUT_LABELS = ("params", "macs")
 NEEDS_SOURCES = ("sources", "transfer")
-NEEDS_CHECKPOINT = ("rlm-pretrained", "rlm-adapted")
+NEEDS_CHECKPOINT = ("rlm-pretrained", "rlm-adapted", "rlm-adapted-active")
 METHODS = (
     *WITHOUT_LABELS,
     "lightgbm",
@@ -142,6 +142,7 @@ def _solvers(config: BenchmarkConfig) -> Mapping[str, Method]:
         "rlm-taught": models.taught,
         "rlm-pretrained": models.pretrained,
         "rlm-adapted": models.adapted,
+        "rlm-adapted-active": models.adapted_by_choice,
     }
 
 

@@ -7,7 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from studies.benchmark import methods
+from nasrlm import adaptation
+from nasrlm.adaptation import Pool
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.objective import FloatArray
+from studies.benchmark import language_models, methods
 from studies.benchmark.language_models import LanguageModels
 from studies.benchmark.protocol import PROTOCOLS, Protocol, Target, get_protocol
 from studies.benchmark.results import Record, Results, summary
@@ -190,14 +194,13 @@ def test_a_checkpoint_that_knows_a_device_does_not_take_part(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["scratch", "mse", "ensemble", "taught", "pretrained", "adapted"])
+@pytest.mark.parametrize("name", ["scratch", "mse", "ensemble", "taught", "pretrained"])
 def test_every_language_model_answers(
     task: Task,
     name: str,
     checkpoint_folder: Path,  # noqa: F811
 ) -> None:
-    started = name in ("pretrained", "adapted")
-    models = LanguageModels(steps=12, checkpoint=checkpoint_folder if started else None)
+    models = LanguageModels(steps=12, checkpoint=checkpoint_folder if name == "pretrained" else None)
     scores = getattr(models, name)(task)
     assert scores.shape == task.test.shape
     assert np.isfinite(scores).all()
@@ -215,3 +218,26 @@ def _tau(task: Task, scores: np.ndarray) -> float:
     from scipy.stats import kendalltau
 
     return float(kendalltau(scores, task.truth).statistic)
+
+
+def test_adapted_models_read_a_table_once_and_learn_from_as_many_labels(
+    task: Task,
+    checkpoint_folder: Path,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    used: list[set[float]] = []
+
+    def adapt(start: Checkpoint, pool: Pool, objective: str, labels: FloatArray) -> Checkpoint:
+        used.append(set(labels[np.isfinite(labels)].tolist()))
+        return adaptation.adapt(start, pool, objective, labels)
+
+    monkeypatch.setattr(language_models, "adapt", adapt)
+    models = LanguageModels(checkpoint=checkpoint_folder)
+    given = models.adapted(task)
+    monkeypatch.setattr(language_models, "make_pool", None)  # is not called again
+    chosen = models.adapted_by_choice(task)
+    assert given.shape == chosen.shape == task.test.shape
+    assert used[0] == set(task.labels.tolist())
+    assert used[1] != used[0]
+    assert len(used[1]) == len(used[0])
+    assert used[1] <= set(task.table.labels(task.target.objective)[task.table.split("train", task.target.objective)])
