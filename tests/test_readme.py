@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from functools import cache
@@ -36,12 +37,6 @@ def _commands() -> list[list[str]]:
 
 def _commands_of(program: str) -> list[list[str]]:
     return [words for words in _commands() if words[0] == program]
-
-
-@cache
-def _make_targets() -> frozenset[str]:
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    return frozenset(re.findall(r"^([a-z][a-z-]*):", makefile, flags=re.MULTILINE))
 
 
 @cache
@@ -85,9 +80,9 @@ def test_scripts_exist(words: list[str]) -> None:
 
 @pytest.mark.parametrize("words", _commands_of("make"), ids=shlex.join)
 def test_make_targets_exist(words: list[str]) -> None:
-    targets = {word for word in words[1:] if "=" not in word}
-    assert targets
-    assert targets <= _make_targets()
+    assert [word for word in words[1:] if "=" not in word]  # a target, not the default alone
+    dry_run = subprocess.run(["make", "--dry-run", *words[1:]], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert dry_run.returncode == 0, dry_run.stderr
 
 
 @pytest.mark.parametrize("words", _commands_of("nasrlm"), ids=shlex.join)
