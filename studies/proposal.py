@@ -16,7 +16,7 @@ from studies.acquisition import choose, expected_improvements
 from studies.config import SearchConfig, feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
 from studies.gate import Decision, Gate
-from studies.guide import Guide
+from studies.guide import RISK, Guide
 from studies.history import exchanged
 from studies.ledger import CHOSEN, PRUNED, Entry, Ledger
 from studies.memory import JointPredictor, SamplingPredictor, TextPredictor
@@ -29,6 +29,7 @@ A = TypeVar("A", bound=Hashable)
 MAX_LOOKED_AT = 1_000_000  # architectures of a space, of which some ten thousand are comfortable
 SHORTLIST = 64  # candidates whose distributions are sampled: those expected to add most, by their known quantiles
 SHORTLIST_OF_ALL = 200  # where every architecture is a candidate
+LIKELY = (RISK, 0.5, 1 - RISK)  # quantiles that samples lie between; the gate has mostly asked for the same
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ def _choose(
     if guide.acquisition == "median":
         samples, joint = values[shortlist][:, :, [1]], False
     else:
-        samples, joint = _drawn(config, guide, model.predictor, [candidates[row].text for row in shortlist], seed)
+        samples, joint = _drawn(config, guide, model, [candidates[row].text for row in shortlist], seed)
     losses, feasible = _sampled_losses(config, samples)
     best = choose(losses, feasible, gate.front, reference_point, count, joint=joint)
     rest = [row for row in range(len(shortlist)) if row not in best]
@@ -220,12 +221,19 @@ def _choose(
 
 
 def _drawn(
-    config: SearchConfig, guide: Guide, predictor: SamplingPredictor, texts: Sequence[str], seed: int
+    config: SearchConfig, guide: Guide, model: Model[A], texts: Sequence[str], seed: int
 ) -> tuple[FloatArray, bool]:
-    """(N, M, S) samples of what is predicted, and whether those of a text's objectives belong together."""
-    if guide.joint and isinstance(predictor, JointPredictor):
-        return predictor.joint_samples(texts, config.objectives, guide.samples, seed=seed), True
-    return predictor.sample(texts, config.objectives, guide.samples, seed), False
+    """(N, M, S) samples of what is predicted, and whether those of a text's objectives belong together.
+
+    NOTE: none lies beyond what is LIKELY. Of a thousand samples some begin with a wrong digit or exponent, and one that
+    promises a millionfold would be all of a mean over samples.
+    """
+    if joint := guide.joint and isinstance(model.predictor, JointPredictor):
+        samples = model.predictor.joint_samples(texts, config.objectives, guide.samples, seed=seed)
+    else:
+        samples = model.predictor.sample(texts, config.objectives, guide.samples, seed)
+    likely = model.memory.predict(texts, config.objectives, LIKELY).values
+    return np.clip(samples, likely[:, :, :1], likely[:, :, -1:]), joint
 
 
 def _reference_point(config: SearchConfig, results: FloatArray, medians: FloatArray, *, of_front: bool) -> FloatArray:
