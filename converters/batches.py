@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 WORDS = ("architecture", "text", "space", "split")  # columns that hold words, whatever they look like
+# Cells of a CSV's column of numbers in which there is none; in a column of WORDS these are words, and "" is none.
+NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 CSV_BLOCK = 1 << 23  # bytes; a row must fit in
 JSON_ROWS = 4096
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what pyarrow and json raise
@@ -99,17 +102,29 @@ def _scan_parquet(path: Path) -> tuple[Any, int]:
         _check_names(file.schema_arrow.names)
         # pandas' own note of columns and index would be wrong of the table that is made of this one
         metadata = {k: v for k, v in (file.schema_arrow.metadata or {}).items() if k != b"pandas"}
-        return file.schema_arrow.with_metadata(metadata or None), file.metadata.num_rows
+        fields = [field.with_type(pa.string()) if field.name in WORDS else field for field in file.schema_arrow]
+        return pa.schema(fields, metadata or None), file.metadata.num_rows
 
 
 def _read_parquet(path: Path, schema: Any) -> Iterator[Any]:
     with pq.ParquetFile(path, memory_map=True) as file:
         for batch in file.iter_batches(use_threads=False):
-            yield batch.replace_schema_metadata(schema.metadata)
+            columns = [_words(batch[name]) if name in WORDS else batch[name] for name in schema.names]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _words(column: Any) -> Any:
+    """As strings, whatever spells them: bytes, categories, or a notation that is a list or an object itself."""
+    nested = pa.types.is_nested(column.type)
+    return pa.array([_word(x) for x in column.to_pylist()], pa.string()) if nested else column.cast(pa.string())
+
+
+def _word(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
 def _scan_csv(path: Path) -> tuple[Any, int]:
-    with _open_csv(path, {}) as reader:
+    with _open_csv(path, ()) as reader:
         names = reader.schema.names
     _check_names(names)
     kinds = dict.fromkeys(names, pa.null())
@@ -140,18 +155,26 @@ def _widened(kind: Any, words: Any) -> Any:
     return pa.string()
 
 
-def _open_csv(path: Path, types: dict[str, Any]) -> Any:
+def _open_csv(path: Path, names: Sequence[str]) -> Any:
+    """These columns as the words that they hold."""
     return pyarrow.csv.open_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False),
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(column_types=types, strings_can_be_null=True),
+        convert_options=pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
     )
 
 
 def _read_csv(path: Path, schema: Any) -> Iterator[Any]:
-    with _open_csv(path, dict(zip(schema.names, schema.types, strict=True))) as reader:
-        yield from reader
+    with _open_csv(path, schema.names) as reader:
+        for batch in reader:
+            columns = [_without_nothing(batch[field.name], field.name).cast(field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _without_nothing(column: Any, name: str) -> Any:
+    nothing = pa.array([""] if name in WORDS else NO_NUMBER)
+    return pc.if_else(pc.is_in(column, value_set=nothing), None, column)
 
 
 def _scan_jsonl(path: Path) -> tuple[Any, int]:
@@ -171,7 +194,7 @@ def _read_jsonl(path: Path, schema: Any) -> Iterator[Any]:
 
 
 def _json_rows(path: Path) -> Iterator[list[dict[str, Any]]]:
-    with path.open(encoding="utf-8") as stream:
+    with path.open(encoding="utf-8-sig") as stream:
         rows = (_json_row(number, line) for number, line in enumerate(stream, start=1) if line.strip())
         while chunk := list(islice(rows, JSON_ROWS)):
             yield chunk
@@ -191,7 +214,7 @@ def _json_column(rows: list[dict[str, Any]], name: str, kind: Any = None) -> Any
     values = [row.get(name) for row in rows]
     if name in WORDS:
         kind = pa.string()  # a notation that is JSON may stand in the line as such
-        values = [x if x is None or isinstance(x, str) else json.dumps(x) for x in values]
+        values = [_word(x) for x in values]
     try:
         return pa.array(values, kind)
     except DAMAGE as e:

@@ -32,6 +32,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import FloatArray, Objective, decoding_order
+from nasrlm.point_decoder import MAX_LABEL
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.readout import GRID, Readout
 
@@ -132,13 +133,16 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         labels: (N,) in the objective's unit, NaN where there is none; ten are a good start.
 
     Raises:
-        ValueError: fewer than two labels, an objective's name that cannot be read, or a model that spells no digits.
+        ValueError: fewer than two labels, labels beyond 1e30, an objective's name that cannot be read, or a model that
+            spells no digits.
     """
     if checkpoint.model.config.head != "digits":
         raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
     known = np.flatnonzero(np.isfinite(labels))
     if len(known) < 2:
         raise ValueError(f"adapt: expected two or more labels of {objective}, got {len(known)}.")
+    if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
+        raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")
     if pool.groups and Objective.parse(objective).is_accuracy:
         expected = _expected_by_graphs(pool, known, labels[known])
     else:

@@ -108,9 +108,21 @@ def make_examples(frame: pd.DataFrame, texts: Sequence[str], objectives: Sequenc
     Rows without ``split`` are for training, and rows without ``space`` of the space "text".
     """
     labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
-    splits = frame["split"].fillna("train").astype(str).to_numpy() if "split" in frame else np.full(len(frame), "train")
-    if (unknown := ~np.isin(splits.astype(np.str_), SPLITS)).any():
-        row = int(unknown.argmax())
-        raise ValueError(f"column split: expected {', '.join(SPLITS)} or nothing, got {splits[row]!r} in row {row}.")
+    splits = row_splits(frame).to_numpy(dtype=np.str_)
     spaces = frame["space"].fillna("text").astype(str).to_numpy() if "space" in frame else np.full(len(frame), "text")
-    return Examples(list(texts), tuple(objectives), labels, splits.astype(np.str_), spaces.astype(np.str_))
+    return Examples(list(texts), tuple(objectives), labels, splits, spaces.astype(np.str_))
+
+
+def row_splits(frame: pd.DataFrame) -> pd.Series[str]:
+    """The split of every row; rows without ``split`` are for training.
+
+    Raises:
+        ValueError: another word than those of SPLITS; the message names the row by the frame's index.
+    """
+    if "split" not in frame:
+        return pd.Series("train", frame.index)
+    splits = frame["split"].astype(object).replace("", None).fillna("train").astype(str)
+    if (unknown := ~splits.isin(SPLITS)).any():
+        row, split = next(splits[unknown].items())
+        raise ValueError(f"column split: expected {', '.join(SPLITS)} or nothing, got {split!r} in row {row}.")
+    return splits

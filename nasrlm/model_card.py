@@ -44,6 +44,21 @@ def release(result: TrainResult, measured: Evaluation | None, config: TrainConfi
     return folder
 
 
+def adapted_card(folder: Path, objectives: Sequence[str], labels: int, table: Path) -> str:
+    """The card of a checkpoint that has learned more objectives from a few labels, behind that of the one before.
+
+    Args:
+        folder: of the one before.
+        objectives: that were learned.
+        labels: of each.
+        table: that they are from.
+    """
+    card = folder / "README.md"
+    before = card.read_text(encoding="utf-8") if card.is_file() else "# nasrlm checkpoint\n"
+    learned = ", ".join(f"`{name}`" for name in objectives)
+    return f"{before.rstrip()}\n\n`nasrlm adapt` added {learned}, from {labels} labels each of {table.name}.\n"
+
+
 def _own_encoders(spaces: Iterable[str]) -> list[str]:
     names = ", ".join(sorted(spaces))
     return [f"Networks of {names} are read by encoders of their own, kept in 8 bits."] if names else []

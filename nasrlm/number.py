@@ -138,8 +138,12 @@ class NumberCode:
     def bounds(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Least and largest value that round to the same number as each of (...) finite values."""
         ids = self.encode(values.ravel()).reshape(*values.shape, self.length)
-        sign = ids[..., 0] - ZERO
+        sign, exponent, mantissa = self.parts(ids)
         low, high = self.cells(ids)
+        smallest = 10.0**self.min_exponent  # half of which is where 0 ends, in cells of mantissas far below it
+        is_smallest = (mantissa == 10 ** (self.num_digits - 1)) & (exponent == self.min_exponent)
+        low = np.where(is_smallest, smallest / 2, low)
+        high = np.where(mantissa == 0, smallest / 2, high)
         return np.where(sign > 0, low, -high), np.where(sign < 0, -low, high)
 
     def to_tokens(self, ids: NDArray[np.int64]) -> list[str]:

@@ -23,7 +23,7 @@ from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
-from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, check_texts
+from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, UnreadableTextError, check_texts
 
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
@@ -112,13 +112,16 @@ class Predictor:
         Prediction(names, tuple(quantiles), np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
         levels = torch.from_numpy(calibrated_levels(self.checkpoint.calibration, names, quantiles))
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        values = self._answers(
-            list(different),
-            levels.shape,
-            lambda encoded, _: self._model.quantiles(encoded, ids, levels),
-            self._engine.num_workers,
-            progress,
-        )
+        try:
+            values = self._answers(
+                list(different),
+                levels.shape,
+                lambda encoded, _: self._model.quantiles(encoded, ids, levels),
+                self._engine.num_workers,
+                progress,
+            )
+        except UnreadableTextError as e:
+            raise e.in_row(texts.index(list(different)[e.row])) from e
         return Prediction(names, tuple(quantiles), values[[different[text] for text in texts]])
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int = 0) -> FloatArray:

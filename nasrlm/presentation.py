@@ -27,14 +27,19 @@ MAX_TREE_LINES = 64  # a body of more has its shared values written once and ref
 MAX_REPEATED_LINES = 2  # of a value that is written out again even there
 
 _EXECUTED = re.compile(r"E\d+")
+_LINE_ENDS = re.compile(r"[ \t\r]+$", re.MULTILINE)
 
 
 def present(text: str) -> str:
-    """Canonical ONNX text in postfix form; any other text as it is. Cost: about 0.2 ms, 1 ms without a cell."""
-    if not text.startswith(START):
+    """Canonical ONNX text in postfix form; any other text as it is. Cost: about 0.2 ms, 1 ms without a cell.
+
+    What editors and networks add to lines is no matter: a byte order mark, carriage returns, spaces at the end.
+    """
+    canonical = (_LINE_ENDS.sub("", text) if "\r" in text or " \n" in text else text).lstrip("\ufeff \n")
+    if not canonical.startswith(START):
         return text
     try:
-        bodies = list(read_bodies(text))
+        bodies = list(read_bodies(canonical))
         lines = _presented_network(bodies) if bodies else []
     except OtherTextError:
         return text

@@ -42,6 +42,23 @@ class Batch:
     known: dict[str, EncodedText]
 
 
+class UnreadableTextError(ValueError):
+    """A text that is empty or longer than a model's context.
+
+    Attributes:
+        row: its number among the texts that were given.
+    """
+
+    def __init__(self, problem: str, row: int, rest: str) -> None:
+        super().__init__(f"text: {problem} in row {row} {rest}")
+        self.row, self._parts = row, (problem, rest)
+
+    def in_row(self, row: int) -> UnreadableTextError:
+        """The same, said of a row of what those texts were taken from."""
+        problem, rest = self._parts
+        return UnreadableTextError(problem, row, rest)
+
+
 class TextReader:
     """Reads with an engine and remembers what it has read.
 
@@ -57,7 +74,7 @@ class TextReader:
         """Token ids of every text; ``rows`` are their numbers if not 0, 1, ….
 
         Raises:
-            ValueError: a text is empty or too long; nothing is cut.
+            UnreadableTextError: a text is empty or too long; nothing is cut.
         """
         token_ids = self._tokenizer.to_ids(texts)
         for index, ids in enumerate(token_ids):
@@ -65,9 +82,8 @@ class TextReader:
                 start = texts[index][:40].replace("\n", " ")
                 row = index if rows is None else rows[index]
                 help_ = "Use a model with a larger max_text_tokens, or leave the row out." if ids else "Leave it out."
-                raise ValueError(
-                    f"text: expected 1 to {self._longest} tokens, got {len(ids)} in row {row} ({start!r}…). {help_}"
-                )
+                problem = f"expected 1 to {self._longest} tokens, got {len(ids)}"
+                raise UnreadableTextError(problem, row, f"({start!r}…). {help_}")
         return token_ids
 
     def batches(self, texts: Sequence[str], rows_per_text: int) -> Iterator[Batch]:
@@ -121,6 +137,10 @@ def check_texts(texts: Sequence[str]) -> None:
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(f"texts: expected a text in every row, got {type(text).__name__} in row {row}.")
+        try:
+            text.encode()
+        except UnicodeEncodeError as e:
+            raise ValueError(f"texts: expected text that UTF-8 can spell, got {e.reason} in row {row}.") from e
 
 
 def pad(token_ids: Sequence[TokenIds]) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,9 +14,9 @@ import pandas as pd
 
 from nasrlm.objective import Objective
 
-_WORDS = ("architecture", "text", "space", "split")
+WORDS = ("architecture", "text", "space", "split")
 # Cells of a number's column in which there is none; a word may be any of these.
-_NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
+NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
 
@@ -38,7 +39,9 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         raise ValueError(f"{path}: expected a table, got no such file.")
     try:
         frame = reader(path).reset_index(drop=True)  # rows go by their place in the file
-        frame = frame.astype({name: object for name in _WORDS if name in frame})  # categories take no other words
+        frame = frame.astype({name: object for name in WORDS if name in frame})  # categories take no other words
+        for name in set(WORDS) & set(frame.columns):
+            frame[name] = frame[name].map(lambda x: x.decode() if isinstance(x, bytes) else x)
     except Exception as e:  # pyarrow and pandas raise many kinds
         reason = " ".join(str(e).split())[:200]
         raise ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. Is it truncated?") from e
@@ -50,7 +53,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         raise ValueError(
             f"{path}: expected a column {', '.join(missing)}, got labels {', '.join(label_columns(frame)) or 'none'}."
         )
-    empty = (frame[described].isna() | (frame[described] == "")).all(axis=1)
+    empty = frame[described].map(is_empty).all(axis=1)
     if empty.any():
         what = " or ".join(described)
         raise ValueError(f"{path}: expected {what} in every row, got none in row {empty.argmax()}.")
@@ -65,16 +68,27 @@ def _read_csv(path: Path) -> pd.DataFrame:
         names = next(csv.reader(file), [])
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise ValueError(f"more than one column {repeated[0]}")
-    missing = {name: [""] if name in _WORDS else _NO_NUMBER for name in names}
-    return pd.read_csv(path, dtype=dict.fromkeys(_WORDS, str), na_values=missing, keep_default_na=False)
+    missing = {name: [""] if name in WORDS else NO_NUMBER for name in names}
+    words = dict.fromkeys(WORDS, str)
+    with warnings.catch_warnings():  # of rows longer than the header: it would cut them
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            return pd.read_csv(path, dtype=words, na_values=missing, keep_default_na=False, index_col=False)
+        except pd.errors.ParserWarning as e:
+            raise ValueError(f"rows of more than the {len(names)} fields that the header names") from e
 
 
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
     ".parquet": pd.read_parquet,
     ".csv": _read_csv,
     # with a dtype inferred "0123" would be read as 123
-    ".jsonl": lambda path: pd.read_json(path, lines=True, dtype=False, precise_float=True),
+    ".jsonl": lambda path: pd.read_json(path, lines=True, dtype=False, precise_float=True, encoding="utf-8-sig"),
 }
+
+
+def is_empty(word: Any) -> bool:
+    """Whether a cell of a column of words holds none; a list, a notation as JSON has it, is one."""
+    return word == "" if isinstance(word, str) else pd.isna(word) is True
 
 
 def _numbers(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:

@@ -30,7 +30,7 @@ from nasrlm.objective import FloatArray, decoding_order
 from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes
-from nasrlm.reader import TokenIds
+from nasrlm.reader import TokenIds, UnreadableTextError
 from nasrlm.run_state import RunIdentity, read_state, saved_tokenizer, write_state
 from nasrlm.sharding import load_optimizer, part_like, whole
 from nasrlm.stored_ids import FILE, key_of, store_ids, stored_ids
@@ -71,7 +71,8 @@ class TrainingRun:
         self.model = model.to(self.processes.device)
         self.average = MovingAverage(self.model, self.processes)
         self.predictor = Predictor(Checkpoint(self.average.model, tokenizer, self.objectives))
-        self.predictor.to_ids(self.valid_rows.texts)  # a text that is too long is refused now, not after two epochs
+        self._texts = examples.texts
+        self._read(self.valid_rows)  # a text that is too long is refused now, not after two epochs
         self.ids_to_store: dict[str, Sequence[TokenIds]] = {}  # by their key; none if they were stored before
         self.batches = self._make_batches(train_rows)
         self.num_cut = {rows: tokenizer.num_cut(labelled.split(rows).texts) for rows in ("train", "valid")}
@@ -141,9 +142,16 @@ class TrainingRun:
         key = key_of(rows.digest(), self.predictor.checkpoint.tokenizer, self.model.config)
         token_ids = stored_ids(self._ids_path, key) if self.config.resume else None
         if token_ids is None:
-            token_ids = self.predictor.to_ids(rows.texts, self.progress)
+            token_ids = self._read(rows, self.progress)
             self.ids_to_store = {key: token_ids}
         return token_ids
+
+    def _read(self, rows: Examples, progress: bool = False) -> list[NDArray[np.int32]]:
+        """Token ids; one that cannot be read is told by its row among all that were given."""
+        try:
+            return self.predictor.to_ids(rows.texts, progress)
+        except UnreadableTextError as e:
+            raise e.in_row(self._texts.index(rows.texts[e.row])) from e
 
     def _make_loss(self) -> nn.Module:
         loss = TrainingLoss(self.model, self.config.smoothing_digits, self.config.rank_loss_weight)

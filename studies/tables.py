@@ -7,10 +7,12 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from converters.bulk import to_onnx_texts
-from nasrlm.table import label_columns, objective_columns, read_table
+from nasrlm.examples import row_splits
+from nasrlm.table import is_empty, label_columns, objective_columns, read_table
 from spaces import get_space
 from spaces.space import SearchSpace
 
@@ -30,6 +32,18 @@ def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> 
     if rows.empty:
         raise ValueError(f"{path}: expected rows of space {space}, got {', '.join(map(str, frame['space'].unique()))}.")
     return rows
+
+
+def splits_of(frame: pd.DataFrame, path: Path) -> pd.Series[str]:
+    """The split of every row; rows that name none are for training.
+
+    Raises:
+        ValueError: a row is of another split than those of a table; the message names file and row.
+    """
+    try:
+        return row_splits(frame)
+    except ValueError as e:
+        raise ValueError(f"{path}: {e}") from e
 
 
 def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names: Sequence[str]) -> None:
@@ -88,8 +102,16 @@ def written_texts(frame: pd.DataFrame) -> dict[Hashable, str]:
 
 
 def spelled_notation(notation: object) -> str:
-    """A notation as its space reads it: JSONL may hold the list itself that others hold as a string."""
-    return notation if isinstance(notation, str) else json.dumps(notation)
+    """A notation as its space reads it: JSONL and Parquet may hold the list itself that others hold as a string."""
+    return notation if isinstance(notation, str) else json.dumps(notation, default=np.ndarray.tolist)
+
+
+def row_names(frame: pd.DataFrame) -> list[str]:
+    """What each row is called: its notation, or else its text."""
+    columns = [frame[name] for name in ("architecture", "text") if name in frame]
+    return [
+        next(spelled_notation(word) for word in words if not is_empty(word)) for words in zip(*columns, strict=True)
+    ]
 
 
 def space_of_row(name: str, path: Path, row: Hashable) -> SearchSpace[Any]:

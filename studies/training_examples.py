@@ -25,6 +25,7 @@ from studies.tables import (
     read_rows,
     require_labels,
     space_of_row,
+    splits_of,
     table_texts,
     written_texts,
 )
@@ -89,7 +90,9 @@ class _Table(NamedTuple):
 
 
 def _read(path: Path, space: str | None) -> _Table:
-    frame = few_spellings_a_network(read_rows(path, space), path)
+    frame = read_rows(path, space)
+    splits_of(frame, path)  # a bad one is told by its table
+    frame = few_spellings_a_network(frame, path)
     return _Table(frame.drop(columns="text", errors="ignore"), written_texts(frame))
 
 

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 from converters.bulk import to_onnx_texts
 from converters.features import feature_groups, features_of
 from nasrlm.adaptation import adapt, choose_diverse, make_pool
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, released_folder
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
+from nasrlm.files import write_atomically
+from nasrlm.model_card import adapted_card
 from nasrlm.objective import FloatArray
 from spaces import get_space
 from spaces.space import SearchSpace
-from studies.tables import only_space, read_rows, spelled_notation, table_texts
+from studies.tables import only_space, read_rows, row_names, spelled_notation, splits_of, table_texts
 
 
 def register(app: typer.Typer) -> None:
@@ -48,9 +50,10 @@ def adapt_checkpoint(
     """Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used."""
     started = time.monotonic()
     names = listed(objectives)
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out}: expected a folder for the new checkpoint, got a file. Choose another --out.")
     frame = read_rows(table, space, require=names)
-    if "split" in frame:
-        frame = frame[frame["split"] != "test"]
+    frame = frame[splits_of(frame, table) != "test"]
     labelled = frame[list(names)].notna().all(axis=1).to_numpy()
     wanted = _count(samples, int(labelled.sum()), table, names)
     rng = np.random.default_rng(seed)
@@ -73,13 +76,18 @@ def adapt_checkpoint(
         labels = np.full(len(texts), np.nan)
         labels[used] = frame[name].to_numpy(dtype=np.float64)[used]
         loaded = adapt(loaded, known, name, labels)
+    learned = frame.iloc[used]
+    card = adapted_card(checkpoint or released_folder(), names, wanted, table)
+    if (out / "config.json").exists():
+        print(f"nasrlm: {out}: the checkpoint that was there is replaced.", file=sys.stderr)
     loaded.save_pretrained(out)
-    column = "architecture" if "architecture" in frame else "text"
-    answer = {"used": frame[column].iloc[used].tolist(), "seconds": round(time.monotonic() - started, 1)}
+    write_atomically(out / "README.md", card.encode())
+    answer = {"used": row_names(learned), "seconds": round(time.monotonic() - started, 1)}
     if json:
         print_json(answer)
         return
-    print_table([column, *names], frame[[column, *names]].iloc[used].to_numpy().tolist(), title="learned from")
+    cells = zip(row_names(learned), *[learned[name] for name in names], strict=True)
+    print_table(["architecture", *names], [list(row) for row in cells], title="learned from")
     print(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {answer['seconds']} s")
 
 

@@ -185,10 +185,8 @@ def measure(
     inputs = read_inputs(architectures, table, space, input_shape)
     latencies = measure_latencies(inputs.texts, threads=threads, repeats=repeats, seed=seed, progress=show_progress())
     machine = machine_description()
-    rows = [
+    measured = [
         {
-            "architecture": name,
-            **({"space": of_space} if of_space else {}),
             objective: latency.median_ms,
             "latency_q25_ms": latency.iqr_ms[0],
             "latency_q75_ms": latency.iqr_ms[1],
@@ -196,16 +194,20 @@ def measure(
             "threads": threads,
             **{f"machine_{key}": value for key, value in machine.items()},
         }
-        for name, of_space, latency in zip(inputs.names, inputs.spaces, latencies, strict=True)
+        for latency in latencies
     ]
     if out is not None:
-        write_table(pd.DataFrame(rows), out)
+        write_table(pd.DataFrame([x | y for x, y in zip(inputs.rows, measured, strict=True)]), out)
     if json:
-        print_json(rows)
+        spaces = [{"space": space} if space else {} for space in inputs.spaces]
+        rows = zip(inputs.names, spaces, measured, strict=True)
+        print_json([{"architecture": name} | space | row for name, space, row in rows])
     else:
-        columns = ["architecture", objective, "latency_q25_ms", "latency_q75_ms"]
+        columns = [objective, "latency_q25_ms", "latency_q75_ms"]
         title = ", ".join(f"{key} {value}" for key, value in machine.items())
-        print_table(columns, [[row[column] for column in columns] for row in rows], title)
+        named = zip(inputs.names, measured, strict=True)
+        cells = [[name, *[row[column] for column in columns]] for name, row in named]
+        print_table(["architecture", *columns], cells, title)
 
 
 def _text(faithful: Graph) -> str:

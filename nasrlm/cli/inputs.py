@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,13 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from converters import OnnxTextError, model_to_onnx_text, to_model
+from converters.batches import WORDS
 from converters.bulk import to_onnx_texts
 from converters.graph import Shape
 from converters.text import prelude
 from nasrlm.cli.output import show_progress
+from nasrlm.table import is_empty
 from spaces import get_space
 from spaces.space import SearchSpace
-from studies.tables import read_rows, spelled_notation, table_texts
+from studies.tables import read_rows, row_names, spelled_notation, table_texts
 
 SpaceOption = Annotated[str | None, typer.Option("--space", help="A registered space or path/to/file.py:ClassName.")]
 CheckpointOption = Annotated[
@@ -43,11 +45,21 @@ MODEL_ENDINGS = (".onnx",)
 
 @dataclass(frozen=True)
 class Inputs:
-    """Names as the user gave them, their texts, and their spaces, empty where none is known."""
+    """What was given, a network an element of each list.
+
+    Attributes:
+        names: as the user gave them.
+        texts: ONNX text.
+        spaces: empty where none is known.
+        rows: what describes them in a table, by column.
+        numbers: of their rows in the table that was given, which are told in errors; none without a table.
+    """
 
     names: list[str]
     texts: list[str]
     spaces: list[str]
+    rows: list[dict[Hashable, Any]]
+    numbers: Sequence[Any] = ()
 
 
 def see_own_modules() -> None:
@@ -110,18 +122,26 @@ def read_inputs(
         frame = read_rows(table, space)
         if frame.empty:
             raise ValueError(f"{table}: expected rows, got none.")
-        columns = [name for name in ("architecture", "text") if name in frame]
-        described = frame[columns].bfill(axis="columns").iloc[:, 0].map(spelled_notation)
         spaces = frame["space"].fillna("").astype(str).tolist() if "space" in frame else [""] * len(frame)
-        return Inputs(described.tolist(), table_texts(frame, table, progress=show_progress()), spaces)
+        words = frame[[name for name in WORDS if name in frame]].to_dict("records")
+        rows = [{name: spelled_notation(x) for name, x in row.items() if not is_empty(x)} for row in words]
+        texts = table_texts(frame, table, progress=show_progress())
+        return Inputs(row_names(frame), texts, spaces, rows, frame.index.tolist())
     names = list(given or [])
     shape = None if input_shape is None else parse_shape(input_shape)
     if all(Path(name).suffix in TEXT_ENDINGS + MODEL_ENDINGS for name in names):
-        return Inputs(names, [_read_text(Path(name), shape) for name in names], [space or ""] * len(names))
+        texts = [_read_text(Path(name), shape) for name in names]
+        return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space))
     chosen = require_space(space, "architecture")
     parsed = [chosen.parse(name) for name in names]
     texts = to_onnx_texts(chosen, parsed, measured=True, progress=show_progress())
-    return Inputs(names, texts, [chosen.address] * len(names))
+    rows = [{"space": chosen.address, "architecture": name} for name in names]
+    return Inputs(names, texts, [chosen.address] * len(names), rows)
+
+
+def _file_rows(names: Sequence[str], texts: Sequence[str], space: str | None) -> list[dict[Hashable, Any]]:
+    of_space: dict[Hashable, Any] = {"space": space} if space else {}
+    return [{"file": name, "text": text} | of_space for name, text in zip(names, texts, strict=True)]
 
 
 def _read_text(path: Path, shape: Shape | None) -> str:
@@ -130,7 +150,7 @@ def _read_text(path: Path, shape: Shape | None) -> str:
     if not path.is_file():
         raise ValueError(f"{path}: expected a text file, got no such file.")
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as e:
         raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
     text = text.removesuffix(f"\n{prelude()}")  # which `nasrlm convert --out` adds

@@ -33,11 +33,12 @@ from nasrlm.model_card import release
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
+from nasrlm.reader import UnreadableTextError
 from nasrlm.table import label_columns
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from spaces import get_space
-from studies.tables import read_rows, require_labels, table_texts
+from studies.tables import read_rows, require_labels, splits_of, table_texts
 from studies.training_examples import training_examples
 
 LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", "moocore")
@@ -75,6 +76,8 @@ def predict(
     """Predict objectives with calibrated intervals."""
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
     levels = _levels(quantiles)
+    if samples and not json:
+        raise ValueError("predict --samples: expected --json, which prints them. See --help.")
     if space is not None and space not in predictor.checkpoint.spaces:
         get_space(space)  # one of texts alone is known to the checkpoint, if to anybody
     if out is not None:
@@ -86,7 +89,11 @@ def predict(
     warn_of_other_spaces(predictor, inputs.spaces)
     names = listed(objectives) or objectives_of(predictor, inputs.spaces)
     ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
-    prediction = Prediction(names, levels, ask(lambda own, x: own.predict(x, names, levels, show_progress()).values))
+    try:
+        values = ask(lambda own, x: own.predict(x, names, levels, show_progress()).values)
+    except UnreadableTextError as e:
+        raise (ValueError(f"{table}: {e.in_row(inputs.numbers[e.row])}") if table else e) from e
+    prediction = Prediction(names, levels, values)
     drawn = ask(lambda own, x: own.sample(x, names, samples, seed)) if samples else None
     rows: list[dict[str, Any]] = []
     for index, architecture in enumerate(inputs.names):
@@ -103,13 +110,11 @@ def predict(
         rows.append(answers)
     if json:
         print_json(rows)
-    elif len(names) > MAX_COLUMNS:
-        for row in rows:
-            print(row["architecture"])
-            print_table(
-                ["objective", "median", "low", "high"],
-                [[name, *[row[name][end] for end in ("median", "low", "high")]] for name in names],
-            )
+    elif len(names) > MAX_COLUMNS or len(levels) > 3:
+        for architecture, quantile_values in zip(inputs.names, prediction.values.tolist(), strict=True):
+            print(architecture)
+            cells = [[name, *of_name] for name, of_name in zip(names, quantile_values, strict=True)]
+            print_table(["objective", *[f"{100 * level:g} %" for level in levels]], cells)
     else:
         cells = [[row["architecture"], *[spell_interval(row[name]) for name in names]] for row in rows]
         print_table(["architecture", *names], cells)
@@ -140,7 +145,11 @@ def evaluate_table(
         )
     parts = [table_texts(frame, table, progress=show_progress()) for frame, table in zip(frames, tables, strict=True)]
     examples = make_examples(pd.concat(frames, ignore_index=True), [text for part in parts for text in part], known)
-    result = evaluate(predictor, examples, progress=show_progress())
+    try:
+        result = evaluate(predictor, examples, progress=show_progress())
+    except UnreadableTextError as e:
+        table, number = [(path, row) for path, frame in zip(tables, frames, strict=True) for row in frame.index][e.row]
+        raise ValueError(f"{table}: {e.in_row(number)}") from e
     if json:
         speed = round(result.predictions_per_second, 1)
         print_json({**result.quality, "skipped": skipped, "predictions_per_second": speed})
@@ -212,13 +221,14 @@ def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
 
 
 def _rows_of_split(frame: pd.DataFrame, split: str | None, path: Path) -> pd.DataFrame:
+    splits = splits_of(frame, path)
     if split is None:
         return frame
     if "split" not in frame:
         raise ValueError(f"{path}: expected a column split, got none. Leave --split out.")
-    rows = frame[frame["split"] == split]
+    rows = frame[splits == split]
     if rows.empty:
-        raise ValueError(f"{path}: expected rows of split {split}, got {', '.join(map(str, frame['split'].unique()))}.")
+        raise ValueError(f"{path}: expected rows of split {split}, got {', '.join(splits.unique())}.")
     return rows
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
+from nasrlm.reader import UnreadableTextError
 
 
 def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...]:
@@ -41,12 +42,20 @@ def answer_by_space(
         texts: N texts.
         spaces: N names, empty where none is known.
         ask: of a space's predictor and its texts.
+
+    Raises:
+        UnreadableTextError: a text is empty or too long; its row is that among the N.
     """
     if not texts:
         return ask(predictor, texts)
     rows: dict[str, list[int]] = defaultdict(list)
     for row, space in enumerate(spaces):
         rows[space].append(row)
-    answers = [ask(predictor.of_space(space), [texts[row] for row in own]) for space, own in rows.items()]
+    answers = []
+    for space, own in rows.items():
+        try:
+            answers.append(ask(predictor.of_space(space), [texts[row] for row in own]))
+        except UnreadableTextError as e:
+            raise e.in_row(own[e.row]) from e
     in_order: FloatArray = np.concatenate(answers)[np.argsort(np.concatenate(list(rows.values())))]
     return in_order

@@ -21,6 +21,7 @@ from nasrlm.cli.output import print_json, show_progress
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_other_spaces
 from nasrlm.files import replacing
 from nasrlm.predictor import Predictor
+from nasrlm.reader import UnreadableTextError
 from spaces import get_space
 from spaces.space import SearchSpace
 
@@ -68,6 +69,8 @@ def predict_whole_table(
     started = time.perf_counter()
     source = open_table(table)
     _check(source, out, space)
+    if not source.num_rows:
+        raise ValueError(f"{table}: expected rows, got none.")
     spaces = [space] if space is not None else _spaces(source)
     warn_of_other_spaces(predictor, spaces)
     objectives = objectives or objectives_of(predictor, spaces)
@@ -83,9 +86,13 @@ def predict_whole_table(
         for chunks, texts in _groups(source, words, space):
             described = pa.concat_tables([chunk.words for chunk in chunks])
             named = described["space"].fill_null("").to_pylist() if "space" in words.names else [""] * len(texts)
-            values = answer_by_space(
-                predictor, texts, named, lambda own, x: own.predict(x, objectives, quantiles).values
-            ).reshape(len(texts), len(columns))
+            try:
+                values = answer_by_space(
+                    predictor, texts, named, lambda own, x: own.predict(x, objectives, quantiles).values
+                ).reshape(len(texts), len(columns))
+            except UnreadableTextError as e:
+                numbers = [number for chunk in chunks for number in chunk.numbers]
+                raise ValueError(f"{table}: {e.in_row(numbers[e.row])}") from e
             arrays = [*described.columns, *[pa.array(column) for column in values.T]]
             writer.write_table(pa.table(arrays, schema=writer.schema))
             rows += len(texts)

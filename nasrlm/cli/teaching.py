@@ -19,7 +19,7 @@ from nasrlm.group_process import GroupProcess
 from spaces import get_space
 from spaces.drawing import Sample, draw, sample_like
 from spaces.space import SearchSpace
-from studies.tables import all_objectives, only_space, read_rows, spelled_notation
+from studies.tables import all_objectives, only_space, read_rows, spelled_notation, splits_of
 
 LEAST_LABELS = 20  # of an objective
 
@@ -76,8 +76,9 @@ def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[p
     """The rows to learn from and the objectives to teach: those named, or all."""
     frame = read_rows(table, space, require=named)
     names = named or all_objectives([frame], [table])
-    if "split" in frame:
-        frame = frame[frame["split"] == "train"]
+    frame = frame[splits_of(frame, table) == "train"]
+    if frame.empty:
+        raise ValueError(f"{table}: expected train rows, got none.")
     if not only_space(frame) or "architecture" not in frame or frame["architecture"].isna().any():
         raise ValueError(f"{table}: expected architectures of one space in its train rows. Name it with --space.")
     for name in names:

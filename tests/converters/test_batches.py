@@ -74,6 +74,27 @@ def test_a_notation_that_is_json_may_stand_in_a_line_as_such(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([b"a", None], pa.binary()),
+        pa.array(["a", None], pa.string_view()),
+        pa.array(["a", None]).dictionary_encode(),
+        pa.array([["a"], None]),
+    ],
+)
+def test_words_are_strings_whatever_spells_them(tmp_path, column):
+    pq.write_table(pa.table({"text": column, "a": [1, 2]}), tmp_path / "t.parquet")
+    (batch,) = open_table(tmp_path / "t.parquet").batches(9)
+    assert batch["text"].to_pylist() == ['["a"]' if pa.types.is_list(column.type) else "a", None]
+
+
+def test_words_of_a_csv_are_read_as_they_are(tmp_path):
+    (tmp_path / "t.csv").write_text("text,a,b\nnull,1,x\nNA,NA,null\n,2,\n")
+    (batch,) = open_table(tmp_path / "t.csv").batches(9)
+    assert batch.to_pydict() == {"text": ["null", "NA", None], "a": [1, None, 2], "b": ["x", None, None]}
+
+
+@pytest.mark.parametrize(
     ("name", "contents", "message"),
     [
         ("t.txt", "", "expected a table ending in .parquet, .csv, .jsonl, got .txt"),

@@ -102,6 +102,24 @@ def test_a_measured_table_keeps_its_spaces(answers: Any, tmp_path: Path) -> None
     pd.testing.assert_frame_equal(measured[["space", "architecture"]], given)
 
 
+def test_a_measured_table_is_one_to_adapt_with(
+    answers: Any, nasrlm: CommandLine, table: Path, tmp_path: Path, checkpoint_folder: Path
+) -> None:
+    text = to_onnx_text(get_space("nasbench201"), get_space("nasbench201").parse(ARCHITECTURE))
+    (tmp_path / "net.txt").write_bytes(b"\xef\xbb\xbf" + text.encode())  # some editors begin files so
+    pd.DataFrame({"text": [text]}).to_parquet(tmp_path / "texts.parquet")
+    measured = tmp_path / "measured.parquet"
+    for words in (["--table", tmp_path / "texts.parquet"], [tmp_path / "net.txt"]):
+        answers("measure", *words, "--repeats", 1, "--out", measured)
+        assert pd.read_parquet(measured)["text"].tolist() == [text]
+    answers("measure", "--table", table, "--repeats", 1, "--objective", "latency_ms@mine", "--out", measured)
+    assert pd.read_parquet(measured)["split"].tolist() == pd.read_parquet(table)["split"].tolist()
+    words = ("--objectives", "latency_ms@mine", "--samples", "all", "--pool", 12, "--out", tmp_path / "adapted")
+    assert len(answers("adapt", "--table", measured, *words)["used"]) == 9  # of twelve, a quarter are test rows
+    shown = nasrlm("info", "--checkpoint", tmp_path / "adapted").stdout
+    assert "`nasrlm adapt` added `latency_ms@mine`, from 9 labels each of measured.parquet." in shown
+
+
 def test_predict(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> None:
     (row,) = answers("predict", *SPACE, ARCHITECTURE)
     assert list(row) == ["architecture", *OBJECTIVES]
@@ -133,6 +151,15 @@ def test_predict_with_more_quantiles_and_samples(answers: Any) -> None:
     )
     assert len(answer["samples"]) == 4
     assert answers("predict", *SPACE, ARCHITECTURE, *words) == [row]
+
+
+def test_quantiles_are_printed_and_samples_need_json(nasrlm: CommandLine, checkpoint_folder: Path) -> None:
+    words = ("predict", *SPACE, ARCHITECTURE, "--objectives", OBJECTIVES[1], "--checkpoint", checkpoint_folder)
+    shown = nasrlm(*words, "--quantiles", ".05,.25,.5,.75").stdout
+    assert all(f" {level} % " in shown for level in (5, 25, 50, 75))
+    refused = nasrlm(*words, "--samples", 3)
+    assert (refused.status, refused.stderr.count("\n")) == (2, 1)
+    assert "expected --json" in refused.stderr
 
 
 def test_predict_reads_tables(answers: Any, table: Path) -> None:

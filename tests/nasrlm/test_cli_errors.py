@@ -202,6 +202,31 @@ COMMANDS = {
         "--objective: expected a name in milliseconds",
     ),
     "key that is no word": (("train", "--config", "numbered.yaml"), "numbered.yaml: expected words as keys, got 3."),
+    "long text of a space": (
+        ("predict", *MODEL, "--table", "long.parquet", *SPACE),
+        "long.parquet: text: expected 1 to 512 tokens, got 1800 in row 5",
+    ),
+    "long text in a stream": (
+        (*STREAM, "long.parquet", "--out", "x.parquet"),
+        "long.parquet: text: expected 1 to 512 tokens, got 1800 in row 5",
+    ),
+    "long text evaluated": (
+        ("evaluate", *MODEL, "--table", "table.csv", "--table", "long.parquet"),
+        "long.parquet: text: expected 1 to 512 tokens, got 1800 in row 5",
+    ),
+    "split of the second table": (
+        ("evaluate", *MODEL, "--table", "table.csv", "--table", "resplit.csv"),
+        "resplit.csv: column split: expected train, valid, test or nothing, got 'validation' in row 0",
+    ),
+    "no rows in a stream": ((*STREAM, "empty.parquet", "--out", "x.parquet"), "empty.parquet: expected rows, got none"),
+    "adapted to a file": (
+        ("adapt", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard", "--out", "file"),
+        "file: expected a folder for the new checkpoint, got a file",
+    ),
+    "labels beyond 32 bits": (
+        ("adapt", *MODEL, "--table", "huge.csv", "--objectives", "delta@huge", "--samples", "2", "--out", "huge"),
+        "adapt: expected labels of delta@huge up to 1e+30, got 1e+35",
+    ),
     "no exponents": (("train", "--config", "exponents.yaml"), "max_exponent: expected more than min_exponent, 2"),
     "warm start without architectures": (
         (*SEARCH, GOALS, "--warm-start", "texts.csv"),
@@ -234,6 +259,11 @@ def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.Monke
     write_table(table, Path("whole.parquet"))
     write_table(table.assign(split="validation"), Path("resplit.csv"))
     write_table(table.assign(space="moon"), Path("moon.csv"))
+    write_table(table.assign(**{"delta@huge": -1e35}), Path("huge.csv"))
+    write_table(table.iloc[:0], Path("empty.parquet"))
+    long = table.assign(text="Conv").iloc[[0, 0, 1, 1, 2, 2]].assign(space=["moon", *["nasbench201"] * 5])
+    long["text"] = ["Conv"] * 5 + ["Pool\n" * 600]
+    write_table(long, Path("long.parquet"))
     Path("resplit.yaml").write_text("table: resplit.csv\nout: run\n")
     Path("numbered.yaml").write_text("table: table.csv\nout: run\n3: 1\n")
     Path("exponents.yaml").write_text("table: table.csv\nout: run\nmin_exponent: 2\nmax_exponent: 2\n")

@@ -135,3 +135,15 @@ def test_every_number_has_one_spelling() -> None:
     values = CODE.decode(all_spellings().numpy())
     assert len(np.unique(values)) == len(values) == 361
     assert (np.diff(values) > 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:NumberCode")
+@pytest.mark.parametrize("value", [0.0, 4e-9, 9.3e-9, 1e-8, -1e-8, 1.5e-8, 1.0, 9.9996])
+def test_what_lies_within_bounds_rounds_to_the_same_number(value: float) -> None:
+    code = NumberCode()
+    (low,), (high,) = code.bounds(np.array([value]))
+    number = code.decode(code.encode(np.array([value])))[0]
+    width = high - low
+    inside, outside = low + width * np.array([0.001, 0.999]), low + width * np.array([-0.001, 1.001])
+    assert code.decode(code.encode(inside)).tolist() == [number, number]
+    assert number not in code.decode(code.encode(outside))

@@ -34,6 +34,15 @@ def test_a_chain_is_its_operators_in_order() -> None:
     assert rows(text) == ["network float[1,8]", "nn.Conv weight_shape=[8,8,3,3]", "Relu", "Flatten axis=1"]
 
 
+@pytest.mark.parametrize("change", ["\ufeff{}", "\n{}", "{}\n\n", "\r\n", " \n", "\t\r\n"])
+def test_what_editors_add_is_no_matter(change: str) -> None:
+    text = network(f"v1 = {CONV} (v0)", "v9 = Flatten <axis: int = 1> (v1)")
+    changed = change.format(text) if "{}" in change else text.replace("\n", change)
+    assert changed != text
+    assert present(changed) == present(text) != text
+    assert present("a = 1 \r\n") == "a = 1 \r\n"
+
+
 def test_a_short_shared_value_is_written_out_where_it_is_read() -> None:
     text = network("v1 = Relu (v0)", "v2 = Tanh (v1)", "v9 = Add (v1, v2)")
     assert rows(text) == ["network float[1,8]", "2 x Relu", "Tanh", "Add 2"]

@@ -6,9 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from converters import batches
+from converters.batches import open_table
+from nasrlm import table
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import to_json, write_atomically, write_table
 from nasrlm.table import label_columns, objective_columns, read_table
+from studies.tables import row_names
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 FRAME = pd.DataFrame(
@@ -139,6 +143,34 @@ def test_words_of_a_csv_are_read_as_they_are(tmp_path: Path) -> None:
     assert frame["space"].isna().tolist() == [True, False]
     assert frame["split"].isna().tolist() == [False, True]
     assert frame["latency_ms@a"].isna().tolist() == [False, True]
+
+
+def test_a_row_longer_than_the_header_is_refused(tmp_path: Path) -> None:
+    for cells in ("hello, world,90.0", "hello,90.0,"):
+        (tmp_path / "table.csv").write_text(f"text,accuracy@cifar10\n{cells}\n{cells}\n")
+        with pytest.raises(ValueError, match=r"table\.csv: .* rows of more than the 2 fields that the header names"):
+            read_table(tmp_path / "table.csv")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_a_byte_order_mark_is_no_part_of_a_table(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"table{ending}"
+    write_table(FRAME, path)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_table(path).columns.tolist() == FRAME.columns.tolist()
+    assert open_table(path).schema.names == FRAME.columns.tolist()
+
+
+def test_words_may_be_bytes_and_notations_lists(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    pd.DataFrame({"text": [b"Conv", None], "architecture": [None, [1, 2]]}).to_parquet(path)
+    frame = read_table(path)
+    assert (frame["text"][0], list(frame["architecture"][1])) == ("Conv", [1, 2])
+    assert row_names(frame) == ["Conv", "[1, 2]"]
+
+
+def test_both_readers_know_the_same_words_and_gaps() -> None:
+    assert (table.WORDS, table.NO_NUMBER) == (batches.WORDS, batches.NO_NUMBER)
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])

@@ -52,6 +52,18 @@ def test_what_is_expected_agrees_with_the_truth(labelled: Path, tmp_path: Path, 
     pd.testing.assert_frame_equal(read_table(again), frame)
 
 
+def test_rows_without_a_split_are_for_training(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
+    frame = read_table(labelled)
+    frame.assign(split=frame["split"].where(frame["split"] != "train")).to_parquet(tmp_path / "unsplit.parquet")
+    taught = []
+    for table in (labelled, tmp_path / "unsplit.parquet"):
+        out = tmp_path / f"taught {len(taught)}.parquet"
+        words = ("--space", SPACE.name, "--objectives", COST, "-n", 10, "--out", out)
+        assert nasrlm("teach", "--table", table, *words).status == 0
+        taught.append(read_table(out))
+    pd.testing.assert_frame_equal(*taught)
+
+
 def test_networks_can_be_drawn_like_those_of_the_table(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
     table, out = tmp_path / "part.parquet", tmp_path / "taught.parquet"
     frame = read_table(labelled).query("split == 'train'")
