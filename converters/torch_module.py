@@ -32,7 +32,8 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
         input_shape: of that tensor, batch included.
 
     Raises:
-        OnnxModelError: the module does not take such an input, or torch cannot export it.
+        OnnxModelError: the module does not take such an input, what it computes is decided by the input's values, or
+            torch cannot export it.
 
     Cost: a second for a ResNet-50.
     """
@@ -44,10 +45,11 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
     buffer = io.BytesIO()
     with (
         _evaluation_mode(module),
-        warnings.catch_warnings(),
+        warnings.catch_warnings(record=True) as warned,
         one_line_errors("expected a module that torch.onnx.export takes"),
     ):
-        warnings.simplefilter("ignore")  # of tracing, and that this exporter is the old one
+        warnings.simplefilter("ignore")  # that this exporter is the old one
+        warnings.simplefilter("always", torch.jit.TracerWarning)  # type: ignore[attr-defined]
         torch.onnx.export(
             module,
             (example,),
@@ -57,6 +59,8 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
             training=torch.onnx.TrainingMode.PRESERVE,  # or batch norms would be folded, and parameters lost
             keep_initializers_as_inputs=True,  # or layers with equal numbers would come out as one
         )
+    if any("to a Python" in str(warning.message) for warning in warned):  # of sizes, which is no matter, or of values
+        _check_decisions(module, example)
     return onnx.load_from_string(buffer.getvalue())
 
 
@@ -76,13 +80,37 @@ def load_module(name: str) -> torch.nn.Module:
         factory = getattr(import_module(module_name), factory_name, None)
     if not callable(factory):
         raise OnnxModelError(f"{name}: expected a function {factory_name} in {module_name}, got none.")
-    with one_line_errors(f"{name}: expected a function without arguments"):
+    with one_line_errors(f"{name}: expected a function that takes no arguments and returns a torch.nn.Module"):
         module = factory()
     if not isinstance(module, torch.nn.Module):
         raise OnnxModelError(
             f"{name}: expected a function that returns a torch.nn.Module, got {type(module).__name__}."
         )
     return module
+
+
+def _check_decisions(module: torch.nn.Module, example: torch.Tensor) -> None:
+    """Refuse a module that looks at values of its input: an export shows only what this example led to.
+
+    Sizes may be looked at, and values of parameters and buffers.
+    """
+    import torch
+
+    looks = [
+        getattr(torch.Tensor, name) for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")
+    ]
+
+    class Watched(torch.Tensor):
+        """As is everything that is computed of it."""
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            if func in looks:
+                raise OnnxModelError("expected the same operators for every input, got a decision by its values.")
+            return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[no-untyped-call]
+
+    with _evaluation_mode(module), torch.no_grad():
+        module(example.as_subclass(Watched))
 
 
 def _example(module: torch.nn.Module, input_shape: Shape) -> torch.Tensor:

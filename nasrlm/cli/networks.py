@@ -31,12 +31,12 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
         if shape is None:
             raise ValueError(f"{what} {given}: expected --input-shape, such as 1,3,32,32, got none.")
         see_own_modules()
-        try:
-            with redirect_stdout(sys.stderr):  # what the module prints is none of our answer
-                model = export_module(load_module(given), shape)
-            return model_to_graph(model)
-        except OnnxModelError as e:
-            raise OnnxModelError(f"{given}: {e}") from e
+        with redirect_stdout(sys.stderr):  # what the module prints is none of our answer
+            module = load_module(given)
+            try:
+                return model_to_graph(export_module(module, shape))
+            except OnnxModelError as e:
+                raise OnnxModelError(f"{given}: {e}") from e
     if shape is not None:
         raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {given}.")
     chosen = require_space(space, what)

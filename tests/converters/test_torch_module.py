@@ -150,6 +150,35 @@ def user_module(tmp_path, monkeypatch):
     sys.modules.pop("users_nets", None)
 
 
+class Deciding(nn.Module):
+    """Looks at its input, at its size or at a buffer, as it is told."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what, self.layer, self.other = what, nn.Linear(4, 4), nn.Linear(4, 4)
+        self.register_buffer("switch", torch.tensor(True))
+
+    def forward(self, x):
+        looks = {
+            "value": lambda: x.mean() > 0.1,
+            "number": lambda: x.sum().item() > 0,
+            "size": lambda: x.shape[0] * 2 > 1 and int(x.shape[1]) == 4,
+            "buffer": lambda: self.switch,
+        }
+        return self.layer(x) if looks[self.what]() else self.other(self.other(x))
+
+
+@pytest.mark.parametrize("what", ["value", "number"])
+def test_decisions_by_values_of_the_input_are_refused(what):
+    with pytest.raises(OnnxModelError, match="expected the same operators for every input, got a decision"):
+        module_to_onnx_text(Deciding(what), (1, 4))
+
+
+@pytest.mark.parametrize("what", ["size", "buffer"])
+def test_decisions_by_sizes_and_buffers_are_not(what):
+    assert module_to_onnx_text(Deciding(what), (1, 4)).count("nn.LinearBias") == 1
+
+
 def test_a_function_that_returns_a_module(user_module):
     assert "nn.LinearBias" in module_to_onnx_text(load_module(f"{user_module}:net"), (1, 3, 2, 2))
 
@@ -160,7 +189,10 @@ def test_a_function_that_returns_a_module(user_module):
         ("no_such_package.nets:net", "expected an importable module no_such_package.nets, got: No module named"),
         ("users_nets:missing", "expected a function missing in users_nets, got none"),
         ("users_nets:other", "expected a function that returns a torch.nn.Module, got int"),
-        ("users_nets:needs", "expected a function without arguments, got: .*missing 1 required"),
+        (
+            "users_nets:needs",
+            "expected a function that takes no arguments and returns a torch.nn.Module, got: .*missing 1 required",
+        ),
     ],
 )
 def test_functions_that_do_not_are_refused(user_module, name, message):
