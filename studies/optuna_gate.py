@@ -150,7 +150,10 @@ class ParetoGate(Generic[A]):
     def _enqueue(self, study: optuna.Study, count: int, guide: Guide | None, seed: int) -> list[A]:
         self._follow(study)
         trials = study.get_trials(deepcopy=False)
-        chosen = self._advisor.propose(self._tried(trials), count, guide=guide, seed=seed + len(trials))
+        proposed = self._advisor.propose(self._tried(trials), count, guide=guide, seed=seed + len(trials))
+        # Proposing takes a while, in which another worker may have enqueued the same.
+        tried = {entry.key for entry in self._tried(study.get_trials(deepcopy=False))}
+        chosen = [entry for entry in proposed if entry.key not in tried]
         architectures = [self.space.parse(entry.architecture) for entry in chosen]
         for entry, architecture in zip(chosen, architectures, strict=True):
             attributes = {ARCHITECTURE: entry.architecture, PREDICTED: self._predicted(exchanged(entry.predicted))}

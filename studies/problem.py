@@ -21,7 +21,8 @@ A = TypeVar("A", bound=Hashable)
 
 MUTATION_STEPS = 4  # from a front member before the next one is tried
 MUTATION_WALKS = 8
-RANDOM_SAMPLES = 1_000  # after which a space counts as exhausted
+RANDOM_SAMPLES = 1_000  # without a new one, after which a space counts as exhausted
+FEW_ARCHITECTURES = 100_000  # of a space, which are then looked through
 FUTILE_EVALUATIONS = 1_000  # in a row, without one complete answer, before a search gives up
 
 
@@ -117,7 +118,7 @@ class Problem(Generic[A]):
     def fresh(self, count: int) -> list[A]:
         """Reserve up to ``count`` new architectures: neighbours of the front, then random samples.
 
-        Fewer, or none, mean that random samples find nothing new: the space is as good as exhausted.
+        Fewer, or none, mean that random samples find nothing new: the space is exhausted, or a large one as good as.
         """
         found: list[A] = []
         while len(found) < count:
@@ -182,6 +183,8 @@ class Problem(Generic[A]):
     def _random_draws(self) -> Iterator[A]:
         if self._known is None:
             yield from (self.space.sample(self._rng) for _ in range(RANDOM_SAMPLES))
+            if self.space.size <= FEW_ARCHITECTURES:
+                yield from filter(self._is_drawn, self.space.enumerate())
         else:
             known = list(self._known.values())
             yield from (known[index] for index in self._rng.permutation(len(known)))

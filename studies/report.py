@@ -60,7 +60,7 @@ class StudyResult:
         pruned: architectures that the gate stopped, or for which the evaluator had no complete answer; not among
             the evaluations.
         stopped: why the search ended before its trials were spent, or None.
-        seconds: this run took, without figures.
+        seconds: all finished runs into the study's folder took, without figures.
         truth: present when a table of true labels was given.
     """
 

@@ -10,7 +10,7 @@ import pandas as pd
 from spaces import SearchSpace
 from studies.config import SearchConfig
 from studies.evaluators import TableEvaluator
-from studies.folder import HISTORY_FILE, STUDY_FILE, holds_study, open_folder
+from studies.folder import HISTORY_FILE, STUDY_FILE, holds_study, open_folder, read_study
 from studies.history import History
 from studies.ledger import EVALUATED
 from studies.plots import plot_study
@@ -69,6 +69,7 @@ def close_study(
     figures: bool,
 ) -> StudyResult:
     """Write the report of a finished history and, unless nobody will look, its figures."""
+    seconds += float(read_study(out).get("seconds", 0.0))  # of runs that this one went on with
     result = summarise(config, history, truth=truth, stopped=stopped, seconds=seconds)
     write_report(out, config, history, result, truth=truth)
     if figures:

@@ -10,6 +10,13 @@ import typer
 from nasrlm.cli import adaptations, architectures, benchmarks, models, searches, services, tables, teaching
 from nasrlm.cli.users_code import told_in_one_line
 
+INTERRUPTED = 130  # what a verb ends with that Ctrl-C has stopped
+GOES_ON = {
+    "search": "The same command with --resume goes on.",
+    "train": "The same command goes on.",
+    "benchmark": "The same command goes on.",
+}
+
 app = typer.Typer(
     name="nasrlm",
     help="Neural architecture search with a regression language model.",
@@ -37,6 +44,8 @@ def main() -> NoReturn:
         if said is None and not isinstance(e, ValueError):
             raise
         _fail(said or str(e))
+    if status == INTERRUPTED:
+        print(f"nasrlm: interrupted. {GOES_ON.get(sys.argv[1], '')}".rstrip(), file=sys.stderr)
     sys.exit(status)
 
 

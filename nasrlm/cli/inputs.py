@@ -33,9 +33,8 @@ ArchitecturesArgument = Annotated[
 TableOption = Annotated[
     Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture or text.")
 ]
-InputShapeOption = Annotated[
-    str | None,
-    typer.Option(help="Of a torch module's input, or of an ONNX model's that leaves sizes open: 1,3,32,32."),
+ModelShapeOption = Annotated[
+    str | None, typer.Option("--input-shape", help="Of an ONNX model's input that leaves sizes open: 1,3,32,32.")
 ]
 
 ONNX_TEXT_ENDING = ".onnxtxt"
@@ -132,7 +131,10 @@ def read_inputs(
     if all(Path(name).suffix in TEXT_ENDINGS + MODEL_ENDINGS for name in names):
         texts = [_read_text(Path(name), shape) for name in names]
         return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space))
-    chosen = require_space(space, "architecture")
+    if space is None:
+        endings = ", ".join(TEXT_ENDINGS + MODEL_ENDINGS)
+        raise ValueError(f"{names[0]}: expected architectures with --space, or files ending in {endings}.")
+    chosen = get_space(space)
     parsed = [chosen.parse(name) for name in names]
     texts = to_onnx_texts(chosen, parsed, measured=True, progress=show_progress())
     rows = [{"space": chosen.address, "architecture": name} for name in names]

@@ -17,7 +17,7 @@ from nasrlm.checkpoint import Checkpoint, released_folder
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
     CheckpointOption,
-    InputShapeOption,
+    ModelShapeOption,
     SpaceOption,
     TableOption,
     listed,
@@ -62,7 +62,7 @@ def predict(
     table: TableOption = None,
     objectives: ObjectivesOption = None,
     quantiles: Annotated[str, typer.Option(help="Three levels or more, ascending, 0.5 among them.")] = ".1,.5,.9",
-    input_shape: InputShapeOption = None,
+    input_shape: ModelShapeOption = None,
     samples: Annotated[int, typer.Option(min=0, help="Also draw so many samples of each objective.")] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Of a table of any size: write the predictions to this .parquet.")

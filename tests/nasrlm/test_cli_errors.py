@@ -227,6 +227,10 @@ COMMANDS = {
         ("adapt", *MODEL, "--table", "huge.csv", "--objectives", "delta@huge", "--samples", "2", "--out", "huge"),
         "adapt: expected labels of delta@huge up to 1e+30, got 1e+35",
     ),
+    "a function to predict": (
+        ("predict", *MODEL, "nets:build"),
+        "nets:build: expected architectures with --space, or files ending in .txt, .onnxtxt, .onnx.",
+    ),
     "no exponents": (("train", "--config", "exponents.yaml"), "max_exponent: expected more than min_exponent, 2"),
     "warm start without architectures": (
         (*SEARCH, GOALS, "--warm-start", "texts.csv"),
@@ -311,4 +315,7 @@ def test_an_interrupt_ends_with_its_own_status(nasrlm: CommandLine, monkeypatch:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(models.Checkpoint, "from_pretrained", interrupted)
-    assert nasrlm("info").status == 130
+    finished = nasrlm("info")
+    assert (finished.status, finished.stderr) == (130, "nasrlm: interrupted.\n")
+    monkeypatch.setattr(models.TrainConfig, "load", interrupted)
+    assert nasrlm("train", "--config", "c.yaml").stderr == "nasrlm: interrupted. The same command goes on.\n"

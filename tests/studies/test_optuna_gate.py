@@ -56,6 +56,22 @@ def objective(gate: ParetoGate[Row], trained: list[Row]) -> Callable[[optuna.Tri
     return run
 
 
+def test_what_another_worker_enqueued_meanwhile_is_not_enqueued_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    study, trained = make_study(), list[Row]()
+    first, second = make_gate(), make_gate()
+    study.optimize(objective(first, trained), n_trials=4)
+    propose = first._advisor.propose
+
+    def slowly(*arguments: Any, **options: Any) -> Any:
+        entries = propose(*arguments, **options)
+        assert len(second.enqueue(study, 3)) == 3
+        return entries
+
+    monkeypatch.setattr(first._advisor, "propose", slowly)
+    assert first.enqueue(study, 3) == []
+    assert len(study.get_trials(states=(TrialState.WAITING,))) == 3
+
+
 @pytest.mark.parametrize("sampler", ["NSGAIISampler", "TPESampler"])
 def test_trials_that_cannot_move_the_front_are_pruned_with_their_reason(sampler: str) -> None:
     study, trained = make_study(sampler), list[Row]()

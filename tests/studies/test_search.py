@@ -12,6 +12,7 @@ import pytest
 
 from nasrlm.prediction import Prediction
 from spaces import ArchitectureError, get_space
+from studies import problem
 from studies.config import SAMPLERS
 from studies.evaluators import FunctionEvaluator, TableEvaluator
 from studies.folder import StudyError
@@ -89,6 +90,8 @@ def test_killed_and_resumed_equals_uninterrupted(engine: dict[str, str], breaks_
     pd.testing.assert_frame_equal(history_of(tmp_path / "killed"), history_of(tmp_path / "whole"))
     assert resumed.front == whole.front
     assert resumed.hypervolume == whole.hypervolume
+    again = search(config, SPACE, ToyEvaluator(breaks_at=0), tmp_path / "killed", resume=True)
+    assert again.seconds > resumed.seconds > 0
 
 
 def test_a_history_some_batches_behind_gives_the_same_end(tmp_path: Path) -> None:
@@ -249,7 +252,10 @@ def test_nothing_feasible_is_an_empty_front(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_an_exhausted_space_ends_early_and_says_so(engine: dict[str, str], tmp_path: Path) -> None:
+def test_an_exhausted_space_ends_early_and_says_so(
+    engine: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(problem, "RANDOM_SAMPLES", 2)  # what these miss is looked for one by one
     evaluator = ToyEvaluator()
     result = search(toy_config(**engine, trials=500), SPACE, evaluator, tmp_path)
     assert sorted(evaluator.keys) == sorted({SPACE.architecture_key(row) for row in SPACE.enumerate()})
