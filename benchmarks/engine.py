@@ -5,7 +5,8 @@ A prediction is the median of each objective: ours exact, regress-lm's of 64 sam
 "Encoding" is regress-lm's encoder alone, beside our predictions: what it would reach if samples cost nothing.
 Contexts: "equal text" is the longest of these texts in each tool's own tokens; "equal tokens" is as many tokens as our
 longest text has, the rest of regress-lm's cut off; "default" is what each reads unless told otherwise, 2,048 tokens, to
-which regress-lm pads and we do not. A training step begins with token ids.
+which regress-lm pads and we do not. A training step begins with token ids; ours are batches of texts of similar length,
+padded to the longest among them.
 
     python -m benchmarks.engine --json
     python -m benchmarks.engine --peer ~/regress-lm    # a checkout of its source, or whatever else pip installs
@@ -52,7 +53,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OBJECTIVES = (1, 2, 6)
 SIZES = ModelConfig(width=128, num_heads=4, num_encoder_layers=4, num_decoder_layers=2, hidden=384)
 VOCABULARY = 1024
-COMPILING_STEPS = 3  # before a compiled step is measured: the second and third may compile once more
+STEPS = 8  # of training in one run, batches as `nasrlm train` makes them: different texts of similar length
 SAMPLES = 64  # of which the peer's median is taken
 
 
@@ -160,7 +161,7 @@ def measure_ours(config: Config, texts: Sequence[str]) -> tuple[dict[str, int], 
         def predict(asked: Sequence[str] = asked) -> int:
             return len(predictor.predict(texts, asked, [0.5]).median)
 
-        train = _trainer(model, all_ids[: config.batch], objectives, config.compile)
+        train = _trainer(model, all_ids, objectives, config)
         for what, work in ("prediction", predict), ("training", train):
             cases.append(measure(what, objectives, "any", work, **_limits(config)))
     return {"parameters": model.num_parameters, "tokens": max(map(len, all_ids))}, cases
@@ -276,30 +277,31 @@ def _spell(case: Measurement) -> str:
 
 
 def _trainer(
-    model: RegressionLanguageModel, token_ids: Sequence[Sequence[int]], objectives: int, compile_: bool
+    model: RegressionLanguageModel, token_ids: Sequence[Sequence[int]], objectives: int, config: Config
 ) -> Callable[[], int]:
-    N = len(token_ids)
-    batch = Batches(
+    drawn = Batches(
         token_ids,
-        _labels(N)[:, :objectives],
+        _labels(len(token_ids))[:, :objectives],
         np.ones(objectives),
         model.code,
-        batch_size=N,
+        batch_size=config.batch,
         objectives_per_row=objectives,
         alone_probability=0.0,
         seed=0,
-    )[0]
+    )
+    batches = [drawn[step] for step in range(min(STEPS, drawn.steps_per_epoch))]
     loss = TrainingLoss(model, SETTINGS.smoothing_digits, 0.0)
-    step = make_step(model, compiled(loss, "cpu") if compile_ else loss, batch)
+    step = make_step(model, compiled(loss, "cpu") if config.compile else loss)
 
     def timed() -> int:
         model.train()
-        step()
+        for batch in batches:
+            step(batch)
         model.eval()
-        return N
+        return sum(len(batch.text_ids) for batch in batches)
 
-    for _ in range(COMPILING_STEPS if compile_ else 0):
-        timed()
+    if config.compile:
+        timed()  # takes longer than all that is measured
     return timed
 
 

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import median
 
 import numpy as np
@@ -124,7 +125,7 @@ def _measure(config: Config, size: str, device: torch.device, peak_tflops: float
     batch = _batch(config, code).to(config.device)
     loss_of = TrainingLoss(model, SETTINGS.smoothing_digits, 0.0)
     operations = config.batch * _count(lambda: add_gradients(loss_of, batch.part(0, config.batch)))
-    step = make_step(model, torch.compile(loss_of, dynamic=True) if config.compile else loss_of, batch)
+    step = partial(make_step(model, torch.compile(loss_of, dynamic=True) if config.compile else loss_of), batch)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     for _ in range(UNTIMED_STEPS):

@@ -17,17 +17,16 @@ SETTINGS = TrainConfig(out=Path("none"))
 Loss = Callable[[Batch], torch.Tensor]
 
 
-def make_step(model: RegressionLanguageModel, loss_of: Loss, batch: Batch) -> Callable[[], None]:
-    """Forward and backward in bf16, clipped gradients, Muon and AdamW, each time it is called.
+def make_step(model: RegressionLanguageModel, loss_of: Loss) -> Callable[[Batch], None]:
+    """Forward and backward in bf16, clipped gradients, Muon and AdamW, for every batch it is called with.
 
     Args:
         model: to train.
         loss_of: its ``TrainingLoss``, compiled or not.
-        batch: the same every time.
     """
     optimizers = make_optimizers(model, SETTINGS)
 
-    def step() -> None:
+    def step(batch: Batch) -> None:
         model.zero_grad(set_to_none=True)
         add_gradients(loss_of, batch)
         torch.nn.utils.clip_grad_norm_(model.parameters(), SETTINGS.clip_norm)
