@@ -47,7 +47,9 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         raise ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. Is it truncated?") from e
     described = [name for name in ("text", "architecture") if name in frame]
     if not described:
-        raise ValueError(f"{path}: expected a column architecture or text, got {', '.join(map(str, frame.columns))}.")
+        raise ValueError(
+            f"{path}: expected a column architecture or text, got {', '.join(map(str, frame.columns)) or 'none'}."
+        )
     missing = [name for name in require if name not in frame]
     if missing:
         raise ValueError(

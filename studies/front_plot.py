@@ -151,8 +151,9 @@ def _draw_evaluated(
     x, y = _medians(history, across), _medians(history, up)
     feasible = np.array(history.feasible, dtype=np.bool_)
     axes.scatter(x[feasible], y[feasible], s=9, color=GREY, linewidths=0, label="evaluated")
-    if not feasible.all():
-        axes.scatter(x[~feasible], y[~feasible], s=9, color=ORANGE, alpha=0.35, linewidths=0, label="infeasible")
+    infeasible = ~feasible & ~np.isnan(x) & ~np.isnan(y)
+    if infeasible.any():
+        axes.scatter(x[infeasible], y[infeasible], s=9, color=ORANGE, alpha=0.35, linewidths=0, label="infeasible")
     axes.set(xlabel=_label(config.goals[across]), ylabel=_label(config.goals[up]))
     axes.set(xlim=_limits(x, rows), ylim=_limits(y, rows))
     polish(axes)

@@ -55,6 +55,7 @@ def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, Hist
     for index, (config, _) in enumerate(studies):
         same = {name: value for name, value in config.to_dict().items() if name not in ("seed", "storage")}
         groups.setdefault(json.dumps(same, sort_keys=True), []).append(index)
+    bounds = [" ".join(map(str, config.constraints)) or "no constraint" for config, _ in studies]
     found = []
     for members in groups.values():
         lengths = [int(studies[index][1].complete().sum()) for index in members]
@@ -64,6 +65,8 @@ def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, Hist
         guide = f", {config.guide.acquisition}" if config.guide else ""
         several = f"{config.engine} {config.sampler}{guide}, {len(members)} seeds"
         name = several if len(members) > 1 else f"{names[members[0]]} ({config.sampler})"
+        if len(set(bounds)) > 1:
+            name += f", {bounds[members[0]]}"
         found.append(Progress(name, np.array(counts, dtype=np.float64), shares))
     return found
 

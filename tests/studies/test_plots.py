@@ -125,6 +125,21 @@ def test_seeds_of_one_search_are_a_band(tmp_path: Path) -> None:
     assert len(axes.collections) == len(axes.get_lines()) == 1
 
 
+def test_constraints_are_told_where_studies_differ_in_them(tmp_path: Path) -> None:
+    bounds = ([], ["latency_ms@toy<=9"])
+    for number, constraints in enumerate(bounds):
+        search(toy_config(trials=20, constraints=constraints), ToySpace(), ToyEvaluator(), tmp_path / str(number))
+    names = [x.name for x in progress_of(["a", "b"], [load_study(tmp_path / str(number)) for number in (0, 1)])]
+    assert [name.partition(", ")[2] for name in names] == ["no constraint", "latency_ms@toy<=9"]
+
+
+def test_what_has_no_answer_is_not_drawn_as_infeasible(tmp_path: Path) -> None:
+    table = TableEvaluator(ToySpace(), toy_table(share=0.2), objectives=OBJECTIVES[:2])
+    search(toy_config(trials=10), ToySpace(), table, tmp_path)
+    (axes,) = front_figure(*load_study(tmp_path)).axes
+    assert "infeasible" not in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
 def test_known_values_are_drawn_beside_the_predicted_front(tmp_path: Path) -> None:
     truth = TableEvaluator(ToySpace(), toy_table(), objectives=OBJECTIVES[:2])
     surrogate = Surrogate(ToySpace(), ToyPredictor(), objectives=OBJECTIVES[:2], to_text=ToySpace().format)
