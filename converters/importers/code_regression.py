@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -111,8 +112,13 @@ def _row(record: Mapping[str, Any], target: str) -> dict[str, Any]:
         "language": language,
         "text": text,
         "split": split_of(source or "", VALID_PERCENT, TEST_PERCENT),
-        f"{metric}@{CONTEXTS.get(space, space.lower())}": _positive(record[target]),
+        f"{metric}@{CONTEXTS.get(space) or _context(space)}": _positive(record[target]),
     }
+
+
+def _context(space: str) -> str:
+    """Of a space that is not known: its letters, digits, dots and hyphens, as names of objectives have them."""
+    return re.sub(r"[^a-z0-9_.-]+", "-", space.lower()).strip("-._") or "other"
 
 
 def _language(metadata: Any) -> str | None:

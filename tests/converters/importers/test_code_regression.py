@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from converters.importers import BenchmarkFileError, read_benchmark
+from nasrlm.table import objective_columns
 
 APPS = {
     "identifier": "APPS_0", "space": "APPS", "input": "print([0] * 1000)\n", "target_metric": "val_accuracy",
@@ -46,6 +47,14 @@ def test_the_table(tmp_path: Path, ending: str) -> None:
 def test_the_column_of_the_card(tmp_path: Path) -> None:
     renamed = read_benchmark("code-regression", write(tmp_path / "a.parquet", ROWS, {"target": "val_accuracy"}))
     assert renamed.equals(read_benchmark("code-regression", write(tmp_path / "b.parquet", ROWS)))
+
+
+@pytest.mark.parametrize(("space", "context"), [("C++ x", "c-x"), ("Own_Set 1.5", "own_set-1.5"), ("++", "other")])
+def test_labels_of_other_spaces_are_named_so_that_a_model_can_learn_them(
+    tmp_path: Path, space: str, context: str
+) -> None:
+    frame = read_benchmark("code-regression", write(tmp_path / "data.parquet", [{**APPS, "space": space}]))
+    assert objective_columns(frame) == (f"memory_bytes@{context}",)
 
 
 def test_one_space(tmp_path: Path) -> None:
