@@ -121,7 +121,7 @@ class Predictor:
                 progress,
             )
         except UnreadableTextError as e:
-            raise e.in_row(texts.index(list(different)[e.row])) from e
+            raise e.in_row(list(texts).index(list(different)[e.row])) from e
         return Prediction(names, tuple(quantiles), values[[different[text] for text in texts]])
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int = 0) -> FloatArray:
