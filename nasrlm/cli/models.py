@@ -92,7 +92,9 @@ def predict(
     try:
         values = ask(lambda own, x: own.predict(x, names, levels, show_progress()).values)
     except UnreadableTextError as e:
-        raise (ValueError(f"{table}: {e.in_row(inputs.numbers[e.row])}") if table else e) from e
+        if table is None:
+            raise
+        raise ValueError(f"{table}: {e.in_row(inputs.numbers[e.row])}") from e
     prediction = Prediction(names, levels, values)
     drawn = ask(lambda own, x: own.sample(x, names, samples, seed)) if samples else None
     rows: list[dict[str, Any]] = []
