@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nasrlm.examples import Examples
 from nasrlm.metrics import Quality, quality
 from nasrlm.predictor import Predictor
-from nasrlm.reader import UnreadableTextError
+from nasrlm.reader import told_by
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,8 @@ def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -
     seconds, rows = 0.0, 0
     for space, part in examples.by_space():
         started = time.perf_counter()
-        try:
+        with told_by(lambda row, texts=part.texts: examples.texts.index(texts[row])):  # type: ignore[misc]
             prediction = predictor.of_space(space).predict(part.texts, part.objectives, progress=progress)
-        except UnreadableTextError as e:
-            raise e.in_row(examples.texts.index(part.texts[e.row])) from e
         seconds += time.perf_counter() - started
         rows += len(part)
         result[space] = quality(prediction, part.labels)

@@ -23,7 +23,7 @@ from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
-from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, UnreadableTextError, check_texts
+from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, check_texts, told_by
 
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
@@ -112,7 +112,7 @@ class Predictor:
         Prediction(names, tuple(quantiles), np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
         levels = torch.from_numpy(calibrated_levels(self.checkpoint.calibration, names, quantiles))
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        try:
+        with told_by(lambda row: list(texts).index(list(different)[row])):
             values = self._answers(
                 list(different),
                 levels.shape,
@@ -120,8 +120,6 @@ class Predictor:
                 self._engine.num_workers,
                 progress,
             )
-        except UnreadableTextError as e:
-            raise e.in_row(list(texts).index(list(different)[e.row])) from e
         return Prediction(names, tuple(quantiles), values[[different[text] for text in texts]])
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int = 0) -> FloatArray:

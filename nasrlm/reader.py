@@ -5,7 +5,8 @@ N texts, L text tokens, D width.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +58,15 @@ class UnreadableTextError(ValueError):
         """The same, said of a row of what those texts were taken from."""
         problem, rest = self._parts
         return UnreadableTextError(problem, row, rest)
+
+
+@contextmanager
+def told_by(row_of: Callable[[int], int]) -> Iterator[None]:
+    """A text that cannot be read is told by ``row_of`` its row among the texts that were asked about."""
+    try:
+        yield
+    except UnreadableTextError as e:
+        raise e.in_row(row_of(e.row)) from e
 
 
 class TextReader:
@@ -137,10 +147,11 @@ def check_texts(texts: Sequence[str]) -> None:
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(f"texts: expected a text in every row, got {type(text).__name__} in row {row}.")
-        try:
-            text.encode()
-        except UnicodeEncodeError as e:
-            raise ValueError(f"texts: expected text that UTF-8 can spell, got {e.reason} in row {row}.") from e
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError as e:  # half a surrogate pair, which JSON can spell
+                raise ValueError(f"texts: expected text that UTF-8 can spell, got {e.reason} in row {row}.") from e
 
 
 def pad(token_ids: Sequence[TokenIds]) -> Tensor:

@@ -30,7 +30,7 @@ from nasrlm.objective import FloatArray, decoding_order
 from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes
-from nasrlm.reader import TokenIds, UnreadableTextError
+from nasrlm.reader import TokenIds, told_by
 from nasrlm.run_state import RunIdentity, read_state, saved_tokenizer, write_state
 from nasrlm.sharding import load_optimizer, part_like, whole
 from nasrlm.stored_ids import FILE, key_of, store_ids, stored_ids
@@ -148,10 +148,8 @@ class TrainingRun:
 
     def _read(self, rows: Examples, progress: bool = False) -> list[NDArray[np.int32]]:
         """Token ids; one that cannot be read is told by its row among all that were given."""
-        try:
+        with told_by(lambda row: self._texts.index(rows.texts[row])):
             return self.predictor.to_ids(rows.texts, progress)
-        except UnreadableTextError as e:
-            raise e.in_row(self._texts.index(rows.texts[e.row])) from e
 
     def _make_loss(self) -> nn.Module:
         loss = TrainingLoss(self.model, self.config.smoothing_digits, self.config.rank_loss_weight)

@@ -82,11 +82,12 @@ def adapt_checkpoint(
         print(f"nasrlm: {out}: the checkpoint that was there is replaced.", file=sys.stderr)
     loaded.save_pretrained(out)
     write_atomically(out / "README.md", card.encode())
-    answer = {"used": row_names(learned), "seconds": round(time.monotonic() - started, 1)}
+    used_names = row_names(learned)
+    answer = {"used": used_names, "seconds": round(time.monotonic() - started, 1)}
     if json:
         print_json(answer)
         return
-    cells = zip(row_names(learned), *[learned[name] for name in names], strict=True)
+    cells = zip(used_names, *[learned[name] for name in names], strict=True)
     print_table(["architecture", *names], [list(row) for row in cells], title="learned from")
     print(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {answer['seconds']} s")
 

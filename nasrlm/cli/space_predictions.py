@@ -10,7 +10,7 @@ import numpy as np
 
 from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
-from nasrlm.reader import UnreadableTextError
+from nasrlm.reader import told_by
 
 
 def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...]:
@@ -53,9 +53,7 @@ def answer_by_space(
         rows[space].append(row)
     answers = []
     for space, own in rows.items():
-        try:
+        with told_by(own.__getitem__):
             answers.append(ask(predictor.of_space(space), [texts[row] for row in own]))
-        except UnreadableTextError as e:
-            raise e.in_row(own[e.row]) from e
     in_order: FloatArray = np.concatenate(answers)[np.argsort(np.concatenate(list(rows.values())))]
     return in_order

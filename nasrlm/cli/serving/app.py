@@ -154,8 +154,6 @@ class _Service:
         self._check_count("texts", request.texts, self.limits.max_networks)
         for row, text in enumerate(request.texts):
             self._check_count(f"text {row}: characters", text, self.limits.max_characters)
-            if not text.isascii():
-                text.encode()  # half a surrogate pair, which JSON can spell, is a ValueError
         return request.texts
 
     def _converted(self, space: str | None, architectures: Sequence[str], *, measured: bool) -> list[str]:
