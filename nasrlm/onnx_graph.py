@@ -16,6 +16,7 @@ from nasrlm.layers import GatedMLP
 OPSET = 20
 IR_VERSION = 10
 FUSED = "com.microsoft"  # ONNX Runtime's own operators
+LARGEST_WEIGHT = 63  # processors without VNNI add two products in 16 bits, which overflow with weights of all 8 bits
 
 FLOAT, DOUBLE, INT32, INT64 = (
     int(kind) for kind in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT32, TensorProto.INT64)
@@ -28,8 +29,8 @@ class GraphBuilder:
     """Collects nodes; values are their names, and weights are stored once.
 
     Args:
-        int8: matrices of weights in 8 bits, a scale each column; what they are multiplied with is rounded to 8 bits
-            as it comes.
+        int8: matrices of weights in whole numbers, a scale each column; what they are multiplied with is rounded to
+            8 bits as it comes.
     """
 
     def __init__(self, *, int8: bool = False) -> None:
@@ -68,7 +69,7 @@ class GraphBuilder:
         matrix = layer.weight.detach().cpu().float().numpy().T
         if not self._int8:
             return self.node("MatMul", x, self.constant(matrix))
-        scale = np.maximum(np.abs(matrix).max(axis=0), 1e-12) / 127
+        scale = np.maximum(np.abs(matrix).max(axis=0), 1e-12) / LARGEST_WEIGHT
         rounded = self.constant(np.rint(matrix / scale).astype(np.int8))
         return self.node("DynamicQuantizeMatMul", x, rounded, self.constant(scale), domain=FUSED)
 
