@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from nasrlm.batches import Batch
+from nasrlm.bf16 import autocast
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.optimizers import make_optimizers
 from nasrlm.train_config import TrainConfig
@@ -18,7 +19,7 @@ Loss = Callable[[Batch], torch.Tensor]
 
 
 def make_step(model: RegressionLanguageModel, loss_of: Loss) -> Callable[[Batch], None]:
-    """Forward and backward in bf16, clipped gradients, Muon and AdamW, for every batch it is called with.
+    """Forward and backward, in bf16 where that pays, clipped gradients, Muon and AdamW, for every batch it is given.
 
     Args:
         model: to train.
@@ -38,6 +39,6 @@ def make_step(model: RegressionLanguageModel, loss_of: Loss) -> Callable[[Batch]
 
 def add_gradients(loss_of: Loss, batch: Batch) -> None:
     """Those of the mean loss of a label of the batch."""
-    with torch.autocast(batch.text_ids.device.type, dtype=torch.bfloat16):
+    with autocast(batch.text_ids.device):
         loss = loss_of(batch) / int(batch.present.sum())
     loss.backward()  # type: ignore[no-untyped-call]

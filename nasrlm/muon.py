@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
+from nasrlm.bf16 import multiplies_bf16
 from nasrlm.sharding import is_split, part_like
 
 A, B, C = 3.4445, -4.7750, 2.0315  # of the quintic iteration, from the source
@@ -64,14 +65,14 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """(n, rows, columns) matrices with about the same singular vectors and singular values near 1, in bf16.
+    """(n, rows, columns) matrices with about the same singular vectors and singular values near 1, bf16 where it pays.
 
     Source:
         The Newton-Schulz iteration of ``torch.optim.Muon``.
     """
     if matrices.shape[-2] > matrices.shape[-1]:
         return orthogonal(matrices.mT).mT
-    x = matrices.bfloat16()
+    x = matrices.to(torch.bfloat16 if multiplies_bf16(matrices.device) else torch.float32)
     x = x / torch.linalg.matrix_norm(x, keepdim=True).clamp(min=1e-7)
     for _ in range(ITERATIONS):
         gram = x @ x.mT

@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from nasrlm.augmentation import load_augmentation
 from nasrlm.batches import Batch, Batches, Redraw
+from nasrlm.bf16 import autocast
 from nasrlm.calibration import Calibration, fit_calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.compiled import compiled
@@ -190,7 +191,7 @@ class TrainingRun:
         for index in range(count):
             part = batch.part(processes.rank * count + index, processes.count * count).to(device)
             with processes.gradients(self.loss, last=index == count - 1):
-                with torch.autocast(torch.device(device).type, dtype=torch.bfloat16, enabled=self.config.bf16):
+                with autocast(torch.device(device), bf16=self.config.bf16):
                     loss = self.loss(part) / num_labels
                 (processes.count * loss).backward()
             value += float(loss.detach())

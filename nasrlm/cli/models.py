@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +14,8 @@ import torch
 import typer
 
 import nasrlm
-from nasrlm.checkpoint import Checkpoint, released_folder
+from nasrlm.bf16 import multiplies_bf16
+from nasrlm.checkpoint import Checkpoint, released_folder, torch_device
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
     CheckpointOption,
@@ -171,6 +173,8 @@ def train_model(
     """Train a model; the same command goes on where a stopped run was. torchrun and accelerate launch may run it."""
     overrides = {"out": out, "device": device, "seed": seed}
     chosen = TrainConfig.load(config, **{key: value for key, value in overrides.items() if value is not None})
+    if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
+        print("nasrlm: bf16: this processor multiplies 16 bits slower than 32; training in 32.", file=sys.stderr)
     examples = training_examples(chosen, show_progress())
     try:
         result = train(chosen, examples, progress=show_progress())

@@ -1,0 +1,59 @@
+"""Training multiplies 16 bits only where a device has instructions for it."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from nasrlm.bf16 import INSTRUCTIONS, multiplies_bf16
+from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.runs import config, first_losses
+from tests.nasrlm.scenes import layer_table
+
+Processor = Callable[..., None]
+
+
+@pytest.fixture
+def processor(monkeypatch: pytest.MonkeyPatch) -> Processor:
+    """One with these instructions and no others."""
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
+
+    def pretend(*instructions: str) -> None:
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: dict.fromkeys(instructions, True))
+
+    return pretend
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS)
+def test_any_of_the_instructions_will_do(processor: Processor, instruction: str) -> None:
+    processor("avx2", instruction)
+    assert multiplies_bf16(torch.device("cpu"))
+
+
+def test_a_gpu_has_them_whatever_the_processor(processor: Processor) -> None:
+    processor("avx2")
+    assert not multiplies_bf16(torch.device("cpu"))
+    assert multiplies_bf16(torch.device("cuda"))
+
+
+def test_a_processor_without_them_trains_in_32_bits(tmp_path: Path, processor: Processor) -> None:
+    processor("avx2")
+    expected = first_losses(tmp_path)
+    assert first_losses(tmp_path, bf16=True) == expected
+    processor("avx2", "avx512_bf16")
+    rounded = first_losses(tmp_path, bf16=True)
+    assert rounded != expected
+    assert rounded == pytest.approx(expected, rel=0.02)
+
+
+def test_the_command_says_so(tmp_path: Path, processor: Processor, nasrlm: CommandLine) -> None:
+    layer_table(24).assign(split=["train", "valid", "train", "test"] * 6).to_parquet(tmp_path / "layers.parquet")
+    path = tmp_path / "config.yaml"
+    chosen = config(tmp_path / "run", table=str(tmp_path / "layers.parquet"), epochs=1, bf16=True)
+    path.write_text(yaml.safe_dump(chosen.model_dump(mode="json", exclude_defaults=True)))
+    processor("avx2")
+    assert "this processor multiplies 16 bits slower than 32" in nasrlm("train", "--config", path).stderr
+    processor("amx_bf16")
+    assert "16 bits" not in nasrlm("train", "--config", path, "--out", tmp_path / "other").stderr
