@@ -1,4 +1,4 @@
-"""What the README names exists: files, make targets, extras, verbs and flags; and its Python runs."""
+"""What README and the page of its figures name exists: files, targets, extras, verbs, flags; and its Python runs."""
 
 import re
 import shlex
@@ -15,21 +15,22 @@ import typer.main
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = README + (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
 OUTPUTS = {"demo/"}  # named in the README, made by its commands
 FILE_SUFFIXES = {".py", ".md", ".txt", ".toml"}
 
 
 def _blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGES, flags=re.MULTILINE | re.DOTALL)
 
 
 def _inline_code() -> list[str]:
-    prose = re.sub(r"^```.*?^```", "", README, flags=re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^```.*?^```", "", PAGES, flags=re.MULTILINE | re.DOTALL)
     return re.findall(r"`([^`\n]+)`", prose)
 
 
 def _commands() -> list[list[str]]:
-    """Every command of the README, as words: the lines of its shell blocks and those in running text."""
+    """Every command, as words: the lines of its shell blocks and those in running text."""
     lines = [line for block in _blocks("sh") for line in block.replace("\\\n", " ").splitlines()]
     in_text = [code for code in _inline_code() if re.match(r"(make|nasrlm|pip) ", code)]
     return [words for line in [*lines, *in_text] if (words := shlex.split(line, comments=True))]
@@ -118,7 +119,7 @@ def test_the_check_finds_verbs_and_flags_that_do_not_exist() -> None:
 
 
 def _named_paths() -> list[str]:
-    links = [target for target in re.findall(r"\]\(([^)\s]+)\)", README) if "://" not in target]
+    links = [target for target in re.findall(r"\]\(([^)\s]+)\)", PAGES) if "://" not in target]
     code = [
         name
         for name in _inline_code()
