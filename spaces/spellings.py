@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,12 @@ class Spellings(SearchSpace[A]):
         self.gene_sizes = space.gene_sizes
         self.gene_help = space.gene_help
         self.runs_lost_operations = space.runs_lost_operations
+
+    def __getattr__(self, name: str) -> Any:
+        """What converters ask of the other space, such as ``input_shape``."""
+        if name == "space":  # not set yet: being copied or unpickled
+            raise AttributeError(name)
+        return getattr(self.space, name)
 
     @property
     def sampled_sizes(self) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -71,7 +71,12 @@ class Advisor(Generic[A]):
         self._predictor = predictor or released_predictor().of_space(self.space.address)
         self._model = self._model_of(self._predictor)
         self._adapt: Adapt | None = None
+        self._every = 1
         self._num_learned = 0
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """The same: pymoo copies an algorithm with its problem for ``save_history``."""
+        return self
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -112,14 +117,21 @@ class Advisor(Generic[A]):
         proposed = propose(self._config(seed), guide, self.space, self._model, self._ledger(tried), count=count)
         return [entry for entry in proposed if entry.status == CHOSEN]
 
-    def learns(self, adapt: Adapt | None = None) -> None:
-        """Prepare to learn from results: with ``adapt``, or by a Gaussian process of each objective."""
+    def learns(self, every: int, adapt: Adapt | None = None) -> None:
+        """Prepare to learn from each ``every`` results: with ``adapt``, or by a Gaussian process of each objective.
+
+        Raises:
+            ValueError: ``every`` is less than 1.
+        """
+        if every < 1:
+            raise ValueError(f"adapt_callback: expected every of 1 or more, got {every}.")
+        self._every = every
         self._adapt = adapt or ProcessAdapter(self.space, self._predictor, self.objectives, to_text=self.to_text)
 
-    def learn(self, evaluated: Sequence[Entry], every: int) -> None:
-        """Renew the model from the first results, their number a multiple of ``every``, if there are new ones."""
+    def learn(self, evaluated: Sequence[Entry]) -> None:
+        """Renew the model from the first results, as many as it learns from, if there are new ones."""
         assert self._adapt is not None, "learns() comes first"
-        count = len(evaluated) // every * every
+        count = len(evaluated) // self._every * self._every
         if count > self._num_learned:
             self._model = self._model_of(self._adapt(self._ledger(evaluated).labels(count)))
             self._num_learned = count

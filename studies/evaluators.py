@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
+from converters.counts import COUNTS, counts_of
 from converters.runtime import measure_latencies
 from nasrlm.objective import FloatArray, Objective
 from nasrlm.prediction import Prediction
@@ -171,9 +172,10 @@ class FunctionEvaluator(Generic[A]):
 
 
 class MeasuringEvaluator(Generic[A]):
-    """Latencies from ONNX Runtime on this machine, everything else from a predictor.
+    """Latencies from ONNX Runtime on this machine, ``params@onnx`` and other counts, all else from a predictor.
 
     Args:
+        space: the search space.
         objectives: M names; those of the metric latency are measured, whatever their context says.
         predictor: knows the other objectives.
         to_text: architecture to the text that is measured and predicted from.
@@ -187,19 +189,22 @@ class MeasuringEvaluator(Generic[A]):
 
     def __init__(
         self,
+        space: SearchSpace[A],
         *,
         objectives: Sequence[str],
         predictor: SamplingPredictor,
         to_text: Callable[[A], str],
         repeats: int = 50,
     ) -> None:
+        self.space = space
         self.objectives = tuple(objectives)
         self.predictor = predictor
         self.to_text = to_text
         self.repeats = repeats
         parsed = [Objective.parse(name) for name in self.objectives]
         self.measured = tuple(part.name for part in parsed if part.metric == "latency" and part.unit in MS_PER_UNIT)
-        self.modelled = tuple(name for name in self.objectives if name not in self.measured)
+        self.counted = tuple(name for name in self.objectives if name in COUNTS)
+        self.modelled = tuple(name for name in self.objectives if name not in (*self.measured, *self.counted))
         unknown = [name for name in self.modelled if name not in predictor.objectives]
         if not self.measured or unknown:
             raise ValueError(
@@ -208,10 +213,13 @@ class MeasuringEvaluator(Generic[A]):
             )
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
-        """(N, M, 1): median latencies, and predicted medians."""
+        """(N, M, 1): median latencies, counts, and predicted medians."""
         texts = [self.to_text(architecture) for architecture in architectures]
         milliseconds = np.array([latency.median_ms for latency in measure_latencies(texts, repeats=self.repeats)])
         columns = {name: milliseconds / MS_PER_UNIT[Objective.parse(name).unit] for name in self.measured}
+        if self.counted:
+            counts = [counts_of(self.space, architecture) for architecture in architectures]
+            columns |= {name: np.array([row[COUNTS.index(name)] for row in counts]) for name in self.counted}
         if self.modelled:
             columns |= zip(self.modelled, self.predictor.predict(texts, self.modelled, (0.5,)).median.T, strict=True)
         values: FloatArray = np.array([columns[name] for name in self.objectives]).T

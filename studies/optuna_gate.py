@@ -170,8 +170,9 @@ class ParetoGate(Generic[A]):
         """For ``study.optimize``: enqueues ``count`` architectures whenever none is waiting."""
 
         def callback(study: optuna.Study, trial: FrozenTrial) -> None:
-            if not study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
-                self.enqueue(study, count, guide=guide, seed=seed)
+            with self._lock:  # of several threads the first fills the queue for all
+                if not study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
+                    self.enqueue(study, count, guide=guide, seed=seed)
 
         return callback
 
@@ -186,12 +187,12 @@ class ParetoGate(Generic[A]):
             adapt: a table of results (space, architecture, a column an objective) to a better predictor;
                 ``studies.process_adapter.ProcessAdapter`` if None.
         """
-        self._advisor.learns(adapt)
+        self._advisor.learns(every, adapt)
 
         def callback(study: optuna.Study, trial: FrozenTrial) -> None:
             with self._lock:
                 complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-                self._advisor.learn(self._tried(complete), every)
+                self._advisor.learn(self._tried(complete))
 
         return callback
 

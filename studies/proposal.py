@@ -142,12 +142,10 @@ def begin(
 
 
 def gate_of(config: SearchConfig, guide: Guide, ledger: Ledger) -> Gate:
-    """The gate with the front of a ledger's real results, and the best that it has predicted."""
+    """The gate with the front of a ledger's real results."""
     gate = Gate(config.goals, config.constraints, risk=guide.risk)
     feasible = [entry.feasible for entry in ledger.evaluated]
     gate.add([entry.architecture for entry in compress(ledger.evaluated, feasible)], ledger.results[feasible])
-    if ledger.entries:
-        gate.observe(np.array([exchanged(entry.predicted) for entry in ledger.entries]))
     return gate
 
 

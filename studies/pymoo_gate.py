@@ -42,6 +42,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``.
         risk: probability, in (0, 0.5), that one objective is better than the gate allows for; or by objective, as
             ``{"latency_ms@pixel3": 0.2}``, those not named having 0.05.
+        best: best conceivable values of some objectives; see ``studies.gate.Gate``.
 
     Attributes:
         decisions: about every row that the gate was asked for, in order.
@@ -68,18 +69,20 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         to_text: Callable[[A], str] | None = None,
         constraints: Sequence[str] = (),
         risk: Risk = RISK,
+        best: Mapping[str, float] | None = None,
     ) -> None:
+        mixed = getattr(problem, "vars", None)  # which say their own bounds
+        numbers = {} if mixed else {"n_var": problem.n_var, "xl": problem.xl, "xu": problem.xu, "vtype": problem.vtype}
         super().__init__(
-            n_var=problem.n_var,
             n_obj=problem.n_obj,
             n_ieq_constr=problem.n_ieq_constr,
             n_eq_constr=problem.n_eq_constr,
-            xl=problem.xl,
-            xu=problem.xu,
-            vtype=problem.vtype,
-            vars=getattr(problem, "vars", None),
+            vars=mixed,
+            **numbers,
         )
-        self._advisor = Advisor(space, goals, predictor=predictor, to_text=to_text, constraints=constraints, risk=risk)
+        self._advisor = Advisor(
+            space, goals, predictor=predictor, to_text=to_text, constraints=constraints, risk=risk, best=best
+        )
         if len(self.gate.objectives) != len(goals) or len(goals) != problem.n_obj:
             raise ValueError(
                 f"GatedProblem: expected {problem.n_obj} goals and constraints on them, got "
@@ -118,8 +121,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             adapt: a table of results (space, architecture, a column an objective) to a better predictor;
                 ``studies.process_adapter.ProcessAdapter`` if None.
         """
-        self._advisor.learns(adapt)
-        return lambda algorithm: self._advisor.learn(self._evaluated, every)
+        self._advisor.learns(every, adapt)
+        return lambda algorithm: self._advisor.learn(self._evaluated)
 
     def _decode(self, row: Any) -> A:
         return self.space.decode([int(gene) for gene in row])

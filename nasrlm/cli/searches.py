@@ -22,7 +22,7 @@ from nasrlm.objective import Goal
 from nasrlm.predictor import Predictor
 from nasrlm.table import read_table
 from spaces.space import SearchSpace
-from studies.config import Constraint, SearchConfig, twins_of
+from studies.config import Constraint, SearchConfig, objectives_of, twins_of
 from studies.evaluators import (
     FunctionEvaluator,
     MeasuringEvaluator,
@@ -118,15 +118,16 @@ def search_space(
             joint=joint,
         )
     goals = tuple(Goal.parse(goal) for goal in objectives.split(","))
+    constraints = tuple(Constraint.parse(text) for text in constraint or [])
     if twins is None:
-        twins = "once" if evaluator == "surrogate" else twins_of(chosen, [goal.objective for goal in goals])
+        twins = "once" if evaluator == "surrogate" else twins_of(chosen, objectives_of(goals, constraints))
     config = SearchConfig(
         space=chosen.name,
         goals=goals,
         trials=trials,
         engine=engine,
         sampler=sampler,
-        constraints=tuple(Constraint.parse(text) for text in constraint or []),
+        constraints=constraints,
         population_size=population,
         seed=seed,
         evaluator=evaluator,
@@ -218,6 +219,7 @@ def _search(
             print(words, file=sys.stderr)
             config = replace(config, guide=None)
     if config.guide is not None or evaluator.modelled:
+        warn_of_other_spaces(predictor(), [space.address])
         config = with_checkpoint()
     if config.guide is None:
         return search(config, space, evaluator, out, **options)
@@ -263,7 +265,7 @@ def _real_evaluator(
 ) -> RealEvaluator[Any]:
     kind, _, rest = name.partition(":")
     if name == "measure":
-        return MeasuringEvaluator(objectives=objectives, predictor=predictor(), to_text=to_text)
+        return MeasuringEvaluator(space, objectives=objectives, predictor=predictor(), to_text=to_text)
     if kind == "table" and rest:
         return TableEvaluator(space, read_table(rest, require=objectives), objectives=objectives)
     if FUNCTION_NAME.fullmatch(name):

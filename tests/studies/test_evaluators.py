@@ -114,17 +114,29 @@ def test_latencies_are_measured_and_the_rest_is_predicted(monkeypatch: pytest.Mo
     monkeypatch.setattr("studies.evaluators.measure_latencies", measure)
     predictor = ToyPredictor(objectives=OBJECTIVES[:1])
     objectives = ("latency_ms@here", "accuracy@toy", "latency_us@here")
-    evaluator = MeasuringEvaluator(objectives=objectives, predictor=predictor, to_text=SPACE.format, repeats=7)
+    evaluator = MeasuringEvaluator(SPACE, objectives=objectives, predictor=predictor, to_text=SPACE.format, repeats=7)
     answer = evaluator.evaluate([Row((0, 1, 2, 3)), Row((4, 4, 0, 1))])
     assert measured == [(["0-1-2-3", "4-4-0-1"], 7)]
     accuracies = predictor.predict(["0-1-2-3", "4-4-0-1"], OBJECTIVES[:1], (0.5,)).median[:, 0]
     np.testing.assert_allclose(answer.median.T, [[2.0, 3.0], accuracies, [2000.0, 3000.0]])
     assert (evaluator.known, evaluator.modelled) == (None, ("accuracy@toy",))
-    alone = MeasuringEvaluator(objectives=["latency_ms@here"], predictor=predictor, to_text=SPACE.format)
+    alone = MeasuringEvaluator(SPACE, objectives=["latency_ms@here"], predictor=predictor, to_text=SPACE.format)
     assert alone.evaluate([Row((0, 1, 2, 3))]).values.tolist() == [[[2.0]]]
     for wrong in (["accuracy@toy"], ["latency_ms@here", "energy_mj@moon"]):
         with pytest.raises(ValueError, match=rf"evaluator measure: expected a latency, .* got {wrong[-1]}"):
-            MeasuringEvaluator(objectives=wrong, predictor=predictor, to_text=SPACE.format)
+            MeasuringEvaluator(SPACE, objectives=wrong, predictor=predictor, to_text=SPACE.format)
+
+
+def test_counts_are_counted_and_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = get_space("nasbench201")
+    monkeypatch.setattr(
+        "studies.evaluators.measure_latencies", lambda texts, repeats: [Latency(1.0, iqr_ms=(1, 1), repeats=1)]
+    )
+    objectives = ("params@onnx", "latency_ms@here", "live_macs@onnx")
+    evaluator = MeasuringEvaluator(space, objectives=objectives, predictor=ToyPredictor(), to_text=str)
+    answer = evaluator.evaluate([space.decode((3, 0, 0, 0, 0, 0))])  # nothing reaches the output
+    assert answer.values.tolist() == [[[316346.0], [1.0], [640.0]]]
+    assert evaluator.modelled == ()
 
 
 def test_certain_answers_have_no_spread() -> None:

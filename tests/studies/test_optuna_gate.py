@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from optuna.exceptions import ExperimentalWarning
 from optuna.trial import TrialState
 
+from converters import to_onnx_text
 from nasrlm.optuna import Guide, ParetoGate
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, true_values
 
@@ -279,3 +281,31 @@ def test_a_gate_is_of_one_study() -> None:
     other = make_study()
     with pytest.raises(ValueError, match=rf"expected trials of study no-name-.*, got one of {other.study_name}"):
         gate.enqueue(other)
+
+
+def test_threads_fill_the_queue_once() -> None:
+    gate, study = make_gate(), make_study()
+    study.optimize(objective(gate, []), n_trials=4)
+    fill = gate.enqueue_callback(count=5)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda trial: fill(study, trial), study.trials))
+    assert len(study.get_trials(states=(TrialState.WAITING,))) == 5
+
+
+def test_a_network_faster_than_any_seen_is_not_pruned_on_its_accuracy() -> None:
+    """A gate that comes later has seen one slow result and no predictions."""
+    study = make_study()
+    rows = sorted(SPACE.enumerate(), key=lambda row: true_values(row)[1])
+    accurate = max(rows, key=lambda row: true_values(row)[0])
+    fast = next(row for row in rows if true_values(row)[0] < true_values(accurate)[0] - 5)
+    gate = make_gate(predictor=ToyPredictor(sigma=0.01))
+    for row in (accurate, fast):
+        trial = study.ask()
+        gate.check(trial, row)
+        study.tell(trial, list(true_values(row)[:2]))
+    assert len(study.best_trials) == 2
+
+
+def test_the_space_of_a_gate_converts() -> None:
+    gate = ParetoGate("nasbench201", ["max:accuracy@cifar10", "min:latency_ms@pixel3"], ToyPredictor())
+    assert "Conv" in to_onnx_text(gate.space, gate.space.decode((3, 0, 0, 0, 0, 3)))

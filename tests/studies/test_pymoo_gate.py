@@ -5,8 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 from pymoo.algorithms.moo.nsga2 import NSGA2
-from pymoo.core.problem import Problem
+from pymoo.core.mixed import MixedVariableGA
+from pymoo.core.problem import ElementwiseProblem, Problem
+from pymoo.core.variable import Choice
 from pymoo.operators.sampling.rnd import IntegerRandomSampling
+from pymoo.operators.survival.rank_and_crowding import RankAndCrowding
 from pymoo.optimize import minimize
 
 from nasrlm.pymoo import GatedProblem, Guide
@@ -170,4 +173,34 @@ def test_the_model_learns_after_generations() -> None:
     minimize(gated, NSGA2(pop_size=20, sampling=sampling), ("n_gen", 3), seed=1, callback=callback)
     assert sizes[0] == 20
     assert all(size % 10 == 0 for size in sizes)
+    assert any(np.isfinite(decision.values).all() for decision in gated.decisions)
+
+
+class Mixed(ElementwiseProblem):  # type: ignore[misc]
+    """The toy space as pymoo's mixed variables."""
+
+    def __init__(self) -> None:
+        sizes = zip(("a", "b", "c", "d"), SPACE.gene_sizes, strict=True)
+        super().__init__(vars={name: Choice(options=[*range(size)]) for name, size in sizes}, n_obj=2)
+
+    def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        accuracy, latency, _ = true_values(of_choices(X))
+        out["F"] = [-accuracy, latency]
+
+
+def of_choices(choices: Any) -> Row:
+    return SPACE.decode([int(choices[name]) for name in ("a", "b", "c", "d")])
+
+
+def test_mixed_variables_are_gated_and_the_history_can_be_saved() -> None:
+    gated = make_gated(Mixed(), ToyPredictor(sigma=0.1), to_architecture=of_choices)
+    result = minimize(
+        gated, MixedVariableGA(pop_size=10, survival=RankAndCrowding()), ("n_gen", 4), seed=1, save_history=True
+    )
+    assert len(result.history) == 4
     assert any(not decision.kept for decision in gated.decisions)
+
+
+def test_learning_from_every_no_result_is_refused() -> None:
+    with pytest.raises(ValueError, match="adapt_callback: expected every of 1 or more, got 0"):
+        make_gated(Bench(), ToyPredictor()).adapt_callback(every=0)
