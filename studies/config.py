@@ -144,7 +144,7 @@ class SearchConfig:
         evaluator: what answers, in words ("surrogate", "table:true.parquet"), kept to recognise the study.
         storage: Optuna storage, a URL or a journal file; None keeps trials in memory.
         guide: how a predictor guides a search with real evaluations; None where the engine asks the evaluator.
-        warm_start: notations of known architectures, evaluated in the first population, or looked at on predictions.
+        warm_start: notations of known architectures, evaluated first.
         twins: whether isomorphic architectures are evaluated "once" for all of them, or "apart", each on its own.
         checkpoint_sha256: ``Checkpoint.sha256`` of what predicts, so that no other goes on with the study; "" where
             nothing predicts, or it was not told.

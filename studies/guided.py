@@ -18,7 +18,7 @@ from studies.history import to_bounds
 from studies.ledger import Entry, Ledger
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.modelled import CertainPredictor
-from studies.proposal import Model, begin, every_architecture, propose
+from studies.proposal import Model, begin, every_architecture, propose, warm_start
 from studies.report import StudyResult
 from studies.shared_study import SharedStudy
 from studies.study import close_study, open_study
@@ -142,6 +142,8 @@ def _proposer(
     choice = every_architecture(space) if guide.exhaustive and known is None else known
 
     def next_batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
+        if given := warm_start(config, space, ledger, count=count, known=known):
+            return given
         model = models.after(ledger)
         if all(name in model.predictor.objectives for name in config.objectives):
             return propose(config, guide, space, model, ledger, count=count, known=choice, attempt=attempt)

@@ -123,22 +123,18 @@ def begin(
     problem = Problem(inner, space, evaluator, known=known)
     for entry in ledger.entries:
         problem.reserve(space.parse(entry.architecture))
-    unknown = np.full((len(config.objectives), 3), np.nan)
     chosen = [space.representative(architecture) for architecture in problem.first_population()[:count]]
-    return [
-        Entry(
-            architecture=space.format(architecture),
-            key=space.architecture_key(architecture),
-            genotype=tuple(space.encode(architecture)),
-            batch=ledger.next_batch,
-            status=CHOSEN,
-            stage=0,
-            reason="",
-            predicted=unknown,
-            real=unknown[:, 0],
-        )
-        for architecture in chosen
-    ]
+    return [_unpredicted(config, space, architecture, ledger.next_batch) for architecture in chosen]
+
+
+def warm_start(
+    config: SearchConfig, space: SearchSpace[A], ledger: Ledger, *, count: int, known: Mapping[str, A] | None = None
+) -> list[Entry]:
+    """The entries of up to ``count`` architectures that the search is to begin with and that are not recorded yet."""
+    recorded = {entry.key for entry in ledger.entries}
+    given = {space.architecture_key(architecture): architecture for architecture in map(space.parse, config.warm_start)}
+    left = [made for key, made in given.items() if key not in recorded and (known is None or key in known)]
+    return [_unpredicted(config, space, space.representative(made), ledger.next_batch) for made in left[:count]]
 
 
 def gate_of(config: SearchConfig, guide: Guide, ledger: Ledger) -> Gate:
@@ -159,8 +155,7 @@ def _search(
 ) -> None:
     """Let an engine look at some generations, begun with the real front."""
     trials = guide.generations * config.population_size
-    warm_start = () if screen.results else config.warm_start
-    inner = replace(config, trials=trials, seed=seed, storage=None, guide=None, warm_start=warm_start)
+    inner = replace(config, trials=trials, seed=seed, storage=None, guide=None, warm_start=())
     front = [space.parse(architecture) for architecture in screen.gate.names]
 
     def stop_when_spent(problem: Problem[A]) -> None:
@@ -252,6 +247,21 @@ def _sampled_losses(config: SearchConfig, samples: FloatArray) -> tuple[FloatArr
     losses = preferred_losses(config.goals, config.constraints, rows)
     feasible = feasible_mask(config.objectives, config.constraints, rows)
     return losses.reshape(count, num_samples, -1), feasible.reshape(count, num_samples)
+
+
+def _unpredicted(config: SearchConfig, space: SearchSpace[A], architecture: A, batch: int) -> Entry:
+    unknown = np.full((len(config.objectives), 3), np.nan)
+    return Entry(
+        architecture=space.format(architecture),
+        key=space.architecture_key(architecture),
+        genotype=tuple(space.encode(architecture)),
+        batch=batch,
+        status=CHOSEN,
+        stage=0,
+        reason="",
+        predicted=unknown,
+        real=unknown[:, 0],
+    )
 
 
 def _entry(space: SearchSpace[A], candidate: Candidate[A], batch: int, status: str) -> Entry:

@@ -92,7 +92,7 @@ def search_space(
         bool, typer.Option("--exhaustive", help="Look at every architecture for each batch; up to some ten thousand.")
     ] = Guide.exhaustive,
     warm_start: Annotated[
-        Path | None, typer.Option(help="Known architectures to begin with: one a line, or a table.")
+        Path | None, typer.Option(help="Known architectures to evaluate first: one a line, or a table.")
     ] = None,
     twins: Annotated[
         str | None, typer.Option(help="Isomorphic architectures: once, or apart where real costs differ (default).")

@@ -171,3 +171,25 @@ def test_a_space_too_large_to_look_at_is_refused() -> None:
         ValueError, match="expected a space of at most 1,000,000 architectures, got ofa_mobilenetv3 with"
     ):
         every_architecture(get_space("ofa_mobilenetv3"))
+
+
+def test_known_architectures_are_evaluated_first(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    space = get_space("nasbench201")
+    given = [
+        space.format(space.decode(genes)) for genes in [(3, 3, 0, 0, 0, 3), (0, 0, 1, 3, 2, 0), (2, 2, 2, 2, 2, 2)]
+    ]
+    Path("given.txt").write_text("\n".join(given))
+    search("--objectives", GOALS, "--evaluator", "my_bench:results", "--warm-start", "given.txt", "--batch", 2)
+    asked = Path("asked.txt").read_text().split()
+    assert asked[:3] == given
+    assert len(set(asked)) == len(asked) == 6
+
+
+def test_twins_are_apart_where_a_constraint_is_on_a_cost(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    words = ("--objectives", "max:accuracy@cifar10", "--evaluator", "my_bench:results")
+    search(*words, "--constraint", "latency_ms@raspi4<=4")
+    search(*words, "--out", "alone")
+    configs = [json.loads(Path(f"{folder}/study.json").read_text())["config"] for folder in ("study", "alone")]
+    assert [config["twins"] for config in configs] == ["apart", "once"]
