@@ -58,6 +58,7 @@ class TableEvaluator(Generic[A]):
         table: a column ``architecture``, label columns, and perhaps ``space``, of which only this
             space's rows are read.
         objectives: M label columns.
+        name: of the table in errors, such as its path.
 
     Raises:
         ValueError: a column is missing, a notation is malformed, or no row is of this space.
@@ -73,7 +74,10 @@ class TableEvaluator(Generic[A]):
 
     modelled = ()
 
-    def __init__(self, space: SearchSpace[A], table: pd.DataFrame, *, objectives: Sequence[str]) -> None:
+    def __init__(
+        self, space: SearchSpace[A], table: pd.DataFrame, *, objectives: Sequence[str], name: str = "table"
+    ) -> None:
+        self.name = name
         self.space = space
         self.objectives = tuple(objectives)
         rows = _rows_of_space(table, space, self.objectives)
@@ -97,7 +101,7 @@ class TableEvaluator(Generic[A]):
         try:
             return self.space.parse(spelled_notation(notation))
         except ValueError as error:
-            raise ValueError(f"table row {index}, column architecture: {error}") from error
+            raise ValueError(f"{self.name}: row {index}, column architecture: {error}") from error
 
     def labels_of(self, keys: Sequence[str]) -> FloatArray:
         """(N, M) labels of N keys; a row of NaN where the table does not know the key."""

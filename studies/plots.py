@@ -64,18 +64,19 @@ def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
 
 
 def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
-    """Write comparison.png and comparison.html: hypervolume against evaluations of studies with the same goals.
+    """Write comparison.png and comparison.html: hypervolume against evaluations of studies that look for the same.
 
     Studies that differ in their seeds alone are one curve, with a band.
 
     Raises:
-        StudyError: no folders, one without a study or without results, or studies of different goals.
+        StudyError: no folders, one without a study or without results, or studies of different spaces or goals, or of
+            predictions and of real results.
         OSError: ``out`` cannot be written.
     """
     studies = [load_study(folder) for folder in folders]
-    goals = [" ".join(map(str, config.goals)) for config, _ in studies]
-    if len(set(goals)) != 1:
-        raise StudyError(f"plot: expected studies of the same goals, got {sorted(set(goals))}. Plot them apart.")
+    kinds = sorted({_kind(config) for config, _ in studies})
+    if len(kinds) != 1:
+        raise StudyError(f"plot: expected studies of one kind, got {'; '.join(kinds)}. Plot them apart.")
     if empty := [
         str(folder) for folder, (_, history) in zip(folders, studies, strict=True) if not history.complete().any()
     ]:
@@ -84,6 +85,11 @@ def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
     _write(progress_figure(names, studies), target / "comparison.png")
     write_html([interactive_progress(names, studies)], target / "comparison.html")
     return target / "comparison.png", target / "comparison.html"
+
+
+def _kind(config: SearchConfig) -> str:
+    values = "predicted" if config.evaluator == "surrogate" else "real"
+    return f"{' '.join(map(str, config.goals))} in {config.space}, {values}"
 
 
 def _cells(config: SearchConfig, history: History, rows: Sequence[int]) -> list[tuple[str, list[CellGraph]]]:

@@ -39,7 +39,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         to_architecture: a row of X to its architecture; if None, a row is a genotype of integers.
         to_row: the inverse, for ``propose``.
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
-        constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``.
+        constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``; of
+            the gate alone, pymoo ranks rows by the problem's own.
         risk: probability, in (0, 0.5), that one objective is better than the gate allows for; or by objective, as
             ``{"latency_ms@pixel3": 0.2}``, those not named having 0.05.
         best: best conceivable values of some objectives; see ``studies.gate.Gate``.

@@ -134,12 +134,12 @@ def search_space(
         storage=storage,
         guide=None if evaluator == "surrogate" else guide,
         twins=twins,
-        warm_start=() if warm_start is None else _architectures(warm_start),
+        warm_start=() if warm_start is None else _architectures(warm_start, chosen),
     )
     levels_of(parse_risk(risk), config.objectives)  # also where nothing is gated
     true_values = None
     if truth is not None:
-        true_values = TableEvaluator(chosen, read_table(truth, require=config.objectives), objectives=config.objectives)
+        true_values = _table_evaluator(chosen, truth, config.objectives)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": show_progress()}
     result = _search(config, chosen, out, checkpoint, **options)
     if json:
@@ -149,18 +149,29 @@ def search_space(
         print(f"front.csv, front.png, front.html, history.parquet, study.json: {out}")
 
 
-def _architectures(path: Path) -> tuple[str, ...]:
-    """The notations of a table's column ``architecture``, or of a text file's lines."""
+def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
+    """The notations of a table's rows of the space, or of a text file's lines."""
     if path.suffix in (".parquet", ".csv", ".jsonl"):
         table = read_table(path)
         if "architecture" not in table or table["architecture"].isna().any():
             raise ValueError(f"{path}: expected a column architecture, filled in every row. See --warm-start.")
-        return tuple(table["architecture"].map(spelled_notation))
+        if "space" in table:
+            table = table[table["space"].isin([space.name, space.address])]
+        notations = table["architecture"].map(spelled_notation)
+        return tuple(_checked(space, notation, f"{path}: row {row}") for row, notation in notations.items())
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: expected architectures, one a line, got {error}.") from error
-    return tuple(line.strip() for line in lines if line.strip())
+    return tuple(_checked(space, x.strip(), f"{path}, line {n}") for n, x in enumerate(lines, 1) if x.strip())
+
+
+def _checked(space: SearchSpace[Any], notation: str, place: str) -> str:
+    try:
+        space.parse(notation)
+    except ValueError as e:
+        raise ValueError(f"{place}: {e}") from e
+    return notation
 
 
 def plot(
@@ -235,6 +246,10 @@ def _search(
     )
 
 
+def _table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[str]) -> TableEvaluator[Any]:
+    return TableEvaluator(space, read_table(path, require=objectives), objectives=objectives, name=str(path))
+
+
 def _in_one_line(name: str, function: Callable[..., Any]) -> Callable[[str], Any]:
     """The user's function; what it raises is told in one line, with the line of theirs that raised it."""
 
@@ -267,7 +282,7 @@ def _real_evaluator(
     if name == "measure":
         return MeasuringEvaluator(space, objectives=objectives, predictor=predictor(), to_text=to_text)
     if kind == "table" and rest:
-        return TableEvaluator(space, read_table(rest, require=objectives), objectives=objectives)
+        return _table_evaluator(space, Path(rest), objectives)
     if FUNCTION_NAME.fullmatch(name):
         see_own_modules()
         with _own_errors(name):

@@ -236,6 +236,10 @@ COMMANDS = {
         (*SEARCH, GOALS, "--warm-start", "texts.csv"),
         "texts.csv: expected a column architecture",
     ),
+    "a warm start with a bad line": (
+        (*SEARCH, GOALS, "--warm-start", "lines.txt"),
+        "lines.txt, line 2: nasbench201 notation: expected",
+    ),
 }
 
 
@@ -270,6 +274,7 @@ def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.Monke
     write_table(long, Path("long.parquet"))
     Path("resplit.yaml").write_text("table: resplit.csv\nout: run\n")
     Path("numbered.yaml").write_text("table: table.csv\nout: run\n3: 1\n")
+    Path("lines.txt").write_text("|none~0|+|none~0|none~1|+|none~0|none~1|none~2|\n|bad~0|\n")
     Path("exponents.yaml").write_text("table: table.csv\nout: run\nmin_exponent: 2\nmax_exponent: 2\n")
     write_table(table, Path("half.parquet"))
     Path("half.parquet").write_bytes(Path("half.parquet").read_bytes()[:99])
