@@ -37,6 +37,7 @@ class Examples:
     spaces: NDArray[np.str_]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "texts", list(self.texts))  # a pandas Series would be read by its index
         if not all(isinstance(x, np.ndarray) for x in (self.labels, self.splits, self.spaces)) or self.labels.ndim != 2:
             raise ValueError("Examples: expected NumPy arrays: (N, M) labels, (N,) splits, (N,) spaces.")
         N, M = self.labels.shape

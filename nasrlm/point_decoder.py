@@ -19,6 +19,7 @@ from nasrlm.objective import FloatArray
 
 POINT_DIGITS = 15  # of the code a point is spelled in: as many as float64 holds
 MAX_LABEL = 1e30  # means, deviations and their products stay within 32 bits
+SMALLEST_DEVIATION = 1e-6  # of the largest label: 32 bits hold no mean more closely
 _CERTAIN = 1e4  # logit of the only token
 
 
@@ -60,7 +61,8 @@ class PointDecoder(nn.Module):
                 raise ValueError(f"labels: expected values up to {MAX_LABEL:g} for the mse head, got {largest:g}.")
             if len(known) > 1:
                 self.mean[index] = known.mean()
-                self.scale[index] = known.std() or 1.0
+                deviation = known.std()  # of equal labels only about 0
+                self.scale[index] = deviation if deviation > SMALLEST_DEVIATION * np.abs(known).max() else 1.0
 
     def standardised(self, values: Tensor, objectives: Tensor) -> Tensor:
         """(N, R) values in the objectives' own units to those that ``points`` shall give."""

@@ -23,7 +23,7 @@ from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
-from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, check_texts, told_by
+from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, checked_texts, told_by
 
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
@@ -106,13 +106,13 @@ class Predictor:
             ValueError: unknown or no objective, bad levels, no list of texts, empty text, or text longer than the
                 model's context.
         """
-        check_texts(texts)
+        texts = checked_texts(texts)
         names = self.objectives if objectives is None else tuple(objectives)
         ids = self._objective_ids(names)
         Prediction(names, tuple(quantiles), np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
         levels = torch.from_numpy(calibrated_levels(self.checkpoint.calibration, names, quantiles))
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        with told_by(lambda row: list(texts).index(list(different)[row])):
+        with told_by(lambda row: texts.index(list(different)[row])):
             values = self._answers(
                 list(different),
                 levels.shape,
@@ -133,6 +133,7 @@ class Predictor:
         """
         _check_samples(samples)
         names = tuple(objectives)
+        texts = checked_texts(texts)
         levels = np.random.default_rng(seed).uniform(size=(len(texts), len(names), samples))
         for index, name in enumerate(names):
             drawn = levels[:, index].ravel()
@@ -179,6 +180,7 @@ class Predictor:
         asked = tuple(objectives)
         self._objective_ids(asked)
         names = tuple(sorted(asked, key=self._index.__getitem__))
+        texts = checked_texts(texts)
         given = np.full((len(texts), len(names)), np.nan)
         for name, values in (known or {}).items():
             if name not in names or len(values) != len(texts):
@@ -219,6 +221,7 @@ class Predictor:
         """
         names = tuple(objectives)
         ids = self._objective_ids(names)
+        texts = checked_texts(texts)
         values = _one_a_text_and_objective(values, texts, names)
         if joint and sorted(names, key=self._index.__getitem__) != list(names):
             raise ValueError(
@@ -235,14 +238,15 @@ class Predictor:
     ) -> FloatArray:
         """P(objective <= value) under the model itself, uncalibrated; (N, M), NaN where ``values`` is NaN."""
         ids = self._objective_ids(tuple(objectives))
+        texts = checked_texts(texts)
         values = _one_a_text_and_objective(values, texts, objectives)
-        known = np.isfinite(values)
-        filled = torch.from_numpy(np.where(known, values, 1.0))
+        known = ~np.isnan(values)
+        filled = torch.from_numpy(np.nan_to_num(values, nan=1.0))
 
         def score(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
             return self._model.cumulative_probabilities(encoded, ids, filled[rows])
 
-        return np.where(known, self._answers(texts, (len(ids),), score), np.nan)
+        return np.where(known, np.clip(self._answers(texts, (len(ids),), score), 0, 1), np.nan)
 
     def summaries(self, texts: Sequence[str], progress: bool = False) -> FloatArray:
         """(N, S) what the encoder makes of each text in the mean, see ``Encoded.summaries``."""
@@ -259,6 +263,7 @@ class Predictor:
         Raises:
             ValueError: a text is empty or longer than the model's context; nothing is cut.
         """
+        texts = checked_texts(texts)
         result: list[NDArray[np.int32]] = []
         with tqdm(total=len(texts), desc="tokens", unit="text", disable=not progress) as bar:
             for start in range(0, len(texts), TEXTS_PER_PLAN):
@@ -297,7 +302,7 @@ class Predictor:
         progress: bool = False,
     ) -> FloatArray:
         """(N, *shape) of what is answered of the encoded texts of every batch, given their row numbers."""
-        check_texts(texts)
+        texts = checked_texts(texts)
         values = np.empty((len(texts), *shape))
 
         def work(batch: Batch) -> NDArray[np.intp]:

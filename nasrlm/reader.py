@@ -5,7 +5,7 @@ N texts, L text tokens, D width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -136,15 +136,16 @@ class TextReader:
             )
 
 
-def check_texts(texts: Sequence[str]) -> None:
-    """Refuse what is no sequence of texts.
+def checked_texts(texts: Iterable[str]) -> list[str]:
+    """A list of them; rows of a pandas Series would be looked up by its index.
 
     Raises:
         ValueError: one text, whose characters would be read as texts, or something else in a row.
     """
     if isinstance(texts, str):
         raise ValueError(f"texts: expected a list of texts, got one text, {texts[:40]!r}. Put it in a list.")
-    for row, text in enumerate(texts):
+    listed = list(texts)
+    for row, text in enumerate(listed):
         if not isinstance(text, str):
             raise ValueError(f"texts: expected a text in every row, got {type(text).__name__} in row {row}.")
         if not text.isascii():
@@ -152,6 +153,7 @@ def check_texts(texts: Sequence[str]) -> None:
                 text.encode()
             except UnicodeEncodeError as e:  # half a surrogate pair, which JSON can spell
                 raise ValueError(f"texts: expected text that UTF-8 can spell, got {e.reason} in row {row}.") from e
+    return listed
 
 
 def pad(token_ids: Sequence[TokenIds]) -> Tensor:

@@ -81,3 +81,10 @@ def test_fine_tuning_keeps_the_scale_of_known_objectives(tmp_path: Path) -> None
     assert float(tuned.mean[0]) == float(known.mean[1])
     train_rows = new.labels[new.splits == "train", 1]
     assert float(tuned.mean[1]) == pytest.approx(train_rows.mean(), rel=1e-5)
+
+
+def test_equal_labels_have_no_deviation() -> None:
+    model = RegressionLanguageModel(ModelConfig(width=16, num_heads=2, head="mse"), 20, 2, NumberCode(POINT_DIGITS))
+    assert isinstance(model.decoder, PointDecoder)
+    model.decoder.standardise_by(np.stack([np.full(7, 0.1), np.arange(7.0)], axis=1))
+    assert model.decoder.scale.tolist() == [1.0, 2.0]

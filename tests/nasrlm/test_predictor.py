@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -171,3 +172,32 @@ def test_there_must_be_samples_and_texts(predictor: Predictor, method: str) -> N
 
 def test_padding_fills_shorter_rows() -> None:
     assert torch.equal(pad([[5, 6, 7], [8]]), torch.tensor([[5, 6, 7], [8, 0, 0]]))
+
+
+def test_texts_may_be_a_series_or_come_one_by_one(checkpoint: Checkpoint) -> None:
+    predictor = Predictor(checkpoint)
+    texts, names = ["Conv3\n", "Pool\n", "Conv3\nPool\n"], checkpoint.objectives[:1]
+    series, values = pd.Series(texts, index=[2, 1, 0]), [[1.0], [2.0], [3.0]]
+    for ask in (
+        lambda given: predictor.predict(given).values,
+        lambda given: predictor.sample(given, names, 3),
+        lambda given: predictor.joint_samples(given, names, 3),
+        lambda given: predictor.log_probabilities(given, names, values),
+        lambda given: predictor.cumulative_probabilities(given, names, values),
+        lambda given: predictor.summaries(given),
+    ):
+        expected = ask(texts)
+        np.testing.assert_allclose(ask(series), expected)
+        np.testing.assert_allclose(ask(iter(texts)), expected)
+    assert [ids.tolist() for ids in predictor.to_ids(series)] == [ids.tolist() for ids in predictor.to_ids(texts)]
+    with pytest.raises(ValueError, match="texts: expected a list of texts, got one text, 'abc'"):
+        predictor.to_ids("abc")
+
+
+def test_everything_lies_below_infinity(checkpoint: Checkpoint) -> None:
+    names = checkpoint.objectives[:1]
+    values = np.array([[-np.inf], [-1e9], [1e9], [np.inf], [np.nan]])
+    found = Predictor(checkpoint).cumulative_probabilities(["Conv3\n"] * 5, names, values)[:, 0]
+    np.testing.assert_allclose(found, [0, 0, 1, 1, np.nan], atol=1e-6)
+    assert found[:4].min() >= 0
+    assert found[:4].max() <= 1

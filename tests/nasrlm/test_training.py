@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -191,3 +192,10 @@ def test_labels_that_only_test_rows_have_are_not_asked_for(tmp_path: Path, nasrl
     )
     assert nasrlm("train", "--config", tmp_path / "train.yaml").status == 0
     assert (tmp_path / "run" / "checkpoint" / "README.md").is_file()
+
+
+def test_texts_of_a_shuffled_series_keep_their_labels() -> None:
+    rows = pd.DataFrame({"text": [f"depth {n}\n" for n in range(6)], "y": np.arange(6.0)}).iloc[[3, 0, 5, 1, 4, 2]]
+    splits, spaces = np.array(["train", "valid"] * 3), np.full(6, "mine")
+    part = Examples(rows["text"], OBJECTIVES[:1], rows[["y"]].to_numpy(), splits, spaces).split("train")
+    assert part.texts == [f"depth {n:.0f}\n" for n in part.labels[:, 0]] == ["depth 3\n", "depth 5\n", "depth 4\n"]
