@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from urllib.parse import quote
 
 import numpy as np
 
@@ -108,7 +109,8 @@ def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict
 
 def _of_space(config: TrainConfig, space: str, rows: Examples) -> TrainConfig:
     """Of the run of one space."""
-    changes = {"out": config.out / space, "encoder_steps": {}, "only_encoder": True}
+    folder = quote(space, safe="")  # a user's own space is named by a path
+    changes = {"out": config.out / folder, "encoder_steps": {}, "only_encoder": True}
     own = config.of_objectives(rows.objectives).model_copy(update=changes)
     steps, num_rows = config.encoder_steps[space], len(rows.split("train"))
     return own.of_steps(steps, num_rows, evaluations=EVALUATIONS, warmup_share=WARMUP)

@@ -206,3 +206,11 @@ def test_the_command_line_trains_encoders_and_says_so(
     assert (refused.status, refused.stderr.count("\n")) == (2, 1)
     assert "encoder_steps: expected names among nasbench201, got moon" in refused.stderr
     assert not (tmp_path / "other" / "checkpoint").exists()
+
+
+def test_a_space_named_by_a_path_trains_within_the_runs_folder(checkpoint_folder: Path, tmp_path: Path) -> None:
+    rows, name = two_spaces(), str(tmp_path / "mine.py:Own")
+    named = replace(rows, spaces=np.where(rows.spaces == "own", name, rows.spaces))
+    chosen = config(tmp_path / "run", initial_checkpoint=checkpoint_folder, encoder_steps={name: 2})
+    train(chosen, named, progress=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
