@@ -15,16 +15,21 @@ Augmentation = Callable[[str, np.random.Generator], str]
 def load_augmentation(name: str) -> Augmentation:
     """The function that ``module:function`` names.
 
-    It takes a text and, if it has a second parameter, a ``numpy.random.Generator`` that depends on the run's seed and
-    the step alone; it returns a text. Draw from nothing else, or the run cannot be repeated.
+    It takes a text and, if it has a second parameter without a default, a ``numpy.random.Generator`` that depends on the
+    run's seed and the step alone; it returns a text. Draw from nothing else, or the run cannot be repeated.
 
     Raises:
         ValueError: there is no such module or function, or it takes something else; the module's own errors pass.
     """
     function = named_function(name, "augment")
-    parameters = len(inspect.signature(function).parameters)
+    parameters = sum(
+        p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        for p in inspect.signature(function).parameters.values()
+    )
     if parameters not in (1, 2):
-        raise ValueError(f"augment {name}: expected a function of a text and a generator, got {parameters} parameters.")
+        raise ValueError(
+            f"augment {name}: expected a function of a text and a generator, got {parameters} parameters without a default."
+        )
 
     def augment(text: str, rng: np.random.Generator) -> str:
         changed = function(text) if parameters == 1 else function(text, rng)

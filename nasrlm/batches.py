@@ -140,9 +140,10 @@ class Batches:
         order = rng.permutation(len(self._token_ids))
         if self._row_weights is None or np.ptp(self._row_weights) == 0:
             return order
-        reach = np.cumsum(self._row_weights[order])
+        reach = np.cumsum(self._row_weights[order] / self._row_weights.max())
         places = (np.arange(len(order)) + rng.random()) / len(order) * reach[-1]
-        return order[rng.permutation(np.searchsorted(reach, places, side="right"))]
+        found = np.searchsorted(reach, places, side="right").clip(max=len(order) - 1)
+        return order[rng.permutation(found)]
 
     def _draw_objectives(self, rows: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
         """(N, K) ids in decoding order: labelled ones by weight without replacement (Gumbel top-k).

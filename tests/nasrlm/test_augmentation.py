@@ -20,6 +20,9 @@ def shuffled(text, rng):
     lines = text.splitlines(keepends=True)
     return "".join(lines[index] for index in rng.permutation(len(lines)))
 
+def scaled(text, share=0.5, *, times=2):
+    return text * int(share * 2 * times)
+
 def nothing(text):
     return ""
 
@@ -42,6 +45,7 @@ def test_a_function_of_the_text_or_of_text_and_generator() -> None:
     assert load_augmentation("my_augmentations:upper")("conv", rng) == "CONV"
     changed = load_augmentation("my_augmentations:shuffled")("a\nb\nc\nd\n", rng)
     assert sorted(changed.splitlines()) == ["a", "b", "c", "d"]
+    assert load_augmentation("my_augmentations:scaled")("ab", rng) == "abab"  # its defaults are its own
 
 
 def test_augmented_batches_depend_on_seed_and_step_alone(tmp_path: Path) -> None:
