@@ -15,8 +15,8 @@ Augmentation = Callable[[str, np.random.Generator], str]
 def load_augmentation(name: str) -> Augmentation:
     """The function that ``module:function`` names.
 
-    It takes a text and, if it has a second parameter without a default, a ``numpy.random.Generator`` that depends on the
-    run's seed and the step alone; it returns a text. Draw from nothing else, or the run cannot be repeated.
+    It takes a text and, if it has a second parameter without a default, a ``numpy.random.Generator`` that depends on
+    the run's seed and the step alone; it returns a text. Draw from nothing else, or the run cannot be repeated.
 
     Raises:
         ValueError: there is no such module or function, or it takes something else; the module's own errors pass.
