@@ -28,7 +28,8 @@ def load_augmentation(name: str) -> Augmentation:
     )
     if parameters not in (1, 2):
         raise ValueError(
-            f"augment {name}: expected a function of a text and a generator, got {parameters} parameters without a default."
+            f"augment {name}: expected a function of a text and a generator, got {parameters} parameters "
+            "without a default."
         )
 
     def augment(text: str, rng: np.random.Generator) -> str:
