@@ -6,12 +6,14 @@ import subprocess
 import tomllib
 from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
 import typer.main
+
+from nasrlm.cli import app
+from nasrlm.cli.verbs import VERBS, load_verb
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -42,7 +44,9 @@ def _commands_of(program: str) -> list[list[str]]:
 
 @cache
 def _command_tree() -> Any:
-    return typer.main.get_command(import_module("nasrlm.cli").app)
+    tree = typer.main.get_group(app)
+    tree.commands = {name: load_verb(name) for name in VERBS}
+    return tree
 
 
 def unknown_words(words: list[str], command: Any) -> Iterator[str]:

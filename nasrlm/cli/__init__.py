@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import typer
 
-from nasrlm.cli import adaptations, architectures, benchmarks, models, searches, services, tables, teaching
+from nasrlm.cli import verbs
 from nasrlm.cli.users_code import told_in_one_line
 
 INTERRUPTED = 130  # what a verb ends with that Ctrl-C has stopped
@@ -19,13 +19,13 @@ GOES_ON = {
 
 app = typer.Typer(
     name="nasrlm",
+    cls=verbs.Verbs,
     help="Neural architecture search with a regression language model.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for module in (architectures, models, adaptations, benchmarks, searches, services, tables, teaching):
-    module.register(app)
+verbs.register(app)
 
 
 def main() -> NoReturn:

@@ -20,7 +20,6 @@ from converters.runtime import machine_description, measure_latencies
 from converters.statistics import statistics
 from converters.stream import StreamConfig
 from converters.text import prelude
-from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
     CheckpointOption,
@@ -119,8 +118,7 @@ def convert(
     if out is not None:
         _write_network(text, out)
     if json:
-        tokens = Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids([text])[0]
-        print_json({"text": text, "tokens": len(tokens)})
+        print_json({"text": text, "tokens": _count_tokens(text, checkpoint)})
     elif out is None:
         print(text)
 
@@ -156,7 +154,7 @@ def stats(
         raise ValueError("stats: expected an architecture, or --table with --out. See --help.")
     faithful = read_network(architecture, space, input_shape, "stats")
     counted = asdict(statistics(faithful))
-    counted["tokens"] = len(Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids([_text(faithful)])[0])
+    counted["tokens"] = _count_tokens(_text(faithful), checkpoint)
     if json:
         print_json(counted)
     else:
@@ -212,6 +210,12 @@ def measure(
 
 def _text(faithful: Graph) -> str:
     return checked(graph_to_onnx_text(faithful))
+
+
+def _count_tokens(text: str, checkpoint: Path | None) -> int:
+    from nasrlm.checkpoint import Checkpoint  # takes seconds to import, and converting does without it
+
+    return len(Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids([text])[0])
 
 
 def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:

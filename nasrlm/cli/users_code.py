@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 import traceback
+from importlib.util import find_spec
 from pathlib import Path
 
-import converters
-import nasrlm
-import spaces
-import studies
-
-_OURS = [Path(str(package.__file__)).parent for package in (converters, nasrlm, spaces, studies)]
+# Found, not imported, which would take longer than `nasrlm --help` does.
+_SPECS = [find_spec(package) for package in ("converters", "nasrlm", "spaces", "studies")]
+_OURS = [Path(spec.origin).parent for spec in _SPECS if spec and spec.origin]
 _INSTALLED = [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)]
 
 

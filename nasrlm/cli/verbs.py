@@ -1,0 +1,84 @@
+"""The verbs of the command line, each imported when it is run: together they take seconds to load."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import typer
+import typer.core
+
+# Of every verb the module that has it, and what ``nasrlm --help`` says of it, which its docstring begins with.
+VERBS = {
+    "spaces": ("architectures", "List the search spaces, their sizes and published objectives."),
+    "sample": (
+        "architectures",
+        "Draw architectures, one a line in the space's published notation; or a table of them to learn from.",
+    ),
+    "convert": (
+        "architectures",
+        "Print the canonical ONNX text of a network, or write it as a file; or convert a whole table.",
+    ),
+    "stats": (
+        "architectures",
+        "Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph.",
+    ),
+    "measure": (
+        "architectures",
+        "Time networks in ONNX Runtime on this machine: warm, interleaved, median and quartiles.",
+    ),
+    "predict": ("models", "Predict objectives with calibrated intervals."),
+    "evaluate": ("models", "Compare predictions with the labels of tables: rank correlation, error and coverage."),
+    "train": (
+        "models",
+        "Train a model; the same command goes on where a stopped run was. torchrun and accelerate launch may run it.",
+    ),
+    "info": ("models", "Versions, torch devices, and what the checkpoint was trained on."),
+    "adapt": (
+        "adaptations",
+        "Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used.",
+    ),
+    "benchmark": (
+        "benchmarks",
+        "Rank the test rows of a space from a few labels, by several methods; the same command goes on after a stop.",
+    ),
+    "search": ("searches", "Search a space for its Pareto front."),
+    "plot": ("searches", "Draw the figures of a finished or running study, or compare several."),
+    "serve": ("services", "Answer over HTTP: POST /predict, POST /convert, GET /health; /docs describes them."),
+    "import": (
+        "tables",
+        "Turn an official benchmark file into a table of architectures, or of source code, and labels.",
+    ),
+    "teach": (
+        "teaching",
+        "Draw architectures and write what a Gaussian process on graph features expects of them, from the train rows.",
+    ),
+}
+
+
+class Verbs(typer.core.TyperGroup):
+    """Knows all verbs by name and help; the one that is run takes the place of its entry."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The name, command and words of what is run."""
+        name, command, words = super().resolve_command(ctx, args)
+        return name, load_verb(name) if name in VERBS else command, words
+
+
+def load_verb(name: str) -> Any:
+    """The command of a verb, with its options."""
+    module, _ = VERBS[name]
+    app = typer.Typer()
+    import_module(f"nasrlm.cli.{module}").register(app)
+    app.callback()(_entry)  # one verb alone would not be a group
+    return typer.main.get_group(app).commands[name]
+
+
+def register(app: typer.Typer) -> None:
+    """Add an entry for every verb."""
+    for name, (_, help_) in VERBS.items():
+        app.command(name, help=help_)(_entry)
+
+
+def _entry() -> None:
+    """What stands for a verb until it is run."""
