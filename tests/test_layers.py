@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "nasrlm": {"nasrlm"},
     "studies": {"studies", "spaces", "converters", "nasrlm"},
 }
-COMMAND_LINE = {"nasrlm.cli"}
+COMMAND_LINE = {"nasrlm.__main__", "nasrlm.cli"}
 FOR_STUDIES = {"nasrlm.optuna", "nasrlm.pymoo"}  # what users put into studies of their own
 ONNX_TEXT_MODULES = {"onnx.parser", "onnx.printer"}
 

@@ -1,5 +1,6 @@
 """Verbs are imported when they are run; what stands for them until then says the same."""
 
+import json
 import subprocess
 import sys
 from importlib import import_module
@@ -10,6 +11,12 @@ import typer
 from nasrlm.cli.verbs import VERBS, load_verb
 
 HEAVY = {"converters.stream", "matplotlib", "onnxruntime", "optuna", "pandas", "scipy", "sklearn", "torch"}
+
+
+def test_python_runs_the_package() -> None:
+    words = [sys.executable, "-m", "nasrlm", "spaces", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "nasbench201" in {space["name"] for space in json.loads(done.stdout)}
 
 
 def loaded_by(script: str) -> set[str]:
