@@ -28,7 +28,8 @@ def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -
     """Predict every example and compare with its labels.
 
     Raises:
-        ValueError: the checkpoint does not know an objective, or there are no rows.
+        ValueError: the checkpoint does not know an objective, there are no rows, or a text cannot be read; the message
+            names its file and row.
     """
     if not examples.any_label:
         raise ValueError("evaluate: expected labelled rows, got none. Check the split and the space.")
@@ -36,7 +37,7 @@ def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -
     seconds, rows = 0.0, 0
     for space, part in examples.by_space():
         started = time.perf_counter()
-        with told_by(lambda row, texts=part.texts: examples.texts.index(texts[row])):  # type: ignore[misc]
+        with told_by(part.number, part.file):
             prediction = predictor.of_space(space).predict(part.texts, part.objectives, progress=progress)
         seconds += time.perf_counter() - started
         rows += len(part)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,29 @@ from numpy.typing import NDArray
 from nasrlm.objective import FloatArray
 
 SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Where rows were read, for messages.
+
+    Attributes:
+        files: (N,) names; empty for a row that is of no file.
+        rows: (N,) their numbers there.
+    """
+
+    files: NDArray[np.object_]
+    rows: NDArray[np.intp]
+
+    @classmethod
+    def of_tables(cls, frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> Origins:
+        """Of the rows of tables, one table after another; their indices are the numbers in the files."""
+        files = np.array(list(map(str, paths)), dtype=object)
+        return cls(np.repeat(files, list(map(len, frames))), np.concatenate([frame.index for frame in frames]))
+
+    def at(self, index: NDArray[np.intp]) -> Origins:
+        """Those at ``index``."""
+        return Origins(self.files[index], self.rows[index])
 
 
 @dataclass(frozen=True)
@@ -28,6 +52,7 @@ class Examples:
         labels: (N, M), NaN where a row has no label.
         splits: (N,) "train", "valid" or "test".
         spaces: (N,) name of each row's space, for metrics by space.
+        origins: of N rows; None where they were read from no file.
     """
 
     texts: Sequence[str]
@@ -35,6 +60,7 @@ class Examples:
     labels: FloatArray
     splits: NDArray[np.str_]
     spaces: NDArray[np.str_]
+    origins: Origins | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "texts", list(self.texts))  # a pandas Series would be read by its index
@@ -77,7 +103,17 @@ class Examples:
     def rows(self, index: NDArray[np.intp]) -> Examples:
         """The rows at ``index``."""
         texts = [self.texts[row] for row in index]
-        return Examples(texts, self.objectives, self.labels[index], self.splits[index], self.spaces[index])
+        origins = self.origins or Origins(np.full(len(self), "", dtype=object), np.arange(len(self)))
+        of_rows = self.labels[index], self.splits[index], self.spaces[index], origins.at(index)
+        return Examples(texts, self.objectives, *of_rows)
+
+    def number(self, row: int) -> int:
+        """Of a row where it was read, or among the examples that it was taken from."""
+        return row if self.origins is None else int(self.origins.rows[row])
+
+    def file(self, row: int) -> str:
+        """In which a row was read, empty if in none."""
+        return "" if self.origins is None else str(self.origins.files[row])
 
     def labelled(self, objectives: Sequence[str]) -> Examples:
         """The rows that have any of these labels, and only these labels, in this order."""
@@ -103,7 +139,9 @@ class Examples:
         return digest.hexdigest()
 
 
-def make_examples(frame: pd.DataFrame, texts: Sequence[str], objectives: Sequence[str]) -> Examples:
+def make_examples(
+    frame: pd.DataFrame, texts: Sequence[str], objectives: Sequence[str], origins: Origins | None = None
+) -> Examples:
     """Examples from a table's rows and their texts.
 
     Rows without ``split`` are for training, and rows without ``space`` of the space "text".
@@ -111,7 +149,7 @@ def make_examples(frame: pd.DataFrame, texts: Sequence[str], objectives: Sequenc
     labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
     splits = row_splits(frame).to_numpy(dtype=np.str_)
     spaces = frame["space"].fillna("text").astype(str).to_numpy() if "space" in frame else np.full(len(frame), "text")
-    return Examples(list(texts), tuple(objectives), labels, splits, spaces.astype(np.str_))
+    return Examples(list(texts), tuple(objectives), labels, splits, spaces.astype(np.str_), origins)
 
 
 def row_splits(frame: pd.DataFrame) -> pd.Series[str]:

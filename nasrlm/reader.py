@@ -47,26 +47,26 @@ class UnreadableTextError(ValueError):
     """A text that is empty or longer than a model's context.
 
     Attributes:
+        problem: what was expected and what it has.
         row: its number among the texts that were given.
     """
 
-    def __init__(self, problem: str, row: int, rest: str) -> None:
-        super().__init__(f"text: {problem} in row {row} {rest}")
-        self.row, self._parts = row, (problem, rest)
+    def __init__(self, problem: str, row: int, rest: str, file: str = "") -> None:
+        super().__init__(f"{file}{': ' if file else ''}text: {problem} in row {row} {rest}")
+        self.problem, self.row, self._rest = problem, row, rest
 
-    def in_row(self, row: int) -> UnreadableTextError:
+    def in_row(self, row: int, file: str = "") -> UnreadableTextError:
         """The same, said of a row of what those texts were taken from."""
-        problem, rest = self._parts
-        return UnreadableTextError(problem, row, rest)
+        return UnreadableTextError(self.problem, row, self._rest, file)
 
 
 @contextmanager
-def told_by(row_of: Callable[[int], int]) -> Iterator[None]:
-    """A text that cannot be read is told by ``row_of`` its row among the texts that were asked about."""
+def told_by(row_of: Callable[[int], int], file_of: Callable[[int], str] = lambda _: "") -> Iterator[None]:
+    """A text that cannot be read is told by ``row_of`` its row among the texts that were asked about, and its file."""
     try:
         yield
     except UnreadableTextError as e:
-        raise e.in_row(row_of(e.row)) from e
+        raise e.in_row(row_of(e.row), file_of(e.row)) from e
 
 
 class TextReader:

@@ -72,7 +72,6 @@ class TrainingRun:
         self.model = model.to(self.processes.device)
         self.average = MovingAverage(self.model, self.processes)
         self.predictor = Predictor(Checkpoint(self.average.model, tokenizer, self.objectives))
-        self._texts = examples.texts
         self._read(self.valid_rows)  # a text that is too long is refused now, not after two epochs
         self.ids_to_store: dict[str, Sequence[TokenIds]] = {}  # by their key; none if they were stored before
         self.batches = self._make_batches(train_rows)
@@ -148,8 +147,8 @@ class TrainingRun:
         return token_ids
 
     def _read(self, rows: Examples, progress: bool = False) -> list[NDArray[np.int32]]:
-        """Token ids; one that cannot be read is told by its row among all that were given."""
-        with told_by(lambda row: self._texts.index(rows.texts[row])):
+        """Token ids; one that cannot be read is told by its row among all that were given, or in its file."""
+        with told_by(rows.number, rows.file):
             return self.predictor.to_ids(rows.texts, progress)
 
     def _make_loss(self) -> nn.Module:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nasrlm
-from nasrlm.examples import Examples, make_examples
+from nasrlm.examples import Examples, Origins, make_examples
 from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
 from nasrlm.train_config import TrainConfig
@@ -51,7 +51,8 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
     require_labels(frames, config.table, config.objectives)
     objectives = config.objectives or all_objectives(frames, config.table)
     texts = _texts(config, tables, progress)
-    return make_examples(pd.concat(frames, ignore_index=True), texts, objectives)
+    origins = Origins.of_tables(frames, config.table)
+    return make_examples(pd.concat(frames, ignore_index=True), texts, objectives, origins)
 
 
 def few_spellings_a_network(frame: pd.DataFrame, path: Path) -> pd.DataFrame:

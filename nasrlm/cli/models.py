@@ -30,7 +30,7 @@ from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.engine import EngineName
 from nasrlm.evaluation import Evaluation, evaluate
-from nasrlm.examples import make_examples
+from nasrlm.examples import Origins, make_examples
 from nasrlm.model_card import release
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
@@ -148,12 +148,10 @@ def evaluate_table(
             f"{named}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
         )
     parts = [table_texts(frame, table, progress=show_progress()) for frame, table in zip(frames, tables, strict=True)]
-    examples = make_examples(pd.concat(frames, ignore_index=True), [text for part in parts for text in part], known)
-    try:
-        result = evaluate(predictor, examples, progress=show_progress())
-    except UnreadableTextError as e:
-        table, number = [(path, row) for path, frame in zip(tables, frames, strict=True) for row in frame.index][e.row]
-        raise ValueError(f"{table}: {e.in_row(number)}") from e
+    texts = [text for part in parts for text in part]
+    origins = Origins.of_tables(frames, tables)
+    examples = make_examples(pd.concat(frames, ignore_index=True), texts, known, origins)
+    result = evaluate(predictor, examples, progress=show_progress())
     if json:
         speed = round(result.predictions_per_second, 1)
         print_json({**result.quality, "skipped": skipped, "predictions_per_second": speed})

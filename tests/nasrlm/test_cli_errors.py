@@ -8,7 +8,7 @@ import pytest
 from nasrlm.cli import models
 from nasrlm.files import write_table
 from tests.nasrlm.conftest import CommandLine, Finished
-from tests.nasrlm.scenes import OBJECTIVES, architecture_table
+from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
 from tests.nasrlm.test_cli import ARCHITECTURE, GOALS, SPACE
 
 MODEL = ("--checkpoint", "tiny")
@@ -301,6 +301,22 @@ def test_bad_input_is_answered_in_one_line(nasrlm: CommandLine, mistake: str) ->
 def test_the_row_of_a_table_is_named_as_it_stands_in_the_file(nasrlm: CommandLine) -> None:
     finished = nasrlm("evaluate", *MODEL, "--table", "wrong.csv", "--split", "train")
     assert_one_line(finished, "wrong.csv, row 3: nasbench201")
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_a_text_too_long_to_train_on_is_named_as_it_stands_in_its_file(nasrlm: CommandLine, split: str) -> None:
+    first, second = layer_table(40), layer_table(40, seed=1).assign(space="mine")
+    second.loc[[0, 1, 20], "space"] = "other"
+    second.loc[30, ["text", "split"]] = ["Pool\n" * 600, split]
+    write_table(first.assign(space="mine"), Path("first.csv"))
+    write_table(second, Path("second.jsonl"))
+    sizes = "{width: 16, num_heads: 2, hidden: 32, num_encoder_layers: 1, num_decoder_layers: 1, max_text_tokens: 512}"
+    Path("long.yaml").write_text(
+        f"table: [first.csv, second.jsonl]\nout: run\nspace: mine\nmax_steps: 1\nmodel: {sizes}\n"
+    )
+    finished = nasrlm("train", "--config", "long.yaml")
+    assert_one_line(finished, "second.jsonl: text: expected 1 to 512 tokens, got 600 in row 30 ('Pool Pool")
 
 
 def test_a_stream_that_fails_leaves_nothing_behind(nasrlm: CommandLine, workplace: Path) -> None:

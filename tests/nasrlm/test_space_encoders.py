@@ -176,6 +176,14 @@ def test_what_cannot_learn_an_encoder_is_named(
         train(config(tmp_path, **{"initial_checkpoint": checkpoint_folder} | changes), two_spaces(), progress=False)
 
 
+def test_a_text_too_long_is_told_by_its_row_among_all(checkpoint_folder: Path, tmp_path: Path) -> None:
+    rows = two_spaces()
+    longer = replace(rows, texts=["Pool\n" * 600 if row == 9 else text for row, text in enumerate(rows.texts)])
+    chosen = config(tmp_path, initial_checkpoint=checkpoint_folder, encoder_steps={"own": 5})
+    with pytest.raises(ValueError, match=r"^text: expected 1 to 512 tokens, got \d+ in row 9 "):
+        train(chosen, longer, progress=False)
+
+
 def test_labels_that_the_checkpoint_does_not_know_are_named(checkpoint_folder: Path, tmp_path: Path) -> None:
     rows = two_spaces()
     new = replace(rows, objectives=(OBJECTIVES[0], "energy_mj@new"))
