@@ -22,9 +22,15 @@ def load_augmentation(name: str) -> Augmentation:
         ValueError: there is no such module or function, or it takes something else; the module's own errors pass.
     """
     function = named_function(name, "augment")
+    try:
+        signature = inspect.signature(function)
+    except ValueError as e:  # of what is written in C
+        raise ValueError(
+            f"augment {name}: expected a function that says its parameters, got {function!r}. Name one that calls it."
+        ) from e
     parameters = sum(
         p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        for p in inspect.signature(function).parameters.values()
+        for p in signature.parameters.values()
     )
     if parameters not in (1, 2):
         raise ValueError(
@@ -36,6 +42,11 @@ def load_augmentation(name: str) -> Augmentation:
         changed = function(text) if parameters == 1 else function(text, rng)
         if not isinstance(changed, str) or not changed:
             raise ValueError(f"augment {name}: expected a text that is not empty, got {changed!r} for {text[:40]!r}…")
+        try:
+            changed.encode()
+        except UnicodeEncodeError as e:
+            problem = f"expected text that UTF-8 can spell, got {e.reason} for {text[:40]!r}…"
+            raise ValueError(f"augment {name}: {problem}") from e
         return changed
 
     return augment

@@ -115,6 +115,10 @@ class Examples:
         """In which a row was read, empty if in none."""
         return "" if self.origins is None else str(self.origins.files[row])
 
+    def place(self, row: int) -> str:
+        """Both in words."""
+        return ", ".join(filter(None, (self.file(row), f"row {self.number(row)}")))
+
     def labelled(self, objectives: Sequence[str]) -> Examples:
         """The rows that have any of these labels, and only these labels, in this order."""
         columns = [self.objectives.index(name) for name in objectives]

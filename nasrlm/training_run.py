@@ -31,7 +31,7 @@ from nasrlm.objective import FloatArray, decoding_order
 from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes
-from nasrlm.reader import TokenIds, told_by
+from nasrlm.reader import TokenIds, UnreadableTextError, told_by
 from nasrlm.run_state import RunIdentity, read_state, saved_tokenizer, write_state
 from nasrlm.sharding import load_optimizer, part_like, whole
 from nasrlm.stored_ids import FILE, key_of, store_ids, stored_ids
@@ -161,8 +161,14 @@ class TrainingRun:
 
         def redraw(chosen: Sequence[int], rng: np.random.Generator) -> Sequence[TokenIds]:
             texts = [augment(rows.texts[row], rng) for row in chosen]
-            with warnings.catch_warnings(action="ignore"):  # texts that are cut were counted at the start
-                return self.predictor.to_ids(texts)
+            try:
+                with warnings.catch_warnings(action="ignore"):  # texts that are cut were counted at the start
+                    return self.predictor.to_ids(texts)
+            except UnreadableTextError as e:
+                raise ValueError(
+                    f"augment {self.config.augment}: {e.problem} of what it made of {rows.place(chosen[e.row])}. "
+                    "Let it make shorter texts, or use a model with a larger max_text_tokens."
+                ) from e
 
         return redraw
 

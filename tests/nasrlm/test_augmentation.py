@@ -23,6 +23,12 @@ def shuffled(text, rng):
 def scaled(text, share=0.5, *, times=2):
     return text * int(share * 2 * times)
 
+def longer(text, rng):
+    return text * 1000
+
+def half(text):
+    return text + "\\ud800"
+
 def nothing(text):
     return ""
 
@@ -69,12 +75,21 @@ def test_augmented_batches_depend_on_seed_and_step_alone(tmp_path: Path) -> None
         ("my_augmentations:number", r"expected a function number in .*my_augmentations\.py, got 3"),
         ("my_augmentations:three", "expected a function of a text and a generator, got 3 parameters"),
         ("my_augmentations:nothing", "expected a text that is not empty, got '' for 'conv'"),
+        ("my_augmentations:half", "expected text that UTF-8 can spell, got surrogates not allowed for 'conv'"),
+        ("builtins:str", r"expected a function that says its parameters, got <class 'str'>. Name one that calls it"),
     ],
 )
 def test_what_is_no_augmentation_is_refused(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=f"^augment {name}: ") as raised:
         load_augmentation(name)("conv", np.random.default_rng(0))
     assert re.search(message, str(raised.value))
+
+
+def test_a_text_that_it_makes_too_long_is_told_as_its_own(tmp_path: Path) -> None:
+    run = TrainingRun(config(tmp_path, augment="my_augmentations:longer"), layer_examples())
+    message = r"^augment my_augmentations:longer: expected 1 to 512 tokens, got \d{4,} of what it made of row \d+"
+    with pytest.raises(ValueError, match=message):
+        run.batches[3]
 
 
 def test_what_the_module_lacks_is_its_own_error() -> None:
