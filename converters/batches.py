@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +20,12 @@ WORDS = ("architecture", "text", "space", "split")  # columns that hold words, w
 NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 CSV_BLOCK = 1 << 23  # bytes; a row must fit in
 JSON_ROWS = 4096
+TEXT = "text"  # of WORDS, the column that holds strings alone
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what pyarrow and json raise
+
+
+_IsRead = Callable[[str], bool]  # of a column
+_Scanned = tuple[tuple[str, ...], Any, int]  # names of all columns, schema of those that are read, number of rows
 
 
 @dataclass(frozen=True)
@@ -28,11 +34,13 @@ class BatchedTable:
 
     Attributes:
         path: the file.
-        schema: Arrow's names and types of the columns.
+        names: of all its columns.
+        schema: Arrow's names and types of the columns that are read.
         num_rows: of the whole table.
     """
 
     path: Path
+    names: tuple[str, ...]
     schema: Any
     num_rows: int
 
@@ -40,20 +48,25 @@ class BatchedTable:
         """Arrow tables of ``size`` rows, the last one perhaps shorter, from row ``start`` on.
 
         Raises:
-            ValueError: the file is damaged.
+            ValueError: the file is damaged, or a cell of the column ``text`` is no string.
         """
         _, read = _FORMATS[self.path.suffix]
         with_context = _explained(self.path, read(self.path, self.schema))
         return _resized(with_context, self.schema, size, start)
 
 
-def open_table(path: Path) -> BatchedTable:
+def open_table(path: Path, only: Collection[str] | None = None) -> BatchedTable:
     """Look a table over: its columns, their types over all rows, its length.
 
     Cost: Parquet knows them; CSV and JSONL are read through once, in constant memory.
 
+    Args:
+        path: the file.
+        only: columns to read, where they are there; others may hold anything. All if None.
+
     Raises:
-        ValueError: no such file, another ending, or damaged contents.
+        ValueError: no such file, another ending, damaged contents, or values of several kinds in a column of JSONL; the
+            message names column and row.
     """
     if path.suffix not in _FORMATS:
         endings = ", ".join(_FORMATS)
@@ -62,10 +75,9 @@ def open_table(path: Path) -> BatchedTable:
         raise ValueError(f"{path}: expected a table, got no such file.")
     scan, _ = _FORMATS[path.suffix]
     try:
-        schema, num_rows = scan(path)
+        return BatchedTable(path, *scan(path, lambda name: only is None or name in only))
     except DAMAGE as e:
         raise _damaged(path, e) from e
-    return BatchedTable(path, schema, num_rows)
 
 
 def _explained(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
@@ -75,7 +87,13 @@ def _explained(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
         raise _damaged(path, e) from e
 
 
+class _CellError(ValueError):
+    """A cell that its column cannot hold; nothing else is wrong with the table."""
+
+
 def _damaged(path: Path, error: Exception) -> ValueError:
+    if isinstance(error, _CellError):
+        return ValueError(f"{path}: {error}")
     reason = " ".join(str(error).split())[:200]
     return ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. Is it truncated?")
 
@@ -97,46 +115,62 @@ def _resized(batches: Iterable[Any], schema: Any, size: int, start: int) -> Iter
         yield pa.Table.from_batches(pending, schema)
 
 
-def _scan_parquet(path: Path) -> tuple[Any, int]:
+def _scan_parquet(path: Path, is_read: _IsRead) -> _Scanned:
     with pq.ParquetFile(path) as file:
-        _check_names(file.schema_arrow.names)
+        names = file.schema_arrow.names
+        _check_names(names)
         # pandas' own note of columns and index would be wrong of the table that is made of this one
         metadata = {k: v for k, v in (file.schema_arrow.metadata or {}).items() if k != b"pandas"}
-        fields = [field.with_type(pa.string()) if field.name in WORDS else field for field in file.schema_arrow]
-        return pa.schema(fields, metadata or None), file.metadata.num_rows
+        read = [field for field in file.schema_arrow if is_read(field.name)]
+        fields = [field.with_type(pa.string()) if field.name in WORDS else field for field in read]
+        return tuple(names), pa.schema(fields, metadata or None), file.metadata.num_rows
 
 
 def _read_parquet(path: Path, schema: Any) -> Iterator[Any]:
+    start = 0
     with pq.ParquetFile(path, memory_map=True) as file:
-        for batch in file.iter_batches(use_threads=False):
-            columns = [_words(batch[name]) if name in WORDS else batch[name] for name in schema.names]
+        for batch in file.iter_batches(columns=schema.names, use_threads=False):
+            columns = [_words(name, batch[name], start) if name in WORDS else batch[name] for name in schema.names]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            start += batch.num_rows
 
 
-def _words(column: Any) -> Any:
+def _words(name: str, column: Any, start: int) -> Any:
     """As strings, whatever spells them: bytes, categories, or a notation that is a list or an object itself."""
-    nested = pa.types.is_nested(column.type)
-    return pa.array([_word(x) for x in column.to_pylist()], pa.string()) if nested else column.cast(pa.string())
+    if pa.types.is_nested(column.type) or (name == TEXT and not _holds_strings(column.type)):
+        return pa.array(_spelled(name, column.to_pylist(), start), pa.string())
+    return column.cast(pa.string())
 
 
-def _word(value: Any) -> str | None:
-    return value if value is None or isinstance(value, str) else json.dumps(value)
+def _holds_strings(kind: Any) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    is_of_kind = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_binary
+    return any(check(kind) for check in (*is_of_kind, pa.types.is_large_binary, pa.types.is_null))
 
 
-def _scan_csv(path: Path) -> tuple[Any, int]:
+def _spelled(name: str, values: Sequence[Any], start: int) -> list[str | None]:
+    """Words of a column from row ``start`` on; a notation may stand in the table as the JSON that it is, a text not."""
+    for row, value in enumerate(values, start) if name == TEXT else ():
+        if not (value is None or isinstance(value, str)):
+            raise _CellError(f"expected a string in column {name}, got {repr(value)[:40]} in row {row}.")
+    return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+
+
+def _scan_csv(path: Path, is_read: _IsRead) -> _Scanned:
     with _open_csv(path, ()) as reader:
-        names = reader.schema.names
+        names = tuple(reader.schema.names)
     _check_names(names)
-    kinds = dict.fromkeys(names, pa.null())
+    kinds = dict.fromkeys(filter(is_read, names), pa.null())
     num_rows = 0
-    for batch in _read_csv(path, pa.schema([(name, pa.string()) for name in names])):
+    for batch in _read_csv(path, pa.schema([(name, pa.string()) for name in kinds])):
         num_rows += batch.num_rows
-        kinds = {name: _widened(kinds[name], batch.column(name)) for name in names}
+        kinds = {name: _widened(kind, batch.column(name)) for name, kind in kinds.items()}
     kinds |= {name: pa.string() for name in WORDS if name in kinds}
-    return pa.schema([(name, pa.float64() if kind == pa.null() else kind) for name, kind in kinds.items()]), num_rows
+    known = [(name, pa.float64() if kind == pa.null() else kind) for name, kind in kinds.items()]
+    return names, pa.schema(known), num_rows
 
 
-def _check_names(names: list[str]) -> None:
+def _check_names(names: Sequence[str]) -> None:
     if len(set(names)) != len(names):
         raise ValueError(f"columns of one name among {', '.join(names)}")
 
@@ -156,12 +190,14 @@ def _widened(kind: Any, words: Any) -> Any:
 
 
 def _open_csv(path: Path, names: Sequence[str]) -> Any:
-    """These columns as the words that they hold."""
+    """These columns as the words that they hold; all if none are named."""
     return pyarrow.csv.open_csv(
         path,
         read_options=pyarrow.csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False),
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(names, pa.string())),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), include_columns=names
+        ),
     )
 
 
@@ -177,20 +213,26 @@ def _without_nothing(column: Any, name: str) -> Any:
     return pc.if_else(pc.is_in(column, value_set=nothing), None, column)
 
 
-def _scan_jsonl(path: Path) -> tuple[Any, int]:
-    schema, num_rows = pa.schema([]), 0
+def _scan_jsonl(path: Path, is_read: _IsRead) -> _Scanned:
+    names: dict[str, None] = {}
+    kinds: dict[str, Any] = {}
+    num_rows = 0
     for rows in _json_rows(path):
-        names = dict.fromkeys(name for row in rows for name in row)
-        found = pa.schema([(name, _json_column(rows, name).type) for name in names])
-        schema = pa.unify_schemas([schema, found], promote_options="permissive")
+        names |= dict.fromkeys(name for row in rows for name in row)
+        kinds |= {
+            name: _json_kind(name, [row.get(name) for row in rows], num_rows, kinds.get(name, pa.null()))
+            for name in filter(is_read, names)
+        }
         num_rows += len(rows)
-    return schema, num_rows
+    return tuple(names), pa.schema(list(kinds.items())), num_rows
 
 
 def _read_jsonl(path: Path, schema: Any) -> Iterator[Any]:
+    start = 0
     for rows in _json_rows(path):
-        columns = [_json_column(rows, field.name, field.type) for field in schema]
+        columns = [_json_column(field, [row.get(field.name) for row in rows], start) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        start += len(rows)
 
 
 def _json_rows(path: Path) -> Iterator[list[dict[str, Any]]]:
@@ -210,18 +252,47 @@ def _json_row(number: int, line: str) -> dict[str, Any]:
     return row
 
 
-def _json_column(rows: list[dict[str, Any]], name: str, kind: Any = None) -> Any:
-    values = [row.get(name) for row in rows]
+def _json_kind(name: str, values: Sequence[Any], start: int, kind: Any) -> Any:
+    """The type of the values of a column from row ``start`` on and of those before, which are of ``kind``."""
     if name in WORDS:
-        kind = pa.string()  # a notation that is JSON may stand in the line as such
-        values = [_word(x) for x in values]
+        _spelled(name, values, start)
+        return pa.string()
+
+    def together(some: Sequence[Any]) -> Any:
+        schemas = [pa.schema([(name, x)]) for x in (kind, pa.array(some).type)]
+        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+
+    return _of_one_kind(name, values, start, together)
+
+
+def _json_column(field: Any, values: Sequence[Any], start: int) -> Any:
+    if field.name in WORDS:
+        return pa.array(_spelled(field.name, values, start), pa.string())
+    return _of_one_kind(field.name, values, start, lambda some: pa.array(some, field.type))
+
+
+def _of_one_kind(name: str, values: Sequence[Any], start: int, use: Callable[[Sequence[Any]], Any]) -> Any:
+    """What ``use`` makes of values; if it cannot, the first one that it cannot go beyond is told."""
     try:
-        return pa.array(values, kind)
+        return use(values)
     except DAMAGE as e:
-        raise ValueError(f"values of several kinds in column {name}: {e}") from e
+        problem = e
+
+    def fails(count: int) -> bool:
+        try:
+            use(values[:count])
+        except DAMAGE:
+            return True
+        return False
+
+    row = bisect(range(1, len(values)), False, key=fails)
+    reason = " ".join(str(problem).split())[:120]
+    raise _CellError(
+        f"expected values of one kind in column {name}, got {repr(values[row])[:40]} in row {start + row} ({reason})."
+    )
 
 
-_Scan = Callable[[Path], tuple[Any, int]]
+_Scan = Callable[[Path, _IsRead], _Scanned]
 _Read = Callable[[Path, Any], Iterator[Any]]
 _FORMATS: dict[str, tuple[_Scan, _Read]] = {
     ".parquet": (_scan_parquet, _read_parquet),

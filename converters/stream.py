@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from converters.batches import BatchedTable, open_table
 from converters.convert import to_onnx_text
@@ -279,6 +280,11 @@ def _check(config: StreamConfig, table: BatchedTable) -> None:
         raise ValueError(f"{table.path}: expected a column architecture, got {', '.join(names) or 'none'}.")
     if there := [name for name in config.derivation.columns if name in names]:
         raise ValueError(f"{table.path}: expected no column {there[0]} yet, got one. Rename or drop it.")
+    for column in table.schema:
+        try:
+            pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([column])).close()
+        except pa.ArrowNotImplementedError as e:  # objects without a field
+            raise ValueError(f"{table.path}: expected what Parquet can hold in column {column.name}, got {e}") from e
     if config.space is not None:
         get_space(config.space)
     elif "space" not in names:

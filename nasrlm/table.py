@@ -29,7 +29,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
 
     Raises:
         ValueError: no such file, another ending, damaged contents, a column is missing, a row has no architecture or
-            text, or a label is no number or infinite; one line, naming it.
+            text, a text is no string, or a label is no number or infinite; one line, naming it.
     """
     path = Path(path)
     reader = _READERS.get(path.suffix)
@@ -59,6 +59,8 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
     if empty.any():
         what = " or ".join(described)
         raise ValueError(f"{path}: expected {what} in every row, got none in row {empty.argmax()}.")
+    if "text" in frame:
+        _check_strings(frame["text"], path)
     for name in frame.columns:
         if name in require or "@" in str(name):
             frame[name] = _numbers(frame[name], path)
@@ -91,6 +93,14 @@ _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
 def is_empty(word: Any) -> bool:
     """Whether a cell of a column of words holds none; a list, a notation as JSON has it, is one."""
     return word == "" if isinstance(word, str) else pd.isna(word) is True
+
+
+def _check_strings(texts: pd.Series[Any], path: Path) -> None:
+    wrong = ~texts.map(lambda x: isinstance(x, str) or is_empty(x))
+    if wrong.any():
+        row = int(wrong.argmax())
+        cell = texts[row].tolist() if hasattr(texts[row], "tolist") else texts[row]  # a list of NumPy's
+        raise ValueError(f"{path}: expected a string in column text, got {repr(cell)[:40]} in row {row}.")
 
 
 def _numbers(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:

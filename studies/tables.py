@@ -97,7 +97,7 @@ def written_texts(frame: pd.DataFrame) -> dict[Hashable, str]:
     """By row, the column ``text`` where it is not empty."""
     if "text" not in frame:
         return {}
-    written = frame["text"][frame["text"].notna() & (frame["text"] != "")].astype(str)
+    written = frame["text"][frame["text"].notna() & (frame["text"] != "")]
     return dict(zip(written.index, written, strict=True))
 
 

@@ -67,7 +67,7 @@ def predict_whole_table(
         ValueError: the table cannot be read or lacks a column, a row is malformed, or there is none.
     """
     started = time.perf_counter()
-    source = open_table(table)
+    source = open_table(table, WORDS)
     _check(source, out, space)
     if not source.num_rows:
         raise ValueError(f"{table}: expected rows, got none.")
@@ -172,7 +172,7 @@ def _opened(space: str) -> SearchSpace[Any]:
 
 
 def _check(source: BatchedTable, out: Path, space: str | None) -> None:
-    names = source.schema.names
+    names = source.names
     if out.suffix != ".parquet":
         raise ValueError(f"{out}: expected a file ending in .parquet, got {out.suffix or 'no ending'}.")
     if out.resolve() == source.path.resolve():

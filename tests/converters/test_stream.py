@@ -196,6 +196,14 @@ def test_bad_input_leaves_nothing_behind(config, frame, tmp_path, changes, colum
     assert _left(config) == set()
 
 
+def test_a_column_that_parquet_cannot_hold_is_named(config, frame, tmp_path):
+    table = tmp_path / "table.jsonl"
+    frame.assign(note=[{}] * len(frame)).to_json(table, orient="records", lines=True)
+    with pytest.raises(ValueError, match=r"table\.jsonl: expected what Parquet can hold in column note, got Cannot"):
+        convert_table(replace(config, table=table))
+    assert _left(config) == {table.name}
+
+
 def test_a_killed_run_leaves_no_worker_and_goes_on(config, tmp_path, frame):
     """SIGKILL in earnest, with three parts finished and both workers busy: they never end with the rows after."""
     script = f"""

@@ -198,6 +198,15 @@ def test_predict_writes_the_rows_of_one_space_and_texts_as_they_are(answers: Any
     assert set(pd.read_parquet(out)["space"]) == {"nasbench201"}
 
 
+def test_predict_does_not_mind_what_other_columns_hold(answers: Any, tmp_path: Path) -> None:
+    rows = architecture_table(4).assign(note=[1, "two", [3], None]).to_dict("records")
+    (tmp_path / "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    answers("predict", "--table", tmp_path / "table.jsonl", "--out", tmp_path / "mixed.parquet")
+    write_table(architecture_table(4), tmp_path / "table.csv")
+    answers("predict", "--table", tmp_path / "table.csv", "--out", tmp_path / "plain.parquet")
+    pd.testing.assert_frame_equal(*(pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("mixed", "plain")))
+
+
 def test_predict_reads_a_text_without_its_prelude(
     answers: Any, nasrlm: CommandLine, tmp_path: Path, checkpoint: Checkpoint
 ) -> None:

@@ -1,5 +1,6 @@
 """Tables are read whole or refused in one line."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -167,6 +168,19 @@ def test_words_may_be_bytes_and_notations_lists(tmp_path: Path) -> None:
     frame = read_table(path)
     assert (frame["text"][0], list(frame["architecture"][1])) == ("Conv", [1, 2])
     assert row_names(frame) == ["Conv", "[1, 2]"]
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".jsonl"])
+@pytest.mark.parametrize("cell", [[1, 2], 3, 0.5, True])
+def test_a_text_that_is_none_is_refused_by_both_readers(tmp_path: Path, ending: str, cell: object) -> None:
+    path = tmp_path / f"table{ending}"
+    mixed = ["Conv", *[None] * 5, cell] if ending == ".jsonl" else [None] * 6 + [cell]  # a column has one type there
+    rows = pd.DataFrame({"text": mixed, "architecture": "a", "space": "darts"})
+    rows.to_parquet(path) if ending == ".parquet" else rows.to_json(path, orient="records", lines=True)
+    message = rf"table\{ending}: expected a string in column text, got {re.escape(str(cell))}(\.0)? in row 6\."
+    for read in (read_table, lambda path: list(open_table(path).batches(4))):
+        with pytest.raises(ValueError, match=message):
+            read(path)
 
 
 def test_both_readers_know_the_same_words_and_gaps() -> None:
