@@ -16,6 +16,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from nasrlm.answers import Answers
+from nasrlm.arguments import checked_levels, checked_names, checked_values, checked_whole, known_values
 from nasrlm.calibration import calibrated_levels
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.encoded import Encoded
@@ -103,13 +104,13 @@ class Predictor:
             progress: show a bar on stderr.
 
         Raises:
-            ValueError: unknown or no objective, bad levels, no list of texts, empty text, or text longer than the
-                model's context.
+            ValueError: unknown or no objective, bad levels, no list of texts, objectives or levels, empty text, or text
+                longer than the model's context.
         """
         texts = checked_texts(texts)
-        names = self.objectives if objectives is None else tuple(objectives)
-        ids = self._objective_ids(names)
-        Prediction(names, tuple(quantiles), np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
+        names = self.objectives if objectives is None else checked_names(objectives)
+        ids, quantiles = self._objective_ids(names), checked_levels(quantiles)
+        Prediction(names, quantiles, np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
         levels = torch.from_numpy(calibrated_levels(self.checkpoint.calibration, names, quantiles))
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         with told_by(lambda row: texts.index(list(different)[row])):
@@ -120,7 +121,7 @@ class Predictor:
                 self._engine.num_workers,
                 progress,
             )
-        return Prediction(names, tuple(quantiles), values[[different[text] for text in texts]])
+        return Prediction(names, quantiles, values[[different[text] for text in texts]])
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int = 0) -> FloatArray:
         """Draw from each objective's calibrated distribution given the text.
@@ -129,10 +130,10 @@ class Predictor:
             (N, M, S) values in the objectives' own units.
 
         Raises:
-            ValueError: as ``predict`` does, or no samples.
+            ValueError: as ``predict`` does, no samples, or a negative seed.
         """
-        _check_samples(samples)
-        names = tuple(objectives)
+        samples, seed = checked_whole("samples", samples, 1), checked_whole("seed", seed, 0)
+        names = checked_names(objectives)
         texts = checked_texts(texts)
         levels = np.random.default_rng(seed).uniform(size=(len(texts), len(names), samples))
         for index, name in enumerate(names):
@@ -171,24 +172,17 @@ class Predictor:
             (N, M, S) values in the objectives' own units.
 
         Raises:
-            ValueError: as ``predict`` does, no samples, a temperature below MIN_TEMPERATURE, or known values that do
-                not fit.
+            ValueError: as ``predict`` does, no samples, a negative seed, a temperature below MIN_TEMPERATURE, or known
+                values that do not fit.
         """
-        _check_samples(samples)
+        samples, seed = checked_whole("samples", samples, 1), checked_whole("seed", seed, 0)
         if not MIN_TEMPERATURE <= temperature < math.inf:
             raise ValueError(f"temperature: expected {MIN_TEMPERATURE} or more, got {temperature}.")
-        asked = tuple(objectives)
+        asked = checked_names(objectives)
         self._objective_ids(asked)
         names = tuple(sorted(asked, key=self._index.__getitem__))
         texts = checked_texts(texts)
-        given = np.full((len(texts), len(names)), np.nan)
-        for name, values in (known or {}).items():
-            if name not in names or len(values) != len(texts):
-                raise ValueError(
-                    f"known: expected one value a text ({len(texts)}) of {', '.join(names)}, "
-                    f"got {len(values)} of {name!r}."
-                )
-            given[:, names.index(name)] = _finite_or_nan(name, values)
+        given = known_values(known, texts, names)
         levels = np.random.default_rng(seed).uniform(size=(len(texts), len(names), samples))
         ids = self._objective_ids(names)
 
@@ -219,10 +213,10 @@ class Predictor:
         Returns:
             (N, M); uncalibrated.
         """
-        names = tuple(objectives)
+        names = checked_names(objectives)
         ids = self._objective_ids(names)
         texts = checked_texts(texts)
-        values = _one_a_text_and_objective(values, texts, names)
+        values = checked_values(values, texts, names)
         if joint and sorted(names, key=self._index.__getitem__) != list(names):
             raise ValueError(
                 f"objectives: expected the order of decoding, got {', '.join(names)}. `nasrlm info` lists it."
@@ -237,9 +231,10 @@ class Predictor:
         self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike
     ) -> FloatArray:
         """P(objective <= value) under the model itself, uncalibrated; (N, M), NaN where ``values`` is NaN."""
-        ids = self._objective_ids(tuple(objectives))
+        names = checked_names(objectives)
+        ids = self._objective_ids(names)
         texts = checked_texts(texts)
-        values = _one_a_text_and_objective(values, texts, objectives)
+        values = checked_values(values, texts, names)
         known = ~np.isnan(values)
         filled = torch.from_numpy(np.nan_to_num(values, nan=1.0))
 
@@ -317,28 +312,3 @@ class Predictor:
             for rows in pool.map(work, batches) if num_workers > 1 else map(work, batches):
                 bar.update(len(rows))
         return values
-
-
-def _check_samples(samples: int) -> None:
-    if samples < 1:
-        raise ValueError(f"samples: expected 1 or more, got {samples}.")
-
-
-def _one_a_text_and_objective(given: ArrayLike, texts: Sequence[str], objectives: Sequence[str]) -> FloatArray:
-    values = np.asarray(given, dtype=np.float64)
-    if values.shape != (len(texts), len(objectives)):
-        raise ValueError(
-            f"values: expected one a text and objective, shape {(len(texts), len(objectives))}, got {values.shape}."
-        )
-    return values
-
-
-def _finite_or_nan(name: str, values: Sequence[float]) -> FloatArray:
-    """Known values of an objective; None is NaN."""
-    try:
-        given = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.full(len(values), np.inf)
-    if given.ndim != 1 or np.isinf(given).any():
-        raise ValueError(f"known: expected finite numbers of {name}, or NaN where there is none, got others.")
-    return given

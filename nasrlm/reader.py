@@ -144,6 +144,8 @@ def checked_texts(texts: Iterable[str]) -> list[str]:
     """
     if isinstance(texts, str):
         raise ValueError(f"texts: expected a list of texts, got one text, {texts[:40]!r}. Put it in a list.")
+    if not isinstance(texts, Iterable):
+        raise ValueError(f"texts: expected a list of texts, got {type(texts).__name__}.")
     listed = list(texts)
     for row, text in enumerate(listed):
         if not isinstance(text, str):

@@ -126,6 +126,15 @@ def test_values_fit_and_are_finite(predictor: Predictor) -> None:
             ValueError, match=r"values: expected one a text and objective, shape \(5, 2\), got \(4, 2\)"
         ):
             getattr(predictor, method)(TEXTS, OBJECTIVES, np.ones((4, 2)))
+        for wrong in ([["a"] * 2] * 5, [[{}, 1]] * 5, [[1], [1, 2]]):
+            with pytest.raises(ValueError, match=r"values: expected numbers, got \[\["):
+                getattr(predictor, method)(TEXTS, OBJECTIVES, wrong)
+    first = OBJECTIVES[0]
+    for known, got in (({first: 93.0}, "93.0 of"), ({first: "93"}, "'93' of"), ({"a": None}, "None of")):
+        with pytest.raises(ValueError, match=rf"known: expected one value a text \(5\) of accuracy.*, got {got}"):
+            predictor.joint_samples(TEXTS, OBJECTIVES, 2, known=known)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"known: expected values by objective, got \[93\.0\]"):
+        predictor.joint_samples(TEXTS, OBJECTIVES, 2, known=[93.0])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"expected finite numbers, got nan"):
         predictor.log_probabilities(TEXTS, OBJECTIVES, np.full((5, 2), np.nan))
     for wrong in ([np.inf] * 5, ["fast"] * 5, [[1.0]] * 5):
@@ -153,10 +162,19 @@ def test_scores_of_missing_labels_are_missing(predictor: Predictor) -> None:
         (["Pool\n" * 500], None, LEVELS, r"text: expected 1 to 512 tokens, got \d+ in row 0 \('Pool Pool"),
         ("Pool\n", None, LEVELS, r"texts: expected a list of texts, got one text, 'Pool\\n'\. Put it in a list"),
         (["Pool\n", 3], None, LEVELS, r"texts: expected a text in every row, got int in row 1"),
+        (None, None, LEVELS, r"texts: expected a list of texts, got NoneType\."),
+        (TEXTS, OBJECTIVES[0], LEVELS, rf"objectives: expected a list of names, got '{OBJECTIVES[0]}'\. Put it in a l"),
+        (TEXTS, 3, LEVELS, r"objectives: expected a list of names, got 3\."),
+        (TEXTS, [3], LEVELS, r"objectives: expected a list of names, got \[3\]\."),
+        (TEXTS, None, 0.5, r"quantiles: expected a list of levels in \(0, 1\), got 0\.5\. Put it in a list"),
+        (TEXTS, None, None, r"quantiles: expected a list of levels in \(0, 1\), got None\."),
+        (TEXTS, None, "0.5", r"quantiles: expected a list of levels in \(0, 1\), got '0\.5'\."),
+        (TEXTS, None, ["low"], r"quantiles: expected a list of levels in \(0, 1\), got \['low'\]\."),
+        (TEXTS, None, [float("nan")], r"expected quantiles ascending in \(0, 1\), got \(nan,\)"),
     ],
 )
 def test_what_cannot_be_answered_is_refused(
-    predictor: Predictor, texts: Any, objectives: list[str] | None, quantiles: tuple[float, ...], message: str
+    predictor: Predictor, texts: Any, objectives: Any, quantiles: Any, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
         predictor.predict(texts, objectives, quantiles)
@@ -168,6 +186,27 @@ def test_there_must_be_samples_and_texts(predictor: Predictor, method: str) -> N
         getattr(predictor, method)(TEXTS, OBJECTIVES, 0)
     with pytest.raises(ValueError, match="texts: expected a list of texts, got one text"):
         getattr(predictor, method)("Pool\n", OBJECTIVES, 2)
+    with pytest.raises(ValueError, match=r"samples: expected a whole number, got 3\.0"):
+        getattr(predictor, method)(TEXTS, OBJECTIVES, 3.0)
+    with pytest.raises(ValueError, match="seed: expected 0 or more, got -1"):
+        getattr(predictor, method)(TEXTS, OBJECTIVES, 2, seed=-1)
+    with pytest.raises(ValueError, match="seed: expected a whole number, got None"):
+        getattr(predictor, method)(TEXTS, OBJECTIVES, 2, seed=None)
+    drawn = getattr(predictor, method)(TEXTS, OBJECTIVES, 2, seed=5)
+    np.testing.assert_array_equal(getattr(predictor, method)(TEXTS, OBJECTIVES, np.int64(2), seed=np.int64(5)), drawn)
+
+
+def test_a_name_alone_is_no_list_of_objectives(predictor: Predictor) -> None:
+    for ask in (
+        lambda names: predictor.sample(TEXTS, names, 2),
+        lambda names: predictor.joint_samples(TEXTS, names, 2),
+        lambda names: predictor.expected(TEXTS, names),
+        lambda names: predictor.log_probabilities(TEXTS, names, np.ones((5, 1))),
+        lambda names: predictor.cumulative_probabilities(TEXTS, names, np.ones((5, 1))),
+    ):
+        with pytest.raises(ValueError, match=r"objectives: expected a list of names, got 'accuracy@cifar10'"):
+            ask("accuracy@cifar10")
+        ask(OBJECTIVES[:1])
 
 
 def test_padding_fills_shorter_rows() -> None:

@@ -1,0 +1,112 @@
+"""What a predictor is asked beside texts; what is of another kind is refused with what was expected.
+
+N texts, M objectives, Q quantiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from nasrlm.objective import FloatArray
+
+
+def checked_names(objectives: Iterable[str]) -> tuple[str, ...]:
+    """M names.
+
+    Raises:
+        ValueError: one name, whose letters would be read as names, or something else.
+    """
+    names = _listed(objectives)
+    if names is None or not all(isinstance(name, str) for name in names):
+        help_ = " Put it in a list." if isinstance(objectives, str) else ""
+        raise ValueError(f"objectives: expected a list of names, got {objectives!r}.{help_}")
+    return names
+
+
+def checked_levels(quantiles: Iterable[float]) -> tuple[float, ...]:
+    """Q numbers; ``Prediction`` refuses those that are no levels.
+
+    Raises:
+        ValueError: one number, or something else.
+    """
+    levels = _listed(quantiles)
+    if levels is None or not all(isinstance(level, Real) for level in levels):
+        help_ = " Put it in a list." if isinstance(quantiles, Real) else ""
+        raise ValueError(f"quantiles: expected a list of levels in (0, 1), got {quantiles!r}.{help_}")
+    return tuple(map(float, levels))
+
+
+def checked_whole(what: str, number: Any, least: int) -> int:
+    """A whole number, of Python or NumPy.
+
+    Raises:
+        ValueError: it is none, or below ``least``.
+    """
+    if not isinstance(number, Integral):
+        raise ValueError(f"{what}: expected a whole number, got {number!r}.")
+    if number < least:
+        raise ValueError(f"{what}: expected {least} or more, got {number}.")
+    return int(number)
+
+
+def checked_values(given: ArrayLike, texts: Sequence[str], objectives: Sequence[str]) -> FloatArray:
+    """(N, M) numbers.
+
+    Raises:
+        ValueError: something else.
+    """
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as e:
+        raise ValueError(f"values: expected numbers, got {repr(given)[:60]}.") from e
+    if values.shape != (len(texts), len(objectives)):
+        raise ValueError(
+            f"values: expected one a text and objective, shape {(len(texts), len(objectives))}, got {values.shape}."
+        )
+    return values
+
+
+def known_values(
+    known: Mapping[str, Sequence[float]] | None, texts: Sequence[str], objectives: Sequence[str]
+) -> FloatArray:
+    """(N, M) values that are known of some of the objectives, NaN for the rest.
+
+    Raises:
+        ValueError: values of another objective, of more or fewer texts, or that are neither finite nor NaN.
+    """
+    if not isinstance(known, Mapping | None):
+        raise ValueError(f"known: expected values by objective, got {repr(known)[:60]}.")
+    given = np.full((len(texts), len(objectives)), np.nan)
+    for name, values in (known or {}).items():
+        listed = _listed(values)
+        if name not in objectives or listed is None or len(listed) != len(texts):
+            got = repr(values)[:40] if listed is None else len(listed)
+            raise ValueError(
+                f"known: expected one value a text ({len(texts)}) of {', '.join(objectives)}, got {got} of {name!r}."
+            )
+        given[:, list(objectives).index(name)] = _finite_or_nan(name, values)
+    return given
+
+
+def _finite_or_nan(name: str, values: Sequence[float]) -> FloatArray:
+    """Known values of an objective; None is NaN."""
+    try:
+        given = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.full(len(values), np.inf)
+    if given.ndim != 1 or np.isinf(given).any():
+        raise ValueError(f"known: expected finite numbers of {name}, or NaN where there is none, got others.")
+    return given
+
+
+def _listed(given: Any) -> tuple[Any, ...] | None:
+    """None if it is one thing."""
+    try:
+        return None if isinstance(given, str) else tuple(given)
+    except TypeError:
+        return None
