@@ -7,6 +7,7 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import numpy as np
 import pytest
 
 from converters import to_measured_text, to_onnx_text
+from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli import services
+from nasrlm.model import RegressionLanguageModel
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
 from spaces import get_space, space_names
 from tests.nasrlm.conftest import CommandLine
-from tests.nasrlm.scenes import OBJECTIVES
+from tests.nasrlm.scenes import CODE, OBJECTIVES, SIZES
 from tests.nasrlm.test_cli import ARCHITECTURE
 
 pytest.importorskip("fastapi", reason="needs the extra `serve`")
@@ -71,6 +74,16 @@ def test_architectures_are_converted(client: Any, predictor: Predictor) -> None:
     assert network["tokens"] == len(predictor.to_ids([network["text"]])[0])
 
 
+def test_a_text_beyond_the_models_context_is_converted_all_the_same(checkpoint: Checkpoint) -> None:
+    sizes = replace(SIZES, max_text_tokens=8)
+    model = RegressionLanguageModel(sizes, checkpoint.tokenizer.vocabulary_size, len(OBJECTIVES), CODE).eval()
+    with testclient.TestClient(create_app(Predictor(replace(checkpoint, model=model)))) as client:
+        (network,) = client.post("/convert", json=NETWORKS).json()["networks"]
+        assert network["text"] == to_onnx_text(SPACE, SPACE.parse(ARCHITECTURE))
+        assert network["tokens"] > 8
+        assert "expected 1 to 8 tokens" in client.post("/predict", json=NETWORKS).json()["detail"]
+
+
 def test_health_and_description(client: Any) -> None:
     health = client.get("/health").json()
     assert (health["status"], health["objectives"], health["spaces"]) == ("ok", list(OBJECTIVES), list(space_names()))
@@ -101,7 +114,8 @@ def test_health_and_description(client: Any) -> None:
         ("/convert", {"space": SPACE.name, "\ud800": 1}, "unable to parse raw data as a unicode string, got ?"),
         ("/convert", {"space": SPACE.name}, "architectures: Field required"),
         ("/convert", {"space": SPACE.name, "architectures": ["x"] * 4}, "architectures: expected 1 to 3, got 4."),
-        ("/convert", [1], "body: Input should be a valid dictionary"),
+        ("/convert", [1], "body: expected a JSON object, got [1]."),
+        ("/convert", "x", "body: expected a JSON object, got x."),
     ],
 )
 def test_bad_requests_are_told_what_was_expected(client: Any, path: str, body: object, message: str) -> None:
@@ -110,6 +124,24 @@ def test_bad_requests_are_told_what_was_expected(client: Any, path: str, body: o
     assert list(answered.json()) == ["detail"]
     assert message in answered.json()["detail"]
     assert "\n" not in answered.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "message"),
+    [
+        (b"", "application/json", "body: expected a JSON object, got none."),
+        (b'{"space": 1, ', "application/json", "body: expected JSON, got Expecting property name enclosed in double q"),
+        (b"\xff", "application/json", "body: expected JSON, got "),
+        (b"[" * 4900, "application/json", "body: expected JSON, got "),
+        (b"hello", "text/plain", "body: expected content-type application/json, got another with 'hello'."),
+        (b"\xff\xfe", "text/plain", "body: expected content-type application/json, got another with "),
+        (b"space=x", "application/x-www-form-urlencoded", "body: expected content-type application/json, got another"),
+    ],
+)
+def test_bodies_that_are_no_json_are_told_so(client: Any, body: bytes, kind: str, message: str) -> None:
+    answered = client.post("/convert", content=body, headers={"content-type": kind})
+    assert answered.status_code == 422
+    assert answered.json()["detail"].startswith(message)
 
 
 def test_large_bodies_are_refused(client: Any) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
+from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
 
 from converters import to_measured_text, to_onnx_text
 from nasrlm.cli.serving.batcher import Batcher
@@ -84,6 +86,12 @@ def create_app(predictor: Predictor, limits: Limits | None = None) -> FastAPI:
     async def refuse_form(_: Request, error: RequestValidationError) -> JSONResponse:
         return _refusal("; ".join(map(_spell, error.errors())))
 
+    @app.exception_handler(HTTPException)
+    async def refuse_body(request: Request, error: HTTPException) -> Response:
+        if error.status_code == 400 and error.__cause__ is not None:  # neither UTF-8 nor JSON of some depth
+            return _refusal(f"body: expected JSON, got {error.__cause__}.")
+        return await http_exception_handler(request, error)
+
     @app.get("/health")
     async def health() -> Health:
         """Whether the service answers, and what it knows."""
@@ -134,7 +142,7 @@ class _Service:
     def convert(self, request: ConvertRequest) -> ConvertResponse:
         """What /convert answers."""
         texts = self._converted(request.space, request.architectures, measured=False)
-        token_ids = self.predictor.to_ids(texts)
+        token_ids = self.predictor.checkpoint.tokenizer.to_ids(texts)  # of any length: nothing is predicted
         pairs = zip(texts, token_ids, strict=True)
         return ConvertResponse(networks=[Network(text=text, tokens=len(ids)) for text, ids in pairs])
 
@@ -197,5 +205,12 @@ def _refusal(message: str) -> JSONResponse:
 
 def _spell(error: Any) -> str:
     """``architectures.0: Input should be a valid string, got 3``."""
-    place = ".".join(str(part) for part in error["loc"][1:]) or "body"
-    return f"{place}: {error['msg']}, got {str(error.get('input'))[:80]}"
+    given, place = error.get("input"), ".".join(str(part) for part in error["loc"][1:])
+    if error["type"] == "json_invalid":
+        return f"body: expected JSON, got {error['ctx']['error']} at character {place}."
+    if place or error["type"] not in ("missing", "model_attributes_type"):
+        return f"{place or 'body'}: {error['msg']}, got {str(given)[:80]}"
+    if isinstance(given, bytes):
+        start = given[:40].decode(errors="replace")
+        return f"body: expected content-type application/json, got another with {start!r}."
+    return f"body: expected a JSON object, got {'none' if given is None else str(given)[:80]}."

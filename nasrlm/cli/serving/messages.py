@@ -53,7 +53,7 @@ class Network(BaseModel):
     """A network as canonical ONNX text."""
 
     text: str
-    tokens: int = Field(description="That the checkpoint's model reads.")
+    tokens: int = Field(description="Of the checkpoint; its model may read fewer.")
 
 
 class ConvertResponse(BaseModel):
