@@ -28,6 +28,7 @@ from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, checked_texts, told
 
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
+ROWS_PER_SLICE = 16_384  # objectives x samples of a text that are drawn at a time: up to half a gigabyte
 
 
 class Predictor:
@@ -126,6 +127,9 @@ class Predictor:
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int = 0) -> FloatArray:
         """Draw from each objective's calibrated distribution given the text.
 
+        The same seed gives the same numbers, but for rounding: that depends on the texts asked about together, on
+        engine and processor, and beyond ROWS_PER_SLICE on the slices. Another number of samples gives other draws.
+
         Returns:
             (N, M, S) values in the objectives' own units.
 
@@ -143,7 +147,7 @@ class Predictor:
         ids = self._objective_ids(names)
 
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
-            return self._model.quantiles(encoded, ids, torch.from_numpy(levels[rows]))
+            return _in_slices(levels[rows], lambda level: self._model.quantiles(encoded, ids, level))
 
         return self._answers(texts, levels.shape[1:], draw, self._engine.num_workers)
 
@@ -158,7 +162,7 @@ class Predictor:
     ) -> FloatArray:
         """Draw the objectives of a text together: each after those before it, in the order of decoding.
 
-        Calibration is of one objective at a time and does not enter.
+        Calibration is of one objective at a time and does not enter. A seed says as much as one of ``sample``.
 
         Args:
             texts: N texts.
@@ -187,8 +191,10 @@ class Predictor:
         ids = self._objective_ids(names)
 
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
-            level, value = torch.from_numpy(levels[rows]), torch.from_numpy(given[rows])
-            return self._model.joint_samples(encoded, ids, level, value, temperature)
+            value = torch.from_numpy(given[rows])
+            return _in_slices(
+                levels[rows], lambda level: self._model.joint_samples(encoded, ids, level, value, temperature)
+            )
 
         drawn = self._answers(texts, levels.shape[1:], draw)
         return drawn[:, [names.index(name) for name in asked]]
@@ -312,3 +318,11 @@ class Predictor:
             for rows in pool.map(work, batches) if num_workers > 1 else map(work, batches):
                 bar.update(len(rows))
         return values
+
+
+def _in_slices(levels: FloatArray, draw: Callable[[Tensor], Tensor]) -> Tensor:
+    """(N, M, S) of (N, M, S) levels, ROWS_PER_SLICE of each text at a time: a draw needs no other."""
+    _, M, S = levels.shape
+    step = max(1, ROWS_PER_SLICE // M)
+    drawn = [draw(torch.from_numpy(levels[..., start : start + step])) for start in range(0, S, step)]
+    return torch.cat(drawn, dim=-1)

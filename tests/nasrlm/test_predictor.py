@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
+from nasrlm.answers import Answers
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.engine import TorchEngine
 from nasrlm.predictor import Predictor
@@ -194,6 +195,28 @@ def test_there_must_be_samples_and_texts(predictor: Predictor, method: str) -> N
         getattr(predictor, method)(TEXTS, OBJECTIVES, 2, seed=None)
     drawn = getattr(predictor, method)(TEXTS, OBJECTIVES, 2, seed=5)
     np.testing.assert_array_equal(getattr(predictor, method)(TEXTS, OBJECTIVES, np.int64(2), seed=np.int64(5)), drawn)
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+@pytest.mark.parametrize("method", ["sample", "joint_samples"])
+def test_many_samples_are_drawn_a_slice_at_a_time(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, method: str, engine: Any
+) -> None:
+    rows: list[int] = []
+    for answer in ("quantiles", "joint_samples"):
+        ask = getattr(Answers, answer)
+
+        def counting(self: Answers, encoded: Any, objectives: Any, levels: Any, *rest: Any, ask: Any = ask) -> Any:
+            rows.append(levels.numel())
+            return ask(self, encoded, objectives, levels, *rest)
+
+        monkeypatch.setattr(Answers, answer, counting)
+    drawn = getattr(Predictor(checkpoint, engine), method)(TEXTS, OBJECTIVES, 50, seed=4)
+    assert rows == [len(TEXTS) * 2 * 50]
+    monkeypatch.setattr("nasrlm.predictor.ROWS_PER_SLICE", 30)
+    sliced = getattr(Predictor(checkpoint, engine), method)(TEXTS, OBJECTIVES, 50, seed=4)
+    assert max(rows[1:]) <= len(TEXTS) * 30
+    np.testing.assert_allclose(sliced, drawn, rtol=1e-3)
 
 
 def test_a_name_alone_is_no_list_of_objectives(predictor: Predictor) -> None:
