@@ -8,9 +8,16 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from scipy.stats import qmc
 
 from nasrlm.objective import FloatArray
 from studies.pareto import BoolArray, pareto_mask
+
+# 64 candidates with 32 samples and 80 front members take 0.3 s exactly with four goals, 7 s with five, 110 s with six.
+EXACT_GOALS = 4
+POINTS = 8_192  # that the front does not dominate: volumes are 5 to 7 % off, the largest 2 to 6 %, in 0.3 s as above
+MOST_DRAWN = 2**18  # for them
+AT_ONCE = 2**10  # a power of two, as Sobol's sequence has it
 
 
 def expected_improvements(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
@@ -22,21 +29,24 @@ def expected_improvements(losses: FloatArray, front: FloatArray, reference_point
         reference_point: (M,).
 
     Returns:
-        (N,) in the product of the goals' units.
+        (N,) in the product of the goals' units; estimated where there are more than ``EXACT_GOALS`` goals, by the same
+        points whenever it is asked the same.
 
     Cost: a tenth of a second for 3,000 candidates that may add anything, 16 quantiles, three goals and 30 front
-    members; it grows with the front's power of one less than the goals.
+    members; it grows with the front's power of one less than the goals, up to ``EXACT_GOALS``.
 
     Source:
         The decomposition into boxes: Emmerich, Deutz, Klinkenberg 2011, "Hypervolume-based expected improvement".
     """
-    best = losses.min(axis=1)
-    dominated = np.any(np.all(front[None] <= best[:, None], axis=2), axis=1)
-    adds = np.flatnonzero(np.all(best < reference_point, axis=1) & ~dominated)
+    best, goals = losses.min(axis=1), losses.shape[2]
+    adds = np.flatnonzero(np.all(best < reference_point, axis=1) & ~_dominated(front, best))
     gains = np.zeros(len(losses))
     if len(adds):
-        below = [_Below(losses[adds, :, goal]) for goal in range(losses.shape[2])]
-        gains[adds] = _volume(below, front[np.all(front < reference_point, axis=1)], reference_point)
+        front = front[np.all(front < reference_point, axis=1)]
+        if goals <= EXACT_GOALS:
+            gains[adds] = _volume([_Below(losses[adds, :, goal]) for goal in range(goals)], front, reference_point)
+        else:
+            gains[adds] = _estimated_volume(losses[adds], front, reference_point)
     return gains
 
 
@@ -85,6 +95,70 @@ def _volume(below: list[_Below], front: FloatArray, reference_point: FloatArray)
         thickness = below[-1](high) - below[-1](low)
         total += thickness * _volume(below[:-1], members[pareto_mask(members)], reference_point)
     return total
+
+
+def _estimated_volume(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
+    """(N,) the same volume, estimated by points; every candidate may add something.
+
+    A point is drawn from what a candidate, each as likely as any, is expected to dominate, and counts for all of them.
+
+    Source:
+        The weights: Veach, Guibas 1995, "Optimally combining sampling techniques for Monte Carlo rendering".
+    """
+    room = np.maximum(_ends(losses.min(axis=1), front, reference_point)[:, None] - losses, 0.0)
+    volumes = room.mean(axis=1).prod(axis=1)
+    edges = np.pad(room.cumsum(axis=1), [(0, 0), (1, 0), (0, 0)])
+    uniform = qmc.Sobol(1 + losses.shape[2], rng=0)
+    total, drawn, kept = np.zeros(len(losses)), 0, 0
+    while kept < POINTS and drawn < MOST_DRAWN:
+        points = _points(uniform.random(AT_ONCE), losses, edges)
+        points = points[~_dominated(front, points)]
+        reached = _reached(losses, points)
+        total += reached @ (1.0 / (reached.T @ (1.0 / volumes)))
+        drawn, kept = drawn + AT_ONCE, kept + len(points)
+    return np.asarray(total * len(losses) / drawn, dtype=np.float64)
+
+
+def _ends(best: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
+    """(N, M) bounds, goal by goal, of what (N, M) losses dominate and the front does not."""
+    below = front <= best[:, None]
+    ends = np.empty_like(best)
+    for goal, bound in enumerate(reference_point):
+        alone = np.delete(below, goal, axis=2).all(axis=2)  # what keeps a member from dominating is this goal
+        ends[:, goal] = np.where(alone, front[:, goal], bound).min(axis=1, initial=bound)
+    return ends
+
+
+def _points(uniform: FloatArray, losses: FloatArray, edges: FloatArray) -> FloatArray:
+    """(P, M) points by (P, 1 + M) numbers in [0, 1): of a candidate, every goal between a loss and its end.
+
+    Of a goal's losses one is taken as often as it is far from the end: ``edges`` (N, 1 + Q, M) add these distances up.
+    """
+    rows, goals = (uniform[:, 0] * len(losses)).astype(np.intp), np.arange(losses.shape[2])
+    edges = edges[rows]
+    place = uniform[:, 1:] * edges[:, -1]
+    sample = (edges[:, 1:] <= place[:, None]).sum(axis=1)
+    beyond = place - np.take_along_axis(edges, sample[:, None], axis=1)[:, 0]
+    return np.asarray(losses[rows[:, None], sample, goals] + beyond, dtype=np.float64)
+
+
+def _reached(losses: FloatArray, points: FloatArray) -> FloatArray:
+    """(N, P) probability of each candidate that it dominates a point."""
+    probability = np.ones((len(losses), len(points)))
+    for own, there in zip(losses.transpose(2, 1, 0), points.T, strict=True):
+        count = np.zeros(probability.shape, dtype=np.uint32)
+        for sample in own:
+            count += sample[:, None] <= there
+        probability *= count
+    return np.asarray(probability / losses.shape[1] ** losses.shape[2], dtype=np.float64)
+
+
+def _dominated(front: FloatArray, points: FloatArray) -> BoolArray:
+    """(P,) flags of the points that a front member dominates, or is."""
+    below = np.ones((len(points), len(front)), dtype=np.bool_)
+    for goal in range(points.shape[1]):
+        below &= front[:, goal] <= points[:, goal, None]
+    return np.asarray(below.any(axis=1), dtype=np.bool_)
 
 
 def choose(

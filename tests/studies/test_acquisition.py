@@ -1,6 +1,7 @@
 """Hypervolume improvements, and batches chosen by them, against their definitions."""
 
 import itertools
+import time
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from nasrlm.objective import FloatArray
+from studies import acquisition
 from studies.acquisition import choose, expected_improvements, joint_improvements
 from studies.pareto import hypervolume, pareto_mask
 
@@ -35,6 +37,42 @@ def test_goals_count_as_independent_in_what_is_expected() -> None:
         drawn = losses[:, combination, range(3)]
         expected += expected_improvements(drawn[:, None], front, reference_point) / 4**3
     np.testing.assert_allclose(expected_improvements(losses, front, reference_point), expected)
+
+
+def _many_goals(members: int, candidates: int, samples: int) -> tuple[FloatArray, FloatArray]:
+    """Losses of candidates and a front, of six goals that no member is best in, below 1."""
+    rng = np.random.default_rng(0)
+    directions = rng.random((members + candidates, 6))
+    points = 1 - 0.9 * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    return points[members:, None] + 0.1 * rng.normal(size=(candidates, samples, 6)), points[:members]
+
+
+@pytest.mark.parametrize("members", [0, 10])
+def test_improvements_of_many_goals_are_estimated(members: int) -> None:
+    losses, front = _many_goals(members, 12, 8)
+    losses[3] = front[0] + 0.01 if members else 2.0
+    below = [acquisition._Below(losses[:, :, goal]) for goal in range(6)]
+    expected = acquisition._volume(below, front, np.ones(6))
+    found = expected_improvements(losses, front, np.ones(6))
+    np.testing.assert_allclose(found, expected, rtol=0.12, atol=1e-12)
+    np.testing.assert_array_equal(found, expected_improvements(losses, front, np.ones(6)))
+    units = 10.0 ** np.arange(-6, 6, 2)
+    np.testing.assert_allclose(expected_improvements(losses * units, front * units, units), found * units.prod())
+
+
+def test_many_goals_and_front_members_take_no_time() -> None:
+    """Exactly, a hundred times as long."""
+    losses, front = _many_goals(80, 16, 4)
+    reference_point, before = np.ones(6), hypervolume(front, np.ones(6))
+    rows = losses.reshape(-1, 6)
+    added = np.array([hypervolume(np.vstack([front, row]), reference_point) - before for row in rows]).reshape(16, 4)
+    started = time.process_time()
+    found = joint_improvements(losses, front, reference_point)
+    chosen = choose(losses, np.ones((16, 4), dtype=np.bool_), front, reference_point, 5)
+    assert time.process_time() - started < 20
+    assert len(set(chosen)) == 5
+    assert np.corrcoef(found, added.mean(axis=1))[0, 1] > 0.99
+    np.testing.assert_allclose(found.sum(), added.mean(axis=1).sum(), rtol=0.05)
 
 
 def test_joint_improvements_are_the_mean_of_what_samples_add() -> None:
