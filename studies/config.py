@@ -148,6 +148,8 @@ class SearchConfig:
         twins: whether isomorphic architectures are evaluated "once" for all of them, or "apart", each on its own.
         checkpoint_sha256: ``Checkpoint.sha256`` of what predicts, so that no other goes on with the study; "" where
             nothing predicts, or it was not told.
+        earlier_trials: how many trials a study was given at first, and then, before it was given more: populations
+            end there, so that it repeats itself.
     """
 
     space: str
@@ -164,6 +166,7 @@ class SearchConfig:
     twins: str = "once"
     warm_start: tuple[str, ...] = ()
     checkpoint_sha256: str = ""
+    earlier_trials: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         names = [goal.objective for goal in self.goals]
@@ -171,6 +174,12 @@ class SearchConfig:
             raise ValueError(f"search: expected goals on different objectives, got {names}. Name each once.")
         if self.trials < 1:
             raise ValueError(f"search: expected 1 trial or more, got {self.trials}. Set trials.")
+        given = [*self.earlier_trials, self.trials]
+        if given != sorted(set(given)):
+            raise ValueError(
+                f"search: expected earlier_trials that ascend, below {self.trials}, got "
+                f"{', '.join(map(str, self.earlier_trials))}. They are a resumed study's own."
+            )
         if self.population_size < 2:
             raise ValueError(f"search: expected population_size of 2 or more, got {self.population_size}.")
         if self.sampler not in SAMPLERS.get(self.engine, ()):
@@ -213,15 +222,20 @@ class SearchConfig:
         return Spellings(space) if self.twins == "apart" else space
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; ``SearchConfig.from_dict`` reads them back."""
+        """Plain JSON values; ``SearchConfig.from_dict`` reads them back.
+
+        NOTE: ``earlier_trials`` are written where there are any, so that studies begun without them can be resumed.
+        """
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return fields | {
+        fields |= {
             "goals": [str(goal) for goal in self.goals],
             "constraints": [str(constraint) for constraint in self.constraints],
             "storage": None if self.storage is None else without_password(self.storage),
             "guide": None if self.guide is None else self.guide.to_dict(),
             "warm_start": list(self.warm_start),
+            "earlier_trials": list(self.earlier_trials),
         }
+        return {name: value for name, value in fields.items() if name != "earlier_trials" or value}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -241,6 +255,6 @@ class SearchConfig:
         goals = tuple(Goal.parse(text) for text in values["goals"])
         constraints = tuple(Constraint.parse(text) for text in values.get("constraints", ()))
         guide = None if values.get("guide") is None else Guide.from_dict(values["guide"])
-        warm_start = tuple(values.get("warm_start", ()))
-        parsed = {"goals": goals, "constraints": constraints, "guide": guide, "warm_start": warm_start}
-        return cls(**{**values, **parsed})
+        parsed = {"goals": goals, "constraints": constraints, "guide": guide}
+        listed = {name: tuple(values.get(name, ())) for name in ("warm_start", "earlier_trials")}
+        return cls(**{**values, **parsed, **listed})

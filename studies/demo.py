@@ -21,7 +21,7 @@ from nasrlm.objective import Goal, Objective
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.config import SearchConfig
-from studies.folder import CHECKPOINT, HISTORY_FILE, STUDY_FILE, StudyError, holds_study, read_study
+from studies.folder import CHECKPOINT, HISTORY_FILE, MAY_GROW, STUDY_FILE, StudyError, holds_study, read_study
 from studies.report import FRONT_FILE, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
@@ -30,7 +30,7 @@ SPACE = "nasbench201"
 GOALS = ("max:accuracy@cifar10", "min:latency_ms@raspi4", "min:latency_ms@edgegpu")
 TRIALS = 2000
 MEASURED_FILE = "measured.csv"
-_FREE = {CHECKPOINT: "", "trials": 0}  # in which two demos may differ
+_FREE = {CHECKPOINT: "", **dict.fromkeys(MAY_GROW)}  # in which two demos may differ
 
 
 def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool = True) -> StudyResult:

@@ -1,6 +1,7 @@
 """A study's folder: one study in it, every file in it whole at every moment."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from studies.config import SearchConfig
 STUDY_FILE = "study.json"
 HISTORY_FILE = "history.parquet"
 CHECKPOINT = "checkpoint_sha256"  # of a config, and of a study in a storage
+MAY_GROW = ("trials", "earlier_trials")  # of a config: a study may be given more
 
 
 class StudyError(ValueError):
@@ -42,16 +44,24 @@ def read_study(folder: Path) -> dict[str, Any]:
     return values
 
 
+def trials_given(folder: Path) -> int | None:
+    """How many trials a folder's study was given last; None where there is no study."""
+    return read_study(folder)["config"].get("trials") if (folder / STUDY_FILE).exists() else None
+
+
 def holds_study(folder: Path) -> bool:
     """Whether a search has begun to write there."""
     return (folder / STUDY_FILE).exists() or (folder / HISTORY_FILE).exists()
 
 
-def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> None:
+def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> SearchConfig:
     """Make a new study's folder, or check that the study in it is the one to resume.
 
+    Returns:
+        The config, with the trials that the study was given before.
+
     Raises:
-        StudyError: it holds a study and ``resume`` is False, or the study has another config.
+        StudyError: it holds a study and ``resume`` is False, or the study has another config, or more trials.
         OSError: it cannot be written.
     """
     if holds_study(folder):
@@ -60,13 +70,32 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> None:
                 f"{folder}: expected a folder without a study, got one that holds a study. "
                 "Pass --resume to go on with it, or choose another folder."
             )
-        _check_same_config(folder, config)
-        return
+        return _resumed(folder, config)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OSError(f"{folder}: expected a folder that can be made, got {error.strerror}. Choose another.") from error
     write_json(folder / STUDY_FILE, {"status": "running", "config": config.to_dict()})
+    return config
+
+
+def _resumed(folder: Path, config: SearchConfig) -> SearchConfig:
+    """The config of a folder's study with the trials that it has now, which are written down at once."""
+    study = read_study(folder)
+    recorded = study["config"]
+    _check_same_config(folder, recorded, config)
+    trials, earlier = recorded.get("trials", config.trials), tuple(recorded.get("earlier_trials", ()))
+    if config.trials < trials:
+        raise StudyError(
+            f"{folder}: expected the {trials} trials that the study was given, or more, got {config.trials}. "
+            "Resume with as many, or choose another folder."
+        )
+    if config.trials == trials:
+        return replace(config, earlier_trials=earlier)
+    resumed = replace(config, earlier_trials=(*earlier, trials))
+    given = {name: resumed.to_dict()[name] for name in MAY_GROW}
+    write_json(folder / STUDY_FILE, study | {"status": "running", "config": recorded | given})
+    return resumed
 
 
 def check_same_checkpoint(place: str, recorded: str, config: SearchConfig) -> None:
@@ -83,13 +112,18 @@ def check_same_checkpoint(place: str, recorded: str, config: SearchConfig) -> No
         )
 
 
-def _check_same_config(folder: Path, config: SearchConfig) -> None:
-    recorded, asked = read_study(folder)["config"], config.to_dict()
+def _check_same_config(folder: Path, recorded: dict[str, Any], config: SearchConfig) -> None:
+    asked = config.to_dict()
     check_same_checkpoint(str(folder), recorded.get(CHECKPOINT, ""), config)
-    del asked[CHECKPOINT]
-    different = [name for name in asked if asked[name] != recorded.get(name)]
+    names = [name for name in asked if name not in (CHECKPOINT, *MAY_GROW)]
+    pairs = {name: (asked[name], recorded.get(name)) for name in names}
+    mine, theirs = pairs["guide"]
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        del pairs["guide"]
+        pairs |= {f"guide.{name}": (mine.get(name), theirs.get(name)) for name in mine | theirs}
+    different = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
     if different:
-        changes = ", ".join(f"{name} {asked[name]!r} (recorded {recorded.get(name)!r})" for name in different)
+        changes = ", ".join(f"{name} {new!r} (recorded {old!r})" for name, (new, old) in different.items())
         raise StudyError(
             f"{folder}: expected the config the study was begun with, got {changes}. "
             "Resume with the recorded values, or choose another folder."

@@ -63,7 +63,8 @@ def guided_search(
         truth: true labels of ``config.objectives``, with which the front found is judged at the end.
         resume: go on with the study in ``out``. A batch follows from the results before it alone, and every result
             is written before the next evaluation begins: whenever the process is killed, only the evaluation that
-            was running then is lost, and the result equals that of an uninterrupted run.
+            was running then is lost, and the result equals that of an uninterrupted run. A study may be given more
+            trials than before.
         progress: show a bar on stderr.
         storage: Optuna storage, a URL or a journal file; ``config.storage`` if None. The study then lives there: every
             process with the same config and storage works for it, each with a folder of its own, and takes over the
@@ -75,33 +76,34 @@ def guided_search(
         OSError: ``out`` cannot be written.
         ValueError: there is no guide, or evaluator, predictor or truth lack an objective.
     """
-    if config.guide is None:
+    guide = config.guide
+    if guide is None:
         raise ValueError("guided search: expected a config with a guide, got none. Set guide.")
     missing = [name for name in config.objectives if name not in predictor.objectives]
-    if missing and (adapt is None or not config.guide.adapt_every):
+    if missing and (adapt is None or not guide.adapt_every):
         raise ValueError(
             f"guided search: expected a predictor of {', '.join(config.objectives)}, got none of {', '.join(missing)}. "
             "Adapt the checkpoint to it first, or while searching."
         )
-    with open_study(config, space, out, truth=truth, resume=resume) as searched:
+    with open_study(config, space, out, truth=truth, resume=resume) as (config, searched):
         path = out / HISTORY_FILE
         started = time.monotonic()
         ledger = Ledger.load(path, config) if path.exists() else Ledger(config)
         ledger.save(path)
-        models = _Models(evaluator, predictor, to_text, adapt, config.guide.adapt_every)
+        models = _Models(evaluator, predictor, to_text, adapt, guide.adapt_every)
         with tqdm(total=config.trials, initial=len(ledger.evaluated), unit="evaluation", disable=not progress) as bar:
 
             def after_change(known: Ledger) -> None:
                 known.save(path)
                 bar.update(len(known.evaluated) - bar.n)
 
-            next_batch = _proposer(config, config.guide, searched, evaluator, models)
+            next_batch = _proposer(config, guide, searched, evaluator, models)
             shared = storage or config.storage
             if shared is None:
-                stopped = _run(config, config.guide, searched, evaluator, next_batch, ledger, after_change)
+                stopped = _run(config, guide, searched, evaluator, next_batch, ledger, after_change)
             else:
                 with SharedStudy(config, searched, shared, ledger) as study:
-                    stopped = work(config, config.guide, searched, evaluator, next_batch, study, after_change)
+                    stopped = work(config, guide, searched, evaluator, next_batch, study, after_change)
                     ledger = study.ledger()
     history, seconds = ledger.history(), time.monotonic() - started
     return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)

@@ -7,7 +7,7 @@ import re
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import optuna
@@ -20,7 +20,7 @@ from optuna.trial import FrozenTrial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from studies.config import SearchConfig, without_password
-from studies.folder import CHECKPOINT, StudyError, check_same_checkpoint
+from studies.folder import CHECKPOINT, MAY_GROW, StudyError, check_same_checkpoint
 
 TRIES = 5  # at opening a database
 BLOCK = 65_536  # bytes of a journal that are looked at together
@@ -119,9 +119,24 @@ def quiet() -> Iterator[None]:
 def study_name(config: SearchConfig) -> str:
     """Space, sampler, seed, and eight digits of the config.
 
-    The storage is left out, which workers may reach by other names, and the checkpoint, which ``join_study`` compares.
+    The storage is left out, which workers may reach by other names, the checkpoint, which ``join_study`` compares, and
+    how many trials there are to be.
     """
-    values = {name: value for name, value in config.to_dict().items() if name not in ("storage", CHECKPOINT)}
+    return _named(config, {})
+
+
+def name_in(storage: BaseStorage, config: SearchConfig) -> str:
+    """The study's name: where it is of a version that counted the trials to the digits of the config, that one's."""
+    older = _named(config, {"trials": [*config.earlier_trials, config.trials][0]})
+    with suppress(KeyError):
+        storage.get_study_id_from_name(older)
+        return older
+    return study_name(config)
+
+
+def _named(config: SearchConfig, more: dict[str, int]) -> str:
+    free = ("storage", CHECKPOINT, *MAY_GROW)
+    values = {name: value for name, value in config.to_dict().items() if name not in free} | more
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
     return f"{config.space}-{config.sampler}-{config.seed}-{digest}"
 
@@ -133,7 +148,7 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
         StudyError: it was begun with another checkpoint.
     """
     study = optuna.create_study(
-        storage=storage, study_name=study_name(config), directions=directions(config), load_if_exists=True
+        storage=storage, study_name=name_in(storage, config), directions=directions(config), load_if_exists=True
     )
     known = study.user_attrs.get(CHECKPOINT, "")
     check_same_checkpoint(f"storage {without_password(name)}, {study.study_name}", known, config)
@@ -153,7 +168,7 @@ class StoredStudy:
     """The copy of a search's finished trials in ``config.storage``.
 
     Args:
-        config: names the storage, and by ``study_name`` the study.
+        config: names the storage, and by ``name_in`` the study.
         is_new: whether the search begins; a study of its name is then a mistake.
 
     Raises:

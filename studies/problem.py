@@ -92,8 +92,9 @@ class Problem(Generic[A]):
 
     @property
     def batch_size(self) -> int:
-        """How many architectures to propose next: a population, or what is left of the trials."""
-        return min(self.config.population_size, self.config.trials - self.evaluations)
+        """How many architectures to propose next: a population, or what is left of the trials given by then."""
+        given = next((x for x in self.config.earlier_trials if x > self.evaluations), self.config.trials)
+        return min(self.config.population_size, given - self.evaluations)
 
     @property
     def done(self) -> bool:

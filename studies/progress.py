@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,7 +53,7 @@ def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, Hist
     together = hypervolume(np.vstack(feasible), worst) or 1.0
     groups: dict[str, list[int]] = {}
     for index, (config, _) in enumerate(studies):
-        same = {name: value for name, value in config.to_dict().items() if name not in ("seed", "storage")}
+        same = replace(config, seed=0, storage=None, earlier_trials=()).to_dict()
         groups.setdefault(json.dumps(same, sort_keys=True), []).append(index)
     bounds = [" ".join(map(str, config.constraints)) or "no constraint" for config, _ in studies]
     found = []

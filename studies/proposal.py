@@ -119,7 +119,8 @@ def begin(
     known: Mapping[str, A] | None = None,
 ) -> list[Entry]:
     """The entries of a batch chosen without predictions: corners of the space, then random architectures."""
-    inner = replace(config, trials=max(config.trials, config.population_size), seed=config.seed + ledger.next_batch)
+    seed = config.seed + ledger.next_batch
+    inner = replace(config, trials=config.population_size, earlier_trials=(), seed=seed)
     problem = Problem(inner, space, evaluator, known=known)
     for entry in ledger.entries:
         problem.reserve(space.parse(entry.architecture))
@@ -155,7 +156,7 @@ def _search(
 ) -> None:
     """Let an engine look at some generations, begun with the real front."""
     trials = guide.generations * config.population_size
-    inner = replace(config, trials=trials, seed=seed, storage=None, guide=None, warm_start=())
+    inner = replace(config, trials=trials, earlier_trials=(), seed=seed, storage=None, guide=None, warm_start=())
     front = [space.parse(architecture) for architecture in screen.gate.names]
 
     def stop_when_spent(problem: Problem[A]) -> None:

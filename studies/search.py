@@ -39,7 +39,8 @@ def search(
         out: the study's folder, made when missing.
         truth: true labels of ``config.objectives``, with which the front found is judged at the end.
         resume: go on with the study in ``out``. The same seed proposes the same architectures again and the
-            recorded history answers them, so the result equals that of an uninterrupted run.
+            recorded history answers them, so the result equals that of an uninterrupted run. More trials than it was
+            given before go on from there.
         progress: show a bar on stderr.
         figures: draw the study in the end.
 
@@ -55,7 +56,7 @@ def search(
         Beyond the evaluator, a trial of NAS-Bench-201 takes 0.4 ms with pymoo and 0.8 ms with Optuna (NSGA-II,
         5,000 trials, one busy core; isomorphism keys and writing included); TPE takes 17 ms at 1,000 trials.
     """
-    with open_study(config, space, out, truth=truth, resume=resume) as searched:
+    with open_study(config, space, out, truth=truth, resume=resume) as (config, searched):
         path = out / HISTORY_FILE
         recorded = History.load(path, config.objectives) if path.exists() else None
         started = time.monotonic()

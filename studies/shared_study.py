@@ -27,9 +27,9 @@ from studies.optuna_storage import (
     PRUNED_STAGE,
     gene_distributions,
     join_study,
+    name_in,
     open_storage,
     quiet,
-    study_name,
 )
 from studies.storage_locks import open_locks
 
@@ -54,14 +54,14 @@ class SharedStudy(Generic[A]):
     """The trials of one guided search in a storage.
 
     Args:
-        config: of the search; its ``study_name`` is the study's.
+        config: of the search; its ``name_in`` the storage is the study's.
         space: writes keys and genotypes.
         storage: URL or journal file.
         ledger: what this worker already knows: its pruned entries go on, its results have to be in the storage.
 
     Raises:
-        StudyError: the storage cannot be opened, has no locks, its study was begun with another checkpoint, or it lacks
-            results that are known.
+        StudyError: the storage cannot be opened, has no locks, its study was begun with another checkpoint, it lacks
+            results that are known, or it has more of them than there are to be trials.
     """
 
     def __init__(self, config: SearchConfig, space: SearchSpace[A], storage: str, ledger: Ledger) -> None:
@@ -70,7 +70,7 @@ class SharedStudy(Generic[A]):
         self._pruned = [entry for entry in ledger.entries if entry.status == PRUNED]
         self._stored_keys: dict[int, str] = {}  # of the gate's trials, by trial number
         self._storage = open_storage(storage)
-        self.locks = open_locks(self._storage, storage, study_name(config))
+        self.locks = open_locks(self._storage, storage, name_in(self._storage, config))
         with self.locks.turn(), quiet():
             self.study = join_study(config, self._storage, storage)
             self._check_complete(ledger, storage)
@@ -84,6 +84,11 @@ class SharedStudy(Generic[A]):
     def _check_complete(self, known: Ledger, storage: str) -> None:
         stored = {entry.key for entry in self.ledger().entries if entry.status == EVALUATED}
         results = {entry.key for entry in known.entries if entry.status == EVALUATED}
+        if len(stored) > self.config.trials:
+            raise StudyError(
+                f"storage {without_password(storage)}: expected the {len(stored)} trials of the study, or more, got "
+                f"{self.config.trials}. Pass --trials {len(stored)}, or choose another storage or seed."
+            )
         if lacking := results - stored:
             raise StudyError(
                 f"storage {without_password(storage)}: expected the {len(results)} results of the study's history, "

@@ -22,8 +22,8 @@ A = TypeVar("A", bound=Hashable)
 @contextmanager
 def open_study(
     config: SearchConfig, space: SearchSpace[A], out: Path, *, truth: TableEvaluator[A] | None, resume: bool
-) -> Iterator[SearchSpace[A]]:
-    """The space as it is searched, and the study's folder, made or opened.
+) -> Iterator[tuple[SearchConfig, SearchSpace[A]]]:
+    """The study's config and the space as it is searched; its folder is made, or opened.
 
     A new study that fails before anything was evaluated leaves none behind, so that the corrected one can begin there.
 
@@ -38,9 +38,9 @@ def open_study(
     for notation in config.warm_start:
         searched.parse(notation)
     was_there, is_new = out.exists(), not holds_study(out)
-    open_folder(out, config, resume=resume)
+    config = open_folder(out, config, resume=resume)
     try:
-        yield searched
+        yield config, searched
     except Exception:
         if is_new and not _has_evaluated(out):
             for name in (STUDY_FILE, HISTORY_FILE):

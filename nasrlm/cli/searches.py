@@ -29,6 +29,7 @@ from studies.evaluators import (
     RealEvaluator,
     TableEvaluator,
 )
+from studies.folder import trials_given
 from studies.guide import RISK, Guide, levels_of, parse_risk
 from studies.guided import guided_search
 from studies.plots import plot_studies, plot_study
@@ -38,6 +39,7 @@ from studies.search import search
 from studies.surrogate import Surrogate
 from studies.tables import spelled_notation
 
+TRIALS = 1000  # of a new study, where none are named
 JOURNAL_FILE = "journal.log"  # in the study's folder: the storage where none is named
 
 
@@ -51,7 +53,10 @@ def search_space(
     objectives: Annotated[str, typer.Option(help="max:… or min:… goals, separated by commas.")],
     out: Annotated[Path, typer.Option(help="Folder of the study.")],
     space: SpaceOption = None,
-    trials: Annotated[int, typer.Option(min=1, help="Distinct architectures to evaluate: the budget.")] = 1000,
+    trials: Annotated[
+        int | None,
+        typer.Option(min=1, help="Distinct architectures to evaluate: 1000, or as many as a resumed study was given."),
+    ] = None,
     engine: Annotated[str, typer.Option(help="optuna or pymoo.")] = "optuna",
     sampler: Annotated[
         str, typer.Option(help="nsga2; with optuna also nsga3, tpe, gp, random; with pymoo agemoea, smsemoa.")
@@ -124,7 +129,7 @@ def search_space(
     config = SearchConfig(
         space=chosen.name,
         goals=goals,
-        trials=trials,
+        trials=trials or (trials_given(out) if resume else None) or TRIALS,
         engine=engine,
         sampler=sampler,
         constraints=constraints,

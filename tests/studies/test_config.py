@@ -22,6 +22,9 @@ def test_config_survives_json() -> None:
     assert "joint" not in guided.to_dict()["guide"]  # nor is it in studies written before
     joint = toy_config(guide={"joint": True})
     assert SearchConfig.from_dict(json.loads(json.dumps(joint.to_dict()))) == joint
+    assert "earlier_trials" not in config.to_dict()
+    more = toy_config(earlier_trials=[20, 30])
+    assert SearchConfig.from_dict(json.loads(json.dumps(more.to_dict()))) == more
     own = toy_config(guide={"risk": {"latency_ms@toy": 0.2}})
     assert SearchConfig.from_dict(json.loads(json.dumps(own.to_dict()))) == own
 
@@ -71,6 +74,8 @@ def test_other_risks_are_refused(text: str) -> None:
             "expected two goals or more with smsemoa, got one",
         ),
         ({"twins": "never"}, "expected twins of once, apart, got 'never'"),
+        ({"earlier_trials": [20, 60]}, "expected earlier_trials that ascend, below 60, got 20, 60"),
+        ({"earlier_trials": [20, 10]}, "expected earlier_trials that ascend, below 60, got 20, 10"),
         ({"trails": 5}, "got unknown ['trails'], missing []"),
     ],
 )

@@ -18,6 +18,7 @@ from studies.ledger import Ledger
 from studies.plots import plot_study
 from studies.process_adapter import ProcessAdapter
 from studies.report import load_study
+from studies.search import search
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     ENGINES,
@@ -135,8 +136,24 @@ def test_a_finished_search_has_nothing_left_to_do(tmp_path: Path) -> None:
     assert evaluator.asked == []
     pd.testing.assert_frame_equal(history_of(tmp_path), before)
     changed = replace(config, guide=Guide(batch_size=9))
-    with pytest.raises(StudyError, match=r"got guide \{'acquisition': 'hypervolume', .*'batch_size': 9"):
+    told = r"batch_size 9 \(recorded 4\), guide\.generations 10 \(recorded 3\), guide\.samples 32 \(recorded 8\)\. Resu"
+    with pytest.raises(StudyError, match=rf"got guide\.{told}"):
         run(changed, tmp_path, evaluator, resume=True)
+    with pytest.raises(StudyError, match=r"got guide None \(recorded \{'acquisition'"):
+        search(replace(config, guide=None), SPACE, evaluator, tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("storage", [None, "{}/journal.log", "sqlite:///{}/study.db"])
+def test_a_study_is_given_more_evaluations(storage: str | None, tmp_path: Path) -> None:
+    first, rest = ToyResults(), ToyResults()
+    options = {"storage": storage and storage.format(tmp_path)}
+    run(guided_config(trials=8), tmp_path / "out", first, **options)
+    assert run(guided_config(), tmp_path / "out", rest, resume=True, **options).evaluations == 14
+    assert (len(first.asked), len(rest.asked)) == (8, 6)
+    run(guided_config(), tmp_path / "whole")  # in batches of four as well
+    pd.testing.assert_frame_equal(history_of(tmp_path / "out"), history_of(tmp_path / "whole"))
+    with pytest.raises(StudyError, match="expected the 14 trials that the study was given, or more, got 13"):
+        run(guided_config(trials=13), tmp_path / "out", resume=True, **options)
 
 
 def test_another_checkpoint_does_not_go_on_with_a_study(tmp_path: Path) -> None:

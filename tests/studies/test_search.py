@@ -1,6 +1,7 @@
 """What every search promises, whatever its engine and sampler."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -94,6 +95,39 @@ def test_killed_and_resumed_equals_uninterrupted(engine: dict[str, str], breaks_
     assert again.seconds > resumed.seconds > 0
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_study_is_given_more_trials(engine: dict[str, str], tmp_path: Path) -> None:
+    config = toy_config(**engine, trials=13, constraints=["energy_mj@toy<=15"])
+    more, most = replace(config, trials=25), replace(config, trials=30)
+    search(config, SPACE, ToyEvaluator(), tmp_path / "whole")
+    first, evaluator = history_of(tmp_path / "whole"), ToyEvaluator()
+    shutil.copytree(tmp_path / "whole", tmp_path / "killed")
+    result = search(more, SPACE, evaluator, tmp_path / "whole", resume=True)
+    assert (result.evaluations, [len(batch) for batch in evaluator.batches]) == (25, [10, 2])
+    pd.testing.assert_frame_equal(history_of(tmp_path / "whole")[:13], first)
+    assert json.loads((tmp_path / "whole/study.json").read_text())["config"]["trials"] == 25
+    assert search(most, SPACE, ToyEvaluator(), tmp_path / "whole", resume=True).evaluations == 30
+
+    with pytest.raises(KeyboardInterrupt):
+        search(more, SPACE, ToyEvaluator(breaks_at=1), tmp_path / "killed", resume=True)
+    study = json.loads((tmp_path / "killed/study.json").read_text())
+    assert (study["status"], study["config"]["trials"]) == ("running", 25)
+    rest = ToyEvaluator()
+    search(most, SPACE, rest, tmp_path / "killed", resume=True)
+    assert [len(batch) for batch in rest.batches] == [2, 5]
+    pd.testing.assert_frame_equal(history_of(tmp_path / "killed"), history_of(tmp_path / "whole"))
+
+
+def test_a_study_that_was_killed_is_given_more_trials(tmp_path: Path) -> None:
+    config = toy_config(engine="pymoo", trials=25)
+    first, rest = ToyResults(breaks_at=22), ToyResults()  # in the middle of a smaller, last population
+    with pytest.raises(KeyboardInterrupt):
+        search(config, SPACE, first, tmp_path)
+    search(replace(config, trials=40), SPACE, rest, tmp_path, resume=True)
+    assert history_of(tmp_path)["architecture"].tolist() == first.asked + rest.asked
+    assert len(first.asked + rest.asked) == 40
+
+
 def test_a_history_some_batches_behind_gives_the_same_end(tmp_path: Path) -> None:
     """As after kill -9 between two throttled writes."""
     config = toy_config()
@@ -147,6 +181,13 @@ def test_storage_keeps_the_study(storage: str, tmp_path: Path) -> None:
 
     with pytest.raises(StudyError, match=rf"expected no study {study_name(config)}, got one with 40 trials"):
         search(config, SPACE, ToyEvaluator(), tmp_path / "elsewhere")
+    more = replace(config, trials=55)
+    search(more, SPACE, ToyEvaluator(), tmp_path / "out", resume=True)
+    study = optuna.load_study(study_name=study_name(more), storage=open_storage(location))
+    named = [trial.user_attrs["architecture"] for trial in study.get_trials(deepcopy=False)]
+    assert named == history_of(tmp_path / "out")["architecture"].tolist()
+    assert len(named) == 55
+    assert len(optuna.get_all_study_names(open_storage(location))) == 1
 
 
 @pytest.mark.parametrize("engine", SAMPLERS)

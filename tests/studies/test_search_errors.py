@@ -1,5 +1,6 @@
 """What a search refuses, and that it leaves nothing behind then."""
 
+import json
 import re
 from pathlib import Path
 from unittest import mock
@@ -51,8 +52,15 @@ def test_a_study_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_resuming_another_config_names_the_difference(tmp_path: Path) -> None:
     search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path)
-    with pytest.raises(StudyError, match=r"got trials 20 \(recorded 10\), seed 4 \(recorded 3\)\. Resume with"):
-        search(toy_config(trials=20, seed=4), SPACE, ToyEvaluator(), tmp_path, resume=True)
+    with pytest.raises(StudyError, match=r"got population_size 8 \(recorded 10\), seed 4 \(recorded 3\)\. Resume with"):
+        search(toy_config(trials=20, population_size=8, seed=4), SPACE, ToyEvaluator(), tmp_path, resume=True)
+    assert json.loads((tmp_path / "study.json").read_text())["config"]["trials"] == 10
+
+
+def test_a_study_is_not_given_fewer_trials(tmp_path: Path) -> None:
+    search(toy_config(trials=20), SPACE, ToyEvaluator(), tmp_path)
+    with pytest.raises(StudyError, match=r"expected the 20 trials that the study was given, or more, got 19\. Resume"):
+        search(toy_config(trials=19), SPACE, ToyEvaluator(), tmp_path, resume=True)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "text", "empty", "columns"])

@@ -69,6 +69,20 @@ def test_a_function_decides(search: Search) -> None:
     assert len(Path("asked.txt").read_text().split()) == 6
 
 
+def test_a_study_is_given_more_trials(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    words = ("--objectives", GOALS, "--evaluator", "my_bench:results")
+    search(*words)
+    more, _ = search(*words, "--trials", 9, "--resume")
+    assert more["evaluations"] == len(Path("asked.txt").read_text().split()) == 9
+    monkeypatch.setattr(sys, "argv", [word for word in sys.argv if word not in ("--trials", "6", "9")])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert not exit_.value.code
+    assert json.loads(Path("study/study.json").read_text())["config"]["trials"] == 9
+    assert len(Path("asked.txt").read_text().split()) == 9
+
+
 def test_the_gate_and_the_acquisition_are_chosen(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION)
     search("--objectives", GOALS, "--evaluator", "my_bench:results", "--no-gate", "--acquisition", "median")

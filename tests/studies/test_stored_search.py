@@ -1,5 +1,7 @@
 """Searches with real evaluations whose trials are kept in a storage."""
 
+import hashlib
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +12,10 @@ import pytest
 from optuna.trial import TrialState
 
 from studies.folder import StudyError
-from studies.optuna_storage import open_storage, study_name
+from studies.optuna_storage import directions, open_storage, study_name
+from studies.search import search
 from tests.studies.guided import guided_config, run
-from tests.studies.scenes import OBJECTIVES, HalfFailing, ToyResults, ToySpace, history_of
+from tests.studies.scenes import OBJECTIVES, HalfFailing, ToyEvaluator, ToyResults, ToySpace, history_of
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -58,6 +61,36 @@ def test_whoever_comes_later_finds_the_work_done(tmp_path: Path) -> None:
     evaluator = ToyResults(config.objectives)
     assert run(config, tmp_path / "second", evaluator).front == first.front
     assert evaluator.asked == []
+
+
+def test_whoever_comes_later_gives_a_stored_study_more_evaluations(tmp_path: Path) -> None:
+    config = guided_config(storage=str(tmp_path / "journal.log"))
+    less, evaluator = replace(config, trials=6), ToyResults(config.objectives)
+    run(less, tmp_path / "first")
+    assert run(config, tmp_path / "second", evaluator).evaluations == 14
+    assert len(evaluator.asked) == 8
+    with pytest.raises(StudyError, match=r"storage .*expected the 14 trials of the study, or more, got 6\. Pass"):
+        run(less, tmp_path / "first", resume=True)
+    assert run(config, tmp_path / "first", resume=True).evaluations == 14
+
+
+@pytest.mark.parametrize("guided", [False, True])
+def test_a_stored_study_whose_name_has_its_trials_goes_on(guided: bool, tmp_path: Path) -> None:
+    """As names were before studies could be given more."""
+    config = guided_config(trials=8, storage=str(tmp_path / "journal.log"))
+    config = config if guided else replace(config, guide=None)
+    values = {name: value for name, value in config.to_dict().items() if name not in ("storage", "checkpoint_sha256")}
+    digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
+    storage = open_storage(config.storage or "")
+    study = optuna.create_study(storage=storage, study_name=f"toy-nsga2-3-{digest}", directions=directions(config))
+    for trials in (8, 14, 20):
+        given = replace(config, trials=trials)
+        if guided:
+            run(given, tmp_path / "out", resume=True)
+        else:
+            search(given, ToySpace(), ToyEvaluator(), tmp_path / "out", resume=True)
+        assert len([trial for trial in study.get_trials() if trial.state == TrialState.COMPLETE]) == trials
+    assert optuna.get_all_study_names(storage) == [study.study_name]
 
 
 def test_another_checkpoint_does_not_join(tmp_path: Path) -> None:
