@@ -19,12 +19,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel
 from torch import Tensor
 
 from nasrlm.calibration import Calibration
@@ -35,6 +34,9 @@ from nasrlm.objective import FloatArray, Objective, decoding_order
 from nasrlm.point_decoder import MAX_LABEL
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.readout import GRID, Readout
+
+if TYPE_CHECKING:  # elsewhere where it is needed: scikit-learn takes a second
+    from sklearn.gaussian_process.kernels import Kernel
 
 NOISE = 0.03  # variance of a label that the features do not explain, in units of all labels' variance
 CURVATURE = 0.3  # variance of what is not linear in the features
@@ -174,6 +176,8 @@ class _Expected:
 
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
     """As a process expects them that goes by what the model predicts above all."""
+    from sklearn.gaussian_process import GaussianProcessRegressor
+
     scaled, logarithmic = _scaled(objective, labels), _multiplies(objective, labels)
     centre, scale = scaled.mean(), scaled.std() or 1.0
     process = GaussianProcessRegressor(_kernel(pool.inputs.shape[1]), alpha=NOISE, optimizer=None)
@@ -204,6 +208,8 @@ def _scaled(objective: str, values: FloatArray) -> FloatArray:
 
 
 def _kernel(num_features: int) -> Kernel:
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
+
     linear = ConstantKernel(1 / num_features) * DotProduct(sigma_0=1e-3)
     return linear + ConstantKernel(CURVATURE) * RBF(length_scale=math.sqrt(num_features))
 

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from crepes import ConformalPredictiveSystem
 
 from nasrlm.objective import FloatArray
 
@@ -33,6 +32,8 @@ def fit_calibration(scores: Mapping[str, FloatArray]) -> dict[str, list[float]]:
     Source:
         Chernozhukov, Wüthrich, Zhu 2021, "Distributional conformal prediction".
     """
+    from crepes import ConformalPredictiveSystem  # here: a second, for what only training does
+
     middle = len(GRID) // 2
     calibration: dict[str, list[float]] = {}
     for name, column in scores.items():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import onnx
-import pandas as pd
 import typer
 from tqdm import tqdm
 
@@ -195,7 +195,7 @@ def measure(
         for latency in latencies
     ]
     if out is not None:
-        write_table(pd.DataFrame([x | y for x, y in zip(inputs.rows, measured, strict=True)]), out)
+        _write_rows([x | y for x, y in zip(inputs.rows, measured, strict=True)], out)
     if json:
         spaces = [{"space": space} if space else {} for space in inputs.spaces]
         rows = zip(inputs.names, spaces, measured, strict=True)
@@ -230,11 +230,17 @@ def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Pa
             draw(space, count, seed, held_out_percent=held_out), f"sample {name}", count, disable=not show_progress()
         )
     ]
-    write_table(pd.DataFrame(rows), out)
+    _write_rows(rows, out)
     if json:
         print_json({"rows": len(rows)})
     else:
         print(f"{len(rows):,} different architectures: {out}")
+
+
+def _write_rows(rows: Sequence[Mapping[Any, Any]], out: Path) -> None:
+    import pandas as pd  # here: it takes half a second
+
+    write_table(pd.DataFrame(rows), out)
 
 
 def _open_spaces() -> list[SearchSpace[Any]]:

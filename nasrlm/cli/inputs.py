@@ -17,10 +17,8 @@ from converters.bulk import to_onnx_texts
 from converters.graph import Shape
 from converters.text import prelude
 from nasrlm.cli.output import show_progress
-from nasrlm.table import is_empty
 from spaces import get_space
 from spaces.space import SearchSpace
-from studies.tables import read_rows, row_names, spelled_notation, table_texts
 
 SpaceOption = Annotated[str | None, typer.Option("--space", help="A registered space or path/to/file.py:ClassName.")]
 CheckpointOption = Annotated[
@@ -118,14 +116,7 @@ def read_inputs(
     if input_shape is not None and not any(Path(name).suffix in MODEL_ENDINGS for name in given or ()):
         raise ValueError(f"--input-shape: expected model.onnx with it, got {table or ', '.join(given or ())}.")
     if table is not None:
-        frame = read_rows(table, space)
-        if frame.empty:
-            raise ValueError(f"{table}: expected rows, got none.")
-        spaces = frame["space"].fillna("").astype(str).tolist() if "space" in frame else [""] * len(frame)
-        words = frame[[name for name in WORDS if name in frame]].to_dict("records")
-        rows = [{name: spelled_notation(x) for name, x in row.items() if not is_empty(x)} for row in words]
-        texts = table_texts(frame, table, progress=show_progress())
-        return Inputs(row_names(frame), texts, spaces, rows, frame.index.tolist())
+        return _read_table(table, space)
     names = list(given or [])
     shape = None if input_shape is None else parse_shape(input_shape)
     if all(Path(name).suffix in TEXT_ENDINGS + MODEL_ENDINGS for name in names):
@@ -137,8 +128,22 @@ def read_inputs(
     chosen = get_space(space)
     parsed = [chosen.parse(name) for name in names]
     texts = to_onnx_texts(chosen, parsed, measured=True, progress=show_progress())
-    rows = [{"space": chosen.address, "architecture": name} for name in names]
+    rows: list[dict[Hashable, Any]] = [{"space": chosen.address, "architecture": name} for name in names]
     return Inputs(names, texts, [chosen.address] * len(names), rows)
+
+
+def _read_table(table: Path, space: str | None) -> Inputs:
+    from nasrlm.table import is_empty  # here: pandas takes half a second
+    from studies.tables import read_rows, row_names, spelled_notation, table_texts
+
+    frame = read_rows(table, space)
+    if frame.empty:
+        raise ValueError(f"{table}: expected rows, got none.")
+    spaces = frame["space"].fillna("").astype(str).tolist() if "space" in frame else [""] * len(frame)
+    words = frame[[name for name in WORDS if name in frame]].to_dict("records")
+    rows = [{name: spelled_notation(x) for name, x in row.items() if not is_empty(x)} for row in words]
+    texts = table_texts(frame, table, progress=show_progress())
+    return Inputs(row_names(frame), texts, spaces, rows, frame.index.tolist())
 
 
 def _file_rows(names: Sequence[str], texts: Sequence[str], space: str | None) -> list[dict[Hashable, Any]]:

@@ -1,4 +1,4 @@
-"""Verbs about studies: search, plot."""
+"""The verb search: studies on predictions, or with real evaluations."""
 
 from __future__ import annotations
 
@@ -31,9 +31,6 @@ from studies.evaluators import (
 )
 from studies.folder import trials_given
 from studies.guide import RISK, Guide, levels_of, parse_risk
-from studies.guided import guided_search
-from studies.plots import plot_studies, plot_study
-from studies.process_adapter import ProcessAdapter, every_network
 from studies.report import SOFT_MET, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
@@ -44,9 +41,8 @@ JOURNAL_FILE = "journal.log"  # in the study's folder: the storage where none is
 
 
 def register(app: typer.Typer) -> None:
-    """Add the verbs of this file."""
+    """Add the verb of this file."""
     app.command("search")(search_space)
-    app.command("plot")(plot)
 
 
 def search_space(
@@ -179,20 +175,6 @@ def _checked(space: SearchSpace[Any], notation: str, place: str) -> str:
     return notation
 
 
-def plot(
-    folders: Annotated[list[Path], typer.Argument(help="A study's folder; several are compared.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write; the first study's folder if left out.")] = None,
-    json: JsonOption = False,
-) -> None:
-    """Draw the figures of a finished or running study, or compare several."""
-    target = out or folders[0]
-    made = plot_study(folders[0], target) if len(folders) == 1 else plot_studies(folders, target)
-    if json:
-        print_json([str(path) for path in made])
-    else:
-        print("\n".join(map(str, made)))
-
-
 def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
     """The front as a table, best in the first goal first, then its hypervolume."""
     rows = [[row["architecture"], *[_spell(row[name]) for name in objectives]] for row in result.front]
@@ -239,6 +221,9 @@ def _search(
         config = with_checkpoint()
     if config.guide is None:
         return search(config, space, evaluator, out, **options)
+    from studies.guided import guided_search  # here: two seconds, for searches with real evaluations and a model
+    from studies.process_adapter import ProcessAdapter, every_network
+
     learned = [name for name in config.objectives if name not in evaluator.modelled]
     adapt, shared = None, config.storage
     if shared is None and not config.guide.exhaustive:  # a trial for each of ten thousand pruned would take minutes

@@ -43,7 +43,7 @@ VERBS = {
         "Rank the test rows of a space from a few labels, by several methods; the same command goes on after a stop.",
     ),
     "search": ("searches", "Search a space for its Pareto front."),
-    "plot": ("searches", "Draw the figures of a finished or running study, or compare several."),
+    "plot": ("figures", "Draw the figures of a finished or running study, or compare several."),
     "serve": ("services", "Answer over HTTP: POST /predict, POST /convert, GET /health; /docs describes them."),
     "import": (
         "tables",

@@ -4,26 +4,61 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 import typer
 
 from nasrlm.cli.verbs import VERBS, load_verb
+from tests.nasrlm.test_cli import ARCHITECTURE, SPACE
 
-HEAVY = {"converters.stream", "matplotlib", "onnxruntime", "optuna", "pandas", "scipy", "sklearn", "torch"}
+HEAVY = {
+    *("crepes", "matplotlib", "moocore", "numba", "onnxruntime", "optuna", "pandas", "plotly", "pymoo", "scipy"),
+    *("sklearn", "sqlalchemy", "torch", "transformers"),
+}
+SCRIPT = """
+import json, sys
+from nasrlm.cli import main
+try:
+    main()
+finally:
+    json.dump(sorted(sys.modules), sys.stderr)
+"""
 
 
-def test_python_runs_the_package() -> None:
-    words = [sys.executable, "-m", "nasrlm", "spaces", "--json"]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert "nasbench201" in {space["name"] for space in json.loads(done.stdout)}
+def imported_by(*words: str) -> set[str]:
+    done = subprocess.run([sys.executable, "-c", SCRIPT, *words], capture_output=True, text=True, check=False)
+    assert (done.returncode, bool(done.stdout)) == (0, True), done.stderr
+    return set(json.loads(done.stderr))
 
 
-def loaded_by(script: str) -> set[str]:
-    """Heavy modules that a fresh Python has imported after ``script``."""
-    script = f"import sys\n{script}\nprint('loaded', *sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return HEAVY & set(done.stdout.splitlines()[-1].split())
+def test_help_imports_no_module_of_a_verb() -> None:
+    found = imported_by("--help")
+    assert found & (HEAVY | {"onnx", "pyarrow", "pydantic", "converters", "studies"}) == set()
+    modules = {name for name in found if name.startswith("nasrlm.")}
+    assert modules == {"nasrlm.cli", "nasrlm.cli.users_code", "nasrlm.cli.verbs"}
+
+
+@pytest.mark.parametrize(
+    ("words", "needed"),
+    [
+        (("convert", *SPACE, ARCHITECTURE), set()),
+        (("spaces",), set()),
+        (("sample", *SPACE), set()),
+        (("stats", *SPACE, ARCHITECTURE), {"torch"}),  # the checkpoint's tokens
+        (("predict", "--help"), {"torch", "pandas"}),
+        (("adapt", "--help"), {"torch", "pandas", "scipy"}),
+        (("search", "--help"), {"torch", "pandas", "matplotlib", "plotly", "moocore"}),
+        (("plot", "--help"), {"pandas", "matplotlib", "plotly", "moocore"}),
+    ],
+)
+def test_a_verb_imports_no_more_than_it_needs(words: tuple[str, ...], needed: set[str]) -> None:
+    assert imported_by(*words) & HEAVY == needed
+
+
+def test_nothing_heavy_is_imported_to_predict(checkpoint_folder: Path) -> None:
+    words = ("predict", *SPACE, ARCHITECTURE, "--checkpoint", str(checkpoint_folder))
+    assert imported_by(*words) & HEAVY == {"torch", "pandas", "onnxruntime"}
 
 
 @pytest.mark.parametrize("name", VERBS)
@@ -38,11 +73,7 @@ def test_every_verb_of_a_module_is_known() -> None:
     assert list(typer.main.get_group(app).commands) == list(VERBS)
 
 
-def test_help_loads_no_verb() -> None:
-    run = "from nasrlm.cli import main\nsys.argv = ['nasrlm', '--help']\ntry:\n    main()\nexcept SystemExit:\n    pass"
-    assert loaded_by(run) == set()
-
-
-def test_verbs_about_networks_do_without_a_model() -> None:
-    run = "from nasrlm.cli.verbs import load_verb\nload_verb('convert')"
-    assert not loaded_by(run) & {"matplotlib", "optuna", "scipy", "sklearn", "torch"}
+def test_python_runs_the_package() -> None:
+    words = [sys.executable, "-m", "nasrlm", "spaces", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "nasbench201" in {space["name"] for space in json.loads(done.stdout)}

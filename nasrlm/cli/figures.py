@@ -1,0 +1,30 @@
+"""The verb plot: figures of studies, for which no model is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nasrlm.cli.output import JsonOption, print_json
+from studies.plots import plot_studies, plot_study
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb of this file."""
+    app.command()(plot)
+
+
+def plot(
+    folders: Annotated[list[Path], typer.Argument(help="A study's folder; several are compared.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write; the first study's folder if left out.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Draw the figures of a finished or running study, or compare several."""
+    target = out or folders[0]
+    made = plot_study(folders[0], target) if len(folders) == 1 else plot_studies(folders, target)
+    if json:
+        print_json([str(path) for path in made])
+    else:
+        print("\n".join(map(str, made)))
