@@ -18,8 +18,11 @@ from nasrlm.files import write_atomically
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 
-# What the steps of a run do not depend on.
-FREE_TO_CHANGE = frozenset({"initial_share", "out", "resume", "save_every_seconds", "shard", "sources", "tensorboard"})
+# What a checkpoint does not tell of its run.
+UNTOLD = frozenset({"initial_share", "out", "resume", "save_every_seconds", "shard", "sources", "tensorboard"})
+# What a run that goes on may have otherwise: its steps do not depend on it, but for rounding on ``device``.
+FREE_TO_CHANGE = UNTOLD | {"device", "patience", "table"}
+BY_CONTENT = ("initial_checkpoint", "initial_tokenizer")  # folders that may be moved
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class RunIdentity:
     """What decides the numbers of a run.
 
     Attributes:
-        config: without what is free to change.
+        config: without what is ``UNTOLD``.
         data: digest of the examples.
         spaces: digest of the examples' spaces, by which rows are weighed and intervals calibrated.
         initial: digests of the checkpoints that the run begins with.
@@ -41,32 +44,42 @@ class RunIdentity:
     @classmethod
     def of(cls, config: TrainConfig, examples: Examples) -> RunIdentity:
         """Of a run that begins with these."""
-        folders = (config.initial_checkpoint, config.initial_tokenizer)
+        folders = [getattr(config, name) for name in BY_CONTENT]
         initial = [Checkpoint.from_pretrained(folder).sha256 for folder in folders if folder is not None]
         spaces = hashlib.sha256("\n".join(examples.spaces).encode()).hexdigest()
-        return cls(_dependencies(config), examples.digest(), spaces, initial)
+        return cls(config.model_dump(mode="json", exclude=set(UNTOLD)), examples.digest(), spaces, initial)
 
     def to_json(self) -> str:
         """As it is saved."""
         return json.dumps(asdict(self), sort_keys=True)
 
-    def is_that_of(self, text: str) -> bool:
-        """Whether a saved identity is this one, as far as it goes; keys of a config that it is too old to have had
-        their defaults.
+    def differences(self, text: str) -> list[str]:
+        """What of a saved identity is another than here, as far as it goes, beyond what is free to change.
+
+        Keys of a config that it is too old to have had their defaults.
         """
-        theirs = asdict(self) | json.loads(text)
+        theirs = RunIdentity(**asdict(self) | json.loads(text))
         try:
-            config = _dependencies(TrainConfig(**theirs.pop("config"), out=Path()))
-        except ValidationError:
-            return False
-        return RunIdentity(config, **theirs) == self
+            saved, own = (_decisive(TrainConfig(**x.config, out=Path())) for x in (theirs, self))
+        except ValidationError as e:
+            where = ", ".join(f"{'.'.join(map(str, x['loc']))} {json.dumps(x['input'])}" for x in e.errors())
+            return [f"{where}, which no config has here"]
+        keys = [key for key in own if saved[key] != own[key]]
+        found = [f"{key} {json.dumps(saved[key])} instead of {json.dumps(own[key])}" for key in keys]
+        if theirs.data != self.data:
+            found.append("other rows")
+        elif theirs.spaces != self.spaces:
+            found.append("other spaces of its rows")
+        if theirs.initial != self.initial:
+            found.append("another checkpoint to begin with")
+        return found
 
 
 def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
     """What ``write_state`` wrote; None if there is no such file.
 
     Raises:
-        ValueError: the file is broken, or of another run.
+        ValueError: the file is broken, or of another run; the message says what differs.
     """
     if not path.exists():
         return None
@@ -74,10 +87,10 @@ def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as e:  # a broken file fails in many ways
         raise ValueError(f"{path}: expected a training state, got {type(e).__name__}. Delete it.") from e
-    if not identity.is_that_of(state["identity"]):
+    if differences := identity.differences(state["identity"]):
         raise ValueError(
-            f"{path}: expected the state of this run, got one with another config, other data or another checkpoint to "
-            "begin with. Choose another `out`, or set `resume: false` to start again."
+            f"{path}: expected the state of this run, got one with {'; '.join(differences)}. "
+            "Choose another `out`, or set `resume: false` to start again."
         )
     return state
 
@@ -94,5 +107,8 @@ def saved_tokenizer(state: dict[str, Any] | None) -> TextTokenizer | None:
     return TextTokenizer.from_json(state["tokenizer"]) if state else None
 
 
-def _dependencies(config: TrainConfig) -> dict[str, Any]:
-    return config.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))
+def _decisive(config: TrainConfig) -> dict[str, Any]:
+    """The values that must stay, those of the model by themselves; of folders, whether there is one."""
+    values = config.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))
+    model = {f"model.{key}": value for key, value in values.pop("model").items()}
+    return values | model | {name: values[name] is not None for name in BY_CONTENT}

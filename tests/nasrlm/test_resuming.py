@@ -1,6 +1,7 @@
 """A run that was stopped ends as if it had not been."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from nasrlm.run_state import BY_CONTENT, FREE_TO_CHANGE
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.training import TrainResult, train
 from nasrlm.training_run import TrainingRun
 from tests.nasrlm.runs import Killed, config, killed_in, log_of, weights_of
-from tests.nasrlm.scenes import layer_examples
+from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
 
 
 @pytest.fixture(scope="module")
@@ -69,25 +71,81 @@ def test_a_run_that_shall_not_resume_starts_again(tmp_path: Path) -> None:
     assert [entry["step"] for entry in log_of(tmp_path)] == [12]
 
 
-@pytest.mark.parametrize(("change", "rows"), [({"seed": 1}, 240), ({"epochs": 4}, 240), ({}, 236)])
-def test_the_state_of_another_run_is_refused(tmp_path: Path, change: dict[str, Any], rows: int) -> None:
+@pytest.mark.parametrize(
+    ("change", "rows", "told"),
+    [
+        ({"seed": 1}, 240, "seed 0 instead of 1"),
+        ({"epochs": 4, "max_steps": 9}, 240, "epochs 1 instead of 4; max_steps null instead of 9"),
+        ({"monitor": OBJECTIVES[:1]}, 240, r"monitor \[\] instead of \[\"accuracy@cifar10\"\]"),
+        ({"model": replace(SIZES, hidden=48)}, 240, "model.hidden 32 instead of 48"),
+        ({}, 236, "other rows"),
+        ({"seed": 1}, 236, "seed 0 instead of 1; other rows"),
+    ],
+)
+def test_the_state_of_another_run_is_refused(tmp_path: Path, change: dict[str, Any], rows: int, told: str) -> None:
     train(config(tmp_path, epochs=1), layer_examples(), progress=False)
-    with pytest.raises(ValueError, match=r"state\.pt: expected the state of this run, got one with another config, "):
+    with pytest.raises(ValueError, match=rf"state\.pt: expected the state of this run, got one with {told}\. Choose "):
         train(config(tmp_path, **{"epochs": 1} | change), layer_examples(rows), progress=False)
 
 
+def test_a_run_goes_on_with_other_values_of_what_is_free_to_change(
+    unharmed_run: tuple[TrainResult, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainingRun, "_train_step", killed_in("_train_step", 20))
+        with pytest.raises(Killed):
+            train(config(tmp_path / "a", save_every_seconds=0), layer_examples(), progress=False)
+    (tmp_path / "a").rename(tmp_path / "b")
+    others = {"table": "moved/layers.csv", "device": "cpu:0", "patience": 9, "sources": ["mine"], "tensorboard": False}
+    assert set(others) | {"initial_share", "out", "resume", "save_every_seconds", "shard"} == FREE_TO_CHANGE
+    monkeypatch.setattr(TrainingRun, "_train_step", killed_in("_train_step", 0))  # it does not start again
+    resumed = train(config(tmp_path / "b", **others), layer_examples(), progress=False)
+    for a, b in zip(weights_of(resumed), weights_of(unharmed_run[0]), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+    assert resumed.checkpoint.card["training"]["table"] == ["moved/layers.csv"]
+
+
+def test_a_run_without_patience_goes_on_with_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first evaluation is the best of any run."""
+    taus = {2: 0.9, 4: 0.1, 6: 0.2, 8: 0.3}
+    monkeypatch.setattr(TrainingRun, "_judge", lambda self: ({}, taus[self.step]))
+    rows = layer_examples(40)
+    whole = train(config(tmp_path / "whole", epochs=4), rows, progress=False)
+    assert train(config(tmp_path / "stopped", epochs=4, patience=1), rows, progress=False).steps == 4
+    resumed = train(config(tmp_path / "stopped", epochs=4, patience=6), rows, progress=False)
+    assert (resumed.steps, log_of(tmp_path / "stopped")) == (8, log_of(tmp_path / "whole"))
+    assert resumed.checkpoint.sha256 == whole.checkpoint.sha256
+
+
+def test_what_is_free_to_change_is_in_the_docs() -> None:
+    docs = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text()
+    (paragraph,) = [x for x in docs.split("\n\n") if x.startswith("A stopped run goes on if")]
+    assert set(re.findall(r"`(\w+)`", paragraph)) == {*FREE_TO_CHANGE, *BY_CONTENT, "monitor"}
+
+
+def test_checkpoints_to_begin_with_may_be_moved_but_not_changed(tmp_path: Path) -> None:
+    train(config(tmp_path / "first", epochs=1), layer_examples(), progress=False)
+    (tmp_path / "first" / "checkpoint").rename(tmp_path / "here")
+    begun = config(tmp_path / "second", epochs=1, initial_checkpoint=tmp_path / "here")
+    train(begun, layer_examples(), progress=False)
+    (tmp_path / "here").rename(tmp_path / "there")
+    moved = begun.model_copy(update={"initial_checkpoint": tmp_path / "there"})
+    assert train(moved, layer_examples(), progress=False).steps == 12
+    without = begun.model_copy(update={"initial_checkpoint": None, "initial_tokenizer": tmp_path / "there"})
+    with pytest.raises(ValueError, match=r"got one with initial_checkpoint true instead of false; initial_tokenizer f"):
+        train(without, layer_examples(), progress=False)
+
+
 def test_a_state_of_other_spaces_or_another_beginning_is_refused(tmp_path: Path) -> None:
-    message = (
-        r"state\.pt: expected the state of this run, got one with another config, other data or another checkpoint"
-    )
+    message = r"state\.pt: expected the state of this run, got one with "
     first, second = config(tmp_path / "first", epochs=1), config(tmp_path / "second", epochs=1)
     second = second.model_copy(update={"initial_checkpoint": tmp_path / "first" / "checkpoint"})
     train(first, layer_examples(), progress=False)
     train(second, layer_examples(), progress=False)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"{message}other spaces of its rows"):
         train(second, replace(layer_examples(), spaces=np.full(240, "moved")), progress=False)
     train(first.model_copy(update={"seed": 5, "resume": False}), layer_examples(), progress=False)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"{message}another checkpoint to begin with"):
         train(second, layer_examples(), progress=False)
 
 
@@ -106,7 +164,7 @@ def test_a_state_of_before_a_key_was_added_is_taken_up(tmp_path: Path) -> None:
     assert train(config(tmp_path), layer_examples(40), progress=False).steps == 6
     identity["config"]["girth"] = 3
     torch.save(state | {"identity": json.dumps(identity)}, tmp_path / "state.pt")
-    with pytest.raises(ValueError, match=r"got one with another config"):
+    with pytest.raises(ValueError, match=r"got one with girth 3, which no config has here\."):
         train(config(tmp_path), layer_examples(40), progress=False)
 
 
