@@ -34,8 +34,12 @@ def to_onnx_texts(
         space: of all architectures.
         architectures: N architectures.
         measured: give ``to_measured_text`` instead.
-        workers: processes; as many as there are cores, if there is work for them, when None.
+        workers: processes; as many as there are cores, if there is work for them, when None. Where they are not forked
+            the program needs its ``if __name__ == "__main__":``.
         progress: show a bar on stderr.
+
+    Raises:
+        RuntimeError: a worker was killed, or could not start.
     """
     distinct = list(dict.fromkeys(architectures))
     chunks = [distinct[start : start + CHUNK] for start in range(0, len(distinct), CHUNK)]

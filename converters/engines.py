@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import threading
 from collections import deque
@@ -10,6 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import parent_process
 from multiprocessing.connection import wait
+from multiprocessing.synchronize import Event
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -55,7 +57,7 @@ def map_in_order(
     Raises:
         ValueError: no such engine, or no worker.
         ImportError: ray is not installed.
-        RuntimeError: a worker was killed.
+        RuntimeError: a worker was killed, or could not start.
     """
     check_engine(engine, workers)
     if engine == "ray":
@@ -64,10 +66,16 @@ def map_in_order(
 
 
 def _in_processes(function: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iterator[R]:
-    pool = ProcessPoolExecutor(workers, initializer=_end_with_parent)
+    started = multiprocessing.Event()
+    pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(started,))
     try:
         yield from _windowed(lambda task: pool.submit(function, task), Future.result, tasks, AHEAD * workers)
     except BrokenProcessPool as e:
+        if not started.is_set() and (method := multiprocessing.get_start_method()) != "fork":
+            raise RuntimeError(
+                "workers: expected one that started, got one that ended before. Put what your program does below "
+                f'`if __name__ == "__main__":`, since workers import its file (start method {method}).'
+            ) from e
         raise RuntimeError("workers: expected them to live, got one killed. Was there too little memory?") from e
     finally:
         pool.shutdown(cancel_futures=True)
@@ -110,6 +118,12 @@ def _windowed(submit: Callable[[T], H], result: Callable[[H], R], tasks: Iterabl
             yield result(pending.popleft())
     while pending:
         yield result(pending.popleft())
+
+
+def _begin(started: Event) -> None:
+    """What a worker does first."""
+    started.set()
+    _end_with_parent()
 
 
 def _end_with_parent() -> None:

@@ -1,12 +1,17 @@
 """Mapping over workers: order, laziness, and workers that do not outlive their parent."""
 
 import os
+import re
 import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from converters.engines import AHEAD, map_in_order, num_workers
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def double(number: int) -> int:
@@ -37,6 +42,34 @@ def test_results_come_in_order_and_tasks_are_taken_as_needed(workers):
 def test_a_killed_worker_is_told():
     with pytest.raises(RuntimeError, match="expected them to live, got one killed"):
         list(map_in_order(end, [0, 1], workers=2))
+
+
+SCRIPT = """
+import multiprocessing, sys
+multiprocessing.set_start_method(sys.argv[1], force=True)
+from converters.engines import map_in_order
+from tests.converters.test_engines import double, end
+
+{guard}
+    print(list(map_in_order({function}, [0, 1], workers=2)))
+"""
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+@pytest.mark.parametrize(
+    ("guard", "function", "told"),
+    [
+        ("if True:", "double", r'started, got one that ended .*`if __name__ == "__main__":`.*\(start method {method}'),
+        ('if __name__ == "__main__":', "double", ""),
+        ('if __name__ == "__main__":', "end", "expected them to live, got one killed"),
+    ],
+)
+def test_a_program_that_workers_cannot_import_is_told(tmp_path, method, guard, function, told):
+    (tmp_path / "program.py").write_text(SCRIPT.format(guard=guard, function=function))
+    words, environment = [sys.executable, tmp_path / "program.py", method], os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
+    last = [line for line in done.stderr.splitlines() if line.startswith("RuntimeError: workers: ")]
+    assert re.search(told.format(method=method), last[-1]) if told else done.stdout == "[0, 2]\n"
 
 
 def test_what_cannot_be_done_is_refused(monkeypatch):

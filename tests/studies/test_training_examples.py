@@ -65,7 +65,7 @@ def test_the_python_of_the_docs_trains(tmp_path: Path, monkeypatch: pytest.Monke
     sizes = "model: {width: 16, num_heads: 2, hidden: 32}"
     Path("train.yaml").write_text(f"table: labels.csv\nout: run\nmax_steps: 2\n{sizes}\n")
     (script,) = (part for part in python_of("training.md") if "nasrlm.train(" in part)
-    values: dict[str, object] = {}
+    values: dict[str, object] = {"__name__": "__main__"}
     exec(compile(script.replace("max_steps=100", "max_steps=2"), "training.md", "exec"), values)
     result = values["result"]
     assert isinstance(result, nasrlm.training.TrainResult)
