@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import onnx
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 # torch itself is imported where it is used: it takes seconds, and who converts ONNX files needs none.
 
 EXPORT_OPSET = 20  # the last that the TorchScript exporter knows
+NEWER = "If torch.onnx.export(module, inputs, path, dynamo=True) takes it, convert that file."
 
 
 def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProto:
@@ -46,12 +48,13 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
     with (
         _evaluation_mode(module),
         warnings.catch_warnings(record=True) as warned,
-        one_line_errors("expected a module that torch.onnx.export takes"),
+        one_line_errors("expected a module that torch's TorchScript exporter takes", NEWER),
+        patch.object(torch._C, "_jit_onnx_log", create=True),  # NOTE: torch 2.13 prints what fails to stdout
     ):
         warnings.simplefilter("ignore")  # that this exporter is the old one
         warnings.simplefilter("always", torch.jit.TracerWarning)  # type: ignore[attr-defined]
         torch.onnx.export(
-            module,
+            _of_one_input(module),
             (example,),
             buffer,  # type: ignore[arg-type]
             dynamo=False,
@@ -87,6 +90,24 @@ def load_module(name: str) -> torch.nn.Module:
             f"{name}: expected a function that returns a torch.nn.Module, got {type(module).__name__}."
         )
     return module
+
+
+def _of_one_input(module: torch.nn.Module) -> torch.nn.Module:
+    """The module with no other argument: the exporter would make inputs of numbers and flags that have defaults."""
+    import torch
+
+    if isinstance(module, torch.jit.ScriptModule):
+        return module  # which is compiled, not traced
+
+    class OfOneInput(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.module = module
+
+        def forward(self, x: torch.Tensor) -> object:
+            return self.module(x)
+
+    return OfOneInput().eval()
 
 
 def _check_decisions(module: torch.nn.Module, example: torch.Tensor) -> None:

@@ -137,6 +137,35 @@ def test_a_module_that_fails_is_refused_in_one_line():
     assert "\n" not in str(caught.value)
 
 
+def test_a_failed_export_prints_nothing(capfd):
+    with pytest.raises(OnnxModelError, match=r"aten::rms_norm.* dynamo=True\) takes it, convert that file\.$"):
+        module_to_onnx_text(nn.RMSNorm(8), (1, 8))
+    assert capfd.readouterr().out == ""
+
+
+class WithOptions(nn.Module):
+    """Takes more than a tensor, as long as nobody says otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x, factor=2.0, is_causal=False, return_all=None):
+        attended = nn.functional.scaled_dot_product_attention(x, x, self.layer(x), is_causal=is_causal)
+        return attended * factor
+
+
+def test_options_with_defaults_are_no_inputs():
+    onnx_text = module_to_onnx_text(WithOptions(), (1, 2, 3, 4))
+    assert "network (float[1,2,3,4] v0) => (float[1,2,3,4] v" in onnx_text
+    assert "nn.Scale <factor: float = 2>" in onnx_text
+
+
+def test_a_transformer_layer_is_a_network():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True)
+    assert module_to_onnx_text(layer, (1, 5, 8)).count("nn.LayerNormalization") == 2
+
+
 @pytest.fixture
 def user_module(tmp_path, monkeypatch):
     (tmp_path / "users_nets.py").write_text(
