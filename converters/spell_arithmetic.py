@@ -9,6 +9,7 @@ import numpy as np
 from converters.constants import attributes
 from converters.graph import Node
 from converters.rewriting import Surroundings
+from converters.spell_activations import spell_activation
 
 ELEMENTWISE = frozenset({"Add", "Div", "Max", "Min", "Mul", "Pow", "Sub"})
 
@@ -26,14 +27,14 @@ def spell_number(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_product(node: Node, at: Surroundings) -> list[Node] | None:
-    """A scale inside a product stands after it, and two scales are one."""
-    if node.op_type == "nn.Scale" and (inner := at.producer(node.inputs[0], "nn.Scale")):
+    """A scale inside a product stands after it, and two scales are one; but for those that end an activation."""
+    if node.op_type == "nn.Scale" and (inner := _scale_of(node.inputs[0], at)):
         return [_scaled(inner.inputs[0], _factor(inner) * _factor(node), node.outputs[0])]
     if node.op_type not in ("Mul", "MatMul") or not at.is_float(node.outputs[0]):
         return None
     factor, operands = 1.0, list(node.inputs)
     for index, x in enumerate(node.inputs):
-        if at.read_once(x) and (inner := at.producer(x, "nn.Scale")):
+        if at.read_once(x) and (inner := _scale_of(x, at)):
             operands[index] = inner.inputs[0]
             factor *= _factor(inner)
     if factor == 1.0:
@@ -70,6 +71,12 @@ def round_scale(node: Node, at: Surroundings) -> list[Node] | None:
     if node.op_type != "nn.Scale":
         return None
     return [_scaled(node.inputs[0], float(f"{_factor(node):.6g}"), node.outputs[0])]
+
+
+def _scale_of(x: str, at: Surroundings) -> Node | None:
+    """The scale that makes ``x``, unless it is the last part of an activation such as ``Gelu``."""
+    scale = at.producer(x, "nn.Scale")
+    return None if scale is None or spell_activation(scale, at) else scale
 
 
 def _scaled(x: str, factor: float, output: str) -> Node:

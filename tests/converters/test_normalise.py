@@ -195,6 +195,15 @@ SPELLINGS = {
         "h = Constant <value_float = 0.5> ()  a = Add (x, x)  b = Mul (a, h)  y = Relu (b)",
         "h = Constant <value_float = 0.5> ()  b = Mul (x, h)  a = Add (b, b)  y = Relu (a)",
     ]),
+    "gated activation": (ROW, ["v1 = Gelu (v0)", "v2 = Neg (v0)", "v3 = Mul (v1, v2)"], [
+        "n = Neg (x)  g = Gelu (x)  y = Mul (n, g)",
+        f"{NUMBERS} {GELU} n = Neg (x)  m = Mul (x, o)  g = Mul (m, half)  y = Mul (g, n)",
+        f"{NUMBERS} {GELU} n = Neg (x)  h = Mul (half, x)  g = Mul (h, o)  y = Mul (n, g)",
+    ]),
+    "scaled activation": (ROW, ["v1 = Gelu (v0)", "v2 = nn.Scale <factor: float = 3> (v1)"], [
+        f"{NUMBERS} g = Gelu (x)  y = Mul (g, three)",
+        f"{NUMBERS} {GELU} m = Mul (x, o)  g = Mul (m, half)  y = Mul (g, three)",
+    ]),
     "scaled attention": ("(float[2,5,8] x, float[2,8,5] k) => (float[2,5,5] y)", [
         "v2 = MatMul (v0, v1)", "v3 = nn.Scale <factor: float = 0.353553> (v2)"
     ], [
