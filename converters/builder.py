@@ -83,11 +83,18 @@ class GraphBuilder:
 
     def multiply(self, x: str, factor: str) -> str:
         """``x * factor``, axes of size 1 of ``factor`` repeated."""
+        shape, other = self.shapes[x], self.shapes[factor]
+        sizes = zip(other[::-1], shape[::-1], strict=False)
+        if len(other) > len(shape) or any(n not in (1, size) for n, size in sizes):
+            raise ValueError(f"GraphBuilder.multiply: expected a factor for shape {shape}, got shape {other}.")
         return self._append("Mul", (x, factor), self.shapes[x])
 
     def concat(self, *operands: str) -> str:
         """Operands one after another on the channel axis."""
         batch, _, *size = self.shapes[operands[0]]
+        if any((other, *rest) != (batch, *size) for other, _, *rest in map(self.shapes.__getitem__, operands)):
+            got = [self.shapes[x] for x in operands]
+            raise ValueError(f"GraphBuilder.concat: expected shapes alike but for channels, got {got}.")
         shape = (batch, sum(self.channels(x) for x in operands), *size)
         return self._append("Concat", operands, shape, _attributes(axis=1))
 
@@ -161,7 +168,13 @@ class GraphBuilder:
         return self._append("Flatten", (x,), (batch, prod(rest)))
 
     def build(self, *outputs: str) -> Graph:
-        """The graph whose results are ``outputs``."""
+        """The graph whose results are ``outputs``.
+
+        Raises:
+            ValueError: there are none, or one is no value of this graph.
+        """
+        if not outputs or any(x not in self.shapes for x in outputs):
+            raise ValueError(f"GraphBuilder.build: expected values of this graph as outputs, got {outputs}.")
         return Graph((self.input,), outputs, tuple(self._nodes), self.shapes)
 
     def _layer(self, op_type: str, x: str, shape: Shape, attributes: Attributes) -> str:

@@ -32,8 +32,17 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
 
     A space of this package is built by the module in ``converters`` that has its name or that of its file; a space
     of a user's own by its method ``build(architecture) -> Graph``.
+
+    Raises:
+        ValueError: the space has no such converter, or its method returns something else.
     """
-    return _builder(space)(architecture)
+    graph = _builder(space)(architecture)
+    if not isinstance(graph, Graph):
+        raise ValueError(
+            f"{type(space).__name__}.build: expected a converters.graph.Graph, got {type(graph).__name__}. "
+            "End it with `return g.build(output)` of a GraphBuilder `g`."
+        )
+    return graph
 
 
 def to_canonical_graph(graph: Graph) -> Graph:
@@ -136,7 +145,7 @@ def measured_text(space: SearchSpace[Any], faithful: Graph, canonical: Graph) ->
     return write(outlined)
 
 
-def _builder(space: SearchSpace[Any]) -> Callable[[Any], Graph]:
+def _builder(space: SearchSpace[Any]) -> Callable[[Any], Any]:
     build = getattr(space, "build", None)
     if callable(build):
         return build  # type: ignore[no-any-return]

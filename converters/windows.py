@@ -21,7 +21,11 @@ def convolution(
     kernel, stride = _pair(kernel), _pair(stride)
     padding = (kernel[0] // 2, kernel[1] // 2) if padding is None else _pair(padding)
     reach = (dilation * (kernel[0] - 1) + 1, dilation * (kernel[1] - 1) + 1)
-    batch, channels, *size = shape
+    batch, channels, *size = _image(shape)
+    if channels % groups or out_channels % groups or min(channels, out_channels, groups) < 1:
+        raise ValueError(
+            f"convolution: expected numbers of channels that {groups} groups divide, got {channels} and {out_channels}."
+        )
     spelled = attributes(
         dilations=(dilation, dilation) if dilation > 1 else None,
         group=groups if groups > 1 else None,
@@ -37,7 +41,7 @@ def pool(
     shape: Shape, kernel: int, stride: int, padding: int, ceil_mode: bool, count_include_pad: bool
 ) -> tuple[Shape, Attributes]:
     """Output shape and attributes of a pool, which says no more than its windows need."""
-    batch, channels, *size = shape
+    batch, channels, *size = _image(shape)
     pairs = _pair(kernel), _pair(stride), _pair(padding)
     floor, ceil = _num_windows(size, *pairs), _num_windows(size, *pairs, ceil_mode=True)
     spelled = attributes(
@@ -58,9 +62,17 @@ def _num_windows(
     for n, k, s, p in zip(size, kernel, stride, padding, strict=True):
         span = n + 2 * p - k
         windows = span // s + 1
+        if span < 0:
+            raise ValueError(f"window: expected at most {n + 2 * p} pixels, which is what there is, got one of {k}.")
         one_more = ceil_mode and span % s and windows * s < n + p
         counts.append(windows + 1 if one_more else windows)
     return counts
+
+
+def _image(shape: Shape) -> Shape:
+    if len(shape) != 4:
+        raise ValueError(f"window: expected four axes to slide over, batch, channels, height and width, got {shape}.")
+    return shape
 
 
 def _pair(value: Pair) -> tuple[int, int]:

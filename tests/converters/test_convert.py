@@ -42,6 +42,18 @@ def test_a_space_without_converter_is_told_how_to_get_one():
         to_graph(space, space.from_official_index(0))
 
 
+@pytest.mark.parametrize("built", [None, "text", GraphBuilder((1, 3, 8, 8))])
+def test_a_space_that_builds_no_graph_is_told_what_to_return(built):
+    class Returning(Homemade):
+        def build(self, architecture):
+            return built
+
+    space = Returning()
+    message = rf"Returning\.build: expected a converters\.graph\.Graph, got {type(built).__name__}\. End it with"
+    with pytest.raises(ValueError, match=message):
+        to_graph(space, space.from_official_index(0))
+
+
 @pytest.mark.parametrize("stem", ["graph", "hiaml", "nds", "text"])
 def test_a_users_file_may_be_called_like_a_module_of_ours(stem, tmp_path, monkeypatch):
     """Neither the name of the file nor that of the space finds a converter that was made for other architectures."""

@@ -1,0 +1,30 @@
+"""A builder refuses what no network computes, where it is asked for."""
+
+import pytest
+
+from converters.builder import GraphBuilder
+
+WRONG = {
+    "groups": (lambda g: g.conv(g.input, 8, kernel=3, groups=2), "channels that 2 groups divide, got 3 and 8"),
+    "no channels": (lambda g: g.conv(g.input, 0, kernel=3), "got 3 and 0"),
+    "kernel": (lambda g: g.conv(g.input, 8, kernel=11, padding=1), "at most 10 pixels, .* got one of 11"),
+    "reach": (lambda g: g.conv(g.input, 8, kernel=3, padding=0, dilation=4), "at most 8 pixels, .* got one of 9"),
+    "pool": (lambda g: g.max_pool(g.input, kernel=9), "at most 8 pixels, .* got one of 9"),
+    "axes": (lambda g: g.conv(g.flatten(g.input), 8, kernel=3), r"four axes .* got \(1, 192\)"),
+    "factor": (lambda g: g.multiply(g.input, g.conv(g.input, 8, kernel=1)), r"a factor .* got shape \(1, 8, 8, 8\)"),
+    "operands": (lambda g: g.concat(g.input, g.max_pool(g.input, kernel=2)), "shapes alike but for channels, got"),
+    "no outputs": (lambda g: g.build(), r"values of this graph as outputs, got \(\)"),
+    "other outputs": (lambda g: g.build("logits"), r"values of this graph as outputs, got \('logits',\)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_no_network_computes_is_refused(name):
+    ask, message = WRONG[name]
+    with pytest.raises(ValueError, match=f"expected .*{message}"):
+        ask(GraphBuilder((1, 3, 8, 8)))
+
+
+def test_factors_may_repeat_axes():
+    g = GraphBuilder((1, 3, 8, 8))
+    assert g.shapes[g.multiply(g.input, g.global_average_pool(g.input))] == (1, 3, 8, 8)
