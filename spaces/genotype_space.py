@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from spaces.notation import check_list, choice_index, read_json
-from spaces.space import Genotype, SearchSpace
+from spaces.notation import check_list, choice_index, read_json, shown
+from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 Choice = str | int | float
 
@@ -72,6 +72,8 @@ class GenotypeSpace(SearchSpace[Choices]):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "choices" in vars(cls):
+            if not isinstance(cls.choices, Mapping):
+                raise ValueError(f"{cls.__name__}.choices: expected a dict of genes, got {cls.choices!r}.")
             for gene, choices in cls.choices.items():
                 _check_choices(cls.__name__, gene, choices)
             cls.gene_sizes = tuple(len(choices) for choices in cls.choices.values())
@@ -86,6 +88,7 @@ class GenotypeSpace(SearchSpace[Choices]):
         """The network, as the graph of a ``converters.builder.GraphBuilder``."""
 
     def encode(self, architecture: Choices) -> Genotype:
+        self._check(architecture)
         pairs = zip(architecture.values, self.choices.values(), strict=True)
         return tuple(choices.index(value) for value, choices in pairs)
 
@@ -100,17 +103,26 @@ class GenotypeSpace(SearchSpace[Choices]):
         return self.decode([choice_index(self.name, name, x, choices, self.gene_help) for x, (name, choices) in genes])
 
     def format(self, architecture: Choices) -> str:
+        self._check(architecture)
         return json.dumps(architecture.values, ensure_ascii=False)
 
     def architecture_key(self, architecture: Choices) -> str:
         """Its notation: every row of choices counts as a network of its own."""
         return self.format(architecture)
 
+    def _check(self, architecture: object) -> None:
+        if not isinstance(architecture, Choices):
+            raise ArchitectureError(
+                f"{self.name}: expected an architecture, as decode and parse give it, got {shown(architecture)}."
+            )
+
 
 def _check_choices(space: str, gene: str, choices: Sequence[Choice]) -> None:
-    if isinstance(choices, str) or not choices or len(set(choices)) != len(choices):
-        raise ValueError(f"{space}.choices: expected different choices for {gene}, got {choices!r}.")
+    if isinstance(choices, str) or not isinstance(choices, Sequence):
+        raise ValueError(f"{space}.choices: expected a tuple of choices for {gene}, got {choices!r}.")
     for choice in choices:
         is_plain = isinstance(choice, str | int | float) and not isinstance(choice, bool)
         if not is_plain or (isinstance(choice, float) and not math.isfinite(choice)):
             raise ValueError(f"{space}.choices: expected strings and finite numbers for {gene}, got {choice!r}.")
+    if not choices or len(set(choices)) != len(choices):
+        raise ValueError(f"{space}.choices: expected different choices for {gene}, got {choices!r}.")

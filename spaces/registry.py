@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from spaces.promises import broken_promise
 from spaces.space import SearchSpace
 
 if TYPE_CHECKING:
@@ -82,6 +83,10 @@ def _constructed(space_class: type[SearchSpace[Any]], name: str, options: dict[s
             f"space {name}: expected a class that can be made with options {options}, got {error}. "
             f"See the arguments and abstract methods of {space_class.__name__}."
         ) from error
+    except OSError as error:
+        raise UnknownSpaceError(
+            f"space {name}: expected a class that can be made, got {type(error).__name__}: {error}."
+        ) from error
     missing = [attribute for attribute in REQUIRED_ATTRIBUTES if not hasattr(space, attribute)]
     if missing:
         raise UnknownSpaceError(
@@ -89,6 +94,8 @@ def _constructed(space_class: type[SearchSpace[Any]], name: str, options: dict[s
             f"{', '.join(missing)}. Set them in the class."
         )
     space._address = name
+    if name not in REGISTRY and (broken := broken_promise(space)):
+        raise UnknownSpaceError(f"space {name}: {broken}. See spaces/space.py.")
     return space
 
 
@@ -160,8 +167,8 @@ def _user_module(path: Path, name: str) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[module_name]
+        got = f"{type(error).__name__}: {error}".rstrip(".")
         raise UnknownSpaceError(
-            f"space {name}: expected a file that can be imported, got {type(error).__name__}: {error}. "
-            f"Try python {path}."
+            f"space {name}: expected a file that can be imported, got {got}. Try python {path}."
         ) from error
     return module

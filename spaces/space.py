@@ -164,7 +164,7 @@ class SearchSpace(ABC, Generic[A]):
     def _first(self, architectures: Iterator[A], method: str) -> A:
         for architecture in architectures:
             return architecture
-        raise RuntimeError(
+        raise ValueError(
             f"{self.name} {method}: expected a valid architecture among the genotypes tried, got none. "
             f"Write the space's own {method}."
         )

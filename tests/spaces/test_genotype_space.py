@@ -64,7 +64,10 @@ def test_a_refused_notation_names_the_gene():
         Toy().parse('[4, 0.5, "relu", "one"]')
 
 
-@pytest.mark.parametrize("choices", [(), (1, 1), (1, 1.0), "relu", (True,), ((1, 2),), (float("nan"),), (None, 1)])
+@pytest.mark.parametrize(
+    "choices",
+    [(), (1, 1), (1, 1.0), "relu", (True,), ((1, 2),), (float("nan"),), (None, 1), {1, 2}, ([1], [2]), 3, iter((1, 2))],
+)
 def test_choices_that_have_no_notation_are_refused(choices):
     with pytest.raises(ValueError, match=r"^Wrong\.choices: expected .* for depth, got"):
         type("Wrong", (GenotypeSpace,), {"choices": {"depth": choices}})
@@ -76,3 +79,14 @@ def test_an_unfinished_space_is_told_what_is_missing(tmp_path: Path):
         get_space(f"{tmp_path}/own.py:Bare")
     with pytest.raises(UnknownSpaceError, match=r"abstract method '?build"):
         get_space(f"{tmp_path}/own.py:Unbuilt")
+
+
+def test_choices_are_named():
+    with pytest.raises(ValueError, match=r"^Wrong\.choices: expected a dict of genes, got \[\(1, 2\)\]"):
+        type("Wrong", (GenotypeSpace,), {"choices": [(1, 2)]})
+
+
+@pytest.mark.parametrize("method", ["encode", "format", "architecture_key"])
+def test_what_is_no_architecture_is_refused(method):
+    with pytest.raises(ArchitectureError, match=r"toy: expected an architecture, .* got \(0, 0, 0, 0\)"):
+        getattr(Toy(), method)((0, 0, 0, 0))

@@ -113,5 +113,5 @@ def test_a_space_without_valid_neighbours_says_so(method, monkeypatch):
             return iter(())
 
     parents = {"sample": [], "mutate": [Tower((1,))], "crossover": [Tower((1,)), Tower((1, 1))]}[method]
-    with pytest.raises(RuntimeError, match=f"towers {method}: expected a valid architecture .* got none"):
+    with pytest.raises(ValueError, match=f"towers {method}: expected a valid architecture .* got none"):
         getattr(Dead(), method)(*parents, np.random.default_rng(0))

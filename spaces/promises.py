@@ -1,0 +1,75 @@
+"""What a user's own space gives, looked at when it is opened: else a wrong type is met much later, by code of ours."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from spaces.notation import shown
+from spaces.space import SearchSpace
+
+
+def broken_promise(space: SearchSpace[Any]) -> str:
+    """The first promise that a space breaks, as "expected …, got …"; nothing if it keeps them.
+
+    Looks at one architecture. What a method raises is no matter here: it is told where the method is needed.
+    """
+    with contextlib.suppress(Exception):
+        return next(_broken_promises(space), "")
+    return ""
+
+
+def _broken_promises(space: SearchSpace[Any]) -> Iterator[str]:
+    if not _is_line(space.name):
+        yield f"expected a name, got {shown(space.name)}"
+    if not isinstance(space.objectives, tuple | list) or not all(map(_is_line, space.objectives)):
+        yield f"expected a tuple of names in objectives, got {shown(space.objectives)}"
+    sizes = space.gene_sizes
+    if not isinstance(sizes, tuple | list) or not all(_is_integer(size) and size > 0 for size in sizes):
+        yield f"expected a tuple of positive integers in gene_sizes, got {shown(sizes)}"
+    if not _is_integer(space.size):
+        yield f"expected an integer as size, got {shown(space.size)}"
+    yield from _broken_by_one(space, space.sample(np.random.default_rng(0)))
+
+
+def _broken_by_one(space: SearchSpace[Any], architecture: Any) -> Iterator[str]:
+    if architecture is None or isinstance(architecture, Iterator):
+        yield f"expected an architecture from sample, got {shown(architecture)}"
+    if not _is_hashable(architecture):
+        yield f"expected architectures that can be hashed, such as frozen dataclasses, got {shown(architecture)}"
+    notation = space.format(architecture)
+    if not _is_line(notation):
+        yield f"expected a line of text from format, got {shown(notation)}"
+    genotype = space.encode(architecture)
+    if not _is_genotype(genotype, space.gene_sizes):
+        yield f"expected a tuple of an integer a gene from encode, got {shown(genotype)}"
+    key = space.architecture_key(architecture)
+    if not _is_line(key):
+        yield f"expected a line of text from architecture_key, got {shown(key)}"
+
+
+def _is_line(value: object) -> bool:
+    return isinstance(value, str) and len(value.splitlines()) == 1
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _is_genotype(value: object, gene_sizes: Sequence[int]) -> bool:
+    return (
+        isinstance(value, tuple | list)
+        and len(value) == len(gene_sizes)
+        and all(_is_integer(gene) and 0 <= gene < size for gene, size in zip(value, gene_sizes, strict=True))
+    )
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
