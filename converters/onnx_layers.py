@@ -11,11 +11,12 @@ from onnx import NodeProto, TensorProto
 from converters.constants import attributes
 from converters.graph import Attributes, AttributeValue, Shape
 
-# Inputs that are weights even where they are a single number.
+# Inputs that are weights even where they are a single number, or the short list of integers of a quantised bias.
 WEIGHT_INPUTS: Mapping[str, range] = {
     "BatchNormalization": range(1, 5),
     "Conv": range(1, 3),
     "ConvTranspose": range(1, 3),
+    "DequantizeLinear": range(1),
     "GRU": range(1, 4),
     "Gemm": range(1, 3),
     "GroupNormalization": range(1, 3),
@@ -23,6 +24,8 @@ WEIGHT_INPUTS: Mapping[str, range] = {
     "LSTM": range(1, 4),
     "LayerNormalization": range(1, 3),
     "PRelu": range(1, 2),
+    "QGemm": range(6, 7),
+    "QLinearConv": range(8, 9),
     "RMSNormalization": range(1, 2),
     "RNN": range(1, 4),
 }

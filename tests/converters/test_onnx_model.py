@@ -129,6 +129,26 @@ def test_quantised_weights_are_not_computed_ahead():
     assert run(proto, np.ones((1, 4), np.float32))[0].shape == (1, 4)
 
 
+QUANTISED = {
+    "dequantised": "w = DequantizeLinear (q, s, z)  c = DequantizeLinear (b, s)  y = Conv (x, w, c)",
+    "integer": "i = QuantizeLinear (x, s, z)  o = QLinearConv (i, s, z, q, s, z, s, z, b)  "
+    "y = DequantizeLinear (o, s, z)",
+}
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_quantised_biases_are_known_by_shape_alone(name):
+    def text(bias):
+        zero, scale = tensor("z", dtype=np.int8), tensor("s")
+        weights = [tensor("q", 4, 2, 1, 1, dtype=np.int8), onnx.numpy_helper.from_array(np.array(bias, np.int32), "b")]
+        ends = "(float[1,2,5,5] x) => (float[1,4,5,5] y)"
+        return body(model(f"{ends} {{ {QUANTISED[name]} }}", *weights, zero, scale))
+
+    lines = text((-5291, 546, 160, 7))
+    assert lines == text((3, 2, 1, 0))
+    assert any("nn.Weight <dtype: int = 6, weight_shape: ints = [4]>" in line for line in lines)
+
+
 def test_inputs_that_are_left_out_stay_out():
     proto = model(
         "(float[5,1,3] x, float[1,1,4] h) => (float[1,1,4] y) "
