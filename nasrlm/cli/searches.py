@@ -15,6 +15,7 @@ import typer
 from converters import to_measured_text
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space, see_own_modules
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
+from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_other_spaces
 from nasrlm.cli.users_code import told_in_one_line
 from nasrlm.named_function import FUNCTION_NAME, named_function
@@ -30,7 +31,7 @@ from studies.evaluators import (
     TableEvaluator,
 )
 from studies.folder import trials_given
-from studies.guide import RISK, Guide, levels_of, parse_risk
+from studies.guide import RISK, Guide, parse_risk
 from studies.report import SOFT_MET, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
@@ -46,6 +47,7 @@ def register(app: typer.Typer) -> None:
 
 
 def search_space(
+    context: typer.Context,
     objectives: Annotated[str, typer.Option(help="max:… or min:… goals, separated by commas.")],
     out: Annotated[Path, typer.Option(help="Folder of the study.")],
     space: SpaceOption = None,
@@ -104,6 +106,7 @@ def search_space(
     json: JsonOption = False,
 ) -> None:
     """Search a space for its Pareto front."""
+    refuse_idle(context)
     chosen = require_space(space, "search")
     guide = None
     if acquisition != "none":
@@ -137,7 +140,6 @@ def search_space(
         twins=twins,
         warm_start=() if warm_start is None else _architectures(warm_start, chosen),
     )
-    levels_of(parse_risk(risk), config.objectives)  # also where nothing is gated
     true_values = None
     if truth is not None:
         true_values = _table_evaluator(chosen, truth, config.objectives)
@@ -210,9 +212,11 @@ def _search(
         surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=to_text)
         return search(with_checkpoint(), space, surrogate, out, **options)
     evaluator = _real_evaluator(config.evaluator, space, config.objectives, to_text, predictor)
-    if config.guide is not None and not config.guide.adapt_every:
+    if config.guide is not None:
         unknown = [name for name in config.objectives if name not in predictor().objectives]
-        if unknown:
+        if config.guide.joint:
+            refuse_idle_joint(config.evaluator, evaluator.modelled, unknown)
+        if unknown and not config.guide.adapt_every:
             words = f"nasrlm: the checkpoint does not know {', '.join(unknown)}; the search goes on without it."
             print(words, file=sys.stderr)
             config = replace(config, guide=None)

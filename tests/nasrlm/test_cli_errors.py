@@ -38,6 +38,43 @@ class Broken(GenotypeSpace):
     def build(self, architecture):
         return architecture["depth"]
 """
+OF_THE_MODEL = (
+    ("--no-gate",),
+    ("--gate",),
+    ("--risk", 0.1),
+    ("--batch", 5),
+    ("--generations", 9),
+    ("--adapt-every", 0),
+    ("--samples", 9),
+    ("--joint",),
+    ("--exhaustive",),
+)
+TABLE = ("--evaluator", "table:table.csv")
+GUIDED = "--acquisition hypervolume or median"
+IDLE = (
+    (
+        (),
+        (("--acquisition", "median"), *OF_THE_MODEL),
+        "--evaluator table:PATH, module:function or measure beside it, got surrogate.",
+    ),
+    ((*TABLE, "--acquisition", "none"), OF_THE_MODEL, f"{GUIDED} beside it, got none."),
+    (
+        (*TABLE, "--acquisition", "none"),
+        (("--checkpoint", "nonexistent"),),
+        f"{GUIDED}, or --evaluator measure, beside it, got neither.",
+    ),
+    (("--evaluator", "measure", "--acquisition", "none"), (("--samples", 9),), f"{GUIDED} beside it, got none."),
+    (
+        (*TABLE, "--acquisition", "median"),
+        (("--samples", 9), ("--joint",)),
+        "--acquisition hypervolume beside it, got median.",
+    ),
+    (
+        (*TABLE, "--exhaustive"),
+        (("--engine", "pymoo"), ("--sampler", "tpe"), ("--generations", 9)),
+        "no --exhaustive beside it, got it.",
+    ),
+)
 COMMANDS = {
     "no verb": ((), "expected a verb, got none."),
     "unknown verb": (("prophesy",), "No such command 'prophesy'."),
@@ -70,7 +107,7 @@ COMMANDS = {
     "an own space that fails": (("stats", "--space", "./own_space.py:Broken", "[16]"), "own_space.py:9)"),
     "a text of no space": (("predict", *MODEL, "--space", "moon", "body.txt"), "space: expected one of "),
     "a risk of nothing": (
-        (*SEARCH, GOALS, "--risk", "depth@onnx=.1"),
+        (*SEARCH, GOALS, "--evaluator", "table:table.csv", "--risk", "depth@onnx=.1"),
         "gate: expected risks of accuracy@cifar10, latency_ms@raspi4, got depth@onnx.",
     ),
     "no text": (("predict", *MODEL, "binary.txt"), "binary.txt: expected UTF-8 text, got"),
@@ -156,6 +193,14 @@ COMMANDS = {
     ),
     "no goal": ((*SEARCH, "accuracy@cifar10"), "goal: expected max:objective or min:objective"),
     "unknown goal": ((*SEARCH, "max:accuracy@cifar1"), "Did you mean accuracy@cifar10?"),
+    **{
+        f"{option[0]} beside {beside}": (
+            ("search", *SPACE, "--trials", 4, "--out", "study", "--objectives", GOALS, *beside, *option),
+            f"{option[0]}: expected {needed} It has no effect: leave it out.",
+        )
+        for beside, options, needed in IDLE
+        for option in options
+    },
     "unknown evaluator": ((*SEARCH, GOALS, "--evaluator", "oracle"), "--evaluator: expected surrogate, table:PATH"),
     "unwritable study": ((*SEARCH, GOALS, "--out", "file/study"), "file/study"),
     "no study": (("plot", "none"), "none"),

@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +33,20 @@ Search = Callable[..., tuple[Any, str]]
 def search(
     tmp_path: Path, without_figures: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Search:
-    """``search("--option", value)`` in an empty folder: what it prints with --json, and on stderr."""
+    """``search("--option", value)`` in an empty folder: what it prints with --json, and on stderr.
+
+    ``without`` leaves options out that are given else.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "my_bench", raising=False)  # of another test's folder
     network_checkpoint().save_pretrained(tmp_path / "checkpoint")
-    fixed = ["nasrlm", "search", "--space", "nasbench201", "--checkpoint", "checkpoint", "--out", "study"]
-    short = ["--trials", "6", "--population", "8", "--generations", "2", "--batch", "3"]
+    fixed = {"--space": "nasbench201", "--checkpoint": "checkpoint", "--out": "study"}
+    short = {"--trials": "6", "--population": "8", "--generations": "2", "--batch": "3"}
 
-    def run(*words: object) -> tuple[Any, str]:
-        monkeypatch.setattr(sys, "argv", [*fixed, *short, *map(str, words), "--json"])
+    def run(*words: object, without: Sequence[str] = ()) -> tuple[Any, str]:
+        pairs = [pair for pair in (fixed | short).items() if pair[0] not in without]
+        monkeypatch.setattr(sys, "argv", ["nasrlm", "search", *chain(*pairs), *map(str, words), "--json"])
         with pytest.raises(SystemExit) as exit_:
             main()
         printed = capsys.readouterr()
@@ -69,18 +74,14 @@ def test_a_function_decides(search: Search) -> None:
     assert len(Path("asked.txt").read_text().split()) == 6
 
 
-def test_a_study_is_given_more_trials(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_is_given_more_trials(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION)
     words = ("--objectives", GOALS, "--evaluator", "my_bench:results")
     search(*words)
     more, _ = search(*words, "--trials", 9, "--resume")
     assert more["evaluations"] == len(Path("asked.txt").read_text().split()) == 9
-    monkeypatch.setattr(sys, "argv", [word for word in sys.argv if word not in ("--trials", "6", "9")])
-    with pytest.raises(SystemExit) as exit_:
-        main()
-    assert not exit_.value.code
-    assert json.loads(Path("study/study.json").read_text())["config"]["trials"] == 9
-    assert len(Path("asked.txt").read_text().split()) == 9
+    again, _ = search(*words, "--resume", without=("--trials",))
+    assert again["evaluations"] == len(Path("asked.txt").read_text().split()) == 9
 
 
 def test_the_gate_and_the_acquisition_are_chosen(search: Search) -> None:
@@ -116,7 +117,8 @@ def test_the_engine_asks_itself_where_the_model_is_left_out_or_knows_too_little(
     found, told = search("--objectives", goals, "--evaluator", "my_bench:results", "--adapt-every", 0)
     assert found["evaluations"] == 6
     assert told == "nasrlm: the checkpoint does not know latency_ms@moon; the search goes on without it.\n"
-    _, told = search("--objectives", goals, "--evaluator", "my_bench:results", "--acquisition", "none", "--out", "more")
+    alone = ("--evaluator", "my_bench:results", "--acquisition", "none", "--out", "more")
+    _, told = search("--objectives", goals, *alone, without=("--checkpoint", "--generations", "--batch"))
     assert told == ""
     for folder in ("study", "more"):
         config = json.loads(Path(f"{folder}/study.json").read_text())["config"]
@@ -148,6 +150,20 @@ def test_latencies_are_measured_here(search: Search) -> None:
         np.testing.assert_allclose(evaluated[name], evaluated["accuracy@cifar10 predicted"], rtol=1e-4)
 
 
+def test_nothing_is_drawn_jointly_of_what_counts_as_certain_or_is_not_known(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION.replace("raspi4", "moon"))
+    goals = GOALS.replace("raspi4", "moon")
+    for words, told in (
+        (("--objectives", GOALS, "--evaluator", "measure"), "takes accuracy@cifar10 from the model as certain"),
+        (("--objectives", goals, "--evaluator", "my_bench:results"), "latency_ms@moon, which it is yet to learn"),
+    ):
+        with pytest.raises(AssertionError, match=rf"^nasrlm: --joint: expected .*, got .*{told}"):
+            search(*words, "--joint")
+    assert not Path("study").exists()
+    network = ("--objectives", "min:latency_ms@raspi4", "--evaluator", "measure", "--trials", 1, "--joint")
+    assert search(*network)[0]["evaluations"] == 1
+
+
 def test_a_table_of_few_rows_is_searched_to_its_end(search: Search) -> None:
     space = get_space("nasbench201")
     rows = [(3, 3, 3, 1, 3, 2), (3, 2, 3, 1, 3, 2), (0, 1, 2, 3, 4, 0), (1, 1, 1, 1, 1, 1)]
@@ -170,9 +186,8 @@ def test_every_architecture_is_looked_at(search: Search) -> None:
     labels = {"accuracy@moon": 90 - 60 / (1.0 + useful), "latency_ms@moon": 1.0 + useful + useless}
     table.assign(**labels).to_csv("labels.csv")
     words = ("--trials", 14, "--batch", 4, "--adapt-every", 4, "--exhaustive", "--risk", 0.3)
-    found, _ = search(
-        "--objectives", "max:accuracy@moon,min:latency_ms@moon", "--evaluator", "table:labels.csv", *words
-    )
+    goals = "max:accuracy@moon,min:latency_ms@moon"
+    found, _ = search("--objectives", goals, "--evaluator", "table:labels.csv", *words, without=("--generations",))
     assert found["evaluations"] == 14
     history = pd.read_parquet("study/history.parquet")
     assert set(history.loc[history["status"] == "pruned", "batch"]) == {history["batch"].max()}  # by the last look
