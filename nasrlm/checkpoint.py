@@ -23,7 +23,7 @@ from nasrlm.files import make_readable, to_json
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
-from nasrlm.space_encoders import Changes, load_changes, save_changes, with_changes
+from nasrlm.space_encoders import Changes, as_bytes, load_changes, of_bytes, save_changes, with_changes
 from nasrlm.tensor_file import read_tensors
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.truncation import token_limit
@@ -58,6 +58,12 @@ class Checkpoint:
     card: Mapping[str, Any] = field(default_factory=dict)
     calibration_by_space: Mapping[str, Calibration] = field(default_factory=dict)
     encoders: Mapping[str, Changes] = field(default_factory=dict)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"encoders": {space: as_bytes(changes) for space, changes in self.encoders.items()}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, encoders={space: of_bytes(x) for space, x in state["encoders"].items()})
 
     def of_space(self, space: str) -> Checkpoint:
         """The same for networks of one space: its own calibration and encoder, where it has them."""

@@ -41,6 +41,10 @@ class EncodedTexts:
     def __len__(self) -> int:
         return len(self._kept)
 
+    def __reduce__(self) -> tuple[type[EncodedTexts], tuple[int]]:
+        """A copy, pickled or deep, begins empty."""
+        return EncodedTexts, (self.max_bytes,)
+
     def find(self, texts: Iterable[str]) -> dict[str, EncodedText]:
         """Those texts that are known."""
         with self._lock:

@@ -42,6 +42,10 @@ class OnnxEngine:
         self._code = model.code
         self._models = encoder_model(model.encoder, int8=int8), walk_model(model.decoder, int8=int8)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without sessions, which cannot be copied: they are made when they are first asked."""
+        return {name: value for name, value in vars(self).items() if name not in ("_encoder", "_walk")}
+
     def encode(self, text_ids: Tensor) -> Tensor:
         """(N, L, D) states."""
         (states,) = self._encoder.run(None, {"text_ids": text_ids.numpy()})

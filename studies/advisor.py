@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy, deepcopy
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from studies.config import Constraint, SearchConfig, twins_of
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.ledger import CHOSEN, EVALUATED, Entry, Ledger
-from studies.memory import PredictorMemory, SamplingPredictor
+from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import Model, propose
 
@@ -67,7 +68,7 @@ class Advisor(Generic[A]):
             best=best,
         )
         self.space = self._config(0, named).searched(named)
-        self.to_text = functools.cache(to_text or functools.partial(to_measured_text, named))
+        self.to_text = TextMemory(to_text or functools.partial(to_measured_text, named))
         self._predictor = predictor or released_predictor().of_space(self.space.address)
         self._model = self._model_of(self._predictor)
         self._adapt: Adapt | None = None
@@ -75,8 +76,10 @@ class Advisor(Generic[A]):
         self._num_learned = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """The same: pymoo copies an algorithm with its problem for ``save_history``."""
-        return self
+        """One with a front of its own and the same model, for pymoo's ``save_history`` copies each generation."""
+        other = copy(self)
+        other.gate = deepcopy(self.gate, memo)
+        return other
 
     @property
     def objectives(self) -> tuple[str, ...]:

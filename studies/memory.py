@@ -1,13 +1,15 @@
 """A predictor that is asked each thing once. N texts, M objectives, Q quantiles, S samples."""
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
+
+A = TypeVar("A", bound=Hashable)
 
 
 class TextPredictor(Protocol):
@@ -36,12 +38,35 @@ class JointPredictor(Protocol):
     ) -> FloatArray: ...
 
 
+class TextMemory(Generic[A]):
+    """The texts of architectures, each written once; a copy begins anew."""
+
+    def __init__(self, to_text: Callable[[A], str]) -> None:
+        self._to_text = to_text
+        self._texts: dict[A, str] = {}
+
+    def __call__(self, architecture: A) -> str:
+        """Its text."""
+        if architecture not in self._texts:
+            self._texts[architecture] = self._to_text(architecture)
+        return self._texts[architecture]
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Callable[[A], str]]]:
+        return type(self), (self._to_text,)
+
+
 class PredictorMemory:
-    """Answers again what it was asked before; each objective of a text is predicted once for given quantiles."""
+    """Answers again what it was asked before; each objective of a text is predicted once for given quantiles.
+
+    A copy begins anew.
+    """
 
     def __init__(self, predictor: TextPredictor) -> None:
         self.predictor = predictor
         self._answers: dict[tuple[float, ...], _Answers] = {}  # by quantiles
+
+    def __reduce__(self) -> tuple[type[Self], tuple[TextPredictor]]:
+        return type(self), (self.predictor,)
 
     def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
         """(N, M, Q) quantiles in own units; one call for all texts of which the same objectives are new.

@@ -1,6 +1,7 @@
 """The Pareto gate, and proposals of the predictor, in an Optuna study of the user's own."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from threading import RLock
 from typing import Any, Generic, TypeVar
 
@@ -30,7 +31,8 @@ class ParetoGate(Generic[A]):
     """Prunes trials that cannot move the study's front, before they are trained or measured.
 
     The front is that of the study's completed trials that meet the constraints set on them; a gate is of one study, and
-    may be asked by several threads, as those of ``n_jobs``. What the gate decides is in ``trial.user_attrs``:
+    may be asked by several threads, as those of ``n_jobs``. It can be pickled and copied: each copy has a front of its
+    own, which it takes from the study. What the gate decides is in ``trial.user_attrs``:
     ``architecture`` and ``predicted`` (low, median, high of every objective) of every trial, and ``pruned_stage``,
     ``pruned_reason`` and ``pruned_by`` of a pruned one; a twin of another trial is pruned at stage 0.
 
@@ -82,6 +84,12 @@ class ParetoGate(Generic[A]):
         self._lock = RLock()
         self._added: set[int] = set()  # trial numbers
         self._entries: dict[int, Entry] = {}  # of finished trials, by trial number
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=RLock())
 
     @property
     def gate(self) -> Gate:
@@ -168,13 +176,12 @@ class ParetoGate(Generic[A]):
 
     def enqueue_callback(self, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> Callback:
         """For ``study.optimize``: enqueues ``count`` architectures whenever none is waiting."""
+        return partial(self._fill, count, guide, seed)
 
-        def callback(study: optuna.Study, trial: FrozenTrial) -> None:
-            with self._lock:  # of several threads the first fills the queue for all
-                if not study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
-                    self.enqueue(study, count, guide=guide, seed=seed)
-
-        return callback
+    def _fill(self, count: int, guide: Guide | None, seed: int, study: optuna.Study, trial: FrozenTrial) -> None:
+        with self._lock:  # of several threads the first fills the queue for all
+            if not study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
+                self.enqueue(study, count, guide=guide, seed=seed)
 
     def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None) -> Callback:
         """For ``study.optimize``: the model learns from the study's results, each time ``every`` more are there.
@@ -188,13 +195,12 @@ class ParetoGate(Generic[A]):
                 ``studies.process_adapter.ProcessAdapter`` if None.
         """
         self._advisor.learns(every, adapt)
+        return self._learn
 
-        def callback(study: optuna.Study, trial: FrozenTrial) -> None:
-            with self._lock:
-                complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-                self._advisor.learn(self._tried(complete))
-
-        return callback
+    def _learn(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        with self._lock:
+            complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+            self._advisor.learn(self._tried(complete))
 
     def _gene_params(self, architecture: A) -> dict[str, int]:
         return dict(zip(self._genes, self.space.encode(architecture), strict=True))

@@ -29,7 +29,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
 
     pymoo has no word for a pruned row, so it is told values a little worse than any seen so far: any algorithm ranks it
     last. So it does rows that are no architecture, or whose results are NaN. Until there is a first result, everything
-    else is evaluated. The front is that of the rows that meet the problem's own constraints.
+    else is evaluated. The front is that of the rows that meet the problem's own constraints. A copy, as of an algorithm
+    that has the problem, goes on with results of its own.
 
     Args:
         problem: minimises the goals' losses, maximised objectives being negated.
@@ -123,7 +124,10 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 ``studies.process_adapter.ProcessAdapter`` if None.
         """
         self._advisor.learns(every, adapt)
-        return lambda algorithm: self._advisor.learn(self._evaluated)
+        return self._learn_from_results
+
+    def _learn_from_results(self, algorithm: Algorithm) -> None:
+        self._advisor.learn(self._evaluated)
 
     def _decode(self, row: Any) -> A:
         return self.space.decode([int(gene) for gene in row])

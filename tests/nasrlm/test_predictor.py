@@ -1,6 +1,9 @@
 """Texts in, quantiles out; what cannot be answered is refused in one line."""
 
 import math
+import pickle
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ import torch
 
 from nasrlm.answers import Answers
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.engine import TorchEngine
+from nasrlm.engine import EngineName, TorchEngine
 from nasrlm.predictor import Predictor
 from nasrlm.reader import pad
 from tests.nasrlm.scenes import OBJECTIVES
@@ -47,6 +50,20 @@ def test_a_batch_never_holds_more_tokens_than_it_may(predictor: Predictor, monke
     predictor.predict(TEXTS)
     assert len(read) > 1
     assert max(read) <= longest
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+@pytest.mark.parametrize(
+    "copied", [lambda made: pickle.loads(pickle.dumps(made)), deepcopy], ids=["pickle", "deepcopy"]
+)
+def test_a_copy_answers_alike(checkpoint: Checkpoint, engine: EngineName, copied: Callable[[Any], Any]) -> None:
+    predictor = Predictor(checkpoint, engine, memory_bytes=100_000)
+    size = len(pickle.dumps(predictor))
+    expected = predictor.predict(TEXTS).values
+    assert len(pickle.dumps(predictor)) == size  # what it has read is not copied
+    other = copied(predictor)
+    np.testing.assert_array_equal(other.predict(TEXTS).values, expected)
+    np.testing.assert_array_equal(other.of_space("nasbench201").predict(TEXTS).values, expected)
 
 
 def test_objectives_are_answered_in_the_order_asked(predictor: Predictor) -> None:

@@ -1,6 +1,7 @@
 """A space may have an encoder of its own: learned beside the common model, kept in 8 bits, asked for its networks."""
 
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +56,16 @@ def test_a_space_is_asked_of_the_whole_checkpoint_whatever_was_asked_before(chan
     directly = Predictor(changed).of_space("own").predict(TEXTS).values
     assert not np.allclose(Predictor(changed).predict(TEXTS).values, directly)
     np.testing.assert_array_equal(Predictor(changed).of_space("other").of_space("own").predict(TEXTS).values, directly)
+
+
+def test_encoders_are_pickled(changed: Checkpoint) -> None:
+    predictor = Predictor(changed)
+    directly = predictor.of_space("own").predict(TEXTS).values
+    for made in (predictor, predictor.of_space("own")):
+        copied = pickle.loads(pickle.dumps(made))
+        np.testing.assert_array_equal(copied.predict(TEXTS).values, made.predict(TEXTS).values)
+        np.testing.assert_array_equal(copied.of_space("own").predict(TEXTS).values, directly)
+        assert copied.checkpoint.sha256 == made.checkpoint.sha256
 
 
 def test_what_is_the_same_is_not_kept() -> None:

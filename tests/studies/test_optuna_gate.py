@@ -1,8 +1,10 @@
 """The gate and its proposals in a study of the user's own."""
 
+import pickle
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -273,6 +275,39 @@ def test_threads_may_share_a_gate() -> None:
     assert sum(trial.state.is_finished() for trial in study.trials) == 60
     keys = [SPACE.architecture_key(row) for row in trained]
     assert len(keys) == len(set(keys)) > 5
+
+
+COPIES = [
+    pytest.param(lambda gate: pickle.loads(pickle.dumps(gate)), id="pickle"),
+    pytest.param(deepcopy, id="deepcopy"),
+]
+
+
+@pytest.mark.parametrize("copied", COPIES)
+def test_a_copied_gate_goes_on_by_itself(copied: Callable[[Any], Any]) -> None:
+    gate, study, trained = make_gate(to_params=None), make_study("RandomSampler"), list[Row]()
+    study.optimize(objective(gate, trained), n_trials=12, callbacks=[gate.adapt_callback(every=5)])
+    other, fill, learn = copied((gate, gate.enqueue_callback(count=3), gate.adapt_callback(every=5)))
+    assert other.gate.names == gate.gate.names
+    assert (fill.func.__self__, learn.__self__) == (other, other)
+    before = gate.gate.names
+    study.optimize(objective(other, trained), n_trials=24, callbacks=[fill, learn])
+    assert other.gate.names != before == gate.gate.names
+    study.optimize(objective(gate, trained), n_trials=1)
+    assert gate.gate.names == other.gate.names
+    again = copied(other)
+    for row in ((0, 1, 3, 3), (4, 4, 3, 0)):
+        (mine,), (theirs,) = (known._advisor.check([SPACE.decode(row)]) for known in (other, again))
+        assert (mine.stage, mine.reason) == (theirs.stage, theirs.reason)
+        np.testing.assert_array_equal(mine.values, theirs.values)
+
+
+def test_a_gate_with_the_released_checkpoint_is_pickled() -> None:
+    gate = ParetoGate("nasbench201", ["max:accuracy@cifar10", "min:latency_ms@pixel3"])
+    architecture = gate.space.decode((3, 0, 0, 0, 0, 3))
+    (expected,) = gate._advisor.check([architecture])
+    (found,) = pickle.loads(pickle.dumps(gate))._advisor.check([architecture])
+    np.testing.assert_array_equal(found.values, expected.values)
 
 
 def test_a_gate_is_of_one_study() -> None:

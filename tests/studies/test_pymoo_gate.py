@@ -1,5 +1,8 @@
 """The gate around a pymoo problem of the user's own."""
 
+import pickle
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -198,7 +201,33 @@ def test_mixed_variables_are_gated_and_the_history_can_be_saved() -> None:
         gated, MixedVariableGA(pop_size=10, survival=RankAndCrowding()), ("n_gen", 4), seed=1, save_history=True
     )
     assert len(result.history) == 4
+    fronts = [len(algorithm.problem.decisions) for algorithm in result.history]
+    assert fronts == sorted(set(fronts))
+    assert result.history[0].problem.gate.names != gated.gate.names  # as it was then
     assert any(not decision.kept for decision in gated.decisions)
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [pytest.param(lambda made: pickle.loads(pickle.dumps(made)), id="pickle"), pytest.param(deepcopy, id="deepcopy")],
+)
+def test_a_copied_algorithm_goes_on_by_itself(copied: Callable[[Any], Any]) -> None:
+    gated = make_gated(Bench(), ToyPredictor(sigma=0.5), to_architecture=None)
+    algorithm = NSGA2(pop_size=10, sampling=IntegerRandomSampling())
+    algorithm.setup(gated, seed=1, termination=("n_gen", 6), callback=gated.adapt_callback(every=5))
+    for _ in range(3):
+        algorithm.next()
+    other = copied(algorithm)
+    before = gated.gate.names, len(gated.decisions)
+    assert other.problem.gate.names == before[0]
+    while other.has_next():
+        other.next()
+    assert (gated.gate.names, len(gated.decisions)) == before
+    assert len(other.problem.decisions) > before[1]
+    while algorithm.has_next():
+        algorithm.next()
+    np.testing.assert_array_equal(other.pop.get("F"), algorithm.pop.get("F"))
+    assert other.problem.gate.names == gated.gate.names
 
 
 def test_learning_from_every_no_result_is_refused() -> None:
