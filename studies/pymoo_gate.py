@@ -40,8 +40,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         to_architecture: a row of X to its architecture; if None, a row is a genotype of integers.
         to_row: the inverse, for ``propose``.
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
-        constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``; of
-            the gate alone, pymoo ranks rows by the problem's own.
+        constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``, which the algorithm is told as
+            inequality constraints after the problem's own, or ``soft:latency_ms@pixel3<=10``, of the gate alone.
         risk: probability, in (0, 0.5), that one objective is better than the gate allows for; or by objective, as
             ``{"latency_ms@pixel3": 0.2}``, those not named having 0.05.
         best: best conceivable values of some objectives; see ``studies.gate.Gate``.
@@ -75,13 +75,6 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
     ) -> None:
         mixed = getattr(problem, "vars", None)  # which say their own bounds
         numbers = {} if mixed else {"n_var": problem.n_var, "xl": problem.xl, "xu": problem.xu, "vtype": problem.vtype}
-        super().__init__(
-            n_obj=problem.n_obj,
-            n_ieq_constr=problem.n_ieq_constr,
-            n_eq_constr=problem.n_eq_constr,
-            vars=mixed,
-            **numbers,
-        )
         self._advisor = Advisor(
             space, goals, predictor=predictor, to_text=to_text, constraints=constraints, risk=risk, best=best
         )
@@ -90,6 +83,14 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 f"GatedProblem: expected {problem.n_obj} goals and constraints on them, got "
                 f"{', '.join(map(str, (*self.gate.goals, *self.gate.constraints)))}."
             )
+        self._hard = [bound for bound in self.gate.constraints if not bound.soft]
+        super().__init__(
+            n_obj=problem.n_obj,
+            n_ieq_constr=problem.n_ieq_constr + len(self._hard),
+            n_eq_constr=problem.n_eq_constr,
+            vars=mixed,
+            **numbers,
+        )
         self.problem = problem
         self.space: SearchSpace[A] = self._advisor.space
         self.decisions: list[Decision] = []
@@ -138,7 +139,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         new = {key: row for row, key in reversed(keys.items()) if key not in self._answers}
         rows = self._kept(sorted(new.values()), architectures)
         if rows:
-            found = self.problem.evaluate(X[rows], *args, return_as_dictionary=True, **kwargs)
+            found = self._bounded(self.problem.evaluate(X[rows], *args, return_as_dictionary=True, **kwargs))
             names = [name for name in ("F", "G", "H") if name in found]
             self._answers |= {keys[row]: {name: found[name][index] for name in names} for index, row in enumerate(rows)}
             self._learn([architectures[row] for row in rows], found)
@@ -152,6 +153,13 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             worst = _beyond(name, np.array([answer[name] for answer in answers]))
             told = [self._answers.get(keys.get(row, ""), {}).get(name, worst) for row in range(len(X))]
             out[name] = np.where(np.isnan(told), worst, told)
+
+    def _bounded(self, found: Answer) -> Answer:
+        """F, G and H with a column of G more for each hard constraint of the gate."""
+        values = from_losses(self.gate.goals, found["F"])
+        beyond = [bound.violation(values[:, self.gate.objectives.index(bound.objective)]) for bound in self._hard]
+        own = found.get("G", np.empty((len(values), 0)))
+        return {**found, "G": np.column_stack([own, *beyond])}
 
     def _architecture(self, row: Any) -> A | None:
         try:

@@ -132,6 +132,31 @@ def test_rows_without_finite_results_rank_last_and_prune_nothing() -> None:
     assert gated.gate.names == ()  # the second breaks its constraint, the others have no numbers
 
 
+@pytest.mark.parametrize("num_constraints", [0, 1])
+def test_the_algorithm_is_told_of_hard_constraints(num_constraints: int) -> None:
+    bounds = ["latency_ms@toy<=9", "soft:latency_ms@toy<=4", "accuracy@toy>=70"]
+    gated = make_gated(Bench(num_constraints), Tolerant(sigma=0.1), constraints=bounds)
+    assert gated.n_ieq_constr == num_constraints + 2
+    answer = gated.evaluate(np.array([[4, 3, 1, 3], [1, 0, 0, 0]]), return_as_dictionary=True)
+    accuracy, latency = (answer["F"] * [-1, 1]).T
+    np.testing.assert_allclose(answer["G"][:, -2:], np.column_stack([latency / 9 - 1, 1 - accuracy / 70]))
+    sampling = np.array([list(row) for row in SPACE_ROWS[::6]])
+    result = minimize(gated, NSGA2(pop_size=20, sampling=sampling), ("n_gen", 5), seed=1)
+    values = result.F * [-1, 1]
+    assert (values[:, 0] >= 70).all()
+    assert (values[:, 1] <= 9).all()
+    assert (values[:, 1] > 4).any()
+    assert any("outside latency_ms@toy<=9" in decision.reason for decision in gated.decisions)
+
+
+def test_what_is_not_known_meets_no_constraint() -> None:
+    bench = Answering([[np.nan, 1.0], [-70.0, 9.0]])
+    gated = make_gated(bench, Tolerant(), constraints=["accuracy@toy>=80"])
+    answer = gated.evaluate(np.array([[4, 3, 1, 3], [1, 0, 0, 0]]), return_as_dictionary=True)
+    np.testing.assert_allclose(answer["G"][:, 0], 0.125, atol=1e-4)
+    assert gated.gate.names == ()
+
+
 def test_goals_and_constraints_have_to_fit() -> None:
     for options in ({"goals": GOALS[:1]}, {"goals": GOALS, "constraints": ["energy_mj@toy<=3"]}):
         with pytest.raises(ValueError, match="GatedProblem: expected 2 goals and constraints on them"):
