@@ -1,11 +1,14 @@
 """Figures: written for every number of goals, and stating what they leave out."""
 
+import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from nasrlm.cli import main
 from nasrlm.prediction import Prediction
 from spaces import get_space
 from studies.cell_graph import cell_graphs
@@ -213,6 +216,34 @@ def test_an_unfinished_or_fruitless_study_can_be_drawn(tmp_path: Path) -> None:
         search(toy_config(constraints=["latency_ms@toy<=0"]), ToySpace(), ToyEvaluator(breaks_at=2), tmp_path)
     plot_study(tmp_path)
     plot_studies([tmp_path], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kinds"),
+    [
+        ({"space": "tin"}, "in tin, predicted; max:accuracy@toy min:latency_ms@toy in toy, predicted"),
+        ({"evaluator": "my:function"}, "in toy, predicted; max:accuracy@toy min:latency_ms@toy in toy, real"),
+    ],
+    ids=["spaces", "predictions"],
+)
+def test_studies_of_other_spaces_or_of_real_results_are_not_compared(
+    changes: dict[str, str],
+    kinds: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, changed in (("a", {}), ("b", changes), ("c", changes)):
+        search(toy_config(trials=10, **changed), ToySpace(), ToyEvaluator(), tmp_path / name, figures=False)
+    told = f"plot: expected studies of one kind, got max:accuracy@toy min:latency_ms@toy {kinds}. Plot them apart."
+    with pytest.raises(StudyError, match=rf"^{re.escape(told)}$"):
+        plot_studies([tmp_path / "a", tmp_path / "b"], tmp_path / "out")
+    monkeypatch.setattr(sys, "argv", ["nasrlm", "plot", *(str(tmp_path / name) for name in "bac")])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert (exit_.value.code, capsys.readouterr().err) == (2, f"nasrlm: {told}\n")
+    assert not (tmp_path / "out").exists()
+    assert len(plot_studies([tmp_path / "b", tmp_path / "c"], tmp_path / "out")) == 2
 
 
 def test_studies_of_different_goals_are_not_compared(tmp_path: Path) -> None:
