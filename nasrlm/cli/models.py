@@ -28,6 +28,7 @@ from nasrlm.cli.inputs import (
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_other_spaces
 from nasrlm.cli.table_predictions import predict_whole_table
+from nasrlm.cli.users_code import prints_aside
 from nasrlm.engine import EngineName
 from nasrlm.evaluation import Evaluation, evaluate
 from nasrlm.examples import Origins, make_examples
@@ -175,7 +176,8 @@ def train_model(
         print("nasrlm: bf16: this processor multiplies 16 bits slower than 32; training in 32.", file=sys.stderr)
     examples = training_examples(chosen, show_progress())
     try:
-        result = train(chosen, examples, progress=show_progress())
+        with prints_aside():  # of an augmentation
+            result = train(chosen, examples, progress=show_progress())
     except ImportError as e:  # of an extra that the config asks for
         raise ValueError(str(e)) from e
     if not is_first_process():

@@ -17,7 +17,7 @@ from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space, see_
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_other_spaces
-from nasrlm.cli.users_code import told_in_one_line
+from nasrlm.cli.users_code import prints_aside, told_in_one_line
 from nasrlm.named_function import FUNCTION_NAME, named_function
 from nasrlm.objective import Goal
 from nasrlm.predictor import Predictor
@@ -144,7 +144,8 @@ def search_space(
     if truth is not None:
         true_values = _table_evaluator(chosen, truth, config.objectives)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": show_progress()}
-    result = _search(config, chosen, out, checkpoint, **options)
+    with prints_aside():
+        result = _search(config, chosen, out, checkpoint, **options)
     if json:
         print_json(result.to_dict())
     else:

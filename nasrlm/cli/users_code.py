@@ -1,9 +1,12 @@
-"""Errors of code that a user brings, such as a space, an evaluator or an augmentation, told in one line."""
+"""Code that a user brings, such as a space, an evaluator or an augmentation: its errors, and what it prints."""
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,3 +27,17 @@ def told_in_one_line(error: Exception) -> str | None:
         if path.is_file() and not any(path.resolve().is_relative_to(place) for place in _OURS + _INSTALLED):
             return " ".join(f"{said} ({frame.filename}:{frame.lineno})".split())
     return None
+
+
+@contextmanager
+def prints_aside() -> Iterator[None]:
+    """What is printed here, also by programs that are started, goes to stderr: stdout is for results alone."""
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)

@@ -56,6 +56,13 @@ def search(
     return run
 
 
+def test_what_a_function_prints_is_no_part_of_the_answer(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION.replace("    with open", "    print('epoch 1')\n    with open"))
+    found, told = search("--objectives", GOALS, "--evaluator", "my_bench:results")
+    assert found["evaluations"] == 6
+    assert told == "epoch 1\n" * 6
+
+
 def test_a_function_decides(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION)
     found, told = search("--objectives", GOALS, "--evaluator", "my_bench:results", "--seed", 1)
