@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from nasrlm.objective import FloatArray
 
 SPLITS = ("train", "valid", "test")
+TEXT_SPACE = "text"  # of rows that name none
 
 
 @dataclass(frozen=True)
@@ -148,12 +149,12 @@ def make_examples(
 ) -> Examples:
     """Examples from a table's rows and their texts.
 
-    Rows without ``split`` are for training, and rows without ``space`` of the space "text".
+    Rows without ``split`` are for training, and rows without ``space`` of TEXT_SPACE.
     """
     labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
     splits = row_splits(frame).to_numpy(dtype=np.str_)
-    spaces = frame["space"].fillna("text").astype(str).to_numpy() if "space" in frame else np.full(len(frame), "text")
-    return Examples(list(texts), tuple(objectives), labels, splits, spaces.astype(np.str_), origins)
+    spaces = frame["space"].fillna(TEXT_SPACE).astype(str) if "space" in frame else np.full(len(frame), TEXT_SPACE)
+    return Examples(list(texts), tuple(objectives), labels, splits, np.asarray(spaces, dtype=np.str_), origins)
 
 
 def row_splits(frame: pd.DataFrame) -> pd.Series[str]:

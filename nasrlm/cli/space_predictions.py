@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from nasrlm.examples import TEXT_SPACE
 from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by
@@ -20,13 +21,18 @@ def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...
 
 
 def warn_of_other_spaces(predictor: Predictor, spaces: Iterable[str]) -> None:
-    """One line on stderr if the checkpoint has learned from none of the networks of a space."""
+    """One line on stderr if the checkpoint has learned from none of the networks of a space, or none is named."""
     known = predictor.checkpoint.spaces
-    if known and (others := sorted({space for space in spaces if space} - set(known))):
-        learned = ", ".join(known)
-        print(
-            f"nasrlm: the checkpoint learned from {learned}; of {', '.join(others)} it can only guess.", file=sys.stderr
-        )
+    asked = {space or TEXT_SPACE for space in spaces}
+    if not known or asked <= set(known):
+        return
+    learned, others = ", ".join(known), sorted(asked - {TEXT_SPACE, *known})
+    words = [f"nasrlm: the checkpoint learned from {learned}"]
+    if others:
+        words.append(f"of {', '.join(others)} it can only guess")
+    if TEXT_SPACE in asked - set(known):
+        words.append("of a network unlike these it can only guess, and one that is of them is read best with --space")
+    print(f"{'; '.join(words)}.", file=sys.stderr)
 
 
 def answer_by_space(
