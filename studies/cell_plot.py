@@ -13,6 +13,7 @@ from studies.drawing import COLOURS
 
 OF_OPERATORS = (*COLOURS, "#9a7b1c", "#2a9d9d")
 PLAIN = "#8a919b"
+CLEAR = 3  # points between an edge and what is written on it, or the line would hide underscores
 
 
 def cells_figure(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> Figure:
@@ -37,7 +38,8 @@ def _draw(axes: Axes, graph: CellGraph, colours: dict[str, str]) -> None:
         axes.plot(x, y, color=colour, linewidth=1.4, zorder=1)
         middle = len(x) // 2
         axes.annotate("", (x[middle + 1], y[middle + 1]), (x[middle], y[middle]), arrowprops=_arrow(colour))
-        axes.text(x[middle], y[middle], label, fontsize=7, color=colour, ha="center", va="bottom")
+        text = axes.annotate(label, (x[middle], y[middle]), (0, CLEAR), textcoords="offset points")
+        text.set(fontsize=7, color=colour, ha="center", va="bottom")
     for node, name in enumerate(graph.nodes):
         box = {"boxstyle": "round", "facecolor": "white", "edgecolor": PLAIN}
         axes.text(node, 0, name, fontsize=8, ha="center", va="center", bbox=box, zorder=2)

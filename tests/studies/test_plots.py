@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from nasrlm.cli import main
 from nasrlm.prediction import Prediction
@@ -203,6 +204,15 @@ def test_architectures_are_drawn_as_their_cells(space: str, labels: set[str]) ->
     assert len(cells_figure(shown).axes) == 2 * max(len(drawn) for _, drawn in shown)
     traces = interactive_cells(shown).data
     assert len(traces) == sum(len(graph.edges) + 1 for _, drawn in shown for graph in drawn)
+
+
+def test_what_is_written_on_an_edge_is_clear_of_it() -> None:
+    graphs = cell_graphs(get_space("nasbench201"), "|none~0|+|none~0|none~1|+|none~0|none~1|nor_conv_3x3~2|")
+    figure = cells_figure([("", graphs)])
+    FigureCanvasAgg(figure).draw()
+    (label,) = [text for text in figure.axes[0].texts if text.get_text() == "nor_conv_3x3"]
+    middle = figure.axes[0].transData.transform((2.5, 0))
+    assert label.get_window_extent().y0 > middle[1] + 1
 
 
 def test_a_cell_without_an_operation_has_no_edge() -> None:
