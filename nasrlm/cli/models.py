@@ -239,7 +239,7 @@ def _rows_of_split(frame: pd.DataFrame, split: str | None, path: Path) -> pd.Dat
 
 
 def _print_quality(evaluation: Evaluation) -> None:
-    columns = ["space", "objective", "n", "kendall_tau", "spearman_rho", "mae", "coverage_80"]
+    columns = ["space", "objective", "n", "Kendall τ", "Spearman ρ", "mae", "coverage"]
     rows = [
         [space, objective, *metrics.values()]
         for space, measured in evaluation.quality.items()

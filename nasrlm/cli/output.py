@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +17,9 @@ from nasrlm.files import to_json
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn.")]
+
+WIDTH_OF_FILES = 160  # characters of a table that is not printed on a terminal
+GAP = "  "  # between columns
 
 
 def show_progress() -> bool:
@@ -28,14 +33,43 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
-    """A table as wide as it needs to be; numbers to four significant digits, right-aligned."""
+    """A table as wide as it needs to be; numbers to four significant digits, right-aligned.
+
+    Where it is wider than the terminal, the first column stands above its rows, whole, if the others fit by themselves.
+    """
+    cells = [[_spell(value) for value in row] for row in rows]
+    numeric = [bool(rows) and all(isinstance(row[index], int | float) for row in rows) for index in range(len(columns))]
+    widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_FILES)
+    if sum(widths) + 3 * len(widths) + 1 > console.width >= sum(widths[1:]) + len(GAP) * len(widths[2:]) > 0:
+        print("\n".join(([title] if title else []) + _stacked(columns, cells, numeric, widths)))
+        return
     table = Table(title=title, title_justify="left")
-    for index, column in enumerate(columns):
-        numeric = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*[Text(_spell(value)) for value in row])  # Text: brackets in it are no markup
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    for column, is_number in zip(columns, numeric, strict=True):
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*map(Text, row))  # Text: brackets in it are no markup
+    console.print(table)
+
+
+def _stacked(
+    columns: Sequence[str], cells: Sequence[Sequence[str]], numeric: Sequence[bool], widths: Sequence[int]
+) -> list[str]:
+    """Lines of a table whose first column is a line above the rows that share it."""
+
+    def line(row: Sequence[str]) -> str:
+        padded = []
+        for cell, is_number, width in zip(row[1:], numeric[1:], widths[1:], strict=True):
+            spaces = " " * (width - cell_len(cell))
+            padded.append(spaces + cell if is_number else cell + spaces)
+        return GAP.join(padded).rstrip()
+
+    lines = [columns[0], line(columns), "─" * (sum(widths[1:]) + len(GAP) * len(widths[2:]))]
+    above = None
+    for row in cells:
+        lines += [*([row[0]] if row[0] != above else []), line(row)]
+        above = row[0]
+    return lines
 
 
 def spell_interval(answer: Mapping[str, float]) -> str:
@@ -46,4 +80,6 @@ def spell_interval(answer: Mapping[str, float]) -> str:
 def _spell(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) < 10**15 else f"{Decimal(value):.3e}"
+    return str(value)

@@ -125,6 +125,5 @@ def test_a_space_that_the_checkpoint_has_not_seen_is_told(
     told = nasrlm(*words, "--space", "fbnet")
     assert told.status == 0
     assert told.stderr.startswith("nasrlm: the checkpoint learned from nasbench201, other; of fbnet it can only guess.")
-    unnamed = nasrlm(*words).stderr
-    assert unnamed.startswith("nasrlm: the checkpoint learned from nasbench201, other; of a network unlike these it can")
+    assert "nasbench201, other; of a network unlike these it can only guess" in nasrlm(*words).stderr
     assert nasrlm(*words, "--space", "other").stderr == ""

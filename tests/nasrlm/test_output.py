@@ -1,0 +1,33 @@
+"""Tables on stdout: as wide as they need to be, and whole where they do not fit."""
+
+import pytest
+
+from nasrlm.cli.output import print_table
+
+LONG = "|".join(["nor_conv_3x3~0"] * 10)
+
+
+def test_what_does_not_fit_beside_the_other_columns_stands_above_them(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(
+        ["architecture", "accuracy", "name"], [[LONG, 93.125, "a"], [LONG, 5, "[b]"], ["short", 1, "c"]], "front"
+    )
+    title, *lines = capsys.readouterr().out.splitlines()
+    assert (title, lines[0], lines[1]) == ("front", "architecture", "accuracy  name")
+    assert lines[3:] == [LONG, "   93.12  a", "       5  [b]", "short", "       1  c"]
+
+
+def test_what_fits_is_a_table_with_all_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["architecture", "count"], [["x", 1_000]])
+    assert "│ x            │ 1,000 │" in capsys.readouterr().out
+
+
+def test_a_table_too_wide_in_every_way_is_folded(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["space", "objectives"], [["x", ", ".join(["latency_ms@pixel3"] * 20)]])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 160
+
+
+def test_numbers_too_long_to_read_are_rounded(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["space", "size"], [["small", 10**14], ["large", 3 * 10**400]])
+    printed = capsys.readouterr().out
+    assert "100,000,000,000,000" in printed
+    assert "3.000e+400" in printed
