@@ -175,6 +175,11 @@ def train_model(
     if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
         print("nasrlm: bf16: this processor multiplies 16 bits slower than 32; training in 32.", file=sys.stderr)
     examples = training_examples(chosen, show_progress())
+    if is_first_process() and not examples.split("valid").any_label:
+        print(
+            "nasrlm: no row of split valid has a label: the last weights are kept, intervals are not calibrated.",
+            file=sys.stderr,
+        )
     try:
         with prints_aside():  # of an augmentation
             result = train(chosen, examples, progress=show_progress())

@@ -280,6 +280,14 @@ def test_train_writes_a_checkpoint_with_a_card(answers: Any, tmp_path: Path) -> 
     assert "- Labels: made up.\n" in card
 
 
+def test_training_without_valid_rows_says_what_it_lacks(nasrlm: CommandLine, tmp_path: Path) -> None:
+    told = nasrlm("train", "--config", train_config(tmp_path, layer_table(16).assign(split="train")))
+    assert told.status == 0
+    assert told.stderr == (
+        "nasrlm: no row of split valid has a label: the last weights are kept, intervals are not calibrated.\n"
+    )
+
+
 def test_train_reads_texts_and_architectures_from_one_table(answers: Any, tmp_path: Path) -> None:
     texts = layer_table(16).assign(split=["train", "valid", "train", "test"] * 4)
     architectures = architecture_table(16).drop(columns=OBJECTIVES[1])  # these have no latency
