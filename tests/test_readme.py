@@ -74,7 +74,7 @@ def test_the_readme_opens_with_a_sentence_and_two_commands() -> None:
 
 
 def test_every_shell_command_is_one_we_know() -> None:
-    assert {words[0] for words in _commands()} <= {"make", "nasrlm", "pip", "python"}
+    assert {words[0] for words in _commands()} <= {"curl", "make", "nasrlm", "pip", "python"}
 
 
 @pytest.mark.parametrize("words", _commands_of("python"), ids=shlex.join)
