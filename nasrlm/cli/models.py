@@ -46,7 +46,9 @@ from studies.training_examples import training_examples
 
 LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", "moocore")
 MAX_COLUMNS = 6  # of objectives; more become the rows of one table an architecture
-ObjectivesOption = Annotated[str | None, typer.Option("--objectives", help="Names, separated by commas.")]
+ObjectivesOption = Annotated[
+    str | None, typer.Option("--objectives", help="Names, separated by commas; all that are known if left out.")
+]
 DeviceOption = Annotated[str, typer.Option("--device", help="Where torch runs.")]
 EngineOption = Annotated[EngineName, typer.Option("--engine", help="What computes; auto is ONNX Runtime on a CPU.")]
 
