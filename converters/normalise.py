@@ -23,6 +23,7 @@ from converters.spell_layers import (
     spell_global_pool,
     spell_padding,
     spell_pool,
+    spell_row_pool,
 )
 from converters.spell_views import spell_slice, spell_view
 from converters.text import OPSET
@@ -158,6 +159,8 @@ SPELLINGS: tuple[Spelling, ...] = (
     spell_pool,
     spell_global_pool,
     spell_slice,
+    spell_view,
+    spell_row_pool,
     spell_view,
     spell_composite,
     spell_sum,

@@ -11,6 +11,7 @@ from converters.graph import AttributeValue, Node, Shape
 from converters.rewriting import Surroundings, as_integers
 
 BIASABLE = ("nn.Conv", "nn.Linear")
+GLOBAL_POOLS = {"ReduceMax": "GlobalMaxPool", "ReduceMean": "GlobalAveragePool"}  # of all axes but the first two
 WINDOWS = frozenset({"AveragePool", "MaxPool", "nn.Conv", "nn.ConvBias"})
 
 
@@ -48,25 +49,46 @@ def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_global_pool(node: Node, at: Surroundings) -> list[Node] | None:
-    """The mean over height and width is ``GlobalAveragePool``, then ``Flatten`` where the axes are dropped."""
-    x, axes = _mean_axes(node, at)
-    inner = at.producer(x, "ReduceMean")
+    """The mean over height and width is ``GlobalAveragePool``, then ``Flatten`` where the axes are dropped; so is the
+    maximum ``GlobalMaxPool``, and so are those of volumes."""
+    op_type = GLOBAL_POOLS.get(node.op_type)
+    if op_type is None:
+        return None
+    x, axes = _reduced_axes(node, at)
+    inner = at.producer(x, node.op_type)
     if inner and inner.attribute("keepdims", 1):
-        inner_x, more = _mean_axes(inner, at)
+        inner_x, more = _reduced_axes(inner, at)
         if more:  # otherwise it may be of all axes
             x, axes = inner_x, axes | more
-    if len(at.shapes.get(x, ())) != 4 or axes != {2, 3} or not at.is_float(x):
+    rank = len(at.shapes.get(x, ()))
+    if rank < 4 or axes != set(range(2, rank)) or not at.is_float(x):
         return None
     output = node.outputs[0]
     if node.attribute("keepdims", 1):
-        return [Node("GlobalAveragePool", (x,), (output,))]
-    pooled = at.define(f"{output}.pooled", (*at.shapes[x][:2], 1, 1), like=x)
-    return [Node("GlobalAveragePool", (x,), (pooled,)), Node("Flatten", (pooled,), (output,))]
+        return [Node(op_type, (x,), (output,))]
+    pooled = at.define(f"{output}.pooled", (*at.shapes[x][:2], *(1,) * (rank - 2)), like=x)
+    return [Node(op_type, (x,), (pooled,)), Node("Flatten", (pooled,), (output,))]
 
 
-def _mean_axes(node: Node, at: Surroundings) -> tuple[str, set[int]]:
-    """What a mean is taken of, and along which axes; none if they are not known."""
-    if node.op_type != "ReduceMean" or len(node.inputs) != 2 or node.inputs[0] not in at.shapes:
+def spell_row_pool(node: Node, at: Surroundings) -> list[Node] | None:
+    """A row that is made an image of height 1 before its global pool is pooled as it is."""
+    row = at.producer(node.inputs[0], "nn.Reshape") if node.op_type in GLOBAL_POOLS.values() else None
+    if row is None or node.outputs[0] not in at.shapes:
+        return None
+    before, after = at.shapes.get(row.inputs[0], ()), at.shapes[row.outputs[0]]
+    if len(before) != 3 or after != (*before[:2], 1, before[2]):
+        return None
+    pooled = at.define(f"{node.outputs[0]}.pooled", (*before[:2], 1), like=row.inputs[0])
+    shape = at.shapes[node.outputs[0]]
+    return [
+        Node(node.op_type, row.inputs, (pooled,)),
+        Node("nn.Reshape", (pooled,), node.outputs, attributes(shape=shape)),
+    ]
+
+
+def _reduced_axes(node: Node, at: Surroundings) -> tuple[str, set[int]]:
+    """What a mean or maximum is taken of, and along which axes; none if they are not known."""
+    if len(node.inputs) != 2 or node.inputs[0] not in at.shapes:
         return node.inputs[0] if node.inputs else "", set()
     rank = len(at.shapes[node.inputs[0]])
     return node.inputs[0], {axis % rank for axis in at.integers(node.inputs[1]) or ()}
@@ -104,11 +126,14 @@ def absorb_padding(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_pool(node: Node, at: Surroundings) -> list[Node] | None:
-    """A mean over everything is ``GlobalAveragePool``."""
-    window = _window(node, at) if node.op_type == "AveragePool" else None
+    """A mean over everything is ``GlobalAveragePool``, a maximum ``GlobalMaxPool``."""
+    if node.op_type == "MaxPool" and (len(node.outputs) > 1 or not at.is_float(node.inputs[0])):
+        return None  # GlobalMaxPool tells no indices and takes no integers
+    op_type = {"AveragePool": "GlobalAveragePool", "MaxPool": "GlobalMaxPool"}.get(node.op_type)
+    window = _window(node, at) if op_type else None
     if window is None or any(window.pads) or window.kernel != window.before or set(window.dilations) != {1}:
         return None
-    return [Node("GlobalAveragePool", node.inputs, node.outputs)]
+    return [Node(str(op_type), node.inputs, node.outputs)]
 
 
 class _Window(NamedTuple):

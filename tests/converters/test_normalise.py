@@ -195,6 +195,20 @@ SPELLINGS = {
         "h = Constant <value_float = 0.5> ()  a = Add (x, x)  b = Mul (a, h)  y = Relu (b)",
         "h = Constant <value_float = 0.5> ()  b = Mul (x, h)  a = Add (b, b)  y = Relu (a)",
     ]),
+    "largest of all": ("(float[1,4,6,6] x) => (float[1,4,1,1] y)", ["v1 = GlobalMaxPool (v0)"], [
+        "y = GlobalMaxPool (x)",
+        f"{HW} y = ReduceMax (x, hw)",
+        "y = MaxPool <kernel_shape = [6,6], strides = [6,6]> (x)",
+    ]),
+    "mean of a volume": ("(float[1,4,3,6,6] x) => (float[1,4] y)", ["v1 = GlobalAveragePool (v0)", "v2 = Flatten (v1)"], [
+        "p = GlobalAveragePool (x)  y = Flatten (p)",
+        "dhw = Constant <value_ints = [-1,-2,-3]> ()  y = ReduceMean <keepdims = 0> (x, dhw)",
+    ]),
+    "mean of a sequence": ("(float[1,4,9] x) => (float[1,4] y)", ["v1 = GlobalAveragePool (v0)", "v2 = Flatten (v1)"], [
+        "p = GlobalAveragePool (x)  y = Flatten (p)",
+        f"{HW} two = Constant <value_ints = [2]> ()  i = Unsqueeze (x, two)  p = ReduceMean (i, hw)  "
+        "s = Squeeze (p, two)  y = Flatten (s)",
+    ]),
     "gated activation": (ROW, ["v1 = Gelu (v0)", "v2 = Neg (v0)", "v3 = Mul (v1, v2)"], [
         "n = Neg (x)  g = Gelu (x)  y = Mul (n, g)",
         f"{NUMBERS} {GELU} n = Neg (x)  m = Mul (x, o)  g = Mul (m, half)  y = Mul (g, n)",
@@ -234,3 +248,8 @@ def spelled(ends: str, nodes: str):
 )
 def test_every_spelling_comes_out_as_one(ends, expected, nodes):
     assert body(spelled(ends, nodes)) == expected
+
+
+def test_the_largest_of_integers_stays_a_pool():
+    proto = model("(uint8[1,4,6,6] x) => (uint8[1,4,1,1] y) { y = MaxPool <kernel_shape = [6,6]> (x) }")
+    assert body(proto) == ["v1 = MaxPool <kernel_shape: ints = [6, 6]> (v0)"]
