@@ -254,7 +254,8 @@ def _refuse_branches(model: ModelProto) -> None:
         if any(attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attribute in node.attribute):
             raise OnnxModelError(
                 f"expected a network without loops and branches, got {node.op_type} "
-                f"{node.name or next(iter(node.output), '')!r}. Export it for fixed sizes, or unroll it."
+                f"{node.name or next(iter(node.output), '')!r}. Export it for fixed sizes, a torch module by "
+                "torch.onnx.export(module, inputs, path, dynamo=True), or unroll it."
             )
 
 

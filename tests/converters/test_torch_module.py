@@ -143,6 +143,11 @@ def test_a_failed_export_prints_nothing(capfd):
     assert capfd.readouterr().out == ""
 
 
+def test_a_branch_that_the_exporter_makes_of_a_size_is_told_with_the_way_out():
+    with pytest.raises(OnnxModelError, match=r"got If .* a torch module by torch\.onnx\.export\(.*dynamo=True\)"):
+        module_to_onnx_text(nn.LocalResponseNorm(3), (1, 8, 4, 4))
+
+
 class WithOptions(nn.Module):
     """Takes more than a tensor, as long as nobody says otherwise."""
 
