@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from converters import OnnxTextError, model_to_onnx_text, to_model
+from converters import OnnxTextError, graph_to_onnx_text, model_to_onnx_text, to_model
 from converters.batches import WORDS
 from converters.bulk import to_onnx_texts
 from converters.graph import Shape
 from converters.text import prelude
+from nasrlm.cli.named_modules import named_graph
 from nasrlm.cli.output import show_progress
+from nasrlm.named_function import FUNCTION_NAME
 from spaces import get_space
 from spaces.space import SearchSpace
 
@@ -26,13 +26,18 @@ CheckpointOption = Annotated[
 ]
 ArchitecturesArgument = Annotated[
     list[str] | None,
-    typer.Argument(help="Architectures in the space's published notation, or files: ONNX text, .onnx."),
+    typer.Argument(
+        help="Architectures in the space's published notation; files: ONNX text, .onnx; or pkg.module:factory."
+    ),
 ]
 TableOption = Annotated[
     Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture or text.")
 ]
 ModelShapeOption = Annotated[
-    str | None, typer.Option("--input-shape", help="Of an ONNX model's input that leaves sizes open: 1,3,32,32.")
+    str | None,
+    typer.Option(
+        "--input-shape", help="Of a torch module's input, or of an ONNX model's that leaves sizes open: 1,3,32,32."
+    ),
 ]
 
 ONNX_TEXT_ENDING = ".onnxtxt"
@@ -57,11 +62,6 @@ class Inputs:
     spaces: list[str]
     rows: list[dict[Hashable, Any]]
     numbers: Sequence[Any] = ()
-
-
-def see_own_modules() -> None:
-    """Let the user's modules in the working directory be imported, as ``python -m`` does."""
-    sys.path.insert(0, os.getcwd())
 
 
 def listed(names: str | None) -> tuple[str, ...]:
@@ -92,6 +92,17 @@ def parse_shape(text: str) -> tuple[int, ...]:
     return tuple([int(size) for size in sizes])
 
 
+def required_shape(shape: Shape | None, name: str) -> Shape:
+    """That of the input of a torch module, which does not say it itself.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if shape is None:
+        raise ValueError(f"{name}: expected --input-shape, such as 1,3,32,32, got none.")
+    return shape
+
+
 def require_space(name: str | None, what: str) -> SearchSpace[Any]:
     """The space that ``--space`` names.
 
@@ -106,25 +117,28 @@ def require_space(name: str | None, what: str) -> SearchSpace[Any]:
 def read_inputs(
     given: Sequence[str] | None, table: Path | None, space: str | None, input_shape: str | None = None
 ) -> Inputs:
-    """Texts of architectures, of files with ONNX text or models, or of all rows of a table.
+    """Texts of architectures, of files with ONNX text or models, of torch modules, or of all rows of a table.
 
     Raises:
         ValueError: nothing or both were given, a notation is malformed, a file cannot be read.
     """
     if bool(given) == (table is not None):
         raise ValueError("input: expected architectures or --table, and not both. See --help.")
-    if input_shape is not None and not any(Path(name).suffix in MODEL_ENDINGS for name in given or ()):
-        raise ValueError(f"--input-shape: expected model.onnx with it, got {table or ', '.join(given or ())}.")
+    if input_shape is not None and not any(_has_shape(name, space) for name in given or ()):
+        got = table or ", ".join(given or ())
+        raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {got}.")
     if table is not None:
         return _read_table(table, space)
     names = list(given or [])
     shape = None if input_shape is None else parse_shape(input_shape)
-    if all(Path(name).suffix in TEXT_ENDINGS + MODEL_ENDINGS for name in names):
-        texts = [_read_text(Path(name), shape) for name in names]
+    if all(_has_shape(name, space) or Path(name).suffix in TEXT_ENDINGS for name in names):
+        texts = [_read_text(name, shape) for name in names]
         return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space))
     if space is None:
         endings = ", ".join(TEXT_ENDINGS + MODEL_ENDINGS)
-        raise ValueError(f"{names[0]}: expected architectures with --space, or files ending in {endings}.")
+        raise ValueError(
+            f"{names[0]}: expected architectures with --space, files ending in {endings}, or pkg.module:factory."
+        )
     chosen = get_space(space)
     parsed = [chosen.parse(name) for name in names]
     texts = to_onnx_texts(chosen, parsed, measured=True, progress=show_progress())
@@ -151,7 +165,15 @@ def _file_rows(names: Sequence[str], texts: Sequence[str], space: str | None) ->
     return [{"file": name, "text": text} | of_space for name, text in zip(names, texts, strict=True)]
 
 
-def _read_text(path: Path, shape: Shape | None) -> str:
+def _has_shape(name: str, space: str | None) -> bool:
+    """Whether this is a model's file, or a function that makes a torch module, which an architecture may look like."""
+    return Path(name).suffix in MODEL_ENDINGS or (space is None and FUNCTION_NAME.fullmatch(name) is not None)
+
+
+def _read_text(name: str, shape: Shape | None) -> str:
+    path = Path(name)
+    if FUNCTION_NAME.fullmatch(name):  # which has no ending
+        return graph_to_onnx_text(named_graph(name, required_shape(shape, name)))
     if path.suffix in MODEL_ENDINGS:
         return model_to_onnx_text(path, shape)
     if not path.is_file():

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from converters import Graph, OnnxModelError, model_to_graph, to_graph
-from converters.torch_module import export_module, load_module
-from nasrlm.cli.inputs import MODEL_ENDINGS, parse_shape, require_space, see_own_modules
+from converters import Graph, model_to_graph, to_graph
+from nasrlm.cli.inputs import MODEL_ENDINGS, parse_shape, require_space, required_shape
+from nasrlm.cli.named_modules import named_graph
 from nasrlm.named_function import FUNCTION_NAME
 
 NETWORK_ARGUMENT = typer.Argument(
@@ -31,17 +29,11 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
     """
     shape = None if input_shape is None else parse_shape(input_shape)
     if Path(given).suffix in MODEL_ENDINGS:
+        if space is not None:
+            raise ValueError(f"{what} {given}: expected no --space with a model's file, got {space}.")
         return model_to_graph(given, shape)
     if space is None and FUNCTION_NAME.fullmatch(given):
-        if shape is None:
-            raise ValueError(f"{what} {given}: expected --input-shape, such as 1,3,32,32, got none.")
-        see_own_modules()
-        with redirect_stdout(sys.stderr):  # what the module prints is none of our answer
-            module = load_module(given)
-            try:
-                return model_to_graph(export_module(module, shape))
-            except OnnxModelError as e:
-                raise OnnxModelError(f"{given}: {e}") from e
+        return named_graph(given, required_shape(shape, f"{what} {given}"))
     if shape is not None:
         raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {given}.")
     chosen = require_space(space, what)

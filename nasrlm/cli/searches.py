@@ -13,11 +13,11 @@ from typing import Annotated, Any
 import typer
 
 from converters import to_measured_text
-from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space, see_own_modules
+from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_other_spaces
-from nasrlm.cli.users_code import prints_aside, told_in_one_line
+from nasrlm.cli.users_code import prints_aside, see_own_modules, told_in_one_line
 from nasrlm.named_function import FUNCTION_NAME, named_function
 from nasrlm.objective import Goal
 from nasrlm.predictor import Predictor

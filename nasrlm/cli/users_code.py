@@ -16,6 +16,11 @@ _OURS = [Path(spec.origin).parent for spec in _SPECS if spec and spec.origin]
 _INSTALLED = [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)]
 
 
+def see_own_modules() -> None:
+    """Let the user's modules in the working directory be imported, as ``python -m`` does."""
+    sys.path.insert(0, os.getcwd())
+
+
 def told_in_one_line(error: Exception) -> str | None:
     """What an error says and the user's line where it arose; None of one that has nothing to do with their code.
 

@@ -369,5 +369,19 @@ def test_what_a_module_prints_is_no_part_of_the_answer(
     assert json.loads(finished.stdout)["params"] == 10
 
 
+def test_a_torch_module_is_predicted_as_its_text_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nasrlm: CommandLine, checkpoint_folder: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plain_network.py").write_text("import torch\ndef build():\n    return torch.nn.Conv2d(3, 4, 3)\n")
+    module = "plain_network:build", "--input-shape", "1,3,8,8"
+    assert nasrlm("convert", *module, "--out", "text.onnxtxt").status == 0
+    words = "--checkpoint", checkpoint_folder, "--json"
+    found, expected = (json.loads(nasrlm("predict", *given, *words).stdout) for given in (module, ("text.onnxtxt",)))
+    names = [rows[0].pop("architecture") for rows in (found, expected)]
+    assert names == ["plain_network:build", "text.onnxtxt"]
+    assert found == expected
+
+
 def test_texts_from_the_command_line_are_models(answers: Any) -> None:
     to_model(answers("convert", *SPACE, ARCHITECTURE)["text"])

@@ -94,7 +94,11 @@ COMMANDS = {
     "cut-off ONNX text": (("predict", *MODEL, "cut.onnxtxt"), "cut.onnxtxt: ONNX text: expected "),
     "shape of an architecture": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--input-shape", "1,3,8,8"),
-        "--input-shape: expected model.onnx with it, got |nor_conv_3x3~0|",
+        "--input-shape: expected model.onnx or pkg.module:factory with it, got |nor_conv_3x3~0|",
+    ),
+    "the space of a file": (
+        ("convert", *SPACE, "net.onnx"),
+        "convert net.onnx: expected no --space with a model's file",
     ),
     "a function that exits": (
         ("convert", "own_networks:leave", "--input-shape", "1,3"),
@@ -274,7 +278,11 @@ COMMANDS = {
     ),
     "a function to predict": (
         ("predict", *MODEL, "nets:build"),
-        "nets:build: expected architectures with --space, or files ending in .txt, .onnxtxt, .onnx.",
+        "nets:build: expected --input-shape, such as 1,3,32,32, got none.",
+    ),
+    "a network to predict": (
+        ("predict", *MODEL, "net"),
+        "net: expected architectures with --space, files ending in .txt, .onnxtxt, .onnx, or pkg.module:factory.",
     ),
     "no exponents": (("train", "--config", "exponents.yaml"), "max_exponent: expected more than min_exponent, 2"),
     "warm start without architectures": (
