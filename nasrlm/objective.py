@@ -12,6 +12,7 @@ FloatArray = NDArray[np.float64]
 
 _NAME = re.compile(r"(?P<metric>[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*)(?:@(?P<context>[A-Za-z0-9][\w.-]*))?")
 _UNITS = ("us", "ms", "s", "uj", "mj", "j", "mw", "w", "bytes", "kb", "mb", "ips", "percent")
+_WRITTEN = {"percent": "%", "us": "µs", "uj": "µJ", "mj": "mJ", "j": "J", "mw": "mW", "w": "W", "ips": "images/s"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Objective:
     @property
     def label(self) -> str:
         """The name in words, for axes and tables: ``latency raspi4 [ms]``, ``accuracy cifar10 [%]``."""
-        unit = {"percent": "%"}.get(self.unit, self.unit)
+        unit = _WRITTEN.get(self.unit, self.unit)
         words = f"{self.metric.replace('_', ' ')} {self.context}".strip()
         return f"{words} [{unit}]" if unit else words
 

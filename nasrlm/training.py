@@ -81,7 +81,7 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     checkpoint = replace(checkpoint, calibration_by_space=by_space, card=card)
     if is_first_process():
         checkpoint.save_pretrained(config.out / "checkpoint")
-    return TrainResult(checkpoint, tau, steps, seconds)
+    return TrainResult(checkpoint, tau, steps, seconds, any(result.out_of_patience for result in results.values()))
 
 
 def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict[str, Examples]:

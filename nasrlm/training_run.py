@@ -45,12 +45,21 @@ SEEDS_A_PROCESS = 1_000_000_007  # dropout differs from process to process
 
 @dataclass(frozen=True)
 class TrainResult:
-    """A finished run: the best checkpoint, calibrated, and its mean τ on the monitored objectives of valid rows."""
+    """A finished run.
+
+    Attributes:
+        checkpoint: the best one, calibrated.
+        valid_tau: its mean τ on the monitored objectives of valid rows.
+        steps: that were taken.
+        seconds: that they took.
+        out_of_patience: whether it ended before all steps, for valid rows were ranked no better any more.
+    """
 
     checkpoint: Checkpoint
     valid_tau: float
     steps: int
     seconds: float
+    out_of_patience: bool
 
 
 class TrainingRun:
@@ -304,7 +313,7 @@ class TrainingRun:
         checkpoint = Checkpoint(model, tokenizer, self.objectives, calibration, card, by_space)
         if self.processes.rank == 0:
             checkpoint.save_pretrained(self.config.out / "checkpoint")
-        return TrainResult(checkpoint, self.best_tau, self.step, self.seconds)
+        return TrainResult(checkpoint, self.best_tau, self.step, self.seconds, self.step < self.total_steps)
 
     def _with_initial_share(self, learned: dict[str, Tensor]) -> dict[str, Tensor]:
         """Between what a run learned and where it began; both are of use if neither went far.

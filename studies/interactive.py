@@ -13,7 +13,7 @@ from studies.config import SearchConfig
 from studies.drawing import BLUE, COLOURS, GREY, ORANGE, bar_lengths, front_label
 from studies.history import History
 from studies.known_values import known_of
-from studies.progress import progress_of
+from studies.progress import progress_of, share_label
 from studies.report import front_rows
 
 
@@ -90,7 +90,7 @@ def interactive_progress(names: Sequence[str], studies: Sequence[tuple[SearchCon
             figure.add_trace(go.Scatter(x=progress.counts, y=high, fill="tonexty", fillcolor=f"{colour}33", **hidden))
         figure.add_trace(go.Scatter(x=progress.counts, y=progress.median, line=line, name=progress.name))
     goals = ", ".join(map(str, studies[0][0].goals))
-    titles = {"xaxis_title": "evaluations", "yaxis_title": "hypervolume, share of all studies' joint front"}
+    titles = {"xaxis_title": "evaluations", "yaxis_title": share_label(len(studies))}
     return figure.update_layout(title=f"{studies[0][0].space}: {goals}", template="plotly_white", **titles)
 
 

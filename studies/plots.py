@@ -19,7 +19,7 @@ from studies.front_plot import front_figure, polish
 from studies.history import History
 from studies.interactive import front_html, interactive_progress, write_html
 from studies.known_values import known_values
-from studies.progress import progress_of
+from studies.progress import progress_of, share_label
 from studies.report import front_rows, load_study
 
 CELLS = 5  # of the front that are drawn
@@ -129,7 +129,7 @@ def progress_figure(names: Sequence[str], studies: Sequence[tuple[SearchConfig, 
         early.append(np.interp(progress.counts[-1] / 20, progress.counts, progress.shares.min(axis=0)))
     # The first twentieth of a search is a steep wall that would flatten the rest.
     axes.set_ylim(min(early), 1 + 0.05 * max(1 - min(early), 0.001))
-    axes.set(xlabel="evaluations", ylabel="hypervolume, share of all studies' joint front")
+    axes.set(xlabel="evaluations", ylabel=share_label(len(studies)))
     axes.legend(frameon=False, loc="lower right")
     axes.set_title(f"{studies[0][0].space}: {', '.join(map(str, studies[0][0].goals))}", fontsize=10)
     polish(axes)

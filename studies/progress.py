@@ -41,6 +41,12 @@ class Progress:
         return np.asarray(np.quantile(self.shares, BAND, axis=0), dtype=np.float64)
 
 
+def share_label(num_studies: int) -> str:
+    """What the shares of ``progress_of`` are called in figures."""
+    of = "the front found" if num_studies == 1 else "all studies' joint front"
+    return f"hypervolume, share of {of}"
+
+
 def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, History]]) -> list[Progress]:
     """Curves of studies with the same goals.
 

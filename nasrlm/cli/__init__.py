@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
 
 import typer
 
+import nasrlm
 from nasrlm.cli import verbs
 from nasrlm.cli.users_code import told_in_one_line
 
 INTERRUPTED = 130  # what a verb ends with that Ctrl-C has stopped
-GOES_ON = {
-    "search": "The same command with --resume goes on.",
-    "train": "The same command goes on.",
-    "benchmark": "The same command goes on.",
-}
+RESUMED = {"search"}  # with --resume
+TABLES_RESUMED = {"convert", "stats"}  # the same, but of single networks
+GOES_ON = {"train", "benchmark"}  # without
 
 app = typer.Typer(
     name="nasrlm",
@@ -26,6 +26,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 verbs.register(app)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"nasrlm {nasrlm.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _of_all_verbs(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
+    ] = False,
+) -> None:
+    """What may stand before a verb."""
 
 
 def main() -> NoReturn:
@@ -45,8 +60,14 @@ def main() -> NoReturn:
             raise
         _fail(said or str(e))
     if status == INTERRUPTED:
-        print(f"nasrlm: interrupted. {GOES_ON.get(sys.argv[1], '')}".rstrip(), file=sys.stderr)
+        print(f"nasrlm: interrupted. {_how_to_go_on(sys.argv[1:])}".rstrip(), file=sys.stderr)
     sys.exit(status)
+
+
+def _how_to_go_on(words: Sequence[str]) -> str:
+    if words[0] in RESUMED or (words[0] in TABLES_RESUMED and "--table" in words):
+        return "The same command with --resume goes on."
+    return "The same command goes on." if words[0] in GOES_ON else ""
 
 
 def _fail(message: str) -> NoReturn:

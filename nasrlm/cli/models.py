@@ -199,7 +199,8 @@ def train_model(
         return
     if measured:
         _print_quality(measured)
-    print(f"checkpoint: {folder} after {result.steps:,} steps, {result.seconds / 60:.0f} min")
+    why = f", out of patience ({chosen.patience} evaluations)" if result.out_of_patience else ""
+    print(f"checkpoint: {folder} after {result.steps:,} steps, {result.seconds / 60:.0f} min{why}")
 
 
 def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:

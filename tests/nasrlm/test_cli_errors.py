@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nasrlm.cli import models
+from nasrlm.cli import architectures, models
 from nasrlm.files import write_table
 from tests.nasrlm.conftest import CommandLine, Finished
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
@@ -385,7 +385,7 @@ def test_our_own_mistakes_show_a_traceback(nasrlm: CommandLine, monkeypatch: pyt
 
 
 def test_an_interrupt_ends_with_its_own_status(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(models.Checkpoint, "from_pretrained", interrupted)
@@ -393,3 +393,6 @@ def test_an_interrupt_ends_with_its_own_status(nasrlm: CommandLine, monkeypatch:
     assert (finished.status, finished.stderr) == (130, "nasrlm: interrupted.\n")
     monkeypatch.setattr(models.TrainConfig, "load", interrupted)
     assert nasrlm("train", "--config", "c.yaml").stderr == "nasrlm: interrupted. The same command goes on.\n"
+    monkeypatch.setattr(architectures, "convert_whole_table", interrupted)
+    finished = nasrlm("convert", "--table", "t.csv", "--out", "texts.parquet")
+    assert finished.stderr == "nasrlm: interrupted. The same command with --resume goes on.\n"

@@ -14,10 +14,10 @@ from nasrlm.prediction import Prediction
     [
         ("latency_ms@raspi4", "latency", "ms", "raspi4", "latency raspi4 [ms]"),
         ("latency_ms@1080ti_32", "latency", "ms", "1080ti_32", "latency 1080ti_32 [ms]"),
-        ("energy_mj@edgegpu", "energy", "mj", "edgegpu", "energy edgegpu [mj]"),
+        ("energy_mj@edgegpu", "energy", "mj", "edgegpu", "energy edgegpu [mJ]"),
         ("accuracy@imagenet16-120", "accuracy", "percent", "imagenet16-120", "accuracy imagenet16-120 [%]"),
         ("valid_accuracy_12ep@cifar10", "valid_accuracy_12ep", "percent", "cifar10", "valid accuracy 12ep cifar10 [%]"),
-        ("throughput_ips@tpuv2", "throughput", "ips", "tpuv2", "throughput tpuv2 [ips]"),
+        ("throughput_ips@tpuv2", "throughput", "ips", "tpuv2", "throughput tpuv2 [images/s]"),
         ("train_time_s@tpuv2", "train_time", "s", "tpuv2", "train time tpuv2 [s]"),
         ("error_percent@cifar10", "error", "percent", "cifar10", "error cifar10 [%]"),
         ("params", "params", "", "", "params"),

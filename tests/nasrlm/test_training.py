@@ -67,6 +67,7 @@ def test_training_stops_when_patience_ends(tmp_path: Path, monkeypatch: pytest.M
     taus = iter([np.nan, 0.2, 0.5, 0.4, np.nan, 0.5, 0.9])
     monkeypatch.setattr("nasrlm.training_run.kendall_tau", lambda *_: np.array([next(taus), np.nan]))
     result = train(config(tmp_path, epochs=50, patience=3), layer_examples(40), progress=False)
+    assert result.out_of_patience
     assert [entry["valid_tau"] for entry in log_of(tmp_path)] == [None, 0.2, 0.5, 0.4, None, 0.5]
     assert result.valid_tau == 0.5
     assert result.checkpoint.card["best_step"] == 6

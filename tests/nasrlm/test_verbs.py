@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import typer
 
+import nasrlm
+from nasrlm.cli import main
 from nasrlm.cli.verbs import VERBS, load_verb
 from tests.nasrlm.test_cli import ARCHITECTURE, SPACE
 
@@ -71,6 +73,13 @@ def test_every_verb_of_a_module_is_known() -> None:
     for module in dict.fromkeys(module for module, _ in VERBS.values()):
         import_module(f"nasrlm.cli.{module}").register(app)
     assert list(typer.main.get_group(app).commands) == list(VERBS)
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["nasrlm", "--version"])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert (exit_.value.code, capsys.readouterr().out) == (0, f"nasrlm {nasrlm.__version__}\n")
 
 
 def test_python_runs_the_package() -> None:
