@@ -42,6 +42,7 @@ class _Reader:
     def read(self, node: NodeProto) -> None:
         """Append a node, unless all it does is known."""
         self.values.infer(node)
+        node = self.values.plainer(node)
         if not self.values.take_in(node):
             self.nodes += self._layer(node) or self._fill(node) or self._plain(node)
 

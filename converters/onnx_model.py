@@ -95,7 +95,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
         onnx.checker.check_model(light)
         light = _without_functions(light)
         onnx.checker.check_model(light)  # it does not look into functions
-    _refuse_branches(light)
+    refuse_branches(light)
     sizes = fix_sizes([value for value in light.graph.input if value.name not in weights], input_shape)
     declared = dict(_declared_types(light, sizes))
     del light.graph.value_info[:]
@@ -249,7 +249,12 @@ def _refuse_what_the_checker_lets_pass(model: ModelProto) -> None:
             raise OnnxModelError(f"expected names in UTF-8, got {name!r}.")
 
 
-def _refuse_branches(model: ModelProto) -> None:
+def refuse_branches(model: ModelProto) -> None:
+    """Complain of operators that have graphs of their own.
+
+    Raises:
+        OnnxModelError: naming the first.
+    """
     for node in model.graph.node:
         if any(attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attribute in node.attribute):
             raise OnnxModelError(

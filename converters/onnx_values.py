@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 import onnx.shape_inference
 from onnx import NodeProto, TypeProto
-from onnx.helper import get_attribute_value, np_dtype_to_tensor_dtype
+from onnx.helper import get_attribute_value, make_node, np_dtype_to_tensor_dtype
 
 from converters.constants import Array, read_array
 from converters.errors import OnnxModelError
@@ -23,6 +23,7 @@ from converters.tensor_types import element_type, static_shape
 
 # Never computed ahead: chance, and the rounding that quantised networks are about.
 NEVER_FOLDED = frozenset({"Bernoulli", "DequantizeLinear", "DynamicQuantizeLinear", "Multinomial", "QuantizeLinear"})
+BIASED = frozenset({"Conv", "ConvTranspose"})  # by their third input
 SIZED_BY_VALUES = frozenset({"Compress", "NonZero", "Unique"})  # what they make is about as small as what they read
 
 
@@ -72,6 +73,33 @@ class Values:
         for x in node.output:
             if x in self._declared and not self.types.get(x, TypeProto()).tensor_type.HasField("shape"):
                 self.types[x] = self._declared[x]
+
+    def plainer(self, node: NodeProto) -> NodeProto:
+        """The node as optimised models have it: torch's exporter may cast to the type of a value, and add zeros."""
+        if node.domain not in STANDARD_DOMAINS:
+            return node
+        if node.op_type == "CastLike":
+            return self._cast(node)
+        if node.op_type in BIASED and len(node.input) == 3 and self._is_made_of_zeros(node.input[2]):
+            without = NodeProto()
+            without.CopyFrom(node)
+            del without.input[2:]
+            return without
+        return node
+
+    def _cast(self, node: NodeProto) -> NodeProto:
+        x, output = node.input[0], node.output[0]
+        wanted = element_type(self.types.get(output))
+        if not wanted:
+            return node
+        given = np_dtype_to_tensor_dtype(self.arrays[x].dtype) if x in self.arrays else element_type(self.types.get(x))
+        if given == wanted:
+            return make_node("Identity", [x], [output], node.name)
+        return make_node("Cast", [x], [output], node.name, to=wanted)
+
+    def _is_made_of_zeros(self, x: str) -> bool:
+        """Not written down in the model, but computed: nothing that was learned."""
+        return x in self.computed and not self.arrays[x].any()
 
     def take_in(self, node: NodeProto) -> bool:
         """Whether a node makes constants or weights; they are known from then on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import onnx
 
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
+from converters.onnx_model import refuse_branches
 
 if TYPE_CHECKING:
     import torch
@@ -21,13 +23,12 @@ if TYPE_CHECKING:
 # torch itself is imported where it is used: it takes seconds, and who converts ONNX files needs none.
 
 EXPORT_OPSET = 20  # the last that the TorchScript exporter knows
-NEWER = "If torch.onnx.export(module, inputs, path, dynamo=True) takes it, convert that file."
 
 
 def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProto:
     """The ONNX model of a module in evaluation mode, weights included, batch norms not yet folded.
 
-    The TorchScript exporter (``dynamo=False``): the newer one needs the package onnxscript.
+    One and the same module has one and the same text: which exporter takes it depends on its operators alone.
 
     Args:
         module: takes one tensor: floats, or integers such as token ids where it does not take floats.
@@ -37,34 +38,74 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
         OnnxModelError: the module does not take such an input, what it computes is decided by the input's values, or
             torch cannot export it.
 
-    Cost: a second for a ResNet-50.
+    Cost: a second for a ResNet-50; some more where the newer exporter is needed.
     """
     import torch
 
     spelled = ",".join(map(str, input_shape))
     with _evaluation_mode(module), torch.no_grad(), one_line_errors(f"expected a module that takes {spelled}"):
         example = _example(module, input_shape)
-    buffer = io.BytesIO()
-    with (
-        _evaluation_mode(module),
-        warnings.catch_warnings(record=True) as warned,
-        one_line_errors("expected a module that torch's TorchScript exporter takes", NEWER),
-        patch.object(torch._C, "_jit_onnx_log", create=True),  # NOTE: torch 2.13 prints what fails to stdout
-    ):
-        warnings.simplefilter("ignore")  # that this exporter is the old one
-        warnings.simplefilter("always", torch.jit.TracerWarning)  # type: ignore[attr-defined]
-        torch.onnx.export(
-            _of_one_input(module),
-            (example,),
-            buffer,  # type: ignore[arg-type]
-            dynamo=False,
-            opset_version=EXPORT_OPSET,
-            training=torch.onnx.TrainingMode.PRESERVE,  # or batch norms would be folded, and parameters lost
-            keep_initializers_as_inputs=True,  # or layers with equal numbers would come out as one
-        )
+    with _evaluation_mode(module), _quiet() as warned:
+        model = _traced(module, example)
     if any("to a Python" in str(warning.message) for warning in warned):  # of sizes, which is no matter, or of values
         _check_decisions(module, example)
-    return onnx.load_from_string(buffer.getvalue())
+    return model
+
+
+def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
+    """By the TorchScript exporter, which takes little time; what it does not know, by the newer one."""
+    import torch
+
+    buffer = io.BytesIO()
+    try:
+        with one_line_errors("expected a module that torch.onnx.export takes"):
+            torch.onnx.export(
+                _of_one_input(module),
+                (example,),
+                buffer,  # type: ignore[arg-type]
+                dynamo=False,
+                opset_version=EXPORT_OPSET,
+                training=torch.onnx.TrainingMode.PRESERVE,  # or batch norms would be folded, and parameters lost
+                keep_initializers_as_inputs=True,  # or layers with equal numbers would come out as one
+            )
+            model = onnx.load_from_string(buffer.getvalue())
+            refuse_branches(model)
+    except OnnxModelError as refused:
+        try:
+            return _exported_anew(module, example)
+        except Exception:  # of many kinds, each pages long
+            raise refused from None
+    return model
+
+
+def _exported_anew(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
+    """By the newer exporter; not optimised, or batch norms would be folded, and parameters lost."""
+    import torch
+
+    program = torch.onnx.export(
+        _of_one_input(module), (example,), dynamo=True, verbose=False, optimize=False, opset_version=EXPORT_OPSET
+    )
+    assert program is not None, "there is one where no file is named"
+    return program.model_proto
+
+
+@contextmanager
+def _quiet() -> Iterator[list[warnings.WarningMessage]]:
+    """Exporters say much that is no concern of ours; of their warnings those of tracing are kept."""
+    import torch
+
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with (
+            warnings.catch_warnings(record=True) as warned,
+            patch.object(torch._C, "_jit_onnx_log", create=True),  # NOTE: torch 2.13 prints what fails to stdout
+        ):
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", torch.jit.TracerWarning)  # type: ignore[attr-defined]
+            yield warned
+    finally:
+        logging.disable(disabled)
 
 
 def load_module(name: str) -> torch.nn.Module:
