@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -47,9 +48,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         raise ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. Is it truncated?") from e
     described = [name for name in ("text", "architecture") if name in frame]
     if not described:
-        raise ValueError(
-            f"{path}: expected a column architecture or text, got {', '.join(map(str, frame.columns)) or 'none'}."
-        )
+        raise lacks_networks(path, list(map(str, frame.columns)))
     missing = [name for name in require if name not in frame]
     if missing:
         raise ValueError(
@@ -65,6 +64,17 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         if name in require or "@" in str(name):
             frame[name] = _numbers(frame[name], path)
     return frame
+
+
+def lacks_networks(path: Path, names: Sequence[str]) -> ValueError:
+    """The error of a table without a column of architectures or texts.
+
+    Args:
+        path: of the table.
+        names: of its columns.
+    """
+    help_ = " Separate them by commas." if len(names) == 1 and re.search(r"[;\t|]", names[0]) else ""
+    return ValueError(f"{path}: expected a column architecture or text, got {', '.join(names) or 'none'}.{help_}")
 
 
 def _read_csv(path: Path) -> pd.DataFrame:

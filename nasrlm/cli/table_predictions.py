@@ -22,6 +22,7 @@ from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of
 from nasrlm.files import replacing
 from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError
+from nasrlm.table import lacks_networks
 from spaces import get_space
 from spaces.space import SearchSpace
 
@@ -178,7 +179,7 @@ def _check(source: BatchedTable, out: Path, space: str | None) -> None:
     if out.resolve() == source.path.resolve():
         raise ValueError(f"{out}: expected another file than the table that is read, got the same.")
     if "architecture" not in names and "text" not in names:
-        raise ValueError(f"{source.path}: expected a column architecture or text, got {', '.join(names) or 'none'}.")
+        raise lacks_networks(source.path, names)
     if "text" not in names and space is None and "space" not in names:
         raise ValueError(f"{source.path}: expected a column space, got none. Name it with --space.")
     if space is not None and "architecture" in names:

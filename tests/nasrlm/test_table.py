@@ -268,3 +268,10 @@ def test_json_has_null_for_what_is_not_finite() -> None:
         to_json({"a": [1.5, float("nan")], "b": (float("-inf"), "x", None)})
         == '{"a": [1.5, null], "b": [null, "x", null]}'
     )
+
+
+def test_another_separator_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("architecture;accuracy@cifar10\na;90\n")
+    with pytest.raises(ValueError, match=r"got architecture;accuracy@cifar10\. Separate them by commas\.$"):
+        read_table(path)
