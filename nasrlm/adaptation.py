@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from nasrlm.calibration import Calibration
 from nasrlm.checkpoint import Checkpoint
@@ -33,7 +32,8 @@ from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import FloatArray, Objective, decoding_order
 from nasrlm.point_decoder import MAX_LABEL
 from nasrlm.predictor import MEMORY_BYTES, Predictor
-from nasrlm.readout import GRID, Readout
+from nasrlm.readout import GRID
+from nasrlm.readout_fit import Readout, stacked
 
 if TYPE_CHECKING:  # elsewhere where it is needed: scikit-learn takes a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -222,11 +222,10 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
     prompts = weights["decoder.objectives.weight"]
     rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
     weights["decoder.objectives.weight"] = torch.stack(rows)
-    readouts = {**_readouts(checkpoint), objective: readout.tensors}
-    for name in readout.tensors:
-        weights[f"readouts.{name}"] = torch.stack([tensors[name].to(prompts.device) for tensors in readouts.values()])
+    readouts = {**_readouts(checkpoint), objective: readout}
+    weights |= {f"readouts.{name}": x for name, x in stacked(list(readouts.values())).items()}
     weights["readouts.objectives"] = torch.tensor([names.index(name) for name in readouts])
-    config = replace(old.config, num_readouts=len(readouts))
+    config = replace(old.config, num_readouts=len(readouts), num_anchors=len(weights["readouts.anchors"][0]))
     model = RegressionLanguageModel(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
     model.load_state_dict(weights)
     return replace(
@@ -238,14 +237,14 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
     )
 
 
-def _readouts(checkpoint: Checkpoint) -> dict[str, dict[str, Tensor]]:
-    """The tensors of every objective that a checkpoint reads already."""
+def _readouts(checkpoint: Checkpoint) -> dict[str, Readout]:
+    """Those of every objective that a checkpoint reads already."""
     readouts = checkpoint.model.readouts
     if readouts is None:
         return {}
-    stacked = {name: x for name, x in readouts.state_dict().items() if name != "objectives"}
+    tensors = {name: x.cpu() for name, x in readouts.state_dict().items() if name != "objectives"}
     return {
-        checkpoint.objectives[index]: {name: x[row] for name, x in stacked.items()}
+        checkpoint.objectives[index]: Readout({name: x[row] for name, x in tensors.items()})
         for row, index in enumerate(readouts.objectives.tolist())
     }
 

@@ -1,11 +1,14 @@
-"""What an encoder makes of texts. N texts, L text tokens, D width, E width of the tokens' embeddings."""
+"""What an encoder makes of texts. N texts, L text tokens, D width, E width of the tokens' embeddings, C counts."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+from nasrlm.text_counts import text_counts
 
 
 class Encoded(NamedTuple):
@@ -14,9 +17,13 @@ class Encoded(NamedTuple):
     states: Tensor  # (N, L, D)
     mask: Tensor  # (N, 1, 1, L) bool, True where there is text
     text_ids: Tensor  # (N, L), 0 = padding
+    texts: Sequence[str] = ()  # where they may be asked for their summaries
 
     def summaries(self, embedding: nn.Embedding) -> Tensor:
-        """(N, D + E) float64: the mean of each text's states, and that of its tokens before they were read."""
+        """(N, D + E + C) float64: the mean of each text's states, that of its tokens before they were read, and what
+        its network is made of (``nasrlm.text_counts``).
+        """
         present = self.mask[:, 0, 0, :, None]
         together = torch.cat([self.states, embedding(self.text_ids)], dim=-1).double()
-        return (together * present).sum(dim=1) / present.sum(dim=1)
+        means = (together * present).sum(dim=1) / present.sum(dim=1)
+        return torch.cat([means, torch.from_numpy(text_counts(self.texts)).to(means.device)], dim=-1)

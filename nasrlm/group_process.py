@@ -67,6 +67,27 @@ class NormalScores:
         return np.asarray(np.interp(inside, self.scores, self.labels) + slope * (scores - inside))
 
 
+@dataclass(frozen=True)
+class Standardised:
+    """Labels less their mean, in units of their deviation, and back."""
+
+    mean: float
+    deviation: float
+
+    @classmethod
+    def of(cls, labels: FloatArray) -> Standardised:
+        """By these labels."""
+        return cls(float(labels.mean()), float(labels.std()) or 1.0)
+
+    def forward(self, labels: FloatArray) -> FloatArray:
+        """Scores of labels."""
+        return (labels - self.mean) / self.deviation
+
+    def backward(self, scores: FloatArray) -> FloatArray:
+        """Labels of scores."""
+        return self.mean + self.deviation * scores
+
+
 class GroupProcess:
     """Fitted to the labels of some rows, it answers for all rows.
 
@@ -113,7 +134,7 @@ class GroupProcess:
         self._rows = rows
         covariance = self._covariance(rows, rows)
         self._factor = cholesky(covariance + self.noise * np.eye(len(rows)), lower=True)
-        self._weights = cho_solve((self._factor, True), targets)
+        self._weights = self.weights_for(targets)
         return self
 
     def predict(self, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
@@ -131,6 +152,19 @@ class GroupProcess:
     def noise(self) -> float:
         """Variance of what the features do not explain of a score."""
         return self._scales.noise
+
+    @property
+    def kernels(self) -> FloatArray:
+        """(groups with features, 2) variance and length of each one's Matérn kernel."""
+        return np.stack([self._scales.curved, self._scales.lengths], axis=1)
+
+    def weights_for(self, targets: FloatArray) -> FloatArray:
+        """(n,) how much each row that was learned from counts, by its likeness, towards other targets of theirs."""
+        return np.asarray(cho_solve((self._factor, True), targets))
+
+    def left_out(self) -> FloatArray:
+        """(n,) scores learned from, less what is expected of each from all others. Cost: cubic in n."""
+        return np.asarray(self._weights / self.weights_for(np.eye(len(self._weights))).diagonal())
 
     def sample(self, rows: NDArray[np.intp], samples: int, rng: np.random.Generator, noise: float = 0.0) -> FloatArray:
         """(N, S) scores of (N,) rows drawn jointly, each with noise of that variance.

@@ -78,7 +78,11 @@ def _from_checkpoint(
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
     """The weights of another model; what belongs to objectives that it does not spell is new."""
     sizes = replace(
-        initial.model.config, dropout=config.model.dropout, truncation=config.model.truncation, num_readouts=0
+        initial.model.config,
+        dropout=config.model.dropout,
+        truncation=config.model.truncation,
+        num_readouts=0,
+        num_anchors=0,
     )
     if (config.extend_tokenizer or config.only_encoder) and sizes.backbone != COMPACT:
         raise ValueError(

@@ -15,6 +15,7 @@ from nasrlm.number import NumberCode
 from nasrlm.point_decoder import PointDecoder
 from nasrlm.readout import Readouts
 from nasrlm.t5gemma import T5GemmaTextEncoder
+from nasrlm.text_counts import NUM_COUNTS
 
 __all__ = ["Memory", "ModelConfig", "RegressionLanguageModel", "masked_log_softmax"]
 
@@ -35,12 +36,14 @@ class RegressionLanguageModel(nn.Module):
         self.encoder = Encoder(config, vocabulary_size) if config.backbone == COMPACT else T5GemmaTextEncoder(config)
         kind = Decoder if config.head == "digits" else PointDecoder
         self.decoder: Decoder | PointDecoder = kind(config, num_objectives, code)
-        self.readouts = Readouts(config.num_readouts, self.summary_width) if config.num_readouts else None
+        self.readouts = (
+            Readouts(config.num_readouts, config.num_anchors, self.summary_width) if config.num_readouts else None
+        )
 
     @property
     def summary_width(self) -> int:
         """Numbers that sum up a text, see ``Encoded.summaries``."""
-        return self.config.width + self.encoder.embedding.embedding_dim
+        return self.config.width + self.encoder.embedding.embedding_dim + NUM_COUNTS
 
     @property
     def num_parameters(self) -> int:

@@ -25,6 +25,7 @@ class ModelConfig:
         lora_rank: leave it as it is but for a learned change of this rank in its attention; 0 for none.
         backbone_sizes: a T5Gemma's own config, filled in when it is loaded.
         num_readouts: objectives that are read off the text instead of being spelled, see ``nasrlm.adaptation``.
+        num_anchors: texts that each of these compares with.
     """
 
     width: int = 192
@@ -41,6 +42,7 @@ class ModelConfig:
     lora_rank: int = 0
     backbone_sizes: Mapping[str, Any] | None = None
     num_readouts: int = 0
+    num_anchors: int = 0
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # a misspelt key of a training config is an error
 
@@ -56,9 +58,10 @@ class ModelConfig:
                 raise ValueError(
                     f"ModelConfig: {name}: expected one of {', '.join(get_args(kinds))}, got {getattr(self, name)!r}."
                 )
-        if self.num_readouts < 0 or (self.num_readouts and self.head != "digits"):
+        if min(self.num_readouts, self.num_anchors) < 0 or (self.num_readouts and self.head != "digits"):
             raise ValueError(
-                f"ModelConfig: expected num_readouts of 0 or more, and 0 with head mse, got {self.num_readouts}."
+                "ModelConfig: expected num_readouts and num_anchors of 0 or more, and no readouts with head mse, "
+                f"got {self.num_readouts} and {self.num_anchors}."
             )
         if self.lora_rank < 0 or (self.backbone == COMPACT and (self.freeze_backbone or self.lora_rank)):
             raise ValueError(

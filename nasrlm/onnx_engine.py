@@ -53,12 +53,11 @@ class OnnxEngine:
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
         """(N, M, Q) float64."""
-        states, mask, _ = encoded
-        shape = len(states), *levels.shape[-2:]
+        shape = len(encoded.states), *levels.shape[-2:]
         ascending, order = levels.double().expand(shape).sort(dim=-1)
         inputs = {
-            "states": states.numpy(),
-            "mask": mask[:, 0, 0].to(torch.int32).numpy(),
+            "states": encoded.states.numpy(),
+            "mask": encoded.mask[:, 0, 0].to(torch.int32).numpy(),
             "objectives": objectives.numpy(),
             "levels": np.ascontiguousarray(ascending.numpy()),
         }

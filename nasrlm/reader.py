@@ -114,7 +114,7 @@ class TextReader:
         states = pad_sequence([of_text.states for of_text in together], batch_first=True)
         ids = pad_sequence([of_text.token_ids for of_text in together], batch_first=True, padding_value=PADDING_ID)
         ids = ids.to(states.device)
-        return Encoded(states, (ids != PADDING_ID)[:, None, None, :], ids)
+        return Encoded(states, (ids != PADDING_ID)[:, None, None, :], ids, batch.texts)
 
     def _plan(self, texts: Sequence[str], first_row: int, rows_per_text: int) -> Iterator[Batch]:
         known = self._memory.find(texts)

@@ -1,8 +1,8 @@
 """Objectives that are read off a text at once instead of being spelled; ``nasrlm.adaptation`` learns them.
 
-A text's summary is the mean of its states beside that of its tokens (``Encoded.summaries``). How like it is to the
-summaries of other texts, the anchors, gives the mean and the deviation of a normal distribution, and a table takes
-that to the objective's own unit.
+A text's summary (``Encoded.summaries``) has three parts: the means of its states and of its tokens, walks and
+neighbours of its network, and its rows. How like it is to the summaries of other texts, the anchors, in each part gives
+the mean and the deviation of a normal distribution, and a table takes that to the objective's own unit.
 
 N texts, M objectives, Q levels, A objectives that are read, S numbers of a summary, F features, P anchors, G points of
 a table.
@@ -10,19 +10,43 @@ a table.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-NUM_FEATURES = 64  # of a summary: 32 to all 256 rank as well
-NUM_ANCHORS = 1000  # 800 rank as well as 1,500
+from nasrlm.text_counts import NUM_COUNTS, NUM_ROWS, NUM_STRUCTURES
+
+NUM_FEATURES = (64, 192, 64)  # of each part of a summary: 32 rank as well as 64, 128 as 192
 REACH = 6.0  # standard deviations that a table covers; it goes on as steep as at its ends
 GRID = torch.linspace(-REACH, REACH, 193, dtype=torch.float64)
-LENGTHS = (0.5, 1.0, 2.0, 4.0)  # over which likeness falls
-RIDGES = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SMALLEST = 1e-300
+
+
+def parts_of(summaries: Tensor) -> tuple[Tensor, ...]:
+    """The three parts of (..., S) summaries."""
+    return _split(summaries, [summaries.shape[-1] - NUM_COUNTS, NUM_STRUCTURES, NUM_ROWS])
+
+
+def _split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
+    ends = itertools.accumulate(widths)
+    return tuple(x[..., end - width : end] for width, end in zip(widths, ends, strict=True))
+
+
+def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
+    """(M, N, P) how like (M, N, F) features are to (M, P, F) anchors; ``kernels`` (M, 3, 2) as ``GroupProcess`` fits
+    them: variance and length of a Matérn kernel of smoothness 5/2 of each part.
+    """
+    total = torch.zeros((), dtype=features.dtype, device=features.device)
+    pairs = zip(_split(features, NUM_FEATURES), _split(anchors, NUM_FEATURES), strict=True)
+    for part, (own, others) in enumerate(pairs):
+        squares = (own**2).sum(dim=-1)[..., :, None] + (others**2).sum(dim=-1)[..., None, :] - 2 * own @ others.mT
+        variance, length = kernels[:, part, :, None, None].unbind(1)
+        scaled = (5 * squares.clamp(min=0) / own.shape[-1]).sqrt() / length
+        total = total + variance * (1 + scaled + scaled**2 / 3) * (-scaled).exp()
+    return total
 
 
 class Readouts(nn.Module):
@@ -30,27 +54,33 @@ class Readouts(nn.Module):
 
     objectives: Tensor  # (A,) ids
     centre: Tensor  # (A, S) of summaries
-    projection: Tensor  # (A, S, F) to features
-    anchors: Tensor  # (A, P, F)
-    lengths: Tensor  # (A, 2) over which likeness falls, for the mean and for the logarithm of the deviation
-    weights: Tensor  # (A, 2, P) likewise
+    projection_of_states: Tensor  # (A, part of S, part of F) to features
+    projection_of_structures: Tensor  # likewise
+    projection_of_rows: Tensor  # likewise
+    anchors: Tensor  # (A, P, F) in 16 bits
+    kernels: Tensor  # (A, 3, 2) variance and length of each part
+    weights: Tensor  # (A, 2, P) for the mean and for the logarithm of the deviation
     offsets: Tensor  # (A, 2) likewise
     table: Tensor  # (A, G) values on ``GRID``, or their logarithms
     logarithmic: Tensor  # (A,) bool, which of the two
 
-    def __init__(self, count: int, summary_width: int) -> None:
+    def __init__(self, count: int, num_anchors: int, summary_width: int) -> None:
         super().__init__()
-        sizes = {
+        widths = [part.shape[-1] for part in parts_of(torch.empty(summary_width))]
+        projections = {
+            f"projection_of_{name}": tuple(size)
+            for name, *size in zip(("states", "structures", "rows"), widths, NUM_FEATURES, strict=True)
+        }
+        sizes = projections | {
             "centre": (summary_width,),
-            "projection": (summary_width, NUM_FEATURES),
-            "anchors": (NUM_ANCHORS, NUM_FEATURES),
-            "lengths": (2,),
-            "weights": (2, NUM_ANCHORS),
+            "kernels": (len(NUM_FEATURES), 2),
+            "weights": (2, num_anchors),
             "offsets": (2,),
             "table": (len(GRID),),
         }
         for name, size in sizes.items():
             self.register_buffer(name, torch.zeros(count, *size))
+        self.register_buffer("anchors", torch.zeros(count, num_anchors, sum(NUM_FEATURES), dtype=torch.float16))
         self.register_buffer("logarithmic", torch.zeros(count, dtype=torch.bool))
         self.register_buffer("objectives", torch.zeros(count, dtype=torch.int64))
 
@@ -61,14 +91,13 @@ class Readouts(nn.Module):
     def forward(self, summaries: Tensor, objectives: Tensor) -> Readings:
         """What (N, S) summaries say of (M,) objectives, all of them read."""
         own = (objectives[:, None] == self.objectives).int().argmax(dim=1)
-        features = (summaries - self.centre[own, None].double()) @ self.projection[own].double()  # (M, N, F)
-        anchors, weights = self.anchors[own].double(), self.weights[own].double()
-        read = [
-            (_likeness(features, anchors, self.lengths[own, part]) @ weights[:, part, :, None])[..., 0].T
-            + self.offsets[own, part]
-            for part in range(2)
-        ]
-        return Readings(read[0], read[1].clamp(-12, 3).exp(), self.table[own].double(), self.logarithmic[own])
+        projections = (self.projection_of_states, self.projection_of_structures, self.projection_of_rows)
+        parts = parts_of(summaries - self.centre[own, None].double())  # (M, N, part of S) each
+        features = [part @ x[own].double() for part, x in zip(parts, projections, strict=True)]
+        alike = likeness(torch.cat(features, dim=-1), self.anchors[own].double(), self.kernels[own].double())
+        mean, log_deviation = (alike @ self.weights[own].double().mT + self.offsets[own, None]).unbind(-1)  # (M, N)
+        deviation = log_deviation.T.clamp(-12, 3).exp()
+        return Readings(mean.T, deviation, self.table[own].double(), self.logarithmic[own])
 
 
 @dataclass(frozen=True)
@@ -113,115 +142,4 @@ class Readings:
         return probabilities
 
 
-@dataclass(frozen=True)
-class Readout:
-    """One objective's part of ``Readouts``, by the names of its buffers."""
-
-    tensors: dict[str, Tensor]
-
-    @classmethod
-    def fit(cls, summaries: Tensor, mean: Tensor, deviation: Tensor, table: Tensor, *, logarithmic: bool) -> Readout:
-        """So that it reads what somebody who knows more than the texts says of them.
-
-        What it cannot read is added to the deviations. Cost: two seconds for 1,000 texts on one core.
-
-        Args:
-            summaries: (N, S) of texts; ``NUM_ANCHORS`` of them become anchors.
-            mean: (N,) of a normal distribution for each, on the scale of ``GRID``.
-            deviation: (N,) likewise.
-            table: (G,) values on ``GRID``, or their logarithms.
-            logarithmic: which of the two.
-        """
-        rows = torch.linspace(0, len(summaries) - 1, min(len(summaries), NUM_ANCHORS)).round().long()
-        centre, projection = _projection(summaries)
-        anchors = (summaries[rows] - centre) @ projection
-        likenesses = [_Likeness.of(anchors, length) for length in LENGTHS]
-        of_mean = _Fit.of(likenesses, mean[rows])
-        of_deviation = _Fit.of(likenesses, torch.hypot(deviation[rows], of_mean.error.sqrt()).log())
-        fits = of_mean, of_deviation
-        missing = NUM_ANCHORS - len(rows)
-        tensors = {
-            "centre": centre,
-            "projection": projection,
-            "anchors": nn.functional.pad(anchors, (0, 0, 0, missing)),
-            "lengths": torch.tensor([fit.length for fit in fits]),
-            "weights": nn.functional.pad(torch.stack([fit.weights for fit in fits]), (0, missing)),
-            "offsets": torch.stack([fit.offset for fit in fits]),
-            "table": table,
-        }
-        as_stored = {name: value.float() for name, value in tensors.items()}
-        return cls({**as_stored, "logarithmic": torch.tensor(logarithmic)})
-
-
-@dataclass(frozen=True)
-class _Likeness:
-    """How like N anchors are to each other, decomposed.
-
-    Attributes:
-        length: over which likeness falls.
-        values: (N,) eigenvalues.
-        vectors: (N, N), one a column.
-    """
-
-    length: float
-    values: Tensor
-    vectors: Tensor
-
-    @classmethod
-    def of(cls, anchors: Tensor, length: float) -> _Likeness:
-        values, vectors = torch.linalg.eigh(_likeness(anchors, anchors, torch.tensor(length)))
-        return cls(length, values.clamp(min=0), vectors)
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """Kernel ridge regression of N targets, its settings those that predict each from all others best.
-
-    Attributes:
-        weights: (N,) of the anchors.
-        length: over which likeness falls.
-        offset: mean of the targets.
-        error: variance of what the others leave of a target.
-    """
-
-    weights: Tensor
-    length: float
-    offset: Tensor
-    error: Tensor
-
-    @classmethod
-    def of(cls, likenesses: Sequence[_Likeness], targets: Tensor) -> _Fit:
-        offset = targets.mean()
-        fits: list[_Fit] = []
-        for likeness in likenesses:
-            projected = likeness.vectors.T @ (targets - offset)
-            for ridge in RIDGES:
-                inverse = 1 / (likeness.values + ridge)
-                weights = likeness.vectors @ (inverse * projected)
-                left = weights / (likeness.vectors**2 @ inverse)  # each target less what all others say of it
-                fits.append(cls(weights, likeness.length, offset, (left**2).mean()))
-        return min(fits, key=lambda fit: float(fit.error))
-
-
 _STEP = float(GRID[1] - GRID[0])
-
-
-def _projection(summaries: Tensor) -> tuple[Tensor, Tensor]:
-    """(S,) centre and (S, F) features: principal components of standardised numbers, halfway to equal variances."""
-    centre, deviation = summaries.mean(dim=0), summaries.std(dim=0, correction=0)
-    scale = 1 / deviation.clamp(min=1e-2 * float(deviation.mean()) + SMALLEST)
-    _, singular, components = torch.linalg.svd((summaries - centre) * scale, full_matrices=False)
-    kept = singular[:NUM_FEATURES] > 1e-6 * singular[0]
-    singular, components = singular[:NUM_FEATURES][kept], components[:NUM_FEATURES][kept]
-    variances = singular / len(summaries) ** 0.5  # of what is left when each component is divided by its root
-    projection = scale[:, None] * components.T / (variances.sqrt() * variances.mean().sqrt())
-    return centre, nn.functional.pad(projection, (0, NUM_FEATURES - projection.shape[1]))
-
-
-def _likeness(features: Tensor, anchors: Tensor, length: Tensor) -> Tensor:
-    """(..., N, P): a product, and a Matérn kernel of smoothness 5/2, whose ``length`` is () or that of each batch."""
-    product = features @ anchors.mT / NUM_FEATURES
-    squares = [(x**2).sum(dim=-1) / NUM_FEATURES for x in (features, anchors)]
-    distance = (squares[0][..., :, None] + squares[1][..., None, :] - 2 * product).clamp(min=0).sqrt()
-    scaled = 5**0.5 * distance / length[..., None, None]
-    return product + (1 + scaled + scaled**2 / 3) * (-scaled).exp()

@@ -170,8 +170,9 @@ class TrainConfig(BaseModel):
 
     @model_validator(mode="after")
     def _all_objectives_are_spelled(self) -> TrainConfig:
-        if self.model.num_readouts:
-            raise ValueError(f"model.num_readouts: expected 0, got {self.model.num_readouts}. `nasrlm adapt` sets it.")
+        for name in ("num_readouts", "num_anchors"):
+            if value := getattr(self.model, name):
+                raise ValueError(f"model.{name}: expected 0, got {value}. `nasrlm adapt` sets it.")
         return self
 
     def num_steps(self, num_rows: int) -> int:

@@ -41,7 +41,7 @@ def adapt_checkpoint(
         Literal["random", "active"],
         typer.Option("--choose", help="Rows by the seed, or those whose labels would tell most."),
     ] = "random",
-    pool: Annotated[int, typer.Option(min=2, help="Texts, labelled or not, of which predictions are learned.")] = 1500,
+    pool: Annotated[int, typer.Option(min=2, help="Other texts, of which predictions are learned too.")] = 1500,
     space: SpaceOption = None,
     checkpoint: CheckpointOption = None,
     seed: SeedOption = 0,
@@ -57,13 +57,13 @@ def adapt_checkpoint(
     labelled = frame[list(names)].notna().all(axis=1).to_numpy()
     wanted = _count(samples, int(labelled.sum()), table, names)
     rng = np.random.default_rng(seed)
-    rows = _pool_rows(labelled, wanted, max(pool, wanted), rng)
+    rows = _pool_rows(labelled, wanted, wanted + pool, rng)
     frame, labelled = frame.iloc[rows], labelled[rows]
     loaded = Checkpoint.from_pretrained(checkpoint)
     if again := [name for name in names if name in loaded.objectives]:
         words = f"nasrlm: {', '.join(again)}: known already; {out} will answer by these labels alone, in every space."
         print(words, file=sys.stderr)
-    more = _more_architectures(frame, pool - len(frame), rng)
+    more = _more_architectures(frame, wanted + pool - len(frame), rng)
     texts = table_texts(frame, table, progress=show_progress()) + more.texts()
     groups = _graph_groups(frame, more)
     known = make_pool(loaded, texts, progress=show_progress(), groups=groups, space=only_space(frame))

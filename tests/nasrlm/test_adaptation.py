@@ -14,7 +14,8 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import make_examples
 from nasrlm.model import ModelConfig
 from nasrlm.predictor import Predictor
-from nasrlm.readout import GRID, Readout
+from nasrlm.readout import GRID
+from nasrlm.readout_fit import Readout
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from tests.nasrlm.conftest import CommandLine

@@ -7,9 +7,12 @@ from scipy.stats import kstest, norm
 
 from nasrlm.adaptation import NOISE, Pool, adapt
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.group_process import GroupProcess
 from nasrlm.predictor import Predictor
-from nasrlm.readout import GRID, NUM_ANCHORS, Readings, Readout, Readouts
-from tests.nasrlm.scenes import OBJECTIVES
+from nasrlm.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
+from nasrlm.readout_fit import Readout, stacked
+from nasrlm.text_counts import NUM_COUNTS
+from tests.nasrlm.scenes import OBJECTIVES, layer_table
 
 COST, ACCURACY = "latency_ms@new", "accuracy@new"
 TEXTS = ["Conv3\n", "Pool\nSkip\n", "Skip\n"]
@@ -17,30 +20,83 @@ LEVELS = torch.tensor([0.001, 0.1, 0.5, 0.9, 0.999], dtype=torch.float64)
 
 
 def read(readout: Readout, summaries: torch.Tensor) -> Readings:
-    readouts = Readouts(1, summaries.shape[1])
-    readouts.load_state_dict({name: x[None] for name, x in (readout.tensors | {"objectives": torch.tensor(0)}).items()})
+    readouts = Readouts(1, len(readout.tensors["anchors"]), summaries.shape[1])
+    readouts.load_state_dict(stacked([readout]) | {"objectives": torch.tensor([0])})
     readings: Readings = readouts(summaries, torch.tensor([0]))
     return readings
 
 
-@pytest.mark.parametrize("count", [40, NUM_ANCHORS + 300])
-def test_what_follows_from_the_summaries_is_read_off(count: int) -> None:
+def summaries_of(means: torch.Tensor, counts: torch.Tensor | None = None) -> torch.Tensor:
+    """Of texts with these means of their states and, if any, so many counts of the first kinds."""
+    filled = torch.zeros(len(means), NUM_COUNTS).double()
+    if counts is not None:
+        filled[:, : counts.shape[1]] = counts
+    return torch.cat([means.double(), filled], dim=1)
+
+
+@pytest.mark.parametrize("count", [40, 700])
+def test_what_follows_from_the_states_is_read_off(count: int) -> None:
     torch.manual_seed(0)
-    summaries = torch.randn(count + 200, 12).double() * torch.logspace(-3, 3, 12) + 5
-    mean = summaries[:, 6] / summaries[:, 6].std()
+    means = torch.randn(count + 200, 12).double() * torch.logspace(-3, 3, 12) + 5
+    mean = means[:, 6] / means[:, 6].std()
     mean = mean - mean.mean() + (0.0 if count < 100 else 0.5) * (mean - mean.mean()) ** 2
     deviation = 0.1 + 0.05 * torch.rand(len(mean)).double()
+    summaries = summaries_of(means)
     found = read(Readout.fit(summaries[:count], mean[:count], deviation[:count], GRID, logarithmic=False), summaries)
     left = (found.mean[count:, 0] - mean[count:]).abs().median()
-    assert left < 0.15
+    assert left < 0.2
     assert (found.deviation[count:, 0] > 0.05).all()
+
+
+def test_what_follows_from_the_counts_is_read_off_where_states_tell_nothing() -> None:
+    torch.manual_seed(0)
+    counts = torch.randint(0, 5, (500, 9)).double().log1p()
+    mean = counts[:, 3] - counts[:, 5] + 0.3 * counts[:, 3] * counts[:, 7]
+    mean = (mean - mean.mean()) / mean.std()
+    summaries = summaries_of(torch.randn(500, 4), counts)
+    fitted = Readout.fit(summaries[:300], mean[:300], torch.full((300,), 0.1).double(), GRID, logarithmic=False)
+    found = read(fitted, summaries[300:]).mean[:, 0]
+    assert np.corrcoef(found, mean[300:])[0, 1] > 0.95
+
+
+def test_more_texts_than_anchors_can_be_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nasrlm.readout_fit.MAX_ANCHORS", 60)
+    means = torch.linspace(-1, 1, 200)[:, None].double()
+    fitted = Readout.fit(summaries_of(means), means[:, 0], torch.full((200,), 0.1).double(), GRID, logarithmic=False)
+    assert len(fitted.tensors["anchors"]) == 60
+    torch.testing.assert_close(read(fitted, summaries_of(means)).mean, means, atol=0.03, rtol=0)
+
+
+def test_a_readout_expects_what_its_process_does() -> None:
+    rng = np.random.default_rng(0)
+    groups = [rng.normal(size=(50, count)).astype(np.float16).astype(np.float64) for count in NUM_FEATURES]
+    process = GroupProcess(groups).fit(np.arange(30), groups[0][:30, 0])
+    features = torch.from_numpy(np.concatenate(groups, axis=1))[None]
+    alike = likeness(features[:, 30:], features[:, :30], torch.from_numpy(process.kernels)[None])
+    weights = process.weights_for(process.scores.forward(groups[0][:30, 0]))
+    np.testing.assert_allclose(alike[0].numpy() @ weights, process.predict(np.arange(30, 50))[0], atol=1e-9)
+
+
+def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
+    torch.manual_seed(0)
+    means = torch.randn(90, 3)
+    noise = torch.full((90,), 0.1).double()
+    few, many = (
+        Readout.fit(summaries_of(means[:count]), means[:count, 0].double(), noise[:count], GRID, logarithmic=False)
+        for count in (20, 90)
+    )
+    readouts = Readouts(2, 90, 3 + NUM_COUNTS)
+    readouts.load_state_dict(stacked([few, many]) | {"objectives": torch.tensor([4, 2])})
+    both = readouts(summaries_of(means), torch.tensor([2, 4])).mean
+    alone = [read(readout, summaries_of(means)).mean[:, 0] for readout in (many, few)]
+    torch.testing.assert_close(both, torch.stack(alone, dim=1))
 
 
 def test_what_does_not_follow_from_the_summaries_is_left_to_the_deviations() -> None:
     torch.manual_seed(0)
-    summaries, mean = torch.randn(300, 8).double(), torch.randn(300).double()
+    summaries, mean = summaries_of(torch.randn(300, 8)), torch.randn(300).double()
     fitted = Readout.fit(summaries, mean, torch.full((300,), 0.1).double(), GRID, logarithmic=False)
-    found = read(fitted, torch.randn(50, 8).double())
+    found = read(fitted, summaries_of(torch.randn(50, 8)))
     assert found.mean.abs().max() < 0.6
     assert 0.8 < float(found.deviation.median()) < 1.3
 
@@ -69,7 +125,8 @@ def test_probabilities_are_the_levels_of_quantiles(table: torch.Tensor, logarith
 def adapted(checkpoint: Checkpoint) -> Checkpoint:
     """Two objectives that are read, one of them before all that are spelled."""
     rng = np.random.default_rng(0)
-    pool = Pool([""] * 60, rng.normal(size=(60, 3)), rng.normal(0, 0.1, size=(60, checkpoint.model.summary_width)))
+    texts = layer_table(60)["text"].tolist()
+    pool = Pool(texts, rng.normal(size=(60, 3)), Predictor(checkpoint).summaries(texts))
     labels = np.where(np.arange(60) < 30, 20 + 4 * pool.features[:, 0], np.nan)
     return adapt(adapt(checkpoint, pool, COST, labels), pool, ACCURACY, labels)
 

@@ -40,7 +40,7 @@ def draw(checkpoint: Checkpoint, encoded: Encoded, objective: int, rng: np.rando
     model, code = checkpoint.model, checkpoint.model.code
     prefixes, counts = code.encode([1.0]), np.array([SAMPLES])
     for position in range(code.length):
-        texts = Encoded(*[part.expand(len(prefixes), *part.shape[1:]) for part in encoded])
+        texts = Encoded(*[part.expand(len(prefixes), *part.shape[1:]) for part in encoded[:3]])
         asked = torch.full((len(prefixes), 1), objective)
         alone = torch.zeros(len(prefixes), 1, 1, dtype=torch.bool)
         with torch.inference_mode():

@@ -1,0 +1,93 @@
+"""The network of a canonical ONNX text, as the bodies that are looked at: each block once, as it is first called.
+
+A network without a cell is one body, every block written out where it is called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from nasrlm.inlining import inlined
+from nasrlm.onnx_bodies import START, Arguments, Body, Line, OtherTextError, read_bodies
+
+_EXECUTED = re.compile(r"E\d+")
+_LINE_ENDS = re.compile(r"[ \t\r]+$", re.MULTILINE)
+
+
+@dataclass(frozen=True, eq=False)  # told apart by identity, which is quicker than to compare lines
+class CalledBody:
+    """A body with the values of its first call, and values alone in its own calls.
+
+    Attributes:
+        body: so written.
+        calls: blocks that it calls, with their arguments.
+    """
+
+    body: Body
+    calls: Sequence[tuple[str, Arguments]] = ()
+
+    @property
+    def is_executed(self) -> bool:
+        """Whether it is a block as it was measured, where every operator costs its time."""
+        return _EXECUTED.fullmatch(self.body.header) is not None
+
+
+class Network(NamedTuple):
+    """Bodies, the graph first; where ``has_cell`` is false there is no other."""
+
+    bodies: Sequence[CalledBody]
+    has_cell: bool
+
+
+def read_network(text: str) -> Network | None:
+    """The network of a text; None where that is not canonical ONNX.
+
+    What editors and networks add to lines is no matter: a byte order mark, carriage returns, spaces at the end.
+    """
+    canonical = (_LINE_ENDS.sub("", text) if "\r" in text or " \n" in text else text).lstrip("\ufeff \n")
+    if not canonical.startswith(START):
+        return None
+    try:
+        bodies = list(read_bodies(canonical))
+        if not bodies:
+            return None
+        if not any(_EXECUTED.fullmatch(body.header) for body in bodies) and (flat := inlined(bodies)):
+            return Network([CalledBody(flat)], has_cell=False)
+        return Network(_as_called(bodies), has_cell=True)
+    except OtherTextError:
+        return None
+
+
+def _as_called(bodies: Sequence[Body]) -> list[CalledBody]:
+    arguments_of: dict[str, Arguments] = {}
+    found: list[CalledBody] = []
+    for body in bodies:
+        found.append(_called(body, arguments_of.get(body.header, ())))
+        for name, arguments in found[-1].calls:
+            arguments_of.setdefault(name, arguments)
+    return found
+
+
+@lru_cache(maxsize=1024)  # a space's texts share most bodies
+def _called(body: Body, given: Arguments) -> CalledBody:
+    """A body whose block is first called so.
+
+    Values that the first call gives to several parameters stay parameters: which is which could not be told.
+    """
+    count = Counter(value for _, value in given)
+    given = tuple((name, value) for name, value in given if count[value] == 1)
+    calls: list[tuple[str, Arguments]] = []
+    lines: list[Line] = []
+    for line in body.lines:
+        line = line.with_values(given)
+        if line.callee:
+            arguments = line.arguments()
+            calls.append((line.callee, arguments))
+            line = line._replace(attributes=",".join(value for _, value in arguments))
+        lines.append(line)
+    return CalledBody(body._replace(lines=tuple(lines)), calls)

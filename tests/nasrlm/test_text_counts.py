@@ -1,0 +1,98 @@
+"""Walks, neighbours and rows of texts: counted as defined, whatever the names, within bounds."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from converters import to_measured_text, to_onnx_text
+from nasrlm.onnx_network import read_network
+from nasrlm.text_counts import LONGEST_WALK, MOST_WALKS, NUM_COUNTS, NUM_STRUCTURES, _Nodes, text_counts
+from spaces import get_space, space_names
+from tests.nasrlm.test_presentation import network
+
+CONV = "nn.ConvBias <pads: ints = [1, 1, 1, 1], weight_shape: ints = [8, 8, 3, 3]>"
+POOL = "AveragePool <kernel_shape: ints = [3, 3], strides: ints = [2, 2]>"
+
+
+def nodes(text: str) -> _Nodes:
+    found = read_network(text)
+    assert found is not None
+    return _Nodes(found.bodies[-1].body)
+
+
+def enumerated(nodes: _Nodes) -> Counter[str]:
+    """Every path of up to LONGEST_WALK operators, one by one."""
+    total: Counter[str] = Counter()
+
+    def walk(number: int, below: tuple[str, ...]) -> None:
+        if not nodes.passed[number]:
+            below = (nodes.labels[number], *below)
+            total[" > ".join(below)] += 1
+            if len(below) == LONGEST_WALK:
+                return
+        for source in nodes.sources[number]:
+            walk(source, below)
+
+    for number, passed in enumerate(nodes.passed):
+        if not passed:
+            walk(number, ())
+    return total
+
+
+def test_walks_pass_sums_and_relus_and_know_kernels_and_strides() -> None:
+    text = network(f"v1 = {CONV} (v0)", f"v2 = {POOL} (v1)", "v3 = Relu (v2)", "v9 = Sum (v3, v1)")
+    walks = nodes(text).walks()
+    assert walks["input > Conv3x3 > AveragePool3s > output"] == 1
+    assert walks["Conv3x3 > output"] == 1
+    assert not any("Sum" in walk or "Relu" in walk for walk in walks)
+    assert nodes(text).neighbours()["Sum < Conv3x3 < Relu"] == 1
+
+
+@pytest.mark.parametrize("name", ["nasbench101", "nasbench201", "darts", "mnasnet"])
+def test_walks_are_all_paths(name: str) -> None:
+    space, rng = get_space(name), np.random.default_rng(0)
+    for _ in range(3):
+        network = read_network(to_measured_text(space, space.sample(rng)))
+        assert network is not None
+        for called in network.bodies:
+            of_body = _Nodes(called.body)
+            assert of_body.walks() == enumerated(of_body)
+
+
+@pytest.mark.parametrize("name", space_names())
+def test_every_space_has_numbers_that_tell_its_networks_apart(name: str) -> None:
+    space, rng = get_space(name), np.random.default_rng(1)
+    texts = list({to_onnx_text(space, space.sample(rng)) for _ in range(8)})
+    counts = text_counts(texts)
+    assert counts.shape == (len(texts), NUM_COUNTS)
+    assert np.isfinite(counts).all()
+    assert len(np.unique(counts, axis=0)) == len(texts)
+    np.testing.assert_array_equal(text_counts(texts[::-1]), counts[::-1])
+
+
+def test_other_texts_have_none() -> None:
+    assert text_counts([]).shape == (0, NUM_COUNTS)
+    assert not text_counts(["def f(x): return x", "Conv3\nPool\n", "<\n   ir_version: 13,\n"]).any()
+
+
+def test_what_differs_in_attributes_alone_differs_in_rows_alone() -> None:
+    wide = network(f"v9 = {CONV} (v0)")
+    narrow = wide.replace("[8, 8, 3, 3]", "[4, 8, 3, 3]")
+    one, other = text_counts([wide, narrow])
+    assert (one[:NUM_STRUCTURES] == other[:NUM_STRUCTURES]).all()
+    assert (one[NUM_STRUCTURES:] != other[NUM_STRUCTURES:]).any()
+
+
+def test_sums_of_sums_and_many_kinds_stay_within_bounds() -> None:
+    doubled = [f"v{index + 1} = Sum (v{index}, v{index})" for index in range(1, 2000)]
+    counts = text_counts(
+        [network(f"v1 = {CONV} (v0)", *doubled, f"v9999 = {CONV} (v2000)", outputs="float[1,8] v9999")]
+    )
+    assert np.isfinite(counts).all()
+    kinds = [f"v{index + 1} = Sum (k{index}, v{index})" for index in range(1, 200)]
+    made = [f"k{index} = Kind{index} (v{index})" for index in range(1, 200)]
+    lines = [line for pair in zip(made, kinds, strict=True) for line in pair]
+    many = network("v1 = Start (v0)", *lines, outputs="float[1,8] v200")
+    assert len(nodes(many).walks()) == 0 < MOST_WALKS
+    assert text_counts([many]).any()
