@@ -1,8 +1,8 @@
 """Objectives that are read off a text at once instead of being spelled; ``nasrlm.adaptation`` learns them.
 
-A text's summary (``Encoded.summaries``) has three parts: the means of its states and of its tokens, walks and
-neighbours of its network, and its rows. How like it is to the summaries of other texts, the anchors, in each part gives
-the mean and the deviation of a normal distribution, and a table takes that to the objective's own unit.
+A text's summary (``Encoded.summaries``) has four parts: the means of its states and of its tokens, and walks and
+neighbours, rows, and sizes of its network. How like it is to the summaries of other texts, the anchors, in each part
+gives the mean and the deviation of a normal distribution, and a table takes that to the objective's own unit.
 
 N texts, M objectives, Q levels, A objectives that are read, S numbers of a summary, F features, P anchors, G points of
 a table.
@@ -17,17 +17,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nasrlm.text_counts import NUM_COUNTS, NUM_ROWS, NUM_STRUCTURES
+from nasrlm.text_counts import NUM_COUNTS, PARTS
 
-NUM_FEATURES = (64, 192, 64)  # of each part of a summary: 32 rank as well as 64, 128 as 192
+NAMES = ("states", "structures", "rows", "sizes")
+NUM_FEATURES = (64, 192, 64, 32)  # of each part of a summary: 128 structures rank as well as 192, 32 sizes as 48
 REACH = 6.0  # standard deviations that a table covers; it goes on as steep as at its ends
 GRID = torch.linspace(-REACH, REACH, 193, dtype=torch.float64)
 SMALLEST = 1e-300
 
 
 def parts_of(summaries: Tensor) -> tuple[Tensor, ...]:
-    """The three parts of (..., S) summaries."""
-    return _split(summaries, [summaries.shape[-1] - NUM_COUNTS, NUM_STRUCTURES, NUM_ROWS])
+    """The four parts of (..., S) summaries."""
+    return _split(summaries, [summaries.shape[-1] - NUM_COUNTS, *PARTS])
 
 
 def _split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
@@ -36,7 +37,7 @@ def _split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
 
 
 def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
-    """(M, N, P) how like (M, N, F) features are to (M, P, F) anchors; ``kernels`` (M, 3, 2) as ``GroupProcess`` fits
+    """(M, N, P) how like (M, N, F) features are to (M, P, F) anchors; ``kernels`` (M, 4, 2) as ``GroupProcess`` fits
     them: variance and length of a Matérn kernel of smoothness 5/2 of each part.
     """
     total = torch.zeros((), dtype=features.dtype, device=features.device)
@@ -50,15 +51,15 @@ def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
 
 
 class Readouts(nn.Module):
-    """A kernel machine and a table for each objective that is read."""
+    """A kernel machine and a table for each objective that is read.
+
+    Beside the buffers below there is ``projection_of_…``, (A, part of S, part of F), for each part of a summary.
+    """
 
     objectives: Tensor  # (A,) ids
     centre: Tensor  # (A, S) of summaries
-    projection_of_states: Tensor  # (A, part of S, part of F) to features
-    projection_of_structures: Tensor  # likewise
-    projection_of_rows: Tensor  # likewise
     anchors: Tensor  # (A, P, F) in 16 bits
-    kernels: Tensor  # (A, 3, 2) variance and length of each part
+    kernels: Tensor  # (A, 4, 2) variance and length of each part
     weights: Tensor  # (A, 2, P) for the mean and for the logarithm of the deviation
     offsets: Tensor  # (A, 2) likewise
     table: Tensor  # (A, G) values on ``GRID``, or their logarithms
@@ -68,8 +69,7 @@ class Readouts(nn.Module):
         super().__init__()
         widths = [part.shape[-1] for part in parts_of(torch.empty(summary_width))]
         projections = {
-            f"projection_of_{name}": tuple(size)
-            for name, *size in zip(("states", "structures", "rows"), widths, NUM_FEATURES, strict=True)
+            f"projection_of_{name}": tuple(size) for name, *size in zip(NAMES, widths, NUM_FEATURES, strict=True)
         }
         sizes = projections | {
             "centre": (summary_width,),
@@ -91,9 +91,9 @@ class Readouts(nn.Module):
     def forward(self, summaries: Tensor, objectives: Tensor) -> Readings:
         """What (N, S) summaries say of (M,) objectives, all of them read."""
         own = (objectives[:, None] == self.objectives).int().argmax(dim=1)
-        projections = (self.projection_of_states, self.projection_of_structures, self.projection_of_rows)
+        projections = [getattr(self, f"projection_of_{name}")[own].double() for name in NAMES]
         parts = parts_of(summaries - self.centre[own, None].double())  # (M, N, part of S) each
-        features = [part @ x[own].double() for part, x in zip(parts, projections, strict=True)]
+        features = [part @ projection for part, projection in zip(parts, projections, strict=True)]
         alike = likeness(torch.cat(features, dim=-1), self.anchors[own].double(), self.kernels[own].double())
         mean, log_deviation = (alike @ self.weights[own].double().mT + self.offsets[own, None]).unbind(-1)  # (M, N)
         deviation = log_deviation.T.clamp(-12, 3).exp()

@@ -1,4 +1,4 @@
-"""Readouts are fitted: a Gaussian process of the three parts of a summary, taught by somebody who knows more.
+"""Readouts are fitted: a Gaussian process of the four parts of a summary, taught by somebody who knows more.
 
 N texts, S numbers of a summary, F features, P anchors, G points of a table.
 """
@@ -14,9 +14,10 @@ from scipy.linalg import eigh
 from torch import Tensor, nn
 
 from nasrlm.group_process import GroupProcess, Standardised
-from nasrlm.readout import NUM_FEATURES, SMALLEST, parts_of
+from nasrlm.readout import NAMES, NUM_FEATURES, parts_of
 
 MAX_ANCHORS = 3000  # 1,000 instead of 2,400 lose 0.01 to 0.02; the time of a fit grows with their cube
+HASHED = ("structures", "rows")  # whose numbers are of one scale; those of the other parts are standardised
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ class Readout:
         centre = summaries.mean(dim=0).float()
         centred = parts_of(summaries - centre)
         projections = [
-            _projection(part, count, standardised=index == 0).float()
-            for index, (part, count) in enumerate(zip(centred, NUM_FEATURES, strict=True))
+            _projection(part, count, standardised=name not in HASHED).float()
+            for part, count, name in zip(centred, NUM_FEATURES, NAMES, strict=True)
         ]
         groups = [(part[rows] @ x.double()).half() for part, x in zip(centred, projections, strict=True)]
         targets = mean[rows].numpy()
@@ -62,8 +63,7 @@ class Readout:
             "logarithmic": torch.tensor(logarithmic),
             "anchors": torch.cat(groups, dim=-1),
         }
-        names = ("states", "structures", "rows")
-        return cls(as_stored | {f"projection_of_{name}": x for name, x in zip(names, projections, strict=True)})
+        return cls(as_stored | {f"projection_of_{name}": x for name, x in zip(NAMES, projections, strict=True)})
 
 
 def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
@@ -83,12 +83,10 @@ def _with_anchors(name: str, x: Tensor, count: int) -> Tensor:
 
 def _projection(part: Tensor, count: int, *, standardised: bool) -> Tensor:
     """(part of S, count) to principal components, of variance 1 in the mean; zeros where there are fewer."""
-    deviation = part.std(dim=0, correction=0)
-    scale = (
-        1 / deviation.clamp(min=1e-2 * float(deviation.mean()) + SMALLEST)
-        if standardised
-        else torch.ones_like(deviation)
-    )
+    scale = torch.ones(part.shape[1], dtype=part.dtype)
+    if standardised:
+        deviation = part.std(dim=0, correction=0)
+        scale = torch.where(deviation > 0, 1 / deviation.clamp(min=1e-2 * float(deviation.mean())), 0.0)
     covariance = ((part * scale).T @ (part * scale) / len(part)).numpy()
     kept = min(count, len(covariance))
     variances, vectors = eigh(covariance, subset_by_index=(len(covariance) - kept, len(covariance) - 1))

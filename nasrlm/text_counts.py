@@ -1,4 +1,4 @@
-"""What the network of a canonical ONNX text is made of, as numbers of a fixed length: walks, neighbours and rows.
+"""What the network of a canonical ONNX text is made of, as numbers of a fixed length: walks, neighbours, rows, sizes.
 
 A walk is what a signal meets on its way, up to four operators, sums and ReLUs passed by. How often each occurs ranks
 networks from few labels (docs/limits.md); ``converters.features`` counts them in whole graphs, this in texts: every
@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
+from math import exp, log, prod
+from operator import mul
 
 import numpy as np
 
@@ -25,20 +27,25 @@ from nasrlm.onnx_network import CalledBody, read_network
 
 NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
 NUM_ROWS = 512  # of rows as they stand, with all attributes
-NUM_COUNTS = NUM_STRUCTURES + NUM_ROWS
+NUM_PATH_NUMBERS = 6  # see ``_Nodes.paths``; those of all blocks added up, apart from those of blocks as measured
+NUM_WEIGHTS = 64  # of weights by operators, and of all together
+NUM_SIZES = 2 * NUM_PATH_NUMBERS + NUM_WEIGHTS + 1
+PARTS = (NUM_STRUCTURES, NUM_ROWS, NUM_SIZES)
+NUM_COUNTS = sum(PARTS)
 LONGEST_WALK = 4
 MOST_WALKS = 2_000  # names of one body, five times what any space has; of more none are counted: some would take hours
 LARGEST = 1e30  # walks through sums of sums are more than any number
 _PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
 _INPUT, _OUTPUT = "input", "output"
 _KERNEL = re.compile(r"weight_shape=\[\d+,\d+,([\d,]+)\]|kernel_shape=\[(\d+)")
+_WEIGHT = re.compile(r"weight_shape=\[([\d,]+)\]|(?:^|,)\[(\d+,\d+,\d+,\d+)\]")
 _MARKS = {"s": r"strides=\[[^\]]*[2-9]", "g": r"group=(?!1\b)", "d": r"dilations=\[[^\]]*[2-9]"}
 
 Counts = Counter[str]
 
 
 def text_counts(texts: Iterable[str]) -> FloatArray:
-    """(N, C) logarithms of hashed counts; zeros of a text that is not canonical ONNX.
+    """(N, C) logarithms of counts, parts as in ``PARTS``; zeros of a text that is not canonical ONNX.
 
     Cost: half a millisecond a text with a cell, 2 to 8 without.
     """
@@ -47,6 +54,7 @@ def text_counts(texts: Iterable[str]) -> FloatArray:
     for row, network in zip(counts, networks, strict=True):
         for called in network.bodies if network else ():
             row += _counts(called)
+    counts[:, -NUM_SIZES:] = np.log1p(counts[:, -NUM_SIZES:])
     return counts
 
 
@@ -54,15 +62,19 @@ def text_counts(texts: Iterable[str]) -> FloatArray:
 def _counts(called: CalledBody) -> FloatArray:
     """(C,) of a body."""
     body, kind = called.body, "executed " if called.is_executed else ""
-    counts = np.zeros(NUM_COUNTS)
     nodes = _Nodes(body)
+    structures, rows, weights = np.zeros(NUM_STRUCTURES), np.zeros(NUM_ROWS), np.zeros(NUM_WEIGHTS)
     for name, count in (nodes.walks() + nodes.neighbours()).items():
         place, sign = _hash(kind + name)
-        counts[place % NUM_STRUCTURES] += sign * np.log1p(min(count, LARGEST))
+        structures[place % NUM_STRUCTURES] += sign * np.log1p(min(count, LARGEST))
     for name, count in Counter(line.operator for line in body.lines).items():
         place, sign = _hash(kind + name)
-        counts[NUM_STRUCTURES + place % NUM_ROWS] += sign * np.log1p(count)
-    return counts
+        rows[place % NUM_ROWS] += sign * np.log1p(count)
+    for line, label in zip(body.lines, nodes.labels[1:-1], strict=True):
+        weights[_hash(kind + label)[0] % NUM_WEIGHTS] += _num_weights(line.attributes)
+    paths = np.zeros((2, NUM_PATH_NUMBERS))
+    paths[int(called.is_executed)] = nodes.paths()
+    return np.concatenate([structures, rows, paths.flatten(), weights, weights.sum(keepdims=True)])
 
 
 class _Nodes:
@@ -97,6 +109,22 @@ class _Nodes:
             ending.append(reached)
         return total
 
+    def paths(self) -> Sequence[float]:
+        """Of the paths from input to output: their number (logarithm), mean, variance and minimum of the convolutions
+        on one, operators on the longest; and the number of all operators.
+        """
+        reached = [(0.0, 0.0, 0.0, 0.0, 0.0)]
+        for label, sources in zip(self.labels[1:], self.sources[1:], strict=True):
+            numbers, means, variances, minima, depths = zip(*(reached[x] for x in sources or (0,)), strict=True)
+            shares = [exp(number - max(numbers)) for number in numbers]
+            total = sum(shares)
+            mean = sum(map(mul, shares, means)) / total
+            squares = sum(share * (x + y * y) for share, x, y in zip(shares, variances, means, strict=True)) / total
+            step = float(label.startswith("Conv"))
+            variance = max(squares - mean**2, 0.0)
+            reached.append((max(numbers) + log(total), mean + step, variance, min(minima) + step, max(depths) + 1))
+        return (*reached[-1], len(self.labels))
+
     def neighbours(self) -> Counts:
         """How often an operator stands beside one other, or between two, before or after it."""
         beside: list[Counts] = [Counter() for _ in self.labels]
@@ -126,6 +154,12 @@ def _operator_label(op_type: str, attributes: str) -> str:
     kernel = _KERNEL.search(attributes)
     size = (kernel[1] or kernel[2]).replace(",", "x") if kernel else ""
     return operator + size + "".join(mark for mark, pattern in _MARKS.items() if re.search(pattern, attributes))
+
+
+@lru_cache(maxsize=16_384)
+def _num_weights(attributes: str) -> int:
+    """Numbers in the weights of a layer, or in those that a call gives."""
+    return sum(prod(map(int, (layer or call).split(","))) for layer, call in _WEIGHT.findall(attributes))
 
 
 @lru_cache(maxsize=65_536)

@@ -1,4 +1,4 @@
-"""Walks, neighbours and rows of texts: counted as defined, whatever the names, within bounds."""
+"""Walks, neighbours, rows and sizes of texts: counted as defined, whatever the names, within bounds."""
 
 from collections import Counter
 
@@ -7,9 +7,9 @@ import pytest
 
 from converters import to_measured_text, to_onnx_text
 from nasrlm.onnx_network import read_network
-from nasrlm.text_counts import LONGEST_WALK, MOST_WALKS, NUM_COUNTS, NUM_STRUCTURES, _Nodes, text_counts
+from nasrlm.text_counts import LONGEST_WALK, MOST_WALKS, NUM_COUNTS, NUM_SIZES, NUM_STRUCTURES, _Nodes, text_counts
 from spaces import get_space, space_names
-from tests.nasrlm.test_presentation import network
+from tests.nasrlm.test_presentation import called, function, network
 
 CONV = "nn.ConvBias <pads: ints = [1, 1, 1, 1], weight_shape: ints = [8, 8, 3, 3]>"
 POOL = "AveragePool <kernel_shape: ints = [3, 3], strides: ints = [2, 2]>"
@@ -53,10 +53,9 @@ def test_walks_pass_sums_and_relus_and_know_kernels_and_strides() -> None:
 def test_walks_are_all_paths(name: str) -> None:
     space, rng = get_space(name), np.random.default_rng(0)
     for _ in range(3):
-        network = read_network(to_measured_text(space, space.sample(rng)))
-        assert network is not None
-        for called in network.bodies:
-            of_body = _Nodes(called.body)
+        found = read_network(to_measured_text(space, space.sample(rng)))
+        assert found is not None
+        for of_body in [_Nodes(each.body) for each in found.bodies]:
             assert of_body.walks() == enumerated(of_body)
 
 
@@ -76,12 +75,26 @@ def test_other_texts_have_none() -> None:
     assert not text_counts(["def f(x): return x", "Conv3\nPool\n", "<\n   ir_version: 13,\n"]).any()
 
 
-def test_what_differs_in_attributes_alone_differs_in_rows_alone() -> None:
+def test_what_differs_in_attributes_alone_differs_in_rows_and_sizes() -> None:
     wide = network(f"v9 = {CONV} (v0)")
     narrow = wide.replace("[8, 8, 3, 3]", "[4, 8, 3, 3]")
     one, other = text_counts([wide, narrow])
     assert (one[:NUM_STRUCTURES] == other[:NUM_STRUCTURES]).all()
-    assert (one[NUM_STRUCTURES:] != other[NUM_STRUCTURES:]).any()
+    assert (one[NUM_STRUCTURES:-NUM_SIZES] != other[NUM_STRUCTURES:-NUM_SIZES]).any()
+    np.testing.assert_allclose(np.expm1([one[-1], other[-1]]), [8 * 8 * 9, 4 * 8 * 9])
+
+
+def test_sizes_are_of_all_paths() -> None:
+    text = network(f"v1 = {CONV} (v0)", f"v2 = {CONV} (v1)", f"v3 = {CONV} (v2)", "v4 = Relu (v1)", "v9 = Sum (v3, v4)")
+    logarithm, mean, variance, minimum, depth, operators = nodes(text).paths()
+    assert (np.exp(logarithm), mean, variance, minimum, depth, operators) == pytest.approx((2, 2, 1, 1, 5, 7))
+
+
+def test_calls_give_weights() -> None:
+    call = "block.B0 <a0: ints = [4, 2, 3, 3], a1: ints = [3, 3]>"
+    cell = function("B0 <a0,a1>(v0) => (v9)", "v9 = Relu (v0)")
+    text = network(*called(8, call)) + cell
+    assert np.expm1(text_counts([text])[0, -1]) == pytest.approx(8 * 4 * 2 * 9)
 
 
 def test_sums_of_sums_and_many_kinds_stay_within_bounds() -> None:
