@@ -42,6 +42,7 @@ NOISE = 0.03  # variance of a label that the features do not explain, in units o
 CURVATURE = 0.3  # variance of what is not linear in the features
 GRAPHS = 0.25  # variance of sizes and counts of the graphs, in units of that of the predictions
 PERCENT = (0.0, 100.0)
+MOST_LABELS = 8000  # take a minute and 3 GB; the time grows with their cube
 
 
 @dataclass(frozen=True)
@@ -141,8 +142,11 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
     if checkpoint.model.config.head != "digits":
         raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
     known = np.flatnonzero(np.isfinite(labels))
-    if len(known) < 2:
-        raise ValueError(f"adapt: expected two or more labels of {objective}, got {len(known)}.")
+    if not 2 <= len(known) <= MOST_LABELS:
+        raise ValueError(
+            f"adapt: expected 2 to {MOST_LABELS:,} labels of {objective}, got {len(known):,}. "
+            "Of more choose some, with --samples, or `nasrlm train`."
+        )
     if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
         raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")
     if pool.groups and Objective.parse(objective).is_accuracy:

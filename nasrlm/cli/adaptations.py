@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from converters.bulk import to_onnx_texts
 from converters.features import feature_groups, features_of
-from nasrlm.adaptation import adapt, choose_diverse, make_pool
+from nasrlm.adaptation import MOST_LABELS, adapt, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint, released_folder
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
@@ -96,6 +96,10 @@ def _count(samples: str, labelled: int, table: Path, names: tuple[str, ...]) -> 
     if samples != "all" and not (samples.isdecimal() and int(samples) > 1):
         raise ValueError(f"--samples: expected all or a number above 1, got {samples!r}.")
     wanted = labelled if samples == "all" else int(samples)
+    if wanted > MOST_LABELS:
+        raise ValueError(
+            f"--samples: expected at most {MOST_LABELS:,} labels, got {wanted:,}. Name a number, or use `nasrlm train`."
+        )
     if not 2 <= wanted <= labelled:
         raise ValueError(
             f"{table}: expected at least {max(wanted, 2)} rows outside the test split with labels of "

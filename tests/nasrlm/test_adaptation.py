@@ -163,7 +163,7 @@ def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint
 
 def test_one_label_is_too_few(trained: Checkpoint) -> None:
     pool = make_pool(trained, ["Pool\n", "Skip\n"])
-    with pytest.raises(ValueError, match=r"adapt: expected two or more labels of latency_ms@unheard, got 1\."):
+    with pytest.raises(ValueError, match=r"adapt: expected 2 to 8,000 labels of latency_ms@unheard, got 1\."):
         adapt(trained, pool, NEW, np.array([1.0, np.nan]))
 
 
@@ -196,6 +196,10 @@ def test_the_command_adapts_and_says_what_it_used(nasrlm: CommandLine, checkpoin
     ("changes", "message"),
     [
         ({"--samples": 100}, "expected at least 100 rows outside the test split with labels of latency_ms@unheard"),
+        (
+            {"--samples": 9000},
+            "--samples: expected at most 8,000 labels, got 9,000. Name a number, or use `nasrlm train`.",
+        ),
         ({"--samples": "some"}, "--samples: expected all or a number above 1, got 'some'."),
         ({"--objectives": "latency_ms@nowhere"}, "latency_ms@nowhere"),
     ],

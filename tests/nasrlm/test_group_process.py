@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from nasrlm.group_process import GroupProcess, NormalScores
+from nasrlm.group_process import GroupProcess, NormalScores, Standardised
 
 
 def test_labels_come_back_from_their_scores_and_go_on_beyond_the_ends() -> None:
@@ -73,3 +73,23 @@ def test_rows_of_one_kind_share_what_their_features_do_not_explain() -> None:
     mean, deviation = knows.predict(np.r_[twins[:2], seen[:1]])
     np.testing.assert_allclose(drawn.mean(axis=1), mean, atol=0.05)
     np.testing.assert_allclose(drawn.std(axis=1), deviation, atol=0.05)
+
+
+def test_rows_are_compared_in_blocks_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).normal(size=(90, 3))
+    whole = GroupProcess([x]).fit(np.arange(70), x[:70, 0] ** 2)
+    monkeypatch.setattr("nasrlm.group_process.ROWS_AT_ONCE", 16)
+    parts = GroupProcess([x]).fit(np.arange(70), x[:70, 0] ** 2)
+    np.testing.assert_allclose(parts.predict(np.arange(90)), whole.predict(np.arange(90)), atol=1e-9)
+
+
+def test_a_row_left_out_is_expected_by_all_others() -> None:
+    x = np.random.default_rng(1).normal(size=(30, 2))
+    labels = x[:, 0] - x[:, 1] ** 2
+    process = GroupProcess([x]).fit(np.arange(30), labels, Standardised.of(labels))
+    scores = Standardised.of(labels).forward(labels)
+    covariance = process._covariance(np.arange(30), np.arange(30)) + process.noise * np.eye(30)
+    rest = np.arange(1, 30)
+    expected = covariance[0, rest] @ np.linalg.solve(covariance[np.ix_(rest, rest)], scores[rest])
+    assert process.left_out()[0] == pytest.approx(scores[0] - expected)
+    assert process.weights_for(scores) @ covariance[:, 3] == pytest.approx(scores[3])
