@@ -10,8 +10,10 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from nasrlm.adaptation import Pool, adapt, choose_diverse, make_pool
+from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import make_examples
+from nasrlm.group_process import GroupProcess
 from nasrlm.model import ModelConfig
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID
@@ -86,6 +88,26 @@ def test_an_accuracy_is_taught_by_features_of_the_networks_where_the_pool_has_th
     assert by_graphs > 0.8
     assert by_predictions < 0.4
     assert taught[1].max() <= 100
+
+
+def test_trees_see_steps_of_an_accuracy_that_a_process_smooths(
+    checkpoint: Checkpoint, taught: list[np.ndarray]
+) -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.normal(size=(400, 12))
+    true = 50 + 10 * (counts[:, 0] > 0) + 5 * (counts[:, 1] > 0.5) + counts[:, 2] / 2
+    labels = np.where(np.arange(400) < 100, true, np.nan)
+    width = checkpoint.model.summary_width
+    pool = Pool([""] * 400, rng.normal(size=(400, 2)), rng.normal(size=(400, width)), [counts])
+    adapt(checkpoint, pool, "accuracy@new", labels)
+    alone = GroupProcess([counts, pool.features]).fit(np.arange(100), true[:100]).expect(np.arange(100, 400))
+    together = spearmanr(taught[0][100:], true[100:]).statistic
+    assert together > spearmanr(alone, true[100:]).statistic + 0.02
+
+
+def test_trees_of_features_that_are_all_equal_expect_the_mean() -> None:
+    rows = np.arange(4)
+    assert expected_by_trees(np.ones((6, 3)), rows, rows.astype(float)) == pytest.approx(np.full(6, 1.5))
 
 
 def test_a_cost_is_taught_by_predictions_and_by_what_the_networks_are_made_of(
