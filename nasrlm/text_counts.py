@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import exp, log, prod
@@ -93,17 +93,16 @@ class _Nodes:
     def walks(self) -> Counts:
         """How often each occurs, over all paths; none if there are too many."""
         total: Counts = Counter()
-        ending: list[list[Counts]] = []  # at an operator: walks that end there, by length
+        ending: list[Sequence[Mapping[str, int]]] = []  # at an operator: walks that end there, by length
         for label, passed, sources in zip(self.labels, self.passed, self.sources, strict=True):
-            reached: list[Counts] = [Counter() for _ in range(LONGEST_WALK - 1)]
-            for source in sources:
-                for walks, more in zip(reached, ending[source], strict=True):
-                    walks.update(more)
+            reached = _together([ending[source] for source in sources])
             if not passed:
-                longer = [Counter({f"{walk} > {label}": count for walk, count in walks.items()}) for walks in reached]
-                reached = [Counter({label: 1.0}), *longer[:-1]]
+                step = f" > {label}"
+                longer = [{walk + step: count for walk, count in walks.items()} for walks in reached]
+                reached = [{label: 1}, *longer[:-1]]
                 for walks in (reached[0], *longer):
-                    total.update(walks)
+                    for walk, count in walks.items():
+                        total[walk] += count
             if len(total) > MOST_WALKS:
                 return Counter()
             ending.append(reached)
@@ -127,18 +126,32 @@ class _Nodes:
 
     def neighbours(self) -> Counts:
         """How often an operator stands beside one other, or between two, before or after it."""
+        before, after = ([f"{sign} {label}" for label in self.labels] for sign in "<>")
         beside: list[Counts] = [Counter() for _ in self.labels]
         for number, sources in enumerate(self.sources):
             for source in sources:
-                beside[number][f"< {self.labels[source]}"] += 1
-                beside[source][f"> {self.labels[number]}"] += 1
+                beside[number][before[source]] += 1
+                beside[source][after[number]] += 1
         total: Counts = Counter()
         for label, counts in zip(self.labels, beside, strict=True):
-            total.update({f"{label} {kind}": count for kind, count in counts.items()})
+            for kind, count in counts.items():
+                total[f"{label} {kind}"] += count
             for (kind, count), (other, others) in combinations_with_replacement(sorted(counts.items()), 2):
-                pairs = count * others if kind != other else count * (count - 1) // 2
-                total[f"{label} {kind} {other}"] += pairs
+                if pairs := count * others if kind != other else count * (count - 1) // 2:
+                    total[f"{label} {kind} {other}"] += pairs
         return total
+
+
+def _together(endings: Sequence[Sequence[Mapping[str, int]]]) -> Sequence[Mapping[str, int]]:
+    """Walks that end at any of some operators, by length; those of one are its own, which nobody changes."""
+    if len(endings) == 1:
+        return endings[0]
+    merged: list[dict[str, int]] = [{} for _ in range(LONGEST_WALK - 1)]
+    for ending in endings:
+        for walks, more in zip(merged, ending, strict=True):
+            for walk, count in more.items():
+                walks[walk] = walks.get(walk, 0) + count
+    return merged
 
 
 def _label(line: Line) -> str:
