@@ -34,11 +34,11 @@ PARTS = (NUM_STRUCTURES, NUM_ROWS, NUM_SIZES)
 NUM_COUNTS = sum(PARTS)
 LONGEST_WALK = 4
 MOST_WALKS = 2_000  # names of one body, five times what any space has; of more none are counted: some would take hours
-LARGEST = 1e30  # walks through sums of sums are more than any number
+LARGEST = 1e30  # walks through sums of sums, or weights that somebody spells, are more than any number
 _PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
 _INPUT, _OUTPUT = "input", "output"
 _KERNEL = re.compile(r"weight_shape=\[\d+,\d+,([\d,]+)\]|kernel_shape=\[(\d+)")
-_WEIGHT = re.compile(r"weight_shape=\[([\d,]+)\]|(?:^|,)\[(\d+,\d+,\d+,\d+)\]")
+_WEIGHT = re.compile(r"(?:weight_shape=\[(\d+(?:,\d+)*)|(?:^|,)\[(\d+,\d+,\d+,\d+))\]")
 _MARKS = {"s": r"strides=\[[^\]]*[2-9]", "g": r"group=(?!1\b)", "d": r"dilations=\[[^\]]*[2-9]"}
 
 Counts = Counter[str]
@@ -52,13 +52,14 @@ def text_counts(texts: Iterable[str]) -> FloatArray:
     networks = [read_network(text) for text in texts]
     counts = np.zeros((len(networks), NUM_COUNTS))
     for row, network in zip(counts, networks, strict=True):
-        for called in network.bodies if network else ():
-            row += _counts(called)
+        if network:
+            of_body = _remembered_counts if network.has_cell else _counts
+            for called in network.bodies:
+                row += of_body(called)
     counts[:, -NUM_SIZES:] = np.log1p(counts[:, -NUM_SIZES:])
     return counts
 
 
-@lru_cache(maxsize=1024)  # a space's texts share most bodies
 def _counts(called: CalledBody) -> FloatArray:
     """(C,) of a body."""
     body, kind = called.body, "executed " if called.is_executed else ""
@@ -75,6 +76,9 @@ def _counts(called: CalledBody) -> FloatArray:
     paths = np.zeros((2, NUM_PATH_NUMBERS))
     paths[int(called.is_executed)] = nodes.paths()
     return np.concatenate([structures, rows, paths.flatten(), weights, weights.sum(keepdims=True)])
+
+
+_remembered_counts = lru_cache(maxsize=1024)(_counts)  # a space's texts share most bodies
 
 
 class _Nodes:
@@ -170,9 +174,10 @@ def _operator_label(op_type: str, attributes: str) -> str:
 
 
 @lru_cache(maxsize=16_384)
-def _num_weights(attributes: str) -> int:
+def _num_weights(attributes: str) -> float:
     """Numbers in the weights of a layer, or in those that a call gives."""
-    return sum(prod(map(int, (layer or call).split(","))) for layer, call in _WEIGHT.findall(attributes))
+    number = sum(prod(map(float, (layer or call).split(","))) for layer, call in _WEIGHT.findall(attributes))
+    return min(number, LARGEST)
 
 
 @lru_cache(maxsize=65_536)

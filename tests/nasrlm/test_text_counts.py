@@ -109,3 +109,13 @@ def test_sums_of_sums_and_many_kinds_stay_within_bounds() -> None:
     many = network("v1 = Start (v0)", *lines, outputs="float[1,8] v200")
     assert len(nodes(many).walks()) == 0 < MOST_WALKS
     assert text_counts([many]).any()
+
+
+@pytest.mark.parametrize("shape", ["8, " + "9" * 400, "9" * 5000, "", ",", "3, , 3", "-1, 8"])
+def test_weights_of_any_spelling_are_counted_or_passed_over(shape: str) -> None:
+    assert np.isfinite(text_counts([network(f"v9 = nn.Conv <weight_shape: ints = [{shape}]> (v0)")])).all()
+
+
+def test_values_that_nothing_makes_are_passed_over() -> None:
+    text = network("v1 = Relu (unheard)", "v2 = Sum (v1, v3)", "v3 = Tanh (v2)", outputs="float[1,8] gone")
+    assert np.isfinite(text_counts([text])).all()
