@@ -157,6 +157,8 @@ class Checkpoint:
             by_space = {space: read_calibration(x) for space, x in config.get("calibration_by_space", {}).items()}
             code = NumberCode(**config["number_code"])
             sizes = ModelConfig(**config["model"])
+            if sizes.num_readouts and not sizes.num_anchors:
+                raise ValueError("num_readouts without num_anchors; adapt again what an earlier version has adapted")
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
         except (AttributeError, KeyError, TypeError, ValueError) as e:
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nasrlm.adaptation import Pool, adapt, choose_diverse, make_pool
 from nasrlm.boosted_trees import expected_by_trees
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, CheckpointError
 from nasrlm.examples import make_examples
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import ModelConfig
@@ -155,6 +155,16 @@ def test_two_new_objectives_are_kept_by_files_engines_and_further_training(train
     )
     tuned = train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
     assert tuned.model.config.num_readouts == 0
+
+
+def test_what_an_earlier_version_adapted_is_refused(trained: Checkpoint, tmp_path: Path) -> None:
+    pool = make_pool(trained, layer_table(20)["text"].tolist())
+    adapt(trained, pool, NEW, np.arange(1.0, 21.0)).save_pretrained(tmp_path / "old")
+    config = json.loads((tmp_path / "old" / "config.json").read_text())
+    del config["model"]["num_anchors"]
+    (tmp_path / "old" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match="adapt again what an earlier version has adapted"):
+        Checkpoint.from_pretrained(tmp_path / "old")
 
 
 def test_a_known_objective_may_be_learned_anew(trained: Checkpoint) -> None:
