@@ -48,11 +48,12 @@ class Readout:
         ]
         groups = [(part[rows] @ x.double()).half() for part, x in zip(centred, projections, strict=True)]
         targets = mean[rows].numpy()
+        scale = Standardised.of(targets)
         process = GroupProcess([group.double().numpy() for group in groups])
-        process.fit(np.arange(len(rows)), targets, Standardised.of(targets))
-        left = process.left_out() * targets.std()
+        process.fit(np.arange(len(rows)), targets, scale)
+        left = process.left_out() * scale.deviation
         log_deviation = np.log(np.hypot(deviation[rows].numpy(), np.sqrt((left**2).mean())))
-        offsets = np.array([targets.mean(), log_deviation.mean()])
+        offsets = np.array([scale.mean, log_deviation.mean()])
         weights = [process.weights_for(x - offset) for x, offset in zip((targets, log_deviation), offsets, strict=True)]
         as_stored = {
             "centre": centre,

@@ -39,7 +39,7 @@ _PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  #
 _INPUT, _OUTPUT = "input", "output"
 _KERNEL = re.compile(r"weight_shape=\[\d+,\d+,([\d,]+)\]|kernel_shape=\[(\d+)")
 _WEIGHT = re.compile(r"(?:weight_shape=\[(\d+(?:,\d+)*)|(?:^|,)\[(\d+,\d+,\d+,\d+))\]")
-_MARKS = {"s": r"strides=\[[^\]]*[2-9]", "g": r"group=(?!1\b)", "d": r"dilations=\[[^\]]*[2-9]"}
+_MARKS = {"s": r"strides=\[(?!1(?:,1)*\])", "g": r"group=(?!1\b)", "d": r"dilations=\[(?!1(?:,1)*\])"}
 
 Counts = Counter[str]
 

@@ -119,3 +119,9 @@ def test_weights_of_any_spelling_are_counted_or_passed_over(shape: str) -> None:
 def test_values_that_nothing_makes_are_passed_over() -> None:
     text = network("v1 = Relu (unheard)", "v2 = Sum (v1, v3)", "v3 = Tanh (v2)", outputs="float[1,8] gone")
     assert np.isfinite(text_counts([text])).all()
+
+
+@pytest.mark.parametrize(("strides", "label"), [("1, 1", "Conv4x4"), ("10, 10", "Conv4x4s"), ("1, 2", "Conv4x4s")])
+def test_strides_of_one_are_none(strides: str, label: str) -> None:
+    text = network(f"v9 = nn.Conv <strides: ints = [{strides}], weight_shape: ints = [8, 3, 4, 4]> (v0)")
+    assert nodes(text).labels[1] == label
