@@ -146,9 +146,13 @@ class GroupProcess:
         variance = self._variance(rows) - (explained**2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(variance, 0.0))
 
+    def expected_scores(self, rows: NDArray[np.intp]) -> FloatArray:
+        """(N,) means of rows alone, at a fraction of the cost."""
+        return np.asarray(self._covariance(rows, self._rows) @ self._weights)
+
     def expect(self, rows: NDArray[np.intp]) -> FloatArray:
         """(N,) labels of the mean scores of rows."""
-        return self.scores.backward(self._covariance(rows, self._rows) @ self._weights)
+        return self.scores.backward(self.expected_scores(rows))
 
     @property
     def noise(self) -> float:

@@ -9,13 +9,16 @@ from typing import Annotated, Any
 import numpy as np
 import pandas as pd
 import typer
+from numpy.typing import NDArray
 from tqdm import tqdm
 
 from converters.features import feature_groups, features_of
+from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.files import check_table_name, write_table
 from nasrlm.group_process import GroupProcess
+from nasrlm.objective import FloatArray, Objective
 from spaces import get_space
 from spaces.drawing import Sample, draw, sample_like
 from spaces.space import SearchSpace
@@ -46,7 +49,7 @@ def teach(
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """Draw architectures and write what a Gaussian process on graph features expects of them, from the train rows."""
+    """Draw architectures and write labels that models of graph features expect of them, from the train rows."""
     check_table_name(out)
     named = listed(objectives)
     frame, names = _train_rows(table, space, named)
@@ -63,13 +66,24 @@ def teach(
     for objective in tqdm(names, "teach", disable=not progress):
         known = frame[objective].to_numpy(dtype=np.float64, na_value=np.nan)
         rows = rng.permutation(np.flatnonzero(np.isfinite(known)))[:labels]
-        expected = GroupProcess(groups).fit(rows, known[rows]).expect(new)
-        columns[objective], used[objective] = expected, len(rows)
+        columns[objective], used[objective] = _expected(objective, groups, rows, known[rows], new), len(rows)
     write_table(pd.DataFrame(columns), out)
     if json:
         print_json({"rows": len(drawn), "labels": used})
     else:
         print_table(["objective", "labels learned from"], list(used.items()), f"{len(drawn):,} architectures: {out}")
+
+
+def _expected(
+    objective: str, groups: Sequence[FloatArray], rows: NDArray[np.intp], labels: FloatArray, new: NDArray[np.intp]
+) -> FloatArray:
+    """(new,) labels; trees go by steps that a process smooths, which costs do not have."""
+    process = GroupProcess(groups).fit(rows, labels)
+    scores = process.expected_scores(new)
+    if Objective.parse(objective).is_accuracy:
+        by_trees = expected_by_trees(np.concatenate(groups, axis=1), rows, process.scores.forward(labels))
+        scores = (scores + by_trees[new]) / 2
+    return process.scores.backward(scores)
 
 
 def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[pd.DataFrame, Sequence[str]]:

@@ -51,7 +51,7 @@ VERBS = {
     ),
     "teach": (
         "teaching",
-        "Draw architectures and write what a Gaussian process on graph features expects of them, from the train rows.",
+        "Draw architectures and write labels that models of graph features expect of them, from the train rows.",
     ),
 }
 

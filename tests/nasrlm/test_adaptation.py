@@ -17,7 +17,7 @@ from nasrlm.group_process import GroupProcess
 from nasrlm.model import ModelConfig
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID
-from nasrlm.readout_fit import Readout
+from nasrlm.readout_fit import Readout, TextFeatures
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from tests.nasrlm.conftest import CommandLine
@@ -65,9 +65,9 @@ def taught(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     labels: list[np.ndarray] = []
     fit = Readout.fit
 
-    def noted(summaries: Tensor, mean: Tensor, deviation: Tensor, table: Tensor, *, logarithmic: bool) -> Readout:
+    def noted(features: TextFeatures, mean: Tensor, deviation: Tensor, table: Tensor, *, logarithmic: bool) -> Readout:
         labels.append(np.interp(mean, GRID, table))
-        return fit(summaries, mean, deviation, table, logarithmic=logarithmic)
+        return fit(features, mean, deviation, table, logarithmic=logarithmic)
 
     monkeypatch.setattr(Readout, "fit", noted)
     return labels

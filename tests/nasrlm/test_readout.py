@@ -10,7 +10,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.group_process import GroupProcess
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
-from nasrlm.readout_fit import Readout, stacked
+from nasrlm.readout_fit import Readout, TextFeatures, stacked
 from nasrlm.text_counts import NUM_COUNTS
 from tests.nasrlm.scenes import OBJECTIVES, layer_table
 
@@ -42,7 +42,10 @@ def test_what_follows_from_the_states_is_read_off(count: int) -> None:
     mean = mean - mean.mean() + (0.0 if count < 100 else 0.5) * (mean - mean.mean()) ** 2
     deviation = 0.1 + 0.05 * torch.rand(len(mean)).double()
     summaries = summaries_of(means)
-    found = read(Readout.fit(summaries[:count], mean[:count], deviation[:count], GRID, logarithmic=False), summaries)
+    found = read(
+        Readout.fit(TextFeatures.of(summaries[:count]), mean[:count], deviation[:count], GRID, logarithmic=False),
+        summaries,
+    )
     left = (found.mean[count:, 0] - mean[count:]).abs().median()
     assert left < 0.2
     assert (found.deviation[count:, 0] > 0.05).all()
@@ -54,7 +57,9 @@ def test_what_follows_from_the_counts_is_read_off_where_states_tell_nothing() ->
     mean = counts[:, 3] - counts[:, 5] + 0.3 * counts[:, 3] * counts[:, 7]
     mean = (mean - mean.mean()) / mean.std()
     summaries = summaries_of(torch.randn(500, 4), counts)
-    fitted = Readout.fit(summaries[:300], mean[:300], torch.full((300,), 0.1).double(), GRID, logarithmic=False)
+    fitted = Readout.fit(
+        TextFeatures.of(summaries[:300]), mean[:300], torch.full((300,), 0.1).double(), GRID, logarithmic=False
+    )
     found = read(fitted, summaries[300:]).mean[:, 0]
     assert np.corrcoef(found, mean[300:])[0, 1] > 0.95
 
@@ -62,7 +67,9 @@ def test_what_follows_from_the_counts_is_read_off_where_states_tell_nothing() ->
 def test_more_texts_than_anchors_can_be_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nasrlm.readout_fit.MAX_ANCHORS", 60)
     means = torch.linspace(-1, 1, 200)[:, None].double()
-    fitted = Readout.fit(summaries_of(means), means[:, 0], torch.full((200,), 0.1).double(), GRID, logarithmic=False)
+    fitted = Readout.fit(
+        TextFeatures.of(summaries_of(means)), means[:, 0], torch.full((200,), 0.1).double(), GRID, logarithmic=False
+    )
     assert len(fitted.tensors["anchors"]) == 60
     torch.testing.assert_close(read(fitted, summaries_of(means)).mean, means, atol=0.03, rtol=0)
 
@@ -82,7 +89,13 @@ def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
     means = torch.randn(90, 3)
     noise = torch.full((90,), 0.1).double()
     few, many = (
-        Readout.fit(summaries_of(means[:count]), means[:count, 0].double(), noise[:count], GRID, logarithmic=False)
+        Readout.fit(
+            TextFeatures.of(summaries_of(means[:count])),
+            means[:count, 0].double(),
+            noise[:count],
+            GRID,
+            logarithmic=False,
+        )
         for count in (20, 90)
     )
     readouts = Readouts(2, 90, 3 + NUM_COUNTS)
@@ -95,7 +108,7 @@ def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
 def test_what_does_not_follow_from_the_summaries_is_left_to_the_deviations() -> None:
     torch.manual_seed(0)
     summaries, mean = summaries_of(torch.randn(300, 8)), torch.randn(300).double()
-    fitted = Readout.fit(summaries, mean, torch.full((300,), 0.1).double(), GRID, logarithmic=False)
+    fitted = Readout.fit(TextFeatures.of(summaries), mean, torch.full((300,), 0.1).double(), GRID, logarithmic=False)
     found = read(fitted, summaries_of(torch.randn(50, 8)))
     assert found.mean.abs().max() < 0.6
     assert 0.8 < float(found.deviation.median()) < 1.3
