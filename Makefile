@@ -30,7 +30,7 @@ checkpoint: runs/encoders/checkpoint/README.md  ## the released checkpoint, afte
 
 counts: runs/counts/checkpoint/README.md  ## studies/recipes/checkpoints/counts anew, from random weights
 
-# What it learns beside the published tables: labels that a process expects, and counts.
+# What it learns beside the published tables: labels that a process and trees expect, and counts.
 DATA := ../shared/data
 COUNTED := nds_nasnet nds_amoebanet nds_pnas nds_enas nds_darts hiaml inception two_path ofa_proxylessnas ofa_resnet50
 TAUGHT := runs/taught/nasbench201.parquet $(addprefix runs/taught_like/,nasbench101.parquet fbnet.parquet \
@@ -44,7 +44,7 @@ runs/labels/checkpoint/README.md: studies/recipes/labels.yaml $(TAUGHT) runs/lab
 
 runs/taught_like/mnasnet.parquet: TEACH := -n 10000 --objectives proxy_accuracy@imagenet
 runs/taught_like/darts.parquet: TEACH := -n 30000 --objectives short_accuracy@cifar10
-runs/taught_like/nasbench101.parquet: TEACH := -n 16000 --labels 4500 \
+runs/taught_like/nasbench101.parquet: TEACH := -n 16000 --labels 8000 \
 	--objectives valid_accuracy@cifar10,valid_accuracy_12ep@cifar10
 runs/taught_like/fbnet.parquet: TEACH := -n 16000
 runs/taught/nasbench201.parquet: TEACH := -n 8000 --labels 8000 \

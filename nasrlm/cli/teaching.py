@@ -17,7 +17,7 @@ from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.files import check_table_name, write_table
-from nasrlm.group_process import GroupProcess
+from nasrlm.group_process import GroupProcess, NormalScores
 from nasrlm.objective import FloatArray, Objective
 from spaces import get_space
 from spaces.drawing import Sample, draw, sample_like
@@ -40,7 +40,7 @@ def teach(
     ] = None,
     count: Annotated[int, typer.Option("-n", min=1, help="Architectures to draw.")] = 4000,
     labels: Annotated[
-        int, typer.Option(min=LEAST_LABELS, help="Labels to learn each objective from, at most; time is cubic in it.")
+        int, typer.Option(min=LEAST_LABELS, help="Labels that a process learns from, at most; time is cubic in it.")
     ] = 2500,
     like_table: Annotated[
         bool, typer.Option("--like-table", help="Draw the table's choices, as often as its train rows make them.")
@@ -65,8 +65,8 @@ def teach(
     used: dict[str, int] = {}
     for objective in tqdm(names, "teach", disable=not progress):
         known = frame[objective].to_numpy(dtype=np.float64, na_value=np.nan)
-        rows = rng.permutation(np.flatnonzero(np.isfinite(known)))[:labels]
-        columns[objective], used[objective] = _expected(objective, groups, rows, known[rows], new), len(rows)
+        rows = rng.permutation(np.flatnonzero(np.isfinite(known)))
+        columns[objective], used[objective] = _expected(objective, groups, rows, known[rows], new, labels)
     write_table(pd.DataFrame(columns), out)
     if json:
         print_json({"rows": len(drawn), "labels": used})
@@ -75,15 +75,23 @@ def teach(
 
 
 def _expected(
-    objective: str, groups: Sequence[FloatArray], rows: NDArray[np.intp], labels: FloatArray, new: NDArray[np.intp]
-) -> FloatArray:
-    """(new,) labels; trees go by steps that a process smooths, which costs do not have."""
-    process = GroupProcess(groups).fit(rows, labels)
+    objective: str,
+    groups: Sequence[FloatArray],
+    rows: NDArray[np.intp],
+    labels: FloatArray,
+    new: NDArray[np.intp],
+    most: int,
+) -> tuple[FloatArray, int]:
+    """(new,) labels that a process expects, of ``most`` labels, and how many were learned from.
+
+    Accuracies are halfway to what boosted trees expect of all labels; costs have no steps that a process smooths.
+    """
+    process = GroupProcess(groups).fit(rows[:most], labels[:most])
     scores = process.expected_scores(new)
-    if Objective.parse(objective).is_accuracy:
-        by_trees = expected_by_trees(np.concatenate(groups, axis=1), rows, process.scores.forward(labels))
-        scores = (scores + by_trees[new]) / 2
-    return process.scores.backward(scores)
+    if not Objective.parse(objective).is_accuracy:
+        return process.scores.backward(scores), min(most, len(rows))
+    by_trees = expected_by_trees(np.concatenate(groups, axis=1), rows, NormalScores.of(labels).forward(labels))
+    return process.scores.backward((scores + by_trees[new]) / 2), len(rows)
 
 
 def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[pd.DataFrame, Sequence[str]]:

@@ -137,3 +137,20 @@ def test_notations_may_be_lists(tmp_path: Path, nasrlm: CommandLine) -> None:
     table.write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = nasrlm("teach", "--table", table, "--space", "mnasnet", "--like-table", "-n", 3, "--out", out)
     assert (done.status, len(read_table(out))) == (0, 3)
+
+
+def test_trees_learn_from_all_labels_of_an_accuracy_and_see_its_steps(
+    labelled: Path, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    frame = read_table(labelled)
+    steps = [60.0, 80.0]
+    middle = frame.loc[frame["split"] == "train", COST].median()
+    frame["accuracy@steps"] = np.where(frame[COST].abs() < middle, *steps)
+    frame.to_parquet(tmp_path / "steps.parquet")
+    out = tmp_path / "taught.parquet"
+    words = ("teach", "--table", tmp_path / "steps.parquet", "--space", SPACE.name, "-n", 40, "--labels", 30)
+    answer = nasrlm(*words, "--objectives", f"{COST},accuracy@steps", "--out", out, "--json")
+    assert json.loads(answer.stdout)["labels"] == {COST: 30, "accuracy@steps": 60}
+    taught = read_table(out)
+    above = np.array([_cost(x) for x in taught["architecture"]]) >= middle
+    assert ((taught["accuracy@steps"] > np.mean(steps)) == above).mean() > 0.85
