@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from nasrlm.text_counts import NUM_COUNTS, PARTS
 
 NAMES = ("states", "structures", "rows", "sizes")
-NUM_FEATURES = (64, 192, 64, 48)  # of each part of a summary: 128 structures rank as well as 192
+NUM_FEATURES = (64, 192, 64, 32)  # of each part of a summary: 128 structures rank as well as 192, 32 sizes as 48
 REACH = 6.0  # standard deviations that a table covers; it goes on as steep as at its ends
 GRID = torch.linspace(-REACH, REACH, 193, dtype=torch.float64)
 SMALLEST = 1e-300

@@ -28,8 +28,8 @@ from nasrlm.onnx_network import CalledBody, read_network
 NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
 NUM_ROWS = 512  # of rows as they stand, with all attributes
 NUM_PATH_NUMBERS = 6  # see ``_Nodes.paths``; those of all blocks added up, apart from those of blocks as measured
-NUM_OPERATORS = 64  # that are counted, and whose weights are; and all weights together
-NUM_SIZES = 2 * NUM_PATH_NUMBERS + 2 * NUM_OPERATORS + 1
+NUM_WEIGHTS = 64  # of weights by operators, and of all together
+NUM_SIZES = 2 * NUM_PATH_NUMBERS + NUM_WEIGHTS + 1
 PARTS = (NUM_STRUCTURES, NUM_ROWS, NUM_SIZES)
 NUM_COUNTS = sum(PARTS)
 LONGEST_WALK = 4
@@ -64,8 +64,7 @@ def _counts(called: CalledBody) -> FloatArray:
     """(C,) of a body."""
     body, kind = called.body, "executed " if called.is_executed else ""
     nodes = _Nodes(body)
-    structures, rows = np.zeros(NUM_STRUCTURES), np.zeros(NUM_ROWS)
-    operators, weights = np.zeros(NUM_OPERATORS), np.zeros(NUM_OPERATORS)
+    structures, rows, weights = np.zeros(NUM_STRUCTURES), np.zeros(NUM_ROWS), np.zeros(NUM_WEIGHTS)
     for name, count in (nodes.walks() + nodes.neighbours()).items():
         place, sign = _hash(kind + name)
         structures[place % NUM_STRUCTURES] += sign * np.log1p(min(count, LARGEST))
@@ -73,12 +72,10 @@ def _counts(called: CalledBody) -> FloatArray:
         place, sign = _hash(kind + name)
         rows[place % NUM_ROWS] += sign * np.log1p(count)
     for line, label in zip(body.lines, nodes.labels[1:-1], strict=True):
-        place = _hash(kind + label)[0] % NUM_OPERATORS
-        operators[place] += 1
-        weights[place] += _num_weights(line.attributes)
+        weights[_hash(kind + label)[0] % NUM_WEIGHTS] += _num_weights(line.attributes)
     paths = np.zeros((2, NUM_PATH_NUMBERS))
     paths[int(called.is_executed)] = nodes.paths()
-    return np.concatenate([structures, rows, paths.flatten(), operators, weights, weights.sum(keepdims=True)])
+    return np.concatenate([structures, rows, paths.flatten(), weights, weights.sum(keepdims=True)])
 
 
 _remembered_counts = lru_cache(maxsize=1024)(_counts)  # a space's texts share most bodies
