@@ -43,7 +43,7 @@ NOISE = 0.03  # variance of a label that the features do not explain, in units o
 CURVATURE = 0.3  # variance of what is not linear in the features
 GRAPHS = 0.25  # variance of sizes and counts of the graphs, in units of that of the predictions
 PERCENT = (0.0, 100.0)
-MOST_LABELS = 8000  # take a minute and 3 GB; the time grows with their cube
+MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
 
 
 @dataclass(frozen=True)
