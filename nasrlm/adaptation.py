@@ -5,12 +5,12 @@ Gaussian process that is fitted to the few labels. What it expects of many texts
 (``nasrlm.readout``), which needs the text alone. Nothing else of the model changes, so the old objectives answer as
 before, bit for bit.
 
-Where the pool has features of the networks' graphs, sizes and counts of their operators are features beside the
-predictions: a device that drops what is not needed is unlike most others. Accuracies in a space that the model has not
-seen resemble nothing it predicts; for them, graphs are what the process goes by, each group of features with a scale
+Where the texts are networks, their sizes (``nasrlm.text_counts``) are features beside the predictions: a device that
+drops what is not needed is unlike most others. Accuracies in a space that the model has not seen resemble nothing it
+predicts; for them, all that a text says of its network is what the process goes by, each group of features with a scale
 that the labels decide, and boosted trees join it.
 
-N texts, M known objectives, F features of a group, S numbers of a summary, G points of a table.
+N texts, M known objectives, S numbers of a summary, C counts, F of them that are sizes and differ, G points of a table.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ from nasrlm.point_decoder import MAX_LABEL
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.readout import GRID
 from nasrlm.readout_fit import Readout, TextFeatures, stacked
+from nasrlm.text_counts import NUM_COUNTS, NUM_SIZES, operator_counts
 
 if TYPE_CHECKING:  # elsewhere where it is needed: scikit-learn takes a second
     from sklearn.gaussian_process.kernels import Kernel
 
 NOISE = 0.03  # variance of a label that the features do not explain, in units of all labels' variance
 CURVATURE = 0.3  # variance of what is not linear in the features
-GRAPHS = 0.25  # variance of sizes and counts of the graphs, in units of that of the predictions
+SIZES = 0.25  # variance of the networks' sizes, in units of that of the predictions
 PERCENT = (0.0, 100.0)
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
 
@@ -53,56 +54,50 @@ class Pool:
     Attributes:
         texts: N texts.
         features: (N, M) medians of the known objectives, on the scale on which they are learned, standardised.
-        summaries: (N, S) what the encoder makes of them, see ``Predictor.summaries``.
-        groups: (N, F) each, features of the texts' networks as ``converters.features.feature_groups`` gives them, sizes
-            and counts first; may be none.
+        summaries: (N, S) what the encoder makes of them, and counts, see ``Predictor.summaries``.
     """
 
     texts: Sequence[str]
     features: FloatArray
     summaries: FloatArray
-    groups: Sequence[FloatArray] = ()
+
+    @property
+    def counts(self) -> FloatArray:
+        """(N, C) of the texts' networks."""
+        return self.summaries[:, -NUM_COUNTS:]
 
     @cached_property
     def inputs(self) -> FloatArray:
-        """(N, M + F) what costs are learned from: predictions, and sizes and counts where there are any."""
-        if not self.groups:
-            return self.features
-        counts = self.groups[0]
-        weight = math.sqrt(GRAPHS * self.features.shape[1] / counts.shape[1])
-        return np.concatenate([self.features, weight * counts], axis=1)
+        """(N, M + F) what costs are learned from: predictions, and the networks' sizes and operators, standardised."""
+        sizes = np.concatenate([self.counts[:, -NUM_SIZES:], operator_counts(self.texts)], axis=1)
+        sizes = _standardised(sizes[:, np.ptp(sizes, axis=0) > 0])
+        weight = math.sqrt(SIZES * self.features.shape[1] / max(sizes.shape[1], 1))
+        return np.concatenate([self.features, weight * sizes], axis=1)
 
     @cached_property
     def text_features(self) -> TextFeatures:
         """What a readout compares the texts by."""
         return TextFeatures.of(torch.from_numpy(self.summaries))
 
-    def rows(self, rows: NDArray[np.intp], groups: Sequence[FloatArray] = ()) -> Pool:
-        """The pool that some of the texts are, with (n, F) features of their networks."""
+    def rows(self, rows: NDArray[np.intp]) -> Pool:
+        """The pool that some of the texts are."""
         texts = [self.texts[row] for row in rows.tolist()]
-        return Pool(texts, _standardised(self.features[rows]), self.summaries[rows], groups)
+        return Pool(texts, _standardised(self.features[rows]), self.summaries[rows])
 
 
-def make_pool(
-    checkpoint: Checkpoint,
-    texts: Sequence[str],
-    progress: bool = False,
-    groups: Sequence[FloatArray] = (),
-    space: str = "",
-) -> Pool:
-    """What a checkpoint says of texts, and their features.
+def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str = "") -> Pool:
+    """What a checkpoint says of texts.
 
     Args:
         checkpoint: to be asked, and adapted later.
         texts: N.
         progress: show a bar on stderr.
-        groups: (N, F) features of the texts' graphs, as ``converters.features.feature_groups`` gives them.
         space: of the texts; only what the checkpoint learned of it is predicted. Everything if empty.
     """
     predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)
     prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
     scaled = [_scaled(name, prediction.median[:, m]) for m, name in enumerate(prediction.objectives)]
-    return Pool(texts, _standardised(np.stack(scaled, axis=1)), predictor.summaries(texts), groups)
+    return Pool(texts, _standardised(np.stack(scaled, axis=1)), predictor.summaries(texts))
 
 
 def _standardised(features: FloatArray) -> FloatArray:
@@ -155,8 +150,8 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         )
     if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
         raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")
-    if pool.groups and Objective.parse(objective).is_accuracy:
-        expected = _expected_by_graphs(pool, known, labels[known])
+    if pool.counts.any() and Objective.parse(objective).is_accuracy:
+        expected = _expected_by_networks(pool, known, labels[known])
     else:
         expected = _expected_by_predictions(pool, objective, known, labels[known])
     return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
@@ -199,21 +194,17 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     return _Expected(mean, np.hypot(deviation, NOISE**0.5), table, logarithmic)
 
 
-def _expected_by_graphs(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
-    """The same, of an accuracy, by all groups of features and, as one group more, what the model predicts.
+def _expected_by_networks(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
+    """The same, of an accuracy, by all that texts say of their networks and, one group more, what the model predicts.
 
-    The mean is that of three, which differ and rank better together than any of them: this process, one on what the
-    readout will go by, and boosted trees.
+    The mean is halfway to what boosted trees expect, which see steps that a process smooths.
     """
-    groups, everything = [*pool.groups, pool.features], np.arange(len(pool.texts))
-    process = GroupProcess(groups).fit(known, labels)
-    mean, deviation = process.predict(everything)
+    process = GroupProcess([*pool.text_features.numbers(), pool.features]).fit(known, labels)
+    mean, deviation = process.predict(np.arange(len(pool.texts)))
     scores = process.scores.forward(labels)
-    of_texts = [*pool.text_features.numbers(), pool.features]
-    by_texts = GroupProcess(of_texts).fit(known, labels).expected_scores(everything)
-    by_trees = expected_by_trees(np.concatenate(groups, axis=1), known, scores)
+    by_trees = expected_by_trees(np.concatenate([pool.counts, pool.features], axis=1), known, scores)
     table = process.scores.backward(GRID.numpy()).clip(*PERCENT)
-    return _Expected((mean + by_texts + by_trees) / 3, np.hypot(deviation, process.noise**0.5), table)
+    return _Expected((mean + by_trees) / 2, np.hypot(deviation, process.noise**0.5), table)
 
 
 def _multiplies(objective: str, values: FloatArray) -> bool:

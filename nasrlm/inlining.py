@@ -1,4 +1,4 @@
-"""Networks without cells as one list of operators: every block in place of its calls, with the values of each.
+"""Networks as one list of operators: every block in place of its calls, with the values of each.
 
 A block that a network repeats as it stands is a cell: saying it once and how often it is called is what makes texts of
 cell spaces short. Chains of different layers have blocks too, wherever a few layers happen to come twice; there a call
@@ -19,8 +19,8 @@ MAX_LINES = 4096  # of a list
 MAX_DEPTH = 64  # of blocks in blocks
 
 
-def inlined(bodies: Sequence[Body]) -> Body | None:
-    """The graph with every block written out; None if it has a cell, or would be too long.
+def inlined(bodies: Sequence[Body], *, cells: bool = False) -> Body | None:
+    """The graph with every block written out; None if it would be too long or, unless ``cells`` are, has a cell.
 
     Raises:
         OtherTextError: blocks call each other in a circle, or a value or argument is missing.
@@ -28,7 +28,7 @@ def inlined(bodies: Sequence[Body]) -> Body | None:
     graph = bodies[0]
     functions = {body.header: body for body in bodies[1:]}
     try:
-        if not _is_short(bodies) or _has_cell(graph, functions):
+        if not _is_short(bodies) or (not cells and _has_cell(graph, functions)):
             return None
         expansion = _Expansion(functions)
         outputs = expansion.add(graph, (), graph.inputs)

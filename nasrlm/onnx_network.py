@@ -1,6 +1,7 @@
-"""The network of a canonical ONNX text, as the bodies that are looked at: each block once, as it is first called.
+"""The network of a canonical ONNX text, as the bodies that are looked at.
 
-A network without a cell is one body, every block written out where it is called.
+The encoder reads each block once, as it is first called, and a network without a cell as one body, every block written
+out where it is called. Counts are of networks written out, with a cell or without.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class CalledBody:
     @property
     def is_executed(self) -> bool:
         """Whether it is a block as it was measured, where every operator costs its time."""
-        return _EXECUTED.fullmatch(self.body.header) is not None
+        return _is_executed(self.body)
 
 
 class Network(NamedTuple):
@@ -49,18 +50,43 @@ def read_network(text: str) -> Network | None:
 
     What editors and networks add to lines is no matter: a byte order mark, carriage returns, spaces at the end.
     """
-    canonical = (_LINE_ENDS.sub("", text) if "\r" in text or " \n" in text else text).lstrip("\ufeff \n")
-    if not canonical.startswith(START):
-        return None
     try:
-        bodies = list(read_bodies(canonical))
+        bodies = _read(text)
         if not bodies:
             return None
-        if not any(_EXECUTED.fullmatch(body.header) for body in bodies) and (flat := inlined(bodies)):
+        if not any(map(_is_executed, bodies)) and (flat := inlined(bodies)):
             return Network([CalledBody(flat)], has_cell=False)
         return Network(_as_called(bodies), has_cell=True)
     except OtherTextError:
         return None
+
+
+def read_written_out(text: str) -> Sequence[CalledBody]:
+    """The network of a text as one body, then its blocks as executed; none where it is not canonical ONNX.
+
+    One that would be too long are the bodies of ``read_network``.
+    """
+    try:
+        bodies = _read(text)
+        if not (flat := inlined(bodies, cells=True) if bodies else None):
+            return _as_called(bodies)
+        return [CalledBody(flat), *(_called(body, ()) for body in bodies if _is_executed(body))]
+    except OtherTextError:
+        return []
+
+
+def _read(text: str) -> list[Body]:
+    """The bodies of a text; none where it does not begin as canonical ONNX.
+
+    Raises:
+        OtherTextError: it goes on otherwise.
+    """
+    canonical = (_LINE_ENDS.sub("", text) if "\r" in text or " \n" in text else text).lstrip("\ufeff \n")
+    return list(read_bodies(canonical)) if canonical.startswith(START) else []
+
+
+def _is_executed(body: Body) -> bool:
+    return _EXECUTED.fullmatch(body.header) is not None
 
 
 def _as_called(bodies: Sequence[Body]) -> list[CalledBody]:

@@ -1,9 +1,9 @@
 """What the network of a canonical ONNX text is made of, as numbers of a fixed length: walks, neighbours, rows, sizes.
 
 A walk is what a signal meets on its way, up to four operators, sums and ReLUs passed by. How often each occurs ranks
-networks from few labels (docs/limits.md); ``converters.features`` counts them in whole graphs, this in texts: every
-block once, as it is first called, and the network's input and output as operators. Names are hashed, so nothing has to
-be learned beforehand and every network has numbers.
+networks from few labels (docs/limits.md); ``converters.features`` counts them in graphs, this in texts: of the network
+with every block written out, then of its blocks as executed, their inputs and outputs as operators. Names are hashed,
+so nothing has to be learned beforehand and every network has numbers.
 
 N texts, C counts.
 """
@@ -16,14 +16,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
-from math import exp, log, prod
+from math import exp, log, log1p, prod
 from operator import mul
 
 import numpy as np
 
 from nasrlm.objective import FloatArray
 from nasrlm.onnx_bodies import Body, Line
-from nasrlm.onnx_network import CalledBody, read_network
+from nasrlm.onnx_network import CalledBody, read_written_out
 
 NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
 NUM_ROWS = 512  # of rows as they stand, with all attributes
@@ -47,35 +47,47 @@ Counts = Counter[str]
 def text_counts(texts: Iterable[str]) -> FloatArray:
     """(N, C) logarithms of counts, parts as in ``PARTS``; zeros of a text that is not canonical ONNX.
 
-    Cost: half a millisecond a text with a cell, 2 to 8 without.
+    Cost: 2 to 8 milliseconds a text.
     """
-    networks = [read_network(text) for text in texts]
+    networks = [read_written_out(text) for text in texts]
     counts = np.zeros((len(networks), NUM_COUNTS))
-    for row, network in zip(counts, networks, strict=True):
-        if network:
-            of_body = _remembered_counts if network.has_cell else _counts
-            for called in network.bodies:
-                row += of_body(called)
+    for row, bodies in zip(counts, networks, strict=True):
+        for called in bodies:
+            row += _remembered_counts(called) if called.is_executed else _counts(called)
     counts[:, -NUM_SIZES:] = np.log1p(counts[:, -NUM_SIZES:])
     return counts
 
 
+def operator_counts(texts: Sequence[str]) -> FloatArray:
+    """(N, F) logarithms of how often each operator occurs, those of blocks as executed apart."""
+    counted: list[Counts] = [Counter() for _ in texts]
+    for counts, text in zip(counted, texts, strict=True):
+        for called in read_written_out(text):
+            counts.update(f"{_kind(called)}{_label(line)}" for line in called.body.lines)
+    names = sorted({name for counts in counted for name in counts})
+    return np.log1p([[float(counts[name]) for name in names] for counts in counted])
+
+
+def _kind(called: CalledBody) -> str:
+    return "executed " if called.is_executed else ""
+
+
 def _counts(called: CalledBody) -> FloatArray:
     """(C,) of a body."""
-    body, kind = called.body, "executed " if called.is_executed else ""
+    body, kind = called.body, _kind(called)
     nodes = _Nodes(body)
-    structures, rows, weights = np.zeros(NUM_STRUCTURES), np.zeros(NUM_ROWS), np.zeros(NUM_WEIGHTS)
+    structures, rows, weights = [0.0] * NUM_STRUCTURES, [0.0] * NUM_ROWS, [0.0] * NUM_WEIGHTS
     for name, count in (nodes.walks() + nodes.neighbours()).items():
         place, sign = _hash(kind + name)
-        structures[place % NUM_STRUCTURES] += sign * np.log1p(min(count, LARGEST))
+        structures[place % NUM_STRUCTURES] += sign * log1p(min(count, LARGEST))
     for name, count in Counter(line.operator for line in body.lines).items():
         place, sign = _hash(kind + name)
-        rows[place % NUM_ROWS] += sign * np.log1p(count)
+        rows[place % NUM_ROWS] += sign * log1p(count)
     for line, label in zip(body.lines, nodes.labels[1:-1], strict=True):
         weights[_hash(kind + label)[0] % NUM_WEIGHTS] += _num_weights(line.attributes)
     paths = np.zeros((2, NUM_PATH_NUMBERS))
     paths[int(called.is_executed)] = nodes.paths()
-    return np.concatenate([structures, rows, paths.flatten(), weights, weights.sum(keepdims=True)])
+    return np.concatenate([structures, rows, paths.flatten(), weights, [sum(weights)]])
 
 
 _remembered_counts = lru_cache(maxsize=1024)(_counts)  # a space's texts share most bodies
@@ -118,14 +130,19 @@ class _Nodes:
         """
         reached = [(0.0, 0.0, 0.0, 0.0, 0.0)]
         for label, sources in zip(self.labels[1:], self.sources[1:], strict=True):
-            numbers, means, variances, minima, depths = zip(*(reached[x] for x in sources or (0,)), strict=True)
-            shares = [exp(number - max(numbers)) for number in numbers]
+            step = float(label.startswith("Conv"))
+            if len(sources) < 2:
+                number, mean, variance, minimum, depth = reached[sources[0] if sources else 0]
+                reached.append((number, mean + step, variance, minimum + step, depth + 1))
+                continue
+            numbers, means, variances, minima, depths = zip(*(reached[x] for x in sources), strict=True)
+            most = max(numbers)
+            shares = [exp(number - most) for number in numbers]
             total = sum(shares)
             mean = sum(map(mul, shares, means)) / total
             squares = sum(share * (x + y * y) for share, x, y in zip(shares, variances, means, strict=True)) / total
-            step = float(label.startswith("Conv"))
             variance = max(squares - mean**2, 0.0)
-            reached.append((max(numbers) + log(total), mean + step, variance, min(minima) + step, max(depths) + 1))
+            reached.append((most + log(total), mean + step, variance, min(minima) + step, max(depths) + 1))
         return (*reached[-1], len(self.labels))
 
     def neighbours(self) -> Counts:

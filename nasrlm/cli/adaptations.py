@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,17 +13,14 @@ import typer
 from numpy.typing import NDArray
 
 from converters.bulk import to_onnx_texts
-from converters.features import feature_groups, features_of
 from nasrlm.adaptation import MOST_LABELS, adapt, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint, released_folder
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
 from nasrlm.files import write_atomically
 from nasrlm.model_card import adapted_card
-from nasrlm.objective import FloatArray
 from spaces import get_space
-from spaces.space import SearchSpace
-from studies.tables import only_space, read_rows, row_names, spelled_notation, splits_of, table_texts
+from studies.tables import only_space, read_rows, row_names, splits_of, table_texts
 
 
 def register(app: typer.Typer) -> None:
@@ -63,10 +59,9 @@ def adapt_checkpoint(
     if again := [name for name in names if name in loaded.objectives]:
         words = f"nasrlm: {', '.join(again)}: known already; {out} will answer by these labels alone, in every space."
         print(words, file=sys.stderr)
-    more = _more_architectures(frame, wanted + pool - len(frame), rng)
-    texts = table_texts(frame, table, progress=show_progress()) + more.texts()
-    groups = _graph_groups(frame, more)
-    known = make_pool(loaded, texts, progress=show_progress(), groups=groups, space=only_space(frame))
+    texts = table_texts(frame, table, progress=show_progress())
+    texts += _more_texts(frame, wanted + pool - len(frame), rng)
+    known = make_pool(loaded, texts, progress=show_progress(), space=only_space(frame))
     candidates = np.flatnonzero(labelled)
     if choose == "active":
         used = choose_diverse(known, candidates, wanted)
@@ -116,30 +111,10 @@ def _pool_rows(labelled: NDArray[np.bool_], wanted: int, size: int, rng: np.rand
     return np.sort(np.concatenate([first, others[: size - len(first)]]))
 
 
-@dataclass(frozen=True)
-class _More:
-    """Architectures beside those of the table; none where its rows are of several spaces or have texts."""
-
-    space: SearchSpace[Any] | None
-    architectures: list[Any]
-
-    def texts(self) -> list[str]:
-        if self.space is None:
-            return []
-        return to_onnx_texts(self.space, self.architectures, measured=True, progress=show_progress())
-
-
-def _more_architectures(frame: pd.DataFrame, count: int, rng: np.random.Generator) -> _More:
-    """Drawn from the table's space, where it has one and too few rows."""
+def _more_texts(frame: pd.DataFrame, count: int, rng: np.random.Generator) -> list[str]:
+    """Of architectures drawn from the table's space; none where its rows are of several spaces or have texts."""
     if "text" in frame or not only_space(frame):
-        return _More(None, [])
-    space = get_space(str(frame["space"].iloc[0]))
-    return _More(space, [space.sample(rng) for _ in range(max(count, 0))])
-
-
-def _graph_groups(frame: pd.DataFrame, more: _More) -> list[FloatArray]:
-    """Features of the networks of the table's rows and of those beside them; none if the table is one of texts."""
-    if more.space is None:
         return []
-    own = [more.space.parse(spelled_notation(notation)) for notation in frame["architecture"]]
-    return feature_groups(features_of(more.space, own + more.architectures, progress=show_progress()))
+    space = get_space(str(frame["space"].iloc[0]))
+    drawn = [space.sample(rng) for _ in range(max(count, 0))]
+    return to_onnx_texts(space, drawn, measured=True, progress=show_progress())

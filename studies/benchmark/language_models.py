@@ -105,7 +105,7 @@ class LanguageModels:
         """What the checkpoint says of ``_pool_rows``."""
         rows = _pool_rows(task)
         read, of_train = self._read(task.table)
-        return read.rows(np.searchsorted(of_train, rows), feature_groups(task.table.features(rows)))
+        return read.rows(np.searchsorted(of_train, rows))
 
     def _read(self, table: SpaceTable) -> tuple[Pool, Rows]:
         """What the checkpoint says of all train rows of a table, once, and these rows."""

@@ -18,6 +18,7 @@ from nasrlm.model import ModelConfig
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID
 from nasrlm.readout_fit import Readout, TextFeatures
+from nasrlm.text_counts import NUM_COUNTS
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from tests.nasrlm.conftest import CommandLine
@@ -73,19 +74,26 @@ def taught(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     return labels
 
 
-def test_an_accuracy_is_taught_by_features_of_the_networks_where_the_pool_has_them(
+def summaries_with(sizes: np.ndarray, checkpoint: Checkpoint) -> np.ndarray:
+    """States of random numbers, and networks of these (N, F) sizes."""
+    rng = np.random.default_rng(1)
+    states = rng.normal(size=(len(sizes), checkpoint.model.summary_width - sizes.shape[1]))
+    states[:, -NUM_COUNTS:] = 0
+    return np.concatenate([states, sizes], axis=1)
+
+
+def test_an_accuracy_is_taught_by_what_the_texts_say_of_their_networks(
     checkpoint: Checkpoint, taught: list[np.ndarray]
 ) -> None:
     rng = np.random.default_rng(0)
-    counts = rng.normal(size=(200, 4))
-    true = 50 + 8 * np.exp(counts[:, 0] / 2)
+    sizes = rng.normal(size=(200, 4))
+    true = 50 + 8 * np.exp(sizes[:, 0] / 2)
     labels = np.where(np.arange(200) < 40, true, np.nan)
-    width = checkpoint.model.summary_width
-    telling_nothing = Pool([""] * 200, rng.normal(size=(200, 2)), rng.normal(size=(200, width)))
-    for pool in (telling_nothing, replace(telling_nothing, groups=[counts])):
+    known = Pool([""] * 200, rng.normal(size=(200, 2)), summaries_with(sizes, checkpoint))
+    for pool in (replace(known, summaries=summaries_with(0 * sizes, checkpoint)), known):
         adapt(checkpoint, pool, "accuracy@new", labels)
-    by_predictions, by_graphs = (spearmanr(values[40:], true[40:]).statistic for values in taught)
-    assert by_graphs > 0.8
+    by_predictions, by_networks = (spearmanr(values[40:], true[40:]).statistic for values in taught)
+    assert by_networks > 0.8
     assert by_predictions < 0.4
     assert taught[1].max() <= 100
 
@@ -94,13 +102,12 @@ def test_trees_see_steps_of_an_accuracy_that_a_process_smooths(
     checkpoint: Checkpoint, taught: list[np.ndarray]
 ) -> None:
     rng = np.random.default_rng(0)
-    counts = rng.normal(size=(400, 12))
-    true = 50 + 10 * (counts[:, 0] > 0) + 5 * (counts[:, 1] > 0.5) + counts[:, 2] / 2
+    sizes = rng.normal(size=(400, 12))
+    true = 50 + 10 * (sizes[:, 0] > 0) + 5 * (sizes[:, 1] > 0.5) + sizes[:, 2] / 2
     labels = np.where(np.arange(400) < 100, true, np.nan)
-    width = checkpoint.model.summary_width
-    pool = Pool([""] * 400, rng.normal(size=(400, 2)), rng.normal(size=(400, width)), [counts])
+    pool = Pool([""] * 400, rng.normal(size=(400, 2)), summaries_with(sizes, checkpoint))
     adapt(checkpoint, pool, "accuracy@new", labels)
-    alone = GroupProcess([counts, pool.features]).fit(np.arange(100), true[:100]).expect(np.arange(100, 400))
+    alone = GroupProcess([sizes, pool.features]).fit(np.arange(100), true[:100]).expect(np.arange(100, 400))
     together = spearmanr(taught[0][100:], true[100:]).statistic
     assert together > spearmanr(alone, true[100:]).statistic + 0.02
 
@@ -114,11 +121,11 @@ def test_a_cost_is_taught_by_predictions_and_by_what_the_networks_are_made_of(
     checkpoint: Checkpoint, taught: list[np.ndarray]
 ) -> None:
     rng = np.random.default_rng(0)
-    predictions, counts = rng.normal(size=(200, 3)), rng.normal(size=(200, 4))
-    true = np.exp(predictions[:, 0] + counts[:, 0] / 2)
+    predictions, sizes = rng.normal(size=(200, 3)), rng.normal(size=(200, 4))
+    true = np.exp(predictions[:, 0] + sizes[:, 0] / 2)
     labels = np.where(np.arange(200) < 20, true, np.nan)
-    alone = Pool([""] * 200, predictions, rng.normal(size=(200, checkpoint.model.summary_width)))
-    for pool in (alone, replace(alone, groups=[counts])):
+    known = Pool([""] * 200, predictions, summaries_with(sizes, checkpoint))
+    for pool in (replace(known, summaries=summaries_with(0 * sizes, checkpoint)), known):
         adapt(checkpoint, pool, NEW, labels)
     by_predictions, together = (spearmanr(values[20:], true[20:]).statistic for values in taught)
     assert by_predictions > 0.6

@@ -1,12 +1,14 @@
 """Walks, neighbours, rows and sizes of texts: counted as defined, whatever the names, within bounds."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from converters import to_measured_text, to_onnx_text
-from nasrlm.onnx_network import read_network
+from nasrlm import inlining
+from nasrlm.onnx_network import read_written_out
 from nasrlm.text_counts import LONGEST_WALK, MOST_WALKS, NUM_COUNTS, NUM_SIZES, NUM_STRUCTURES, _Nodes, text_counts
 from spaces import get_space, space_names
 from tests.nasrlm.test_presentation import called, function, network
@@ -16,9 +18,7 @@ POOL = "AveragePool <kernel_shape: ints = [3, 3], strides: ints = [2, 2]>"
 
 
 def nodes(text: str) -> _Nodes:
-    found = read_network(text)
-    assert found is not None
-    return _Nodes(found.bodies[-1].body)
+    return _Nodes(read_written_out(text)[0].body)
 
 
 def enumerated(nodes: _Nodes) -> Counter[str]:
@@ -53,9 +53,8 @@ def test_walks_pass_sums_and_relus_and_know_kernels_and_strides() -> None:
 def test_walks_are_all_paths(name: str) -> None:
     space, rng = get_space(name), np.random.default_rng(0)
     for _ in range(3):
-        found = read_network(to_measured_text(space, space.sample(rng)))
-        assert found is not None
-        for of_body in [_Nodes(each.body) for each in found.bodies]:
+        for each in read_written_out(to_measured_text(space, space.sample(rng))):
+            of_body = _Nodes(each.body)
             assert of_body.walks() == enumerated(of_body)
 
 
@@ -90,11 +89,28 @@ def test_sizes_are_of_all_paths() -> None:
     assert (np.exp(logarithm), mean, variance, minimum, depth, operators) == pytest.approx((2, 2, 1, 1, 5, 7))
 
 
-def test_calls_give_weights() -> None:
-    call = "block.B0 <a0: ints = [4, 2, 3, 3], a1: ints = [3, 3]>"
-    cell = function("B0 <a0,a1>(v0) => (v9)", "v9 = Relu (v0)")
-    text = network(*called(8, call)) + cell
-    assert np.expm1(text_counts([text])[0, -1]) == pytest.approx(8 * 4 * 2 * 9)
+CALL = "block.B0 <a0: ints = [4, 2, 3, 3], a1: ints = [3, 3]>"
+CELL = function("B0 <a0,a1>(v0) => (v9)", "v1 = nn.Conv <weight_shape: ints = @a0> (v0)", "v9 = Relu (v1)")
+
+
+@pytest.mark.parametrize("times", [1, 8])
+def test_blocks_count_as_what_they_are_wherever_they_are_called(times: int) -> None:
+    names = ["v0", *(f"c{index}" for index in range(1, times)), "v9"]
+    flat = [
+        line
+        for index, (before, after) in enumerate(pairwise(names))
+        for line in (f"r{index} = nn.Conv <weight_shape: ints = [4, 2, 3, 3]> ({before})", f"{after} = Relu (r{index})")
+    ]
+    with_blocks, without = text_counts([network(*called(times, CALL)) + CELL, network(*flat)])
+    assert without.any()
+    np.testing.assert_array_equal(with_blocks, without)
+
+
+def test_calls_give_the_weights_of_networks_too_long_to_write_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inlining, "MAX_LINES", 9)
+    assert np.expm1(text_counts([network(*called(8, CALL)) + CELL])[0, -1]) == pytest.approx(
+        (8 + 1) * 4 * 2 * 9
+    )  # and the block
 
 
 def test_sums_of_sums_and_many_kinds_stay_within_bounds() -> None:
