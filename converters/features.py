@@ -2,7 +2,8 @@
 
 A walk is what a signal meets on its way: up to four operators, each fed by the one before. How often every walk occurs
 in the canonical graph, counted over all its paths, ranks networks from very few labels. What stands beside what tells
-more: every operator, sums and ReLUs among them, with one or two that it reads or that read it. See docs/limits.md.
+more: every operator, sums and ReLUs among them, with one or two that it reads or that read it. Rows are operators with
+all their attributes, widths among them. See docs/limits.md.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ Features = Mapping[str, float]
 WALK = "walk "  # how the names of walks begin
 COUNT = "count "  # how those of layers of a kind begin; " /" and a number for their place
 BESIDE = "beside "  # how those of an operator and one or two beside it begin
+ROW = "row "  # how those of an operator with all its attributes begin
 LONGEST_WALK = 4  # 3, 5 and 6 rank NAS-Bench-201 no better
 CHUNK = 32
 _PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
@@ -41,7 +43,7 @@ def graph_features(canonical: Graph) -> dict[str, float]:
 
     Names: ``params``, ``macs``, ``activations``, ``nodes``, ``depth``; ``count``, ``macs`` and ``params`` of each kind
     of layer, ``count`` and ``macs`` of a kind at each resolution; number of paths (logarithm), mean, variance and
-    minimum of the convolutions on one; walks; and what stands beside what.
+    minimum of the convolutions on one; walks; what stands beside what; and rows.
 
     Cost: some milliseconds.
 
@@ -58,6 +60,7 @@ def graph_features(canonical: Graph) -> dict[str, float]:
         **_paths(canonical, labels),
         **_walks(canonical, labels),
         **_beside(canonical, labels),
+        **_rows(canonical),
     }
 
 
@@ -115,20 +118,21 @@ def feature_groups(rows: Sequence[Features]) -> list[np.ndarray[Any, Any]]:
         rows: N networks' features.
 
     Returns:
-        (N, F) of each group: sizes and counts, standardised one by one; walks of one or two operators, all walks, and
-        what stands beside what, each centred, and scaled together to variance 1.
+        (N, F) of each group: sizes and counts, standardised one by one; walks of one or two operators, all walks, what
+        stands beside what, and rows, each centred, and scaled together to variance 1.
     """
     values, names = feature_matrix(rows)
     values = values - values.mean(axis=0)
     deviation = values.std(axis=0)
     varies = deviation > 0
-    walks, beside = (
-        varies & np.array([name.startswith(kind) for name in names], dtype=bool) for kind in (WALK, BESIDE)
+    walks, beside, whole_rows = (
+        varies & np.array([name.startswith(kind) for name in names], dtype=bool) for kind in (WALK, BESIDE, ROW)
     )
-    counts = varies & ~walks & ~beside
+    counts = varies & ~walks & ~beside & ~whole_rows
     short = walks & np.array([name.count(" > ") < 2 for name in names], dtype=bool)
+    together = [x for x in (short, walks, beside, whole_rows) if x.any()]
     groups = [values[:, counts] / deviation[counts]]
-    groups += [values[:, x] / np.sqrt((deviation[x] ** 2).mean()) for x in (short, walks, beside) if x.any()]
+    groups += [values[:, x] / np.sqrt((deviation[x] ** 2).mean()) for x in together]
     return [group for group in groups if group.shape[1]]
 
 
@@ -253,3 +257,9 @@ def _beside(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
             total[f"{label} {kind} {other}"] += pairs
         total.update({f"{label} {kind}": count for kind, count in counts.items()})
     return {BESIDE + name: float(count) for name, count in total.items() if count}
+
+
+def _rows(graph: Graph) -> dict[str, float]:
+    """How often each operator occurs with all its attributes."""
+    rows = (" ".join([node.op_type, *(f"{name}={value}" for name, value in node.attributes)]) for node in graph.nodes)
+    return {ROW + row: float(count) for row, count in Counter(rows).items()}

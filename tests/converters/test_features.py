@@ -8,6 +8,7 @@ from converters.builder import GraphBuilder
 from converters.features import (
     BESIDE,
     LONGEST_WALK,
+    ROW,
     WALK,
     feature_groups,
     feature_matrix,
@@ -63,6 +64,12 @@ def test_what_stands_beside_an_operator_is_counted_with_sums(diamond: dict[str, 
     assert diamond[f"{BESIDE}Conv3x3 > Conv1x1 > Sum"] == 1
 
 
+def test_rows_are_operators_with_all_their_attributes(diamond: dict[str, float]) -> None:
+    rows = {name: count for name, count in diamond.items() if name.startswith(ROW)}
+    assert sum(rows.values()) == diamond["nodes"]
+    assert rows[f"{ROW}nn.Conv weight_shape=(4, 4, 1, 1)"] == 1
+
+
 def test_two_of_a_kind_beside_an_operator_are_one_pair() -> None:
     g = GraphBuilder((1, 3, 8, 8))
     x = g.conv(g.input, 4, kernel=3)
@@ -108,10 +115,10 @@ def test_rare_features_are_left_out_and_missing_ones_are_zero() -> None:
 def test_groups_are_scaled_one_by_one_or_together() -> None:
     space, rng = get_space("nasbench201"), np.random.default_rng(0)
     features = features_of(space, [space.sample(rng) for _ in range(30)], workers=1)
-    counts, short, walks, beside = feature_groups(features)
+    counts, short, walks, beside, whole_rows = feature_groups(features)
     assert counts.std(axis=0) == pytest.approx(1)
     assert short.shape[1] < walks.shape[1]
-    for group in (short, walks, beside):
+    for group in (short, walks, beside, whole_rows):
         assert group.mean(axis=0) == pytest.approx(0)
         assert group.var(axis=0).mean() == pytest.approx(1)
         assert np.ptp(group.std(axis=0)) > 0.1
