@@ -7,8 +7,8 @@ before, bit for bit.
 
 Where the texts are networks, their sizes (``nasrlm.text_counts``) are features beside the predictions: a device that
 drops what is not needed is unlike most others. Accuracies in a space that the model has not seen resemble nothing it
-predicts; for them, all that a text says of its network is what the process goes by, each group of features with a scale
-that the labels decide, and boosted trees join it.
+predicts but other accuracies; beside these, what a text says of its network is what a process goes by, each group of
+features with a scale that the labels decide, and boosted trees join it.
 
 N texts, M known objectives, S numbers of a summary, C counts, F of them that are sizes and differ, G points of a table.
 """
@@ -53,13 +53,20 @@ class Pool:
 
     Attributes:
         texts: N texts.
+        objectives: names of the M that the model predicts.
         features: (N, M) medians of the known objectives, on the scale on which they are learned, standardised.
         summaries: (N, S) what the encoder makes of them, and counts, see ``Predictor.summaries``.
     """
 
     texts: Sequence[str]
+    objectives: Sequence[str]
     features: FloatArray
     summaries: FloatArray
+
+    @property
+    def accuracies(self) -> FloatArray:
+        """(N, up to M) predictions of accuracies alone."""
+        return self.features[:, [Objective.parse(name).is_accuracy for name in self.objectives]]
 
     @property
     def counts(self) -> FloatArray:
@@ -82,7 +89,7 @@ class Pool:
     def rows(self, rows: NDArray[np.intp]) -> Pool:
         """The pool that some of the texts are."""
         texts = [self.texts[row] for row in rows.tolist()]
-        return Pool(texts, _standardised(self.features[rows]), self.summaries[rows])
+        return Pool(texts, self.objectives, _standardised(self.features[rows]), self.summaries[rows])
 
 
 def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str = "") -> Pool:
@@ -97,7 +104,7 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
     predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)
     prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
     scaled = [_scaled(name, prediction.median[:, m]) for m, name in enumerate(prediction.objectives)]
-    return Pool(texts, _standardised(np.stack(scaled, axis=1)), predictor.summaries(texts))
+    return Pool(texts, prediction.objectives, _standardised(np.stack(scaled, axis=1)), predictor.summaries(texts))
 
 
 def _standardised(features: FloatArray) -> FloatArray:
@@ -195,14 +202,15 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
 
 
 def _expected_by_networks(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
-    """The same, of an accuracy, by all that texts say of their networks and, one group more, what the model predicts.
+    """The same, of an accuracy, by what texts say of their networks and, one group more, other accuracies as predicted.
 
     The mean is halfway to what boosted trees expect, which see steps that a process smooths.
     """
-    process = GroupProcess([*pool.text_features.numbers(), pool.features]).fit(known, labels)
+    _, *of_networks = pool.text_features.numbers()  # the encoder's states add nothing
+    process = GroupProcess([*of_networks, pool.accuracies]).fit(known, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))
     scores = process.scores.forward(labels)
-    by_trees = expected_by_trees(np.concatenate([pool.counts, pool.features], axis=1), known, scores)
+    by_trees = expected_by_trees(np.concatenate([pool.counts, pool.accuracies], axis=1), known, scores)
     table = process.scores.backward(GRID.numpy()).clip(*PERCENT)
     return _Expected((mean + by_trees) / 2, np.hypot(deviation, process.noise**0.5), table)
 

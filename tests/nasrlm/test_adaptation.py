@@ -89,7 +89,7 @@ def test_an_accuracy_is_taught_by_what_the_texts_say_of_their_networks(
     sizes = rng.normal(size=(200, 4))
     true = 50 + 8 * np.exp(sizes[:, 0] / 2)
     labels = np.where(np.arange(200) < 40, true, np.nan)
-    known = Pool([""] * 200, rng.normal(size=(200, 2)), summaries_with(sizes, checkpoint))
+    known = Pool([""] * 200, ("params@x", "macs@x"), rng.normal(size=(200, 2)), summaries_with(sizes, checkpoint))
     for pool in (replace(known, summaries=summaries_with(0 * sizes, checkpoint)), known):
         adapt(checkpoint, pool, "accuracy@new", labels)
     by_predictions, by_networks = (spearmanr(values[40:], true[40:]).statistic for values in taught)
@@ -105,7 +105,7 @@ def test_trees_see_steps_of_an_accuracy_that_a_process_smooths(
     sizes = rng.normal(size=(400, 12))
     true = 50 + 10 * (sizes[:, 0] > 0) + 5 * (sizes[:, 1] > 0.5) + sizes[:, 2] / 2
     labels = np.where(np.arange(400) < 100, true, np.nan)
-    pool = Pool([""] * 400, rng.normal(size=(400, 2)), summaries_with(sizes, checkpoint))
+    pool = Pool([""] * 400, ("params@x", "macs@x"), rng.normal(size=(400, 2)), summaries_with(sizes, checkpoint))
     adapt(checkpoint, pool, "accuracy@new", labels)
     alone = GroupProcess([sizes, pool.features]).fit(np.arange(100), true[:100]).expect(np.arange(100, 400))
     together = spearmanr(taught[0][100:], true[100:]).statistic
@@ -124,7 +124,7 @@ def test_a_cost_is_taught_by_predictions_and_by_what_the_networks_are_made_of(
     predictions, sizes = rng.normal(size=(200, 3)), rng.normal(size=(200, 4))
     true = np.exp(predictions[:, 0] + sizes[:, 0] / 2)
     labels = np.where(np.arange(200) < 20, true, np.nan)
-    known = Pool([""] * 200, predictions, summaries_with(sizes, checkpoint))
+    known = Pool([""] * 200, ("a@x", "b@x", "c@x"), predictions, summaries_with(sizes, checkpoint))
     for pool in (replace(known, summaries=summaries_with(0 * sizes, checkpoint)), known):
         adapt(checkpoint, pool, NEW, labels)
     by_predictions, together = (spearmanr(values[20:], true[20:]).statistic for values in taught)
@@ -211,7 +211,9 @@ def test_diverse_rows_are_distinct_candidates_from_different_groups() -> None:
     centres = 3 * np.eye(4)
     features = np.repeat(centres, 25, axis=0) + rng.normal(0, 0.05, (100, 4))
     candidates = np.arange(0, 100, 2)
-    chosen = choose_diverse(Pool([""] * 100, features, features), candidates, 4)
+    chosen = choose_diverse(
+        Pool([""] * 100, [f"cost@{x}" for x in range(features.shape[1])], features, features), candidates, 4
+    )
     assert set(chosen) <= set(candidates)
     assert sorted(chosen // 25) == [0, 1, 2, 3]
 

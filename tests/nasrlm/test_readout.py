@@ -139,7 +139,7 @@ def adapted(checkpoint: Checkpoint) -> Checkpoint:
     """Two objectives that are read, one of them before all that are spelled."""
     rng = np.random.default_rng(0)
     texts = layer_table(60)["text"].tolist()
-    pool = Pool(texts, rng.normal(size=(60, 3)), Predictor(checkpoint).summaries(texts))
+    pool = Pool(texts, ("a@x", "b@x", "c@x"), rng.normal(size=(60, 3)), Predictor(checkpoint).summaries(texts))
     labels = np.where(np.arange(60) < 30, 20 + 4 * pool.features[:, 0], np.nan)
     return adapt(adapt(checkpoint, pool, COST, labels), pool, ACCURACY, labels)
 
