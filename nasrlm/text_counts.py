@@ -27,7 +27,7 @@ from nasrlm.onnx_network import CalledBody, read_written_out
 
 NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
 NUM_ROWS = 512  # of rows as they stand, with all attributes
-NUM_PATH_NUMBERS = 6  # see ``_Nodes.paths``; those of all blocks added up, apart from those of blocks as measured
+NUM_PATH_NUMBERS = 6  # see ``_Nodes.paths``; of the network, and of its blocks as measured
 NUM_WEIGHTS = 64  # of weights by operators, and of all together
 NUM_SIZES = 2 * NUM_PATH_NUMBERS + NUM_WEIGHTS + 1
 PARTS = (NUM_STRUCTURES, NUM_ROWS, NUM_SIZES)
