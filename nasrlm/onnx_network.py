@@ -68,7 +68,8 @@ def read_written_out(text: str) -> Sequence[CalledBody]:
     """
     try:
         bodies = _read(text)
-        if not (flat := inlined(bodies, cells=True) if bodies else None):
+        flat = inlined(bodies, cells=True) if bodies else None
+        if flat is None:
             return _as_called(bodies)
         return [CalledBody(flat), *(_called(body, ()) for body in bodies if _is_executed(body))]
     except OtherTextError:
