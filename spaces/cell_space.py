@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -66,11 +65,6 @@ class CellSpace(SearchSpace[CellNetwork]):
     def sampled_sizes(self) -> tuple[int, ...]:
         """(G,) how many choices of every gene are sampled, from the first; the others are of published records."""
         return tuple(gene.sampled for gene in self.genes)
-
-    @property
-    def size(self) -> int:
-        """Number of architectures that can be sampled, isomorphic ones counted apart."""
-        return prod(self.sampled_sizes)
 
     def sample(self, rng: np.random.Generator) -> CellNetwork:
         """Operations and inputs drawn uniformly, each input by itself where both may be the same state."""
@@ -170,11 +164,6 @@ class CellSpace(SearchSpace[CellNetwork]):
         if not self.equal_inputs:
             return Gene(name, different + equal, len(different))
         return Gene(name, different + equal, len(different + equal), [2] * len(different) + [1] * len(equal))
-
-    def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
-        for position in rng.permutation(len(genotype)).tolist():
-            for choice in rng.permutation(self.sampled_sizes[position]).tolist():
-                yield (*genotype[:position], choice, *genotype[position + 1 :])
 
 
 def _cell_values(cell: Cell) -> Iterator[object]:

@@ -61,12 +61,12 @@ class SearchSpace(ABC, Generic[A]):
 
     @property
     def size(self) -> int:
-        """Number of architectures, isomorphic ones counted apart."""
-        return math.prod(self.gene_sizes)
+        """Number of architectures that can be drawn, isomorphic ones counted apart."""
+        return math.prod(self.sampled_sizes)
 
     def sample(self, rng: np.random.Generator) -> A:
         """One architecture, genes drawn uniformly; drawn again where invalid."""
-        draws = (tuple(rng.integers(self.gene_sizes).tolist()) for _ in range(MAX_DRAWS))
+        draws = (tuple(rng.integers(self.sampled_sizes).tolist()) for _ in range(MAX_DRAWS))
         return self._first(self._valid(draws), "sample")
 
     def mutate(self, architecture: A, rng: np.random.Generator) -> A:
@@ -82,8 +82,8 @@ class SearchSpace(ABC, Generic[A]):
         return self._first(self._valid(draws), "crossover")
 
     def enumerate(self) -> Iterator[A]:
-        """Every architecture once, in lexicographic order of its genotype."""
-        for genotype in itertools.product(*map(range, self.gene_sizes)):
+        """Every architecture that can be drawn, once, in lexicographic order of its genotype."""
+        for genotype in itertools.product(*map(range, self.sampled_sizes)):
             for architecture in self._valid([genotype]):
                 if self.encode(architecture) == genotype:
                     yield architecture
@@ -150,7 +150,7 @@ class SearchSpace(ABC, Generic[A]):
     def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
         """Every choice of every gene beside the others: a fair draw of the gene, then of its choice."""
         for position in rng.permutation(len(genotype)).tolist():
-            for choice in rng.permutation(self.gene_sizes[position]).tolist():
+            for choice in rng.permutation(self.sampled_sizes[position]).tolist():
                 yield (*genotype[:position], choice, *genotype[position + 1 :])
 
     def _valid(self, genotypes: Iterable[Genotype]) -> Iterator[A]:

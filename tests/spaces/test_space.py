@@ -115,3 +115,18 @@ def test_a_space_without_valid_neighbours_says_so(method, monkeypatch):
     parents = {"sample": [], "mutate": [Tower((1,))], "crossover": [Tower((1,)), Tower((1, 1))]}[method]
     with pytest.raises(ValueError, match=f"towers {method}: expected a valid architecture .* got none"):
         getattr(Dead(), method)(*parents, np.random.default_rng(0))
+
+
+def test_nothing_is_drawn_beyond_the_sampled_choices() -> None:
+    class Wider(Towers):
+        """Published records may have choices that nobody draws."""
+
+        size = SearchSpace.size  # type: ignore[assignment]
+        sampled_sizes = (2, 2, 2, 1)  # type: ignore[assignment]
+
+    space, rng = Wider(), np.random.default_rng(0)
+    parent = space.decode((1, 1, 1, 0))
+    drawn = [*[space.sample(rng) for _ in range(50)], *[space.mutate(parent, rng) for _ in range(50)]]
+    drawn += space.enumerate()
+    assert space.size == 2 * 2 * 2
+    assert {space.format(x) for x in drawn} == {"1", "0-1", "1-0", "1-1"}
