@@ -66,7 +66,8 @@ class Parts:
             raise ValueError(f"{self.out}: expected no such file, got one. Delete it, or name another.")
         manifest = self.folder / MANIFEST
         if not manifest.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(self.folder, ignore_errors=True)  # of a run that was killed once its output was there
+            self.folder.mkdir(parents=True)
             _write(manifest, json.dumps(self.settings))
         self._check(json.loads(manifest.read_text()), f"{self.folder}: expected parts", "Delete it to start anew.")
         finished = 0

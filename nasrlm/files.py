@@ -45,6 +45,8 @@ def replacing(path: Path) -> Iterator[Path]:
         make_readable(temporary)
         temporary.replace(path)
     except OSError as e:
+        if temporary is not None and (e.errno is None or e.filename not in (None, str(temporary))):
+            raise  # of something else that is done meanwhile
         raise OSError(f"{path}: expected to write this file, got {e.strerror}. Name a folder you may write.") from e
     finally:
         if temporary is not None:

@@ -165,6 +165,18 @@ def test_a_finished_run_is_not_repeated(config, monkeypatch):
     assert (again.rows, again.failed) == (first.rows, first.failed)
 
 
+def test_parts_that_a_finished_run_left_are_not_taken_over(config, tmp_path):
+    """Killed once its output was there, and then the output was deleted."""
+    with pytest.raises(KeyboardInterrupt):
+        convert_table(config, on_progress=_stop_after(20))
+    (config.out.with_name(".texts.parquet.parts") / "run.json").unlink()
+    other = replace(config, part_chunks=3, resume=True)
+    convert_table(other)
+    anew = replace(other, out=tmp_path / "anew" / "texts.parquet")
+    convert_table(anew)
+    assert config.out.read_bytes() == anew.out.read_bytes()
+
+
 def test_parts_of_another_run_are_refused(config, frame, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         convert_table(config, on_progress=_stop_after(20))

@@ -1,0 +1,25 @@
+"""Files that are there whole or not at all, and errors that name the right one."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from nasrlm.files import replacing
+
+
+def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path: Path) -> None:
+    path = tmp_path / "out.txt"
+    path.write_text("before")
+    with pytest.raises(OSError, match=r"out\.txt: expected to write this file, got No space left"), replacing(path):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_error_of_another_file_is_passed_on(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="No such file or directory"), replacing(tmp_path / "out"):
+        (tmp_path / "missing").read_bytes()
+    with pytest.raises(OSError, match=r"^no licence$"), replacing(tmp_path / "out"):
+        raise OSError("no licence")
+    assert list(tmp_path.iterdir()) == []
