@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, checked_texts, told
 
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
+AHEAD = 4  # batches that wait for each worker
 ROWS_PER_SLICE = 16_384  # objectives x samples of a text that are drawn at a time: up to half a gigabyte
 
 
@@ -83,11 +85,15 @@ class Predictor:
             return of_all._own[space]
         other = copy(of_all)
         other.checkpoint = of_all.checkpoint.of_space(space)
-        other.objectives = of_all.checkpoint.objectives_of(space)
+        other.objectives = of_all.objectives_of(space)
         if space in of_all.checkpoint.encoders:
             other._use_model(common=of_all._model)
             of_all._own[space] = other
         return other
+
+    def objectives_of(self, space: str) -> tuple[str, ...]:
+        """Names of what it has learned of a space, in the order of decoding; all if the space is not known."""
+        return self._of_all.checkpoint.objectives_of(space)
 
     def predict(
         self,
@@ -311,13 +317,24 @@ class Predictor:
             return batch.rows
 
         batches = self._reader.batches(texts, math.prod(shape))
-        with (
-            ThreadPoolExecutor(num_workers) as pool,
-            tqdm(total=len(texts), desc="predict", unit="text", disable=not progress) as bar,
-        ):
-            for rows in pool.map(work, batches) if num_workers > 1 else map(work, batches):
+        with tqdm(total=len(texts), desc="predict", unit="text", disable=not progress) as bar:
+            for rows in _in_threads(work, batches, num_workers) if num_workers > 1 else map(work, batches):
                 bar.update(len(rows))
         return values
+
+
+def _in_threads(
+    work: Callable[[Batch], NDArray[np.intp]], batches: Iterable[Batch], num_workers: int
+) -> Iterator[NDArray[np.intp]]:
+    """What ``work`` gives of every batch, in order; batches are made as workers become free."""
+    with ThreadPoolExecutor(num_workers) as pool:
+        pending: deque[Future[NDArray[np.intp]]] = deque()
+        for batch in batches:
+            pending.append(pool.submit(work, batch))
+            if len(pending) >= AHEAD * num_workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
 
 
 def _in_slices(levels: FloatArray, draw: Callable[[Tensor], Tensor]) -> Tensor:

@@ -16,7 +16,7 @@ from nasrlm.reader import told_by
 
 def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...]:
     """What is known of any of these spaces, in the order of decoding."""
-    known = {name for space in set(spaces) for name in predictor.of_space(space).objectives}
+    known = {name for space in set(spaces) for name in predictor.objectives_of(space)}
     return tuple(name for name in predictor.objectives if name in known)
 
 

@@ -38,6 +38,7 @@ def test_a_space_has_its_own_levels_and_those_of_all_where_it_lacks_them(several
 def test_a_space_has_the_objectives_learned_of_it(several: Checkpoint, checkpoint: Checkpoint) -> None:
     assert several.objectives_of("nasbench201") == several.objectives_of("unheard") == OBJECTIVES
     assert several.objectives_of("other") == (LATENCY,)
+    assert Predictor(several).of_space("nasbench201").objectives_of("other") == (LATENCY,)
     assert checkpoint.objectives_of("nasbench201") == OBJECTIVES
 
 

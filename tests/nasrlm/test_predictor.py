@@ -2,7 +2,7 @@
 
 import math
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 from nasrlm.answers import Answers
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.engine import EngineName, TorchEngine
-from nasrlm.predictor import Predictor
+from nasrlm.predictor import AHEAD, Predictor, _in_threads
 from nasrlm.reader import pad
 from tests.nasrlm.scenes import OBJECTIVES
 
@@ -280,3 +280,17 @@ def test_everything_lies_below_infinity(checkpoint: Checkpoint) -> None:
     np.testing.assert_allclose(found, [0, 0, 1, 1, np.nan], atol=1e-6)
     assert found[:4].min() >= 0
     assert found[:4].max() <= 1
+
+
+def test_batches_are_made_as_they_are_needed() -> None:
+    made: list[int] = []
+
+    def batches() -> Iterator[Any]:
+        for number in range(100):
+            made.append(number)
+            yield number
+
+    answers = _in_threads(lambda batch: np.array([batch]), batches(), 2)
+    assert next(answers).tolist() == [0]
+    assert len(made) <= 2 * AHEAD
+    assert [int(answer[0]) for answer in answers] == list(range(1, 100))

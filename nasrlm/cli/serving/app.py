@@ -128,7 +128,7 @@ class _Service:
     async def predict(self, request: PredictRequest) -> PredictResponse:
         """What /predict answers."""
         space = request.space or ""
-        objectives = self.predictor.of_space(space).objectives if request.objectives is None else request.objectives
+        objectives = self.predictor.objectives_of(space) if request.objectives is None else request.objectives
         self._check_quantiles(request.quantiles)
         self._check_count("objectives", objectives, len(self.predictor.objectives))
         texts = await run_in_threadpool(self._texts, request)
