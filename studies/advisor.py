@@ -141,18 +141,7 @@ class Advisor(Generic[A]):
 
     def entry(self, architecture: A, real: FloatArray, *, feasible: bool = True) -> Entry:
         """An architecture with (M,) real results, NaN where there are none, as a ledger keeps it."""
-        return Entry(
-            architecture=self.space.format(architecture),
-            key=self.space.architecture_key(architecture),
-            genotype=tuple(self.space.encode(architecture)),
-            batch=0,
-            status=EVALUATED,
-            stage=0,
-            reason="",
-            predicted=np.full((len(self.objectives), 3), np.nan),
-            real=real,
-            feasible=feasible,
-        )
+        return Entry.of(self.space, architecture, len(self.objectives), status=EVALUATED, real=real, feasible=feasible)
 
     def _random(self, tried: Sequence[Entry], count: int, seed: int) -> list[Entry]:
         rng = np.random.default_rng(seed)

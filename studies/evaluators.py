@@ -14,7 +14,7 @@ from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from studies.memory import SamplingPredictor
 from studies.pareto import complete_mask
-from studies.tables import spelled_notation
+from studies.tables import parse_row, rows_of_space
 
 A = TypeVar("A", bound=Hashable)
 A_contra = TypeVar("A_contra", bound=Hashable, contravariant=True)
@@ -81,7 +81,7 @@ class TableEvaluator(Generic[A]):
         self.space = space
         self.objectives = tuple(objectives)
         rows = _rows_of_space(table, space, self.objectives)
-        parsed = [self._parse_row(index, text) for index, text in rows["architecture"].items()]
+        parsed = [parse_row(space, notation, name, row) for row, notation in rows["architecture"].items()]
         keys = [space.architecture_key(architecture) for architecture in parsed]
         numbers = rows[list(self.objectives)].astype(np.float64)
         notations = [space.format(architecture) for architecture in parsed]
@@ -96,12 +96,6 @@ class TableEvaluator(Generic[A]):
         self.row_labels: FloatArray = np.where(np.isnan(own), self.labels_of([str(key) for key in keys]), own)
         complete = {key for key, flag in zip(self.keys, complete_mask(self.labels), strict=True) if flag}
         self.known = [architecture for key, architecture in zip(keys, parsed, strict=True) if key in complete]
-
-    def _parse_row(self, index: Hashable, notation: object) -> A:
-        try:
-            return self.space.parse(spelled_notation(notation))
-        except ValueError as error:
-            raise ValueError(f"{self.name}: row {index}, column architecture: {error}") from error
 
     def labels_of(self, keys: Sequence[str]) -> FloatArray:
         """(N, M) labels of N keys; a row of NaN where the table does not know the key."""
@@ -124,7 +118,7 @@ def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Seque
             f"table: expected columns architecture and {', '.join(objectives)}, got no {', '.join(missing)}. "
             f"It has {', '.join(map(str, table.columns))}."
         )
-    rows = table if "space" not in table.columns else table[table["space"].isin([space.name, space.address])]
+    rows = rows_of_space(table, space)
     rows = rows[rows["architecture"].notna()]
     if rows.empty:
         raise ValueError(f"table: expected architectures of space {space.address}, got none in {len(table)} rows.")

@@ -1,17 +1,21 @@
 """Everything a guided search has predicted, pruned and evaluated, in order, and its Parquet file."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from nasrlm.objective import FloatArray
+from spaces import SearchSpace
 from studies.config import SearchConfig, feasible_mask
 from studies.folder import StudyError
 from studies.history import BOUNDS, History, write_frame
+
+A = TypeVar("A", bound=Hashable)
 
 PRUNED, CHOSEN, EVALUATED = "pruned", "chosen", "evaluated"
 
@@ -43,6 +47,35 @@ class Entry:
     predicted: FloatArray
     real: FloatArray
     feasible: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        space: SearchSpace[A],
+        architecture: A,
+        num_objectives: int,
+        *,
+        batch: int = 0,
+        status: str = CHOSEN,
+        stage: int = 0,
+        reason: str = "",
+        predicted: FloatArray | None = None,
+        real: FloatArray | None = None,
+        feasible: bool = True,
+    ) -> "Entry":
+        """Of an architecture of a space; nothing is predicted and there is no answer unless they are given."""
+        return cls(
+            architecture=space.format(architecture),
+            key=space.architecture_key(architecture),
+            genotype=tuple(space.encode(architecture)),
+            batch=batch,
+            status=status,
+            stage=stage,
+            reason=reason,
+            predicted=np.full((num_objectives, len(BOUNDS)), np.nan) if predicted is None else predicted,
+            real=np.full(num_objectives, np.nan) if real is None else real,
+            feasible=feasible,
+        )
 
 
 class Ledger:

@@ -125,7 +125,7 @@ def begin(
     for entry in ledger.entries:
         problem.reserve(space.parse(entry.architecture))
     chosen = [space.representative(architecture) for architecture in problem.first_population()[:count]]
-    return [_unpredicted(config, space, architecture, ledger.next_batch) for architecture in chosen]
+    return [_unpredicted(config, space, architecture, ledger) for architecture in chosen]
 
 
 def warm_start(
@@ -135,7 +135,7 @@ def warm_start(
     recorded = {entry.key for entry in ledger.entries}
     given = {space.architecture_key(architecture): architecture for architecture in map(space.parse, config.warm_start)}
     left = [made for key, made in given.items() if key not in recorded and (known is None or key in known)]
-    return [_unpredicted(config, space, space.representative(made), ledger.next_batch) for made in left[:count]]
+    return [_unpredicted(config, space, space.representative(made), ledger) for made in left[:count]]
 
 
 def gate_of(config: SearchConfig, guide: Guide, ledger: Ledger) -> Gate:
@@ -250,31 +250,19 @@ def _sampled_losses(config: SearchConfig, samples: FloatArray) -> tuple[FloatArr
     return losses.reshape(count, num_samples, -1), feasible.reshape(count, num_samples)
 
 
-def _unpredicted(config: SearchConfig, space: SearchSpace[A], architecture: A, batch: int) -> Entry:
-    unknown = np.full((len(config.objectives), 3), np.nan)
-    return Entry(
-        architecture=space.format(architecture),
-        key=space.architecture_key(architecture),
-        genotype=tuple(space.encode(architecture)),
-        batch=batch,
-        status=CHOSEN,
-        stage=0,
-        reason="",
-        predicted=unknown,
-        real=unknown[:, 0],
-    )
+def _unpredicted(config: SearchConfig, space: SearchSpace[A], architecture: A, ledger: Ledger) -> Entry:
+    return Entry.of(space, architecture, len(config.objectives), batch=ledger.next_batch)
 
 
 def _entry(space: SearchSpace[A], candidate: Candidate[A], batch: int, status: str) -> Entry:
     decision = candidate.decision
-    return Entry(
-        architecture=space.format(candidate.architecture),
-        key=candidate.key,
-        genotype=tuple(space.encode(candidate.architecture)),
+    return Entry.of(
+        space,
+        candidate.architecture,
+        len(decision.values),
         batch=batch,
         status=status,
         stage=decision.stage,
         reason=decision.reason,
         predicted=exchanged(decision.values),
-        real=np.full(len(decision.values), np.nan),
     )

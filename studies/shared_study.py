@@ -69,11 +69,16 @@ class SharedStudy(Generic[A]):
         self.space = space
         self._pruned = [entry for entry in ledger.entries if entry.status == PRUNED]
         self._stored_keys: dict[int, str] = {}  # of the gate's trials, by trial number
+        self._finished: dict[int, Entry] = {}  # of trials that will not change, by trial number
         self._storage = open_storage(storage)
         self.locks = open_locks(self._storage, storage, name_in(self._storage, config))
-        with self.locks.turn(), quiet():
-            self.study = join_study(config, self._storage, storage)
-            self._check_complete(ledger, storage)
+        try:
+            with self.locks.turn(), quiet():
+                self.study = join_study(config, self._storage, storage)
+                self._check_complete(ledger, storage)
+        except BaseException:
+            self.locks.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -215,19 +220,21 @@ class SharedStudy(Generic[A]):
         return self.space.encode(self.space.parse(trial.user_attrs[ARCHITECTURE]))
 
     def _entry(self, trial: FrozenTrial) -> Entry:
-        architecture = self.space.parse(trial.user_attrs[ARCHITECTURE])
-        num_objectives = len(self.config.objectives)
-        return Entry(
-            architecture=self.space.format(architecture),
-            key=self.space.architecture_key(architecture),
-            genotype=tuple(self.space.encode(architecture)),
-            batch=trial.user_attrs[BATCH],
-            status=EVALUATED if trial.state.is_finished() else CHOSEN,
-            stage=0,
-            reason="",
-            predicted=_array(trial.user_attrs[PREDICTED]),
-            real=_array(trial.user_attrs[REAL]) if REAL in trial.user_attrs else np.full(num_objectives, np.nan),
+        if (entry := self._finished.get(trial.number)) is not None:
+            return entry
+        is_finished, attributes = trial.state.is_finished(), trial.user_attrs
+        entry = Entry.of(
+            self.space,
+            self.space.parse(attributes[ARCHITECTURE]),
+            len(self.config.objectives),
+            batch=attributes[BATCH],
+            status=EVALUATED if is_finished else CHOSEN,
+            predicted=_array(attributes[PREDICTED]),
+            real=_array(attributes[REAL]) if REAL in attributes else None,
         )
+        if is_finished:
+            self._finished[trial.number] = entry
+        return entry
 
 
 def _listed(values: FloatArray) -> list[Any]:

@@ -34,6 +34,11 @@ def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> 
     return rows
 
 
+def rows_of_space(frame: pd.DataFrame, space: SearchSpace[Any]) -> pd.DataFrame:
+    """The rows that name a space, or all where no row names any."""
+    return frame[frame["space"].isin([space.name, space.address])] if "space" in frame else frame
+
+
 def splits_of(frame: pd.DataFrame, path: Path) -> pd.Series[str]:
     """The split of every row; rows that name none are for training.
 
@@ -126,8 +131,8 @@ def space_of_row(name: str, path: Path, row: Hashable) -> SearchSpace[Any]:
         raise ValueError(f"{path}, row {row}: {e}") from e
 
 
-def parse_row(space: SearchSpace[Any], notation: object, path: Path, row: Hashable) -> Any:
-    """The architecture of a row.
+def parse_row(space: SearchSpace[Any], notation: object, path: Path | str, row: Hashable) -> Any:
+    """The architecture of a row of a file, or of a table under another name.
 
     Raises:
         ValueError: the notation is malformed; the message names file and row.

@@ -12,6 +12,7 @@ import typer
 from converters import OnnxTextError, graph_to_onnx_text, model_to_onnx_text, to_model
 from converters.batches import WORDS
 from converters.bulk import to_onnx_texts
+from converters.convert import checked
 from converters.graph import Shape
 from converters.text import prelude
 from nasrlm.cli.named_modules import named_graph
@@ -173,7 +174,7 @@ def _has_shape(name: str, space: str | None) -> bool:
 def _read_text(name: str, shape: Shape | None) -> str:
     path = Path(name)
     if FUNCTION_NAME.fullmatch(name):  # which has no ending
-        return graph_to_onnx_text(named_graph(name, required_shape(shape, name)))
+        return checked(graph_to_onnx_text(named_graph(name, required_shape(shape, name))))
     if path.suffix in MODEL_ENDINGS:
         return model_to_onnx_text(path, shape)
     if not path.is_file():

@@ -18,6 +18,7 @@ from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, s
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_other_spaces
 from nasrlm.cli.users_code import prints_aside, see_own_modules, told_in_one_line
+from nasrlm.files import TABLE_ENDINGS
 from nasrlm.named_function import FUNCTION_NAME, named_function
 from nasrlm.objective import Goal
 from nasrlm.predictor import Predictor
@@ -35,7 +36,7 @@ from studies.guide import RISK, Guide, parse_risk
 from studies.report import SOFT_MET, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
-from studies.tables import spelled_notation
+from studies.tables import parse_row, rows_of_space, spelled_notation
 
 TRIALS = 1000  # of a new study, where none are named
 JOURNAL_FILE = "journal.log"  # in the study's folder: the storage where none is named
@@ -155,16 +156,16 @@ def search_space(
 
 def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
     """The notations of a table's rows of the space, or of a text file's lines."""
-    if path.suffix in (".parquet", ".csv", ".jsonl"):
+    if path.suffix in TABLE_ENDINGS:
         table = read_table(path)
         if "architecture" not in table or table["architecture"].isna().any():
             raise ValueError(f"{path}: expected a column architecture, filled in every row. See --warm-start.")
-        if "space" in table:
-            table = table[table["space"].isin([space.name, space.address])]
-        notations = table["architecture"].map(spelled_notation)
-        return tuple(_checked(space, notation, f"{path}: row {row}") for row, notation in notations.items())
+        rows = rows_of_space(table, space)["architecture"]
+        for row, notation in rows.items():
+            parse_row(space, notation, path, row)  # or says what is wrong
+        return tuple(map(spelled_notation, rows))
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: expected architectures, one a line, got {error}.") from error
     return tuple(_checked(space, x.strip(), f"{path}, line {n}") for n, x in enumerate(lines, 1) if x.strip())

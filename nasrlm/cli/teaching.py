@@ -22,7 +22,7 @@ from nasrlm.objective import FloatArray, Objective
 from spaces import get_space
 from spaces.drawing import Sample, draw, sample_like
 from spaces.space import SearchSpace
-from studies.tables import all_objectives, only_space, read_rows, spelled_notation, splits_of
+from studies.tables import all_objectives, only_space, parse_row, read_rows, splits_of
 
 LEAST_LABELS = 20  # of an objective
 
@@ -55,18 +55,19 @@ def teach(
     frame, names = _train_rows(table, space, named)
     chosen = get_space(only_space(frame))
     progress = show_progress()
-    sample = _like(chosen, frame, names, table) if like_table else None
+    notations = frame["architecture"]
+    known = pd.Series([parse_row(chosen, x, table, row) for row, x in notations.items()], notations.index, dtype=object)
+    sample = _like(chosen, known[frame[list(names)].notna().any(axis=1)], table) if like_table else None
     drawn = [x.architecture for x in tqdm(draw(chosen, count, seed, sample), "draw", count, disable=not progress)]
-    notations = [*map(spelled_notation, frame["architecture"]), *drawn]
-    groups = feature_groups(features_of(chosen, [chosen.parse(x) for x in notations], progress=progress))
+    groups = feature_groups(features_of(chosen, [*known, *map(chosen.parse, drawn)], progress=progress))
     new = len(frame) + np.arange(len(drawn))
     rng = np.random.default_rng(seed)
     columns: dict[str, Any] = {"space": chosen.address, "architecture": drawn, "split": "train"}
     used: dict[str, int] = {}
     for objective in tqdm(names, "teach", disable=not progress):
-        known = frame[objective].to_numpy(dtype=np.float64, na_value=np.nan)
-        rows = rng.permutation(np.flatnonzero(np.isfinite(known)))
-        columns[objective], used[objective] = _expected(objective, groups, rows, known[rows], new, labels)
+        values = frame[objective].to_numpy(dtype=np.float64, na_value=np.nan)
+        rows = rng.permutation(np.flatnonzero(np.isfinite(values)))
+        columns[objective], used[objective] = _expected(objective, groups, rows, values[rows], new, labels)
     write_table(pd.DataFrame(columns), out)
     if json:
         print_json({"rows": len(drawn), "labels": used})
@@ -109,13 +110,12 @@ def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[p
     return frame, names
 
 
-def _like(space: SearchSpace[Any], frame: pd.DataFrame, names: Sequence[str], table: Path) -> Sample:
-    """Draws like the rows that have any of these labels."""
-    labelled = frame[frame[list(names)].notna().any(axis=1)]
+def _like(space: SearchSpace[Any], architectures: pd.Series[Any], table: Path) -> Sample:
+    """Draws like these rows of the table."""
     genotypes = []
-    for row, notation in labelled["architecture"].items():
+    for row, architecture in architectures.items():
         try:
-            genotypes.append(space.encode(space.parse(spelled_notation(notation))))
+            genotypes.append(space.encode(architecture))
         except ValueError as e:
             raise ValueError(f"{table}, row {row}: {e}") from e
     return sample_like(space, genotypes)

@@ -98,15 +98,14 @@ def expected_by_sources(task: Task) -> FloatArray:
     labelled = np.arange(len(features))
     groups = feature_groups([*features, *task.table.features(task.rows)])
     fitted = GroupProcess(groups).fit(labelled, np.concatenate(scores))
-    expected, _ = fitted.predict(len(features) + np.arange(len(task.rows)))
+    expected = fitted.expected_scores(len(features) + np.arange(len(task.rows)))
     standardised: FloatArray = (expected - expected.mean()) / max(float(expected.std()), 1e-9)
     return standardised
 
 
 def _process(groups: Sequence[FloatArray], task: Task) -> FloatArray:
     fitted = GroupProcess(groups).fit(np.arange(len(task.train)), task.labels)
-    scores, _ = fitted.predict(len(task.train) + np.arange(len(task.test)))
-    return scores
+    return fitted.expected_scores(len(task.train) + np.arange(len(task.test)))
 
 
 def _fitted(model: object, values: FloatArray, task: Task) -> FloatArray:

@@ -21,6 +21,7 @@ from nasrlm.objective import FloatArray
 from nasrlm.table import read_table
 from spaces import get_space
 from studies.benchmark.protocol import Protocol, Target
+from studies.tables import parse_row, rows_of_space
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -35,11 +36,10 @@ class SpaceTable:
     """
 
     def __init__(self, path: Path, space: str, progress: bool = False) -> None:
-        frame = read_table(path)
-        self.frame = frame if "space" not in frame else frame[frame["space"] == space]
+        self.path, self.space, self.progress = path, get_space(space), progress
+        self.frame = rows_of_space(read_table(path), self.space)
         if self.frame.empty or "split" not in self.frame or "architecture" not in self.frame:
             raise ValueError(f"{path}: expected architectures of space {space} with a column split, got none.")
-        self.path, self.space, self.progress = path, get_space(space), progress
         self._features: dict[int, Features] = {}
         self._texts: dict[tuple[bool, int], str] = {}
 
@@ -51,7 +51,8 @@ class SpaceTable:
     @cached_property
     def architectures(self) -> list[Any]:
         """Every row's."""
-        return [self.space.parse(notation) for notation in self.frame["architecture"]]
+        notations = self.frame["architecture"]
+        return [parse_row(self.space, notation, self.path, row) for row, notation in notations.items()]
 
     def labels(self, objective: str) -> FloatArray:
         """(rows,) with NaN where there is none.
@@ -61,7 +62,7 @@ class SpaceTable:
         """
         if objective not in self.frame:
             raise ValueError(f"{self.path}: expected a column {objective}, got none.")
-        return self.frame[objective].to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(self.frame[objective].to_numpy(dtype=np.float64, na_value=np.nan))
 
     def split(self, name: str, objective: str) -> Rows:
         """Rows of a split that have a label of the objective."""

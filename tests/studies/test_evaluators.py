@@ -62,7 +62,7 @@ def test_table_errors_name_the_place() -> None:
     with pytest.raises(ValueError, match="expected architectures of space toy, got none in 480 rows"):
         TableEvaluator(SPACE, table.assign(space="else"), objectives=OBJECTIVES)
     table.loc[7, "architecture"] = "what"
-    with pytest.raises(ValueError, match=r"table: row 7, column architecture: toy: expected digits, got 'what'"):
+    with pytest.raises(ValueError, match=r"table, row 7: toy: expected digits, got 'what'"):
         TableEvaluator(SPACE, table, objectives=OBJECTIVES)
 
 
