@@ -30,6 +30,7 @@ from tqdm import tqdm
 from benchmarks.circumstances import circumstances
 from benchmarks.programs import draw_program
 from nasrlm.files import to_json
+from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.metrics import kendall_tau
 
 OBJECTIVE = "memory_bytes@python"
@@ -63,21 +64,18 @@ def measure(config: Config, *, progress: bool) -> Path:
     """
     config.out.mkdir(parents=True, exist_ok=True)
     path = config.out / "programs.jsonl"
-    done = _whole_lines(path)
+    done = [json.loads(line) for line in finished_lines(path)]
     programs = list(_draw(config))
     if [row["text"] for row in done] != programs[: len(done)]:
         raise ValueError(
             f"{path}: expected the first programs of seed {config.seed}, got others. Choose another --out."
         )
     splits = _splits(config)
-    with path.open("w") as stream, tempfile.TemporaryDirectory() as folder:
-        stream.writelines(f"{json.dumps(row)}\n" for row in done)
+    with tempfile.TemporaryDirectory() as folder:
         todo = programs[len(done) :]
         bar = tqdm(todo, "measure", len(programs), initial=len(done), unit="program", disable=not progress)
         for index, (program, peak) in enumerate(_peaks(bar, Path(folder)), start=len(done)):
-            row = {"text": program, "split": splits[index], OBJECTIVE: peak}
-            stream.write(f"{json.dumps(row)}\n")
-            stream.flush()
+            append_line(path, {"text": program, "split": splits[index], OBJECTIVE: peak})
     return path
 
 
@@ -150,12 +148,6 @@ def _peaks(programs: tqdm[str], folder: Path) -> Iterator[tuple[str, int]]:
                 raise RuntimeError(f"program: expected it to end well, got status {answer['status']}:\n{program}")
             yield program, answer["bytes"]
         measurer.stdin.close()
-
-
-def _whole_lines(path: Path) -> list[dict[str, object]]:
-    """Rows of a killed run; a line that it did not finish is measured again."""
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def main(words: Sequence[str] | None = None) -> None:

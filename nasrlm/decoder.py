@@ -17,6 +17,8 @@ from nasrlm.layers import DecoderLayer, split_heads
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
 
+FORBIDDEN = -1e4  # logit of what the grammar forbids; its probability is 0
+
 
 class Memory(NamedTuple):
     """What the decoder reads of the encoded texts: keys and values of every layer, shared by all rows of an input."""
@@ -119,4 +121,4 @@ def _row_mask(visible: Tensor, T: int) -> Tensor:
 
 def masked_log_softmax(logits: Tensor, allowed: Tensor) -> Tensor:
     """Log-probabilities of the allowed ids; the others get a very low one."""
-    return F.log_softmax(logits.float().masked_fill(~allowed, -1e4), dim=-1)
+    return F.log_softmax(logits.float().masked_fill(~allowed, FORBIDDEN), dim=-1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from nasrlm.decoder import FORBIDDEN
 from nasrlm.number import NumberCode
 
 
@@ -33,6 +34,6 @@ def number_losses(log_probabilities: Tensor, numbers: Tensor, kernel: Tensor) ->
         numbers: (N, R, T) true ids.
         kernel: (V, V) from ``smoothing_kernel``.
     """
-    targets = kernel[numbers] * (log_probabilities > -1e3)
+    targets = kernel[numbers] * (log_probabilities > FORBIDDEN / 10)
     targets = targets / targets.sum(dim=-1, keepdim=True)
     return -(targets * log_probabilities).sum(dim=-1).mean(dim=-1)

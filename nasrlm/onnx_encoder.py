@@ -9,12 +9,12 @@ from torch import nn
 
 from nasrlm.encoder import Encoder
 from nasrlm.layers import EncoderLayer
-from nasrlm.onnx_graph import FLOAT, FUSED, INT32, INT64, GraphBuilder
+from nasrlm.onnx_graph import FLOAT, FUSED, INT32, INT64, OnnxBuilder
 
 
 def encoder_model(encoder: Encoder, *, int8: bool = False) -> bytes:
     """The model: ``text_ids`` (N, L) int64, 0 = padding, to ``states`` (N, L, D) float32."""
-    graph = GraphBuilder(int8=int8)
+    graph = OnnxBuilder(int8=int8)
     layers = list(cast(Iterator[EncoderLayer], iter(encoder.layers)))
     is_text = graph.node("Cast", "text_ids", to=INT32)  # any id but 0
     x = graph.node("Gather", graph.weight(encoder.embedding.weight), "text_ids")
@@ -30,7 +30,7 @@ def _norms_after(layers: list[EncoderLayer], encoder: Encoder) -> list[nn.RMSNor
     return [*[layer.attention_norm for layer in layers[1:]], encoder.norm]
 
 
-def _self_attention(graph: GraphBuilder, normed: str, layer: EncoderLayer, encoder: Encoder, is_text: str) -> str:
+def _self_attention(graph: OnnxBuilder, normed: str, layer: EncoderLayer, encoder: Encoder, is_text: str) -> str:
     q, k, v = graph.split(graph.linear(normed, layer.qkv), 3)
     cos, sin = (graph.weight(part) for part in encoder.rotation)
     first = graph.ints(0)

@@ -21,7 +21,7 @@ from nasrlm.model import RegressionLanguageModel
 from nasrlm.onnx_encoder import encoder_model
 from nasrlm.onnx_walk import walk_model
 
-WARNINGS = 3  # and below are ONNX Runtime's own affair
+ERRORS_ONLY = 3  # ONNX Runtime's log level
 
 
 class OnnxEngine:
@@ -88,5 +88,5 @@ def _session(model: bytes) -> Any:
     """One thread: whole batches run side by side instead, which needs no waiting for each other."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    options.log_severity_level = WARNINGS
+    options.log_severity_level = ERRORS_ONLY
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

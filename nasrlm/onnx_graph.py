@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ FLOAT, DOUBLE, INT32, INT64 = (
 Signature = dict[str, tuple[int, list[str | int]]]  # name: element type and shape
 
 
-class GraphBuilder:
+class OnnxBuilder:
     """Collects nodes; values are their names, and weights are stored once.
 
     Args:
@@ -51,7 +52,7 @@ class GraphBuilder:
     def constant(self, value: NDArray[Any]) -> str:
         """A constant of this content; equal ones are one."""
         value = np.ascontiguousarray(value)
-        name = f"c{value.dtype}{value.shape}{hash(value.tobytes()):x}"
+        name = f"c{value.dtype}{value.shape}{hashlib.sha256(value.tobytes()).hexdigest()}"
         if name not in self._constants:
             self._constants[name] = numpy_helper.from_array(value, name)
         return name

@@ -15,19 +15,17 @@ from typing import cast
 import numpy as np
 from torch import nn
 
-from nasrlm.decoder import Decoder
+from nasrlm.decoder import FORBIDDEN, Decoder
 from nasrlm.layers import DecoderLayer
 from nasrlm.number import NEGATIVE
-from nasrlm.onnx_graph import DOUBLE, FLOAT, INT32, INT64, GraphBuilder, Signature
-
-FORBIDDEN = -1e4  # added to logits; its probability is 0
+from nasrlm.onnx_graph import DOUBLE, FLOAT, INT32, INT64, OnnxBuilder, Signature
 
 
 def walk_model(decoder: Decoder, *, int8: bool = False) -> bytes:
     """The model: ``states`` (N, L, D) float32, ``mask`` (N, L) int32, ``objectives`` (M,) and ``levels`` (N, M, Q)
     float64, ascending, to ``tokens`` (N, R, T) int64 and ``rest`` (N, R) float64, the levels within the last digit.
     """
-    walk = _Walk(decoder, GraphBuilder(int8=int8))
+    walk = _Walk(decoder, OnnxBuilder(int8=int8))
     inputs: Signature = {
         "states": (FLOAT, ["N", "L", decoder.config.width]),
         "mask": (INT32, ["N", "L"]),
@@ -41,7 +39,7 @@ def walk_model(decoder: Decoder, *, int8: bool = False) -> bytes:
 class _Walk:
     """Writes the model."""
 
-    def __init__(self, decoder: Decoder, graph: GraphBuilder) -> None:
+    def __init__(self, decoder: Decoder, graph: OnnxBuilder) -> None:
         self.decoder, self.graph = decoder, graph
         self.layers = list(cast(Iterator[DecoderLayer], iter(decoder.layers)))
         self.head = self.layers[0].num_heads, decoder.config.width // self.layers[0].num_heads
