@@ -36,7 +36,8 @@ class Order(NamedTuple):
 def canonicalise(graph: Graph) -> Graph:
     """The same graph, depth-first from the outputs, the deepest operand first; commuting operands in canonical order.
 
-    Expects a graph without dead nodes. Isomorphic graphs give equal nodes up to value names.
+    Expects a graph without dead nodes. Isomorphic graphs give equal nodes up to value names, as far as colours tell
+    their operands apart.
     """
     nodes: list[Node] = []
     segments = split_at_borders(graph.nodes, graph.inputs, graph.outputs)

@@ -31,7 +31,7 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
     """The network as its reference builds it: batch norms, ``none`` edges and dead branches included.
 
     A space of this package is built by the module in ``converters`` that has its name or that of its file; a space
-    of a user's own by its method ``build(architecture) -> Graph``.
+    of a user's own by its method ``build(architecture) -> Graph``, which may spell layers as it likes.
 
     Raises:
         ValueError: the space has no such converter, or its method returns something else.
@@ -42,7 +42,7 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
             f"{type(space).__name__}.build: expected a converters.graph.Graph, got {type(graph).__name__}. "
             "End it with `return g.build(output)` of a GraphBuilder `g`."
         )
-    return graph
+    return normalise(graph) if _is_users(space) else graph  # ours spell each layer in one way
 
 
 def to_canonical_graph(graph: Graph) -> Graph:
@@ -146,9 +146,8 @@ def measured_text(space: SearchSpace[Any], faithful: Graph, canonical: Graph) ->
 
 
 def _builder(space: SearchSpace[Any]) -> Callable[[Any], Any]:
-    build = getattr(space, "build", None)
-    if callable(build):
-        return build  # type: ignore[no-any-return]
+    if _is_users(space):
+        return space.build  # type: ignore[attr-defined, no-any-return]
     for stem in _stems(space):
         try:
             module = import_module(f"converters.{stem}")
@@ -161,6 +160,10 @@ def _builder(space: SearchSpace[Any]) -> Callable[[Any], Any]:
         f"converter of space {space.name!r}: expected a module converters/{space.name}.py or a method "
         f"{type(space).__name__}.build(architecture), got neither. Write one with converters.builder.GraphBuilder."
     )
+
+
+def _is_users(space: SearchSpace[Any]) -> bool:
+    return callable(getattr(space, "build", None))
 
 
 def _stems(space: SearchSpace[Any]) -> tuple[str, ...]:

@@ -71,6 +71,8 @@ def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
             model = onnx.load_from_string(buffer.getvalue())
             refuse_branches(model)
     except OnnxModelError as refused:
+        if any(getattr(part, "proj_size", 0) for part in module.modules()):
+            raise  # the newer one leaves the projections of an LSTM out
         try:
             return _exported_anew(module, example)
         except Exception:  # of many kinds, each pages long

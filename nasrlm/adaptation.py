@@ -144,11 +144,17 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         labels: (N,) in the objective's unit, NaN where there is none; ten are a good start.
 
     Raises:
-        ValueError: fewer than two labels, labels beyond 1e30, an objective's name that cannot be read, or a model that
-            spells no digits.
+        ValueError: not one label or NaN a text, fewer than two labels, infinite ones or beyond 1e30, an objective's
+            name that cannot be read, or a model that spells no digits.
     """
     if checkpoint.model.config.head != "digits":
         raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
+    labels = np.asarray(labels, dtype=np.float64)
+    if labels.shape != (len(pool.texts),) or np.isinf(labels).any():
+        raise ValueError(
+            f"adapt: expected {len(pool.texts):,} finite labels of {objective}, NaN where there is none, got an array "
+            f"of shape {labels.shape}{' with infinite ones' if np.isinf(labels).any() else ''}."
+        )
     known = np.flatnonzero(np.isfinite(labels))
     if not 2 <= len(known) <= MOST_LABELS:
         raise ValueError(

@@ -133,6 +133,7 @@ class Predictor:
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int = 0) -> FloatArray:
         """Draw from each objective's calibrated distribution given the text.
 
+        Few draws begin with a wrong exponent and lie far off: take quantiles of them, or ``expected``, not the mean.
         The same seed gives the same numbers, but for rounding: that depends on the texts asked about together, on
         engine and processor, and beyond ROWS_PER_SLICE on the slices. Another number of samples gives other draws.
 

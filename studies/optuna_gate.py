@@ -1,5 +1,6 @@
 """The Pareto gate, and proposals of the predictor, in an Optuna study of the user's own."""
 
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from threading import RLock
@@ -116,6 +117,8 @@ class ParetoGate(Generic[A]):
         architecture in spaces that also run what does not matter. So nothing is evaluated twice, however many workers
         there are; two that begin the same network in the same moment may both be pruned.
 
+        A trial of no study, as to call the objective once more with the best of its parameters, goes on.
+
         NOTE: to Optuna a trial whose worker died is still running. A storage with heartbeats tells it apart.
 
         Raises:
@@ -123,12 +126,20 @@ class ParetoGate(Generic[A]):
             ValueError: the study's directions are not those of the goals, it is not the study that the gate was asked
                 about before, or the predictor knows no such objectives.
         """
+        if not hasattr(trial, "study"):
+            return
         with self._lock:
             self._check(trial, architecture)
 
     def _check(self, trial: optuna.Trial, architecture: A) -> None:
         self._follow(trial.study)
         notation = self.space.format(architecture)
+        if (proposed := trial.user_attrs.get(ARCHITECTURE, notation)) != notation:
+            warnings.warn(
+                f"ParetoGate: expected trial {trial.number} to be the proposed {proposed}, got {notation}. Let "
+                "`to_params` name the parameters that your objective suggests.",
+                stacklevel=3,
+            )
         trial.set_user_attr(ARCHITECTURE, notation)  # before others are looked at: of two workers one sees the other
         twin = self._twin(trial, self.space.architecture_key(architecture))
         if twin is not None:
@@ -245,7 +256,10 @@ class ParetoGate(Generic[A]):
     def _entry(self, trial: FrozenTrial) -> Entry:
         """A trial of which the architecture is known, as evaluated: nothing is proposed twice."""
         if trial.number not in self._entries:
-            architecture = self.space.parse(trial.user_attrs[ARCHITECTURE])
+            try:
+                architecture = self.space.parse(trial.user_attrs[ARCHITECTURE])
+            except ArchitectureError as e:
+                raise ValueError(f"trial {trial.number}, attribute {ARCHITECTURE}: {e}") from e
             results = np.array(self._results(trial))
             entry = self._advisor.entry(architecture, results, feasible=_is_feasible(trial))
             if not trial.state.is_finished():

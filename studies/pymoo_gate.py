@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from pymoo.core.algorithm import Algorithm
+from pymoo.core.population import Population
 from pymoo.core.problem import Problem
 
 from nasrlm.objective import FloatArray, from_losses
@@ -104,14 +105,16 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         """Its front, levels and objectives."""
         return self._advisor.gate
 
-    def propose(self, count: int, *, guide: Guide | None = None, seed: int = 0) -> NDArray[Any]:
+    def propose(self, count: int, *, guide: Guide | None = None, seed: int = 0) -> NDArray[Any] | Population:
         """Rows that are expected to add most hypervolume to the front, none evaluated before.
 
         Returns:
-            Up to ``count`` rows, best first: an algorithm's ``sampling``, or rows to evaluate and tell it.
+            Up to ``count`` rows, best first: an algorithm's ``sampling``, or rows to evaluate and tell it. Of mixed
+            variables a population, since pymoo takes no other.
         """
         chosen = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
-        return np.array([self._to_row(self.space.parse(entry.architecture)) for entry in chosen])
+        rows = np.array([self._to_row(self.space.parse(entry.architecture)) for entry in chosen])
+        return Population.new(X=rows) if rows.dtype == object else rows
 
     def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None) -> Callable[[Algorithm], None]:
         """For ``minimize``: the model learns from the results after a generation, when ``every`` more are there.

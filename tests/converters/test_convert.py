@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from converters import to_canonical_graph, to_graph, to_onnx_text
+from converters import model_to_onnx_text, to_canonical_graph, to_graph, to_model, to_onnx_text
 from converters.builder import GraphBuilder
 from converters.graph import Graph
 from spaces import get_space
@@ -33,6 +33,28 @@ def test_a_space_may_build_its_own_graph():
     architecture = space.from_official_index(6111)
     assert [node.op_type for node in to_graph(space, architecture).nodes] == ["nn.Conv", "Relu"]
     assert "nn.Conv <pads: ints = [1, 1, 1, 1], weight_shape: ints = [3, 3, 3, 3]>" in to_onnx_text(space, architecture)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (lambda g: g.multiply(g.input, g.sigmoid(g.input)), lambda g: g.silu(g.input)),
+        (lambda g: g.average_pool(g.input, kernel=8), lambda g: g.global_average_pool(g.input)),
+        (lambda g: g.reshape(g.input, 1, 192), lambda g: g.flatten(g.input)),
+        (lambda g: g.relu(g.concat(g.input)), lambda g: g.relu(g.input)),
+    ],
+)
+def test_a_users_own_graph_may_spell_layers_as_it_likes(one, other):
+    def text(spelled):
+        class Mine(Homemade):
+            def build(self, architecture) -> Graph:
+                g = GraphBuilder((1, 3, 8, 8))
+                return g.build(spelled(g))
+
+        return to_onnx_text(Mine(), Mine().from_official_index(0))
+
+    assert text(one) == text(other)
+    assert model_to_onnx_text(to_model(text(one))) == text(one)
 
 
 def test_a_space_without_converter_is_told_how_to_get_one():

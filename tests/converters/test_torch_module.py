@@ -142,6 +142,21 @@ class SingularValues(nn.Module):
         return torch.linalg.svdvals(x)
 
 
+def test_what_the_newer_exporter_would_export_wrongly_is_refused():
+    """It leaves the projections of an LSTM out without a word."""
+
+    class Projecting(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm = nn.LSTM(8, 6, proj_size=3)
+
+        def forward(self, x):
+            return self.lstm(x)[0]
+
+    with pytest.raises(OnnxModelError, match="LSTMs with projections"):
+        module_to_onnx_text(Projecting(), (4, 1, 8))
+
+
 def test_a_failed_export_prints_nothing(capfd):
     with pytest.raises(OnnxModelError, match=r"expected a module that torch\.onnx\.export takes, got: .*svd") as caught:
         module_to_onnx_text(SingularValues(), (1, 8, 8))

@@ -132,6 +132,13 @@ def test_a_cost_is_taught_by_predictions_and_by_what_the_networks_are_made_of(
     assert together > by_predictions + 0.1
 
 
+@pytest.mark.parametrize("labels", [np.ones(3), np.ones((4, 1)), np.array([1.0, 2.0, np.inf, 3.0])])
+def test_labels_are_one_a_text_and_finite(checkpoint: Checkpoint, labels: np.ndarray) -> None:
+    pool = Pool([""] * 4, ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
+    with pytest.raises(ValueError, match=r"expected 4 finite labels of latency_ms@new, .* of shape \("):
+        adapt(checkpoint, pool, "latency_ms@new", labels)
+
+
 def test_what_was_known_is_answered_as_before(trained: Checkpoint) -> None:
     texts = layer_table(40, seed=2)["text"].tolist()
     labels = np.where(np.arange(40) < 5, np.linspace(1, 2, 40), np.nan)

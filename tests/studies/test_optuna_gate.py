@@ -76,6 +76,37 @@ def test_what_another_worker_enqueued_meanwhile_is_not_enqueued_again(monkeypatc
     assert len(study.get_trials(states=(TrialState.WAITING,))) == 3
 
 
+def test_an_objective_can_be_called_once_more_without_a_study() -> None:
+    study, trained = make_study(), list[Row]()
+    run = objective(make_gate(), trained)
+    study.optimize(run, n_trials=4)
+    best = study.best_trials[0]
+    assert run(optuna.trial.FixedTrial(best.params)) == tuple(best.values)  # type: ignore[arg-type]
+    assert run(best) == tuple(best.values)  # type: ignore[arg-type]
+
+
+def test_proposals_that_the_objective_does_not_take_up_are_told() -> None:
+    gate, study = make_gate(to_params=None), make_study()
+    run = objective(gate, [])
+
+    def renamed(trial: optuna.Trial) -> tuple[float, ...]:
+        genes = [trial.suggest_int(f"op_{index}", 0, size - 1) for index, size in enumerate(SPACE.gene_sizes)]
+        gate.check(trial, SPACE.decode(genes))
+        return 1.0, 1.0
+
+    study.optimize(run, n_trials=3)
+    gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
+    with pytest.warns(UserWarning, match=r"expected trial 3 to be the proposed .*, got .*\. Let `to_params` name"):
+        study.optimize(renamed, n_trials=1)
+
+
+def test_an_attribute_that_is_no_architecture_is_named_with_its_trial() -> None:
+    study = make_study()
+    study.add_trial(optuna.trial.create_trial(values=[1.0, 1.0], user_attrs={"architecture": "resnet50"}))
+    with pytest.raises(ValueError, match="trial 0, attribute architecture: toy: expected digits, got 'resnet50'"):
+        make_gate().enqueue(study, 1)
+
+
 @pytest.mark.parametrize("sampler", ["NSGAIISampler", "TPESampler"])
 def test_trials_that_cannot_move_the_front_are_pruned_with_their_reason(sampler: str) -> None:
     study, trained = make_study(sampler), list[Row]()

@@ -258,3 +258,13 @@ def test_a_copied_algorithm_goes_on_by_itself(copied: Callable[[Any], Any]) -> N
 def test_learning_from_every_no_result_is_refused() -> None:
     with pytest.raises(ValueError, match="adapt_callback: expected every of 1 or more, got 0"):
         make_gated(Bench(), ToyPredictor()).adapt_callback(every=0)
+
+
+def test_proposals_of_mixed_variables_are_a_sampling() -> None:
+    def to_choices(row: Row) -> dict[str, int]:
+        return dict(zip(("a", "b", "c", "d"), row.genes, strict=True))
+
+    gated = make_gated(Mixed(), ToyPredictor(sigma=0.1), to_architecture=of_choices, to_row=to_choices)
+    sampling = gated.propose(6, guide=Guide(generations=2, samples=4))
+    algorithm = MixedVariableGA(pop_size=6, sampling=sampling, survival=RankAndCrowding())
+    assert len(minimize(gated, algorithm, ("n_gen", 2), seed=1).F)

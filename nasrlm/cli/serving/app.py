@@ -133,11 +133,7 @@ class _Service:
         self._check_count("objectives", objectives, len(self.predictor.objectives))
         texts = await run_in_threadpool(self._texts, request)
         values = await self._batcher.predict(texts, objectives, request.quantiles, space)
-        answers = [
-            {name: _answer(row, request.quantiles) for name, row in zip(objectives, rows, strict=True)}
-            for rows in values
-        ]
-        return PredictResponse(predictions=answers)
+        return await run_in_threadpool(_response, values, objectives, request.quantiles)
 
     def convert(self, request: ConvertRequest) -> ConvertResponse:
         """What /convert answers."""
@@ -189,6 +185,12 @@ def _text(space: str, notation: str, measured: bool) -> str:
 @cache
 def _opened(space: str) -> SearchSpace[Any]:
     return get_space(space)
+
+
+def _response(values: FloatArray, objectives: Sequence[str], levels: Sequence[float]) -> PredictResponse:
+    """Of (N, M, Q) values; some seconds where they are millions."""
+    answers = [{name: _answer(row, levels) for name, row in zip(objectives, rows, strict=True)} for rows in values]
+    return PredictResponse(predictions=answers)
 
 
 def _answer(values: FloatArray, levels: Sequence[float]) -> Answer:
