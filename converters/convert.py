@@ -96,7 +96,8 @@ def model_to_onnx_text(model: ModelProto | Path | str, input_shape: Shape | None
 
     Cost: about a tenth of a second.
     """
-    return checked(graph_to_onnx_text(model_to_graph(model, input_shape)))
+    name = "model" if isinstance(model, ModelProto) else str(model)
+    return checked(graph_to_onnx_text(model_to_graph(model, input_shape)), name)
 
 
 def module_to_onnx_text(module: torch.nn.Module, input_shape: Shape) -> str:
@@ -114,8 +115,12 @@ def module_to_onnx_text(module: torch.nn.Module, input_shape: Shape) -> str:
     return model_to_onnx_text(export_module(module, input_shape))
 
 
-def checked(onnx_text: str) -> str:
+def checked(onnx_text: str, name: str = "model") -> str:
     """The text itself.
+
+    Args:
+        onnx_text: canonical.
+        name: of what it was made of, for messages.
 
     Raises:
         OnnxModelError: it is no valid model, as may be where an operator of the original takes what ours does not.
@@ -123,7 +128,7 @@ def checked(onnx_text: str) -> str:
     try:
         to_model(onnx_text)
     except OnnxTextError as e:
-        raise OnnxModelError(f"model: expected a network that ONNX text can say, got another. {e}") from e
+        raise OnnxModelError(f"{name}: expected a network that ONNX text can say, got another. {e}") from e
     return onnx_text
 
 

@@ -38,8 +38,12 @@ def fix_sizes(inputs: Sequence[ValueInfoProto], input_shape: Shape | None) -> di
                 continue
             if axis > 0 and size.dim_param not in sizes:
                 raise OnnxModelError(
-                    f"input {value.name!r}: expected fixed sizes, got {spelled}. Say the whole shape of the "
-                    "first input: --input-shape, or input_shape=."
+                    f"input {value.name!r}: expected fixed sizes, got {spelled}. "
+                    + (
+                        "Say the whole shape of the first input: --input-shape, or input_shape=."
+                        if value is inputs[0]
+                        else f"Only those of the first input, {inputs[0].name!r}, can be said: fix them in the file."
+                    )
                 )
             size.dim_value = sizes.setdefault(size.dim_param, 1) if size.dim_param else 1
     return sizes

@@ -18,6 +18,7 @@ from converters.spell_activations import spell_activation, spell_clip, spell_com
 from converters.spell_arithmetic import round_scale, spell_number, spell_product, spell_sum, write_out_sum
 from converters.spell_layers import (
     absorb_bias,
+    absorb_group_norm,
     absorb_layer_norm,
     absorb_padding,
     spell_global_pool,
@@ -61,7 +62,7 @@ def normalise(graph: Graph) -> Graph:
 
 def drop_unused_outputs(node: Node, at: Surroundings) -> list[Node] | None:
     """Optional outputs at the end that nothing reads, such as the indices of a pool; Dropout is Identity."""
-    formal = _outputs(node.op_type)
+    formal = () if node.attribute("training_mode") else _outputs(node.op_type)  # then none may be left out
     outputs = list(node.outputs)
     while 1 < len(outputs) <= len(formal) and formal[len(outputs) - 1] and not at.is_read(outputs[-1]):
         outputs.pop()
@@ -162,6 +163,7 @@ SPELLINGS: tuple[Spelling, ...] = (
     spell_view,
     spell_row_pool,
     spell_view,
+    absorb_group_norm,
     spell_composite,
     spell_sum,
     round_scale,

@@ -24,6 +24,7 @@ from converters.tensor_types import element_type, static_shape
 # Never computed ahead: chance, and the rounding that quantised networks are about.
 NEVER_FOLDED = frozenset({"Bernoulli", "DequantizeLinear", "DynamicQuantizeLinear", "Multinomial", "QuantizeLinear"})
 BIASED = frozenset({"Conv", "ConvTranspose"})  # by their third input
+SLIDING = frozenset({"AveragePool", "Conv", "LpPool", "MaxPool"})  # windows over all axes but the first two
 SIZED_BY_VALUES = frozenset({"Compress", "NonZero", "Unique"})  # what they make is about as small as what they read
 
 
@@ -70,9 +71,29 @@ class Values:
                     got = " ".join(str(e).split())
                     raise OnnxModelError(f"{place(node)}: expected inputs that fit, got: {got}") from e
                 # Otherwise it reads what another domain's operator made, of which nothing is known.
+        self._refuse_misfits(node)
         for x in node.output:
             if x in self._declared and not self.types.get(x, TypeProto()).tensor_type.HasField("shape"):
                 self.types[x] = self._declared[x]
+
+    def _refuse_misfits(self, node: NodeProto) -> None:
+        """Refuse what ONNX's own inference lets pass: windows that do not fit, other channels than the weights have."""
+        if node.op_type not in SLIDING or node.domain not in STANDARD_DOMAINS:
+            return
+        output = self.shape(node.output[0])
+        if output is not None and min(output) < 1:
+            raise OnnxModelError(
+                f"{place(node)}: expected inputs that fit, got a window larger than what it slides over, which would "
+                f"give {','.join(map(str, output))}."
+            )
+        if node.op_type == "Conv":
+            x, weight = self.shape(node.input[0]), self.shape(node.input[1])
+            groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
+            if x and weight and x[1] != weight[1] * groups:
+                raise OnnxModelError(
+                    f"{place(node)}: expected inputs that fit, got {x[1]} channels where its weights take "
+                    f"{weight[1] * groups}."
+                )
 
     def plainer(self, node: NodeProto) -> NodeProto:
         """The node as optimised models have it: torch's exporter may cast to the type of a value, and add zeros."""

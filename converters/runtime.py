@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_LOADED = 32  # models in memory at a time: a ResNet-50 takes about 200 MB, a NAS-Bench-201 network 3 MB
 ROUNDS = 5  # with more models than that, each one's repeats are spread over so many separate visits
 PROVIDERS = ["CPUExecutionProvider"]
-ERRORS_ONLY = 3  # onnxruntime's log level
+FATAL_ONLY = 4  # onnxruntime's log level; what is raised it need not print
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ def measure_latencies(
     warmup: int = 5,
     seed: int = 0,
     progress: bool = False,
+    names: Sequence[str] | None = None,
 ) -> list[Latency]:
     """Latency of every text in ONNX Runtime.
 
@@ -68,6 +69,7 @@ def measure_latencies(
         warmup: untimed runs after loading a model.
         seed: of the input and the order.
         progress: show a bar on stderr.
+        names: N of them, of what the texts are of, for messages; their numbers if None.
 
     Returns:
         N latencies, in the order of the texts.
@@ -83,15 +85,13 @@ def measure_latencies(
     for name, value, least in (("threads", threads, 1), ("repeats", repeats, 1), ("warmup", warmup, 0)):
         if value < least:
             raise ValueError(f"measure_latencies: expected {name} of at least {least}, got {value}.")
-    models = [_serialised(text, f"text {index} of {len(onnx_texts)}") for index, text in enumerate(onnx_texts)]
+    names = names or [f"text {index} of {len(onnx_texts)}" for index in range(len(onnx_texts))]
+    models = [_serialised(text, name) for text, name in zip(onnx_texts, names, strict=True)]
     rng = np.random.default_rng(seed)
     times_ms: list[list[float]] = [[] for _ in models]
     with tqdm(total=len(models) * repeats, desc="measure", unit="run", disable=not progress) as bar:
         for visit_repeats, group in _visits(len(models), repeats, rng):
-            loaded = {
-                index: _LoadedModel(models[index], f"text {index} of {len(models)}", threads, warmup, seed)
-                for index in group
-            }
+            loaded = {index: _LoadedModel(models[index], names[index], threads, warmup, seed) for index in group}
             for _ in range(visit_repeats):
                 for index in rng.permutation(group).tolist():
                     times_ms[index].append(loaded[index].run_ms())
@@ -162,7 +162,7 @@ def _session(model: bytes, threads: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.log_severity_level = ERRORS_ONLY
+    options.log_severity_level = FATAL_ONLY
     return onnxruntime.InferenceSession(model, options, providers=PROVIDERS)
 
 

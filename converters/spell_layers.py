@@ -48,6 +48,50 @@ def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
     return None
 
 
+def absorb_group_norm(node: Node, at: Surroundings) -> list[Node] | None:
+    """Rows of groups, normalised by themselves, with a weight and a bias a channel; what scaled rows is among these."""
+    if node.op_type != "Add":
+        return None
+    for product, shift in (node.inputs, node.inputs[::-1]):
+        made, bias = at.producer(product, "Mul"), at.producer(shift, "nn.Weight")
+        for normed, scale in (made.inputs, made.inputs[::-1]) if made and bias else ():
+            weight, rows = at.producer(scale, "nn.Weight"), _normed_groups(normed, at)
+            if weight and bias and rows and at.shapes[scale] == at.shapes[shift] == rows.of_channels:
+                output, shape = node.outputs[0], rows.of_channels[:1]
+                names = [at.define(f"{output}.{name}", shape, like=scale) for name in ("scale", "bias")]
+                own = [
+                    Node("nn.Weight", (), (name,), attributes(weight_shape=shape), made.weights)
+                    for name, made in zip(names, (weight, bias), strict=True)
+                ]
+                values = attributes(epsilon=rows.epsilon, num_groups=rows.num_groups)
+                return [*own, Node("GroupNormalization", (rows.x, *names), node.outputs, values)]
+    return None
+
+
+class _Groups(NamedTuple):
+    """Of ``x``, channels of which a group is normalised together; the shape of a weight a channel."""
+
+    x: str
+    num_groups: int
+    epsilon: AttributeValue | None
+    of_channels: Shape
+
+
+def _normed_groups(normed: str, at: Surroundings) -> _Groups | None:
+    """(N, C, ...) of which (N, groups, rest) is normalised."""
+    back = at.producer(normed, "nn.Reshape")
+    norm = at.producer(back.inputs[0], "InstanceNormalization") if back else None
+    rows = at.producer(norm.inputs[0], "nn.Reshape") if norm else None
+    if norm is None or rows is None:
+        return None
+    shape, grouped = at.shapes.get(rows.inputs[0], ()), at.shapes[rows.outputs[0]]
+    if len(shape) < 3 or len(grouped) != 3 or shape != at.shapes.get(normed) or shape[0] != grouped[0]:
+        return None
+    if shape[1] % grouped[1]:
+        return None
+    return _Groups(rows.inputs[0], grouped[1], norm.attribute("epsilon"), (shape[1], *(1,) * (len(shape) - 2)))
+
+
 def spell_global_pool(node: Node, at: Surroundings) -> list[Node] | None:
     """The mean over height and width is ``GlobalAveragePool``, then ``Flatten`` where the axes are dropped; so is the
     maximum ``GlobalMaxPool``, and so are those of volumes."""

@@ -69,6 +69,16 @@ def check_table_name(path: Path) -> None:
         raise ValueError(f"{path}: expected a table ending in .parquet, .csv or .jsonl, got {ending}.")
 
 
+def check_not_read(out: Path, *given: Path | str | None) -> None:
+    """To be asked before a file is written that may be one of those that are read.
+
+    Raises:
+        ValueError: it is one of them.
+    """
+    if any(x is not None and Path(x).resolve() == out.resolve() for x in given):
+        raise ValueError(f"{out}: expected another file than the one that is read, got the same.")
+
+
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table as its ending says: .parquet, .csv or .jsonl.
 

@@ -6,12 +6,14 @@ import csv
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
 from nasrlm.objective import Objective
 
@@ -78,10 +80,14 @@ def lacks_networks(path: Path, names: Sequence[str]) -> ValueError:
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        names = next(csv.reader(file), [])
+    with path.open(newline="", encoding="utf-8-sig") as file, _fields_of_any_length():
+        rows = csv.reader(file)
+        names = next(rows, [])
+        short = next((row for row, fields in enumerate(filter(None, rows)) if len(fields) < len(names)), None)
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
         raise ValueError(f"more than one column {repeated[0]}")
+    if short is not None:
+        raise ValueError(f"fewer than the {len(names)} fields that the header names in row {short}")
     missing = {name: [""] if name in WORDS else NO_NUMBER for name in names}
     words = dict.fromkeys(WORDS, str)
     with warnings.catch_warnings():  # of rows longer than the header: it would cut them
@@ -92,8 +98,18 @@ def _read_csv(path: Path) -> pd.DataFrame:
             raise ValueError(f"rows of more than the {len(names)} fields that the header names") from e
 
 
+@contextmanager
+def _fields_of_any_length() -> Iterator[None]:
+    """The csv module takes 128 KB otherwise."""
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(limit)
+
+
 _READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".parquet": pd.read_parquet,
+    ".parquet": lambda path: pq.read_table(path).to_pandas(ignore_metadata=True),  # an index of pandas' is a column
     ".csv": _read_csv,
     # with a dtype inferred "0123" would be read as 123
     ".jsonl": lambda path: pd.read_json(path, lines=True, dtype=False, precise_float=True, encoding="utf-8-sig"),

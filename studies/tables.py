@@ -53,8 +53,8 @@ def splits_of(frame: pd.DataFrame, path: Path) -> pd.Series[str]:
 
 def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names: Sequence[str]) -> None:
     """Complain of names that are no label column of any of these tables."""
-    known = dict.fromkeys(name for frame in frames for name in label_columns(frame))
-    if missing := [name for name in names if name not in known]:
+    if missing := [name for name in names if not any(name in frame.select_dtypes("number") for frame in frames)]:
+        known = dict.fromkeys(name for frame in frames for name in label_columns(frame))
         labels, tables = ", ".join(known) or "none", ", ".join(map(str, paths))
         raise ValueError(f"{tables}: expected a column {', '.join(missing)}, got labels {labels}.")
 

@@ -16,7 +16,7 @@ from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import MOST_LABELS, adapt, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint, released_folder
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
 from nasrlm.files import write_atomically
 from nasrlm.model_card import adapted_card
 from spaces import get_space
@@ -84,7 +84,7 @@ def adapt_checkpoint(
         return
     cells = zip(used_names, *[learned[name] for name in names], strict=True)
     print_table(["architecture", *names], [list(row) for row in cells], title="learned from")
-    print(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {answer['seconds']} s")
+    say(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {answer['seconds']} s")
 
 
 def _count(samples: str, labelled: int, table: Path, names: tuple[str, ...]) -> int:

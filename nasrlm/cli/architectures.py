@@ -20,6 +20,7 @@ from converters.runtime import machine_description, measure_latencies
 from converters.statistics import statistics
 from converters.stream import StreamConfig
 from converters.text import prelude
+from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
     CheckpointOption,
@@ -30,9 +31,9 @@ from nasrlm.cli.inputs import (
     require_space,
 )
 from nasrlm.cli.networks import NETWORK_ARGUMENT, InputShapeOption, read_network
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
 from nasrlm.cli.whole_tables import convert_whole_table
-from nasrlm.files import check_table_name, write_atomically, write_table
+from nasrlm.files import check_not_read, check_table_name, write_atomically, write_table
 from nasrlm.objective import Objective
 from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
 from spaces.drawing import HELD_OUT_PERCENT, draw
@@ -42,6 +43,7 @@ WorkersOption = Annotated[
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Of a table: go on with a run that was killed.")]
 WorkersEngineOption = Annotated[str, typer.Option("--engine", help="Of a table: process, or ray.")]
+OF_NETWORKS = ("checkpoint", "input_shape")  # options that say nothing of a table
 
 
 def register(app: typer.Typer) -> None:
@@ -87,10 +89,11 @@ def sample(
     if json:
         print_json(drawn)
     else:
-        print("\n".join(drawn))
+        say("\n".join(drawn))
 
 
 def convert(
+    context: typer.Context,
     architecture: Annotated[str | None, NETWORK_ARGUMENT] = None,
     space: SpaceOption = None,
     table: TableOption = None,
@@ -111,19 +114,24 @@ def convert(
     if table is not None:
         if architecture is not None or out is None:
             raise ValueError("convert --table: expected --out and no architecture. See --help.")
+        refuse_given(context, OF_NETWORKS, "an architecture", "--table")
         return convert_whole_table(StreamConfig(table, out, space, workers, engine, resume), "convert", json=json)
     if architecture is None or workers is not None or resume:
         raise ValueError("convert: expected an architecture, or --table with --workers or --resume. See --help.")
-    text = _text(read_network(architecture, space, input_shape, "convert"))
+    refuse_given(context, ["engine"], "--table", "an architecture")
+    if out is not None:
+        check_not_read(out, architecture)
+    text = _text(read_network(architecture, space, input_shape, "convert"), architecture)
     if out is not None:
         _write_network(text, out)
     if json:
         print_json({"text": text, "tokens": _count_tokens(text, checkpoint)})
     elif out is None:
-        print(text)
+        say(text)
 
 
 def stats(
+    context: typer.Context,
     architecture: Annotated[str | None, NETWORK_ARGUMENT] = None,
     space: SpaceOption = None,
     table: TableOption = None,
@@ -146,15 +154,19 @@ def stats(
     if table is not None:
         if architecture is not None or out is None:
             raise ValueError("stats --table: expected --out and no architecture. See --help.")
+        refuse_given(context, OF_NETWORKS, "an architecture", "--table")
+        if not latency:
+            refuse_given(context, ["repeats"], "--latency", "none")
         counts = derive_counts(repeats if latency else None, texts)
         workers = 1 if latency and workers is None else workers  # they would slow each other down
         config = StreamConfig(table, out, space, workers, engine, resume, derivation=counts)
         return convert_whole_table(config, "stats", json=json)
     if architecture is None or out is not None or latency or texts or workers is not None or resume:
         raise ValueError("stats: expected an architecture, or --table with --out. See --help.")
+    refuse_given(context, ["engine", "repeats"], "--table", "an architecture")
     faithful = read_network(architecture, space, input_shape, "stats")
     counted = asdict(statistics(faithful))
-    counted["tokens"] = _count_tokens(_text(faithful), checkpoint)
+    counted["tokens"] = _count_tokens(_text(faithful, architecture), checkpoint)
     if json:
         print_json(counted)
     else:
@@ -180,8 +192,11 @@ def measure(
         raise ValueError(f"--objective: expected a name in milliseconds, such as latency_ms@mine, got {objective}.")
     if out is not None:
         check_table_name(out)
+        check_not_read(out, table)
     inputs = read_inputs(architectures, table, space, input_shape)
-    latencies = measure_latencies(inputs.texts, threads=threads, repeats=repeats, seed=seed, progress=show_progress())
+    names = [f"{table}, row {number}" for number in inputs.numbers] or inputs.names
+    options = {"threads": threads, "repeats": repeats, "seed": seed}
+    latencies = measure_latencies(inputs.texts, **options, names=names, progress=show_progress())
     machine = machine_description()
     measured = [
         {
@@ -208,8 +223,8 @@ def measure(
         print_table(["architecture", *columns], cells, title)
 
 
-def _text(faithful: Graph) -> str:
-    return checked(graph_to_onnx_text(faithful))
+def _text(faithful: Graph, name: str) -> str:
+    return checked(graph_to_onnx_text(faithful), name)
 
 
 def _count_tokens(text: str, checkpoint: Path | None) -> int:
@@ -234,7 +249,7 @@ def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Pa
     if json:
         print_json({"rows": len(rows)})
     else:
-        print(f"{len(rows):,} different architectures: {out}")
+        say(f"{len(rows):,} different architectures: {out}")
 
 
 def _write_rows(rows: Sequence[Mapping[Any, Any]], out: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from nasrlm.cli.inputs import listed
-from nasrlm.cli.output import JsonOption, print_json, print_table, show_progress
+from nasrlm.cli.output import JsonOption, print_json, print_table, say, show_progress
 from studies.benchmark.protocol import PROTOCOLS, get_protocol
 from studies.benchmark.results import summary
 from studies.benchmark.run import METHODS, BenchmarkConfig, known_targets, run_benchmark
@@ -59,7 +59,7 @@ def benchmark(
         return
     columns = [name for name in rows[0] if name != "space" or len({row["space"] for row in rows}) > 1]
     print_table(columns, [[row[name] for name in columns] for row in rows], title=protocol)
-    print(f"{len(records):,} answers: {path}")
+    say(f"{len(records):,} answers: {path}")
 
 
 def _numbers(sizes: str | None) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nasrlm.cli.output import JsonOption, print_json
+from nasrlm.cli.output import JsonOption, print_json, say
 from studies.plots import plot_studies, plot_study
 
 
@@ -27,4 +27,4 @@ def plot(
     if json:
         print_json([str(path) for path in made])
     else:
-        print("\n".join(map(str, made)))
+        say("\n".join(map(str, made)))

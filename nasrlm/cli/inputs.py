@@ -174,7 +174,7 @@ def _has_shape(name: str, space: str | None) -> bool:
 def _read_text(name: str, shape: Shape | None) -> str:
     path = Path(name)
     if FUNCTION_NAME.fullmatch(name):  # which has no ending
-        return checked(graph_to_onnx_text(named_graph(name, required_shape(shape, name))))
+        return checked(graph_to_onnx_text(named_graph(name, required_shape(shape, name))), name)
     if path.suffix in MODEL_ENDINGS:
         return model_to_onnx_text(path, shape)
     if not path.is_file():

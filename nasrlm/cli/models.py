@@ -25,10 +25,9 @@ from nasrlm.cli.inputs import (
     listed,
     read_inputs,
 )
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress, spell_interval
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_other_spaces
 from nasrlm.cli.table_predictions import predict_whole_table
-from nasrlm.cli.users_code import prints_aside
 from nasrlm.engine import EngineName
 from nasrlm.evaluation import Evaluation, evaluate
 from nasrlm.examples import Origins, make_examples
@@ -45,6 +44,7 @@ from studies.tables import read_rows, require_labels, splits_of, table_texts
 from studies.training_examples import training_examples
 
 LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", "moocore")
+MAX_SAMPLES = 100_000  # of an objective: thirty megabytes an architecture of all that the released checkpoint knows
 MAX_COLUMNS = 6  # of objectives; more become the rows of one table an architecture
 ObjectivesOption = Annotated[
     str | None, typer.Option("--objectives", help="Names, separated by commas; all that are known if left out.")
@@ -68,7 +68,9 @@ def predict(
     objectives: ObjectivesOption = None,
     quantiles: Annotated[str, typer.Option(help="Three levels or more, ascending, 0.5 among them.")] = ".1,.5,.9",
     input_shape: ModelShapeOption = None,
-    samples: Annotated[int, typer.Option(min=0, help="Also draw so many samples of each objective.")] = 0,
+    samples: Annotated[
+        int, typer.Option(min=0, max=MAX_SAMPLES, help="Also draw so many samples of each objective.")
+    ] = 0,
     out: Annotated[
         Path | None, typer.Option("--out", help="Of a table of any size: write the predictions to this .parquet.")
     ] = None,
@@ -91,15 +93,15 @@ def predict(
         asked = listed(objectives)
         return predict_whole_table(predictor, table, out, space=space, objectives=asked, quantiles=levels, json=json)
     inputs = read_inputs(architectures, table, space, input_shape)
-    warn_of_other_spaces(predictor, inputs.spaces)
     names = listed(objectives) or objectives_of(predictor, inputs.spaces)
     ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
     try:
         values = ask(lambda own, x: own.predict(x, names, levels, show_progress()).values)
     except UnreadableTextError as e:
         if table is None:
-            raise
+            raise e.in_row(e.row, inputs.names[e.row]) from e
         raise ValueError(f"{table}: {e.in_row(inputs.numbers[e.row])}") from e
+    warn_of_other_spaces(predictor, inputs.spaces)
     prediction = Prediction(names, levels, values)
     drawn = ask(lambda own, x: own.sample(x, names, samples, seed)) if samples else None
     rows: list[dict[str, Any]] = []
@@ -119,7 +121,7 @@ def predict(
         print_json(rows)
     elif len(names) > MAX_COLUMNS or len(levels) > 3:
         for architecture, quantile_values in zip(inputs.names, prediction.values.tolist(), strict=True):
-            print(architecture)
+            say(architecture)
             cells = [[name, *of_name] for name, of_name in zip(names, quantile_values, strict=True)]
             print_table(["objective", *[f"{100 * level:g} %" for level in levels]], cells)
     else:
@@ -144,7 +146,6 @@ def evaluate_table(
     require_labels(frames, tables, wanted)
     labels = wanted or tuple(dict.fromkeys(name for frame in frames for name in label_columns(frame)))
     known = [name for name in labels if wanted or name in predictor.objectives]
-    skipped = [name for name in labels if name not in known]
     if not known:
         named = ", ".join(map(str, tables))
         raise ValueError(
@@ -155,13 +156,18 @@ def evaluate_table(
     origins = Origins.of_tables(frames, tables)
     examples = make_examples(pd.concat(frames, ignore_index=True), texts, known, origins)
     result = evaluate(predictor, examples, progress=show_progress())
+    answered = {name for of_space in result.quality.values() for name in of_space}
+    if unlabelled := [name for name in wanted if name not in answered]:
+        named = ", ".join(map(str, tables))
+        raise ValueError(f"{named}: expected two labels or more of {', '.join(unlabelled)}, got fewer.")
+    skipped = [name for name in labels if name not in answered]
     if json:
         speed = round(result.predictions_per_second, 1)
         print_json({**result.quality, "skipped": skipped, "predictions_per_second": speed})
         return
     _print_quality(result)
     if skipped:
-        print(f"not known to the checkpoint: {', '.join(skipped)}")
+        say(f"not known to the checkpoint, or without two labels: {', '.join(skipped)}")
 
 
 def train_model(
@@ -183,8 +189,7 @@ def train_model(
             file=sys.stderr,
         )
     try:
-        with prints_aside():  # of an augmentation
-            result = train(chosen, examples, progress=show_progress())
+        result = train(chosen, examples, progress=show_progress())
     except ImportError as e:  # of an extra that the config asks for
         raise ValueError(str(e)) from e
     if not is_first_process():
@@ -200,7 +205,7 @@ def train_model(
     if measured:
         _print_quality(measured)
     why = f", out of patience ({chosen.patience} evaluations)" if result.out_of_patience else ""
-    print(f"checkpoint: {folder} after {result.steps:,} steps, {result.seconds / 60:.0f} min{why}")
+    say(f"checkpoint: {folder} after {result.steps:,} steps, {result.seconds / 60:.0f} min{why}")
 
 
 def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
@@ -225,9 +230,9 @@ def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
         print_json(described)
         return
     print_table(["library", "version"], list(versions.items()))
-    print(f"devices: {', '.join(devices)}")
+    say(f"devices: {', '.join(devices)}")
     card = Path(checkpoint or released_folder()) / "README.md"
-    print(
+    say(
         card.read_text(encoding="utf-8")
         if card.is_file()
         else f"checkpoint: {len(loaded.objectives)} objectives, no card"
@@ -254,7 +259,7 @@ def _print_quality(evaluation: Evaluation) -> None:
         for objective, metrics in measured.items()
     ]
     print_table(columns, rows)
-    print(f"{evaluation.predictions_per_second:,.0f} predictions/s, each of all objectives with intervals")
+    say(f"{evaluation.predictions_per_second:,.0f} predictions/s, each of all objectives with intervals")
 
 
 def _levels(quantiles: str) -> tuple[float, ...]:

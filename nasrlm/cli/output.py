@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.cells import cell_len
@@ -21,6 +24,42 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everythi
 WIDTH_OF_FILES = 160  # characters of a table that is not printed on a terminal
 GAP = "  "  # between columns
 
+_results: list[TextIO] = []  # where results go while a verb runs, else to stdout
+
+
+@contextmanager
+def results_alone() -> Iterator[None]:
+    """While a verb runs, stdout takes its results alone.
+
+    What else is printed, by code that users bring or by programs that are started, goes to stderr.
+    """
+    try:
+        is_own = sys.stdout.fileno() != 1
+    except io.UnsupportedOperation:  # a buffer
+        is_own = True
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    _results.append(sys.stdout if is_own else os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding))
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
+        if not is_own:
+            _results[-1].close()
+        _results.pop()
+
+
+def say(text: str) -> None:
+    """A line of results, at once."""
+    print(text, file=_stream(), flush=True)
+
+
+def _stream() -> TextIO:
+    return _results[-1] if _results else sys.stdout
+
 
 def show_progress() -> bool:
     """Bars are for people: only where stderr is a terminal."""
@@ -29,7 +68,7 @@ def show_progress() -> bool:
 
 def print_json(value: Any) -> None:
     """One JSON document; NaN becomes null."""
-    print(to_json(value, indent=1))
+    say(to_json(value, indent=1))
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
@@ -40,9 +79,9 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title:
     cells = [[_spell(value) for value in row] for row in rows]
     numeric = [bool(rows) and all(isinstance(row[index], int | float) for row in rows) for index in range(len(columns))]
     widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
-    console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_FILES)
+    console = Console(file=_stream(), width=None if _stream().isatty() else WIDTH_OF_FILES)
     if sum(widths) + 3 * len(widths) + 1 > console.width >= sum(widths[1:]) + len(GAP) * len(widths[2:]) > 0:
-        print("\n".join(([title] if title else []) + _stacked(columns, cells, numeric, widths)))
+        say("\n".join(([title] if title else []) + _stacked(columns, cells, numeric, widths)))
         return
     table = Table(title=title, title_justify="left")
     for column, is_number in zip(columns, numeric, strict=True):

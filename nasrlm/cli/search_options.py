@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import typer
 
+from nasrlm.cli.idle_options import refuse_given
+
 _OF_THE_MODEL = ("gate", "risk", "batch", "generations", "adapt_every", "samples", "joint", "exhaustive")
 _REAL = "--evaluator table:PATH, module:function or measure"
 _GUIDED = "--acquisition hypervolume or median"
@@ -19,23 +21,15 @@ def refuse_idle(context: typer.Context) -> None:
     """
     chosen = context.params
     if chosen["evaluator"] == "surrogate":
-        _refuse(context, ("acquisition", *_OF_THE_MODEL), _REAL, "surrogate")
+        refuse_given(context, ("acquisition", *_OF_THE_MODEL), _REAL, "surrogate")
     elif chosen["acquisition"] == "none":
-        _refuse(context, _OF_THE_MODEL, _GUIDED, "none")
+        refuse_given(context, _OF_THE_MODEL, _GUIDED, "none")
         if chosen["evaluator"] != "measure":
-            _refuse(context, ("checkpoint",), f"{_GUIDED}, or --evaluator measure,", "neither")
+            refuse_given(context, ("checkpoint",), f"{_GUIDED}, or --evaluator measure,", "neither")
     elif chosen["acquisition"] == "median":
-        _refuse(context, ("samples", "joint"), "--acquisition hypervolume", "median")
+        refuse_given(context, ("samples", "joint"), "--acquisition hypervolume", "median")
     if chosen["exhaustive"]:
-        _refuse(context, ("engine", "sampler", "generations"), "no --exhaustive", "it")
-
-
-def _refuse(context: typer.Context, names: Sequence[str], needed: str, found: str) -> None:
-    for name in names:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            option = "no-gate" if name == "gate" and not context.params[name] else name.replace("_", "-")
-            raise ValueError(f"--{option}: expected {needed} beside it, got {found}. It has no effect: leave it out.")
+        refuse_given(context, ("engine", "sampler", "generations"), "no --exhaustive", "it")
 
 
 def refuse_idle_joint(evaluator: str, modelled: Sequence[str], unknown: Sequence[str]) -> None:

@@ -14,10 +14,10 @@ import typer
 
 from converters import to_measured_text
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress, spell_interval
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress, spell_interval
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_other_spaces
-from nasrlm.cli.users_code import prints_aside, see_own_modules, told_in_one_line
+from nasrlm.cli.users_code import see_own_modules, told_in_one_line
 from nasrlm.files import TABLE_ENDINGS
 from nasrlm.named_function import FUNCTION_NAME, named_function
 from nasrlm.objective import Goal
@@ -145,13 +145,12 @@ def search_space(
     if truth is not None:
         true_values = _table_evaluator(chosen, truth, config.objectives)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": show_progress()}
-    with prints_aside():
-        result = _search(config, chosen, out, checkpoint, **options)
+    result = _search(config, chosen, out, checkpoint, **options)
     if json:
         print_json(result.to_dict())
     else:
         print_front(result, config.objectives)
-        print(f"front.csv, front.png, front.html, history.parquet, study.json: {out}")
+        say(f"front.csv, front.png, front.html, history.parquet, study.json: {out}")
 
 
 def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
@@ -190,7 +189,7 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
     line = f"{result.evaluations:,} evaluations, {result.pruned} pruned, hypervolume {result.hypervolume:.4g}"
     if result.truth is not None:
         line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"
-    print(f"{line}, {result.seconds:.0f} s" + (f"; {result.stopped}" if result.stopped else ""))
+    say(f"{line}, {result.seconds:.0f} s" + (f"; {result.stopped}" if result.stopped else ""))
 
 
 def _spell(answer: Mapping[str, float]) -> float | str:
@@ -260,7 +259,7 @@ def _in_one_line(name: str, function: Callable[..., Any]) -> Callable[[str], Any
 def _own_errors(name: str, asked: str = "") -> Iterator[None]:
     try:
         yield
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         said = told_in_one_line(e)
         if said is None and isinstance(e, ValueError):
             raise

@@ -9,6 +9,7 @@ import typer
 
 from nasrlm.cli.inputs import CheckpointOption
 from nasrlm.cli.models import DeviceOption, EngineOption
+from nasrlm.cli.output import say
 from nasrlm.predictor import Predictor
 
 EXTRA = ("fastapi", "starlette", "uvicorn")
@@ -40,7 +41,7 @@ def serve(
     app = create_app(Predictor.from_pretrained(checkpoint, device, engine), Limits(max_networks=max_networks))
     config = uvicorn.Config(app, log_level="warning", limit_concurrency=max_connections)
     with _listen(host, port) as listening:
-        print(f"http://{host}:{listening.getsockname()[1]}", flush=True)
+        say(f"http://{host}:{listening.getsockname()[1]}")
         uvicorn.Server(config).run(sockets=[listening])
 
 

@@ -17,9 +17,9 @@ from tqdm import tqdm
 from converters import to_measured_text
 from converters.batches import WORDS, BatchedTable, open_table
 from converters.engines import map_in_order, num_workers
-from nasrlm.cli.output import print_json, show_progress
+from nasrlm.cli.output import print_json, say, show_progress
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_other_spaces
-from nasrlm.files import replacing
+from nasrlm.files import check_not_read, replacing
 from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError
 from nasrlm.table import lacks_networks
@@ -104,7 +104,7 @@ def predict_whole_table(
     if json:
         print_json({"rows": rows, "seconds": seconds})
     else:
-        print(f"{rows:,} rows in {seconds:.0f} s: {out}")
+        say(f"{rows:,} rows in {seconds:.0f} s: {out}")
 
 
 def _groups(source: BatchedTable, words: Any, space: str | None) -> Iterator[tuple[list[_Chunk], list[str]]]:
@@ -176,8 +176,7 @@ def _check(source: BatchedTable, out: Path, space: str | None) -> None:
     names = source.names
     if out.suffix != ".parquet":
         raise ValueError(f"{out}: expected a file ending in .parquet, got {out.suffix or 'no ending'}.")
-    if out.resolve() == source.path.resolve():
-        raise ValueError(f"{out}: expected another file than the table that is read, got the same.")
+    check_not_read(out, source.path)
     if "architecture" not in names and "text" not in names:
         raise lacks_networks(source.path, names)
     if "text" not in names and space is None and "space" not in names:

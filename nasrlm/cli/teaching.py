@@ -16,7 +16,7 @@ from converters.features import feature_groups, features_of
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
-from nasrlm.files import check_table_name, write_table
+from nasrlm.files import check_not_read, check_table_name, write_table
 from nasrlm.group_process import GroupProcess, NormalScores
 from nasrlm.objective import FloatArray, Objective
 from spaces import get_space
@@ -51,6 +51,7 @@ def teach(
 ) -> None:
     """Draw architectures and write labels that models of graph features expect of them, from the train rows."""
     check_table_name(out)
+    check_not_read(out, table)
     named = listed(objectives)
     frame, names = _train_rows(table, space, named)
     chosen = get_space(only_space(frame))

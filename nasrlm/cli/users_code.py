@@ -1,12 +1,10 @@
-"""Code that a user brings, such as a space, an evaluator or an augmentation: its errors, and what it prints."""
+"""Code that a user brings, such as a space, an evaluator or an augmentation."""
 
 from __future__ import annotations
 
 import os
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,7 +19,7 @@ def see_own_modules() -> None:
     sys.path.insert(0, os.getcwd())
 
 
-def told_in_one_line(error: Exception) -> str | None:
+def told_in_one_line(error: BaseException) -> str | None:
     """What an error says and the user's line where it arose; None of one that has nothing to do with their code.
 
     Errors of bad input, ``ValueError`` and its kinds, say what they say; of others the kind is told as well.
@@ -32,17 +30,3 @@ def told_in_one_line(error: Exception) -> str | None:
         if path.is_file() and not any(path.resolve().is_relative_to(place) for place in _OURS + _INSTALLED):
             return " ".join(f"{said} ({frame.filename}:{frame.lineno})".split())
     return None
-
-
-@contextmanager
-def prints_aside() -> Iterator[None]:
-    """What is printed here, also by programs that are started, goes to stderr: stdout is for results alone."""
-    sys.stdout.flush()
-    stdout = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    finally:
-        os.dup2(stdout, 1)
-        os.close(stdout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -62,16 +63,32 @@ class Verbs(typer.core.TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The name, command and words of what is run."""
         name, command, words = super().resolve_command(ctx, args)
-        return name, load_verb(name) if name in VERBS else command, words
+        if name in VERBS:
+            command = load_verb(name)
+            _refuse_repeated(command, words)
+        return name, command, words
+
+
+def _refuse_repeated(command: Any, words: Sequence[str]) -> None:
+    """Of an option that is given twice the last would count, and the others be lost."""
+    for option in command.params:
+        given = sum(word.partition("=")[0] in option.opts for word in words)
+        if given > 1 and option.param_type_name == "option" and not option.multiple:
+            raise ValueError(f"{option.opts[0]}: expected it once, got it {given} times.")
 
 
 def load_verb(name: str) -> Any:
     """The command of a verb, with its options."""
+    from nasrlm.cli.output import results_alone  # takes a tenth of a second
+
     module, _ = VERBS[name]
     app = typer.Typer()
     import_module(f"nasrlm.cli.{module}").register(app)
     app.callback()(_entry)  # one verb alone would not be a group
-    return typer.main.get_group(app).commands[name]
+    command = typer.main.get_group(app).commands[name]
+    assert command.callback is not None, "a verb does something"
+    command.callback = results_alone()(command.callback)
+    return command
 
 
 def register(app: typer.Typer) -> None:

@@ -7,7 +7,7 @@ import sys
 from tqdm import tqdm
 
 from converters.stream import StreamConfig, StreamResult, convert_table
-from nasrlm.cli.output import print_json, show_progress
+from nasrlm.cli.output import print_json, say, show_progress
 
 
 def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
@@ -32,7 +32,7 @@ def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
     if json:
         print_json({"rows": result.rows, "seconds": result.seconds, "failed": result.failed})
     else:
-        print(f"{result.rows:,} rows in {result.seconds:.0f} s: {config.out}")
+        say(f"{result.rows:,} rows in {result.seconds:.0f} s: {config.out}")
 
 
 def _report_failures(result: StreamResult) -> None:

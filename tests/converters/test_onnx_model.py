@@ -254,6 +254,14 @@ def test_names_and_attributes_of_any_spelling():
             model("(float[1,3] x) => (float[1,3] y) { y = MatMul (x, w) }", tensor("w", 4, 4)),
             "MatMul 'y': expected inputs",
         ),
+        (
+            model("(float[1,3,2,2] x) => (float[1,5,M,N] y) { y = Conv (x, w) }", tensor("w", 5, 3, 7, 7)),
+            "Conv 'y': expected inputs that fit, got a window larger than what it slides over",
+        ),
+        (
+            model("(float[1,4,9,9] x) => (float[1,5,3,3] y) { y = Conv (x, w) }", tensor("w", 5, 3, 7, 7)),
+            "Conv 'y': expected inputs that fit, got 4 channels where its weights take 3",
+        ),
         (model("(float[1] x) => (float[1] y) { y = com.x.Half (x) }", domain="nn"), "com.x"),
         (
             model(
@@ -272,7 +280,18 @@ def test_names_and_attributes_of_any_spelling():
         ),
         (model("(float[1] x) => (float[1] y) { y = com.x.Half (x) }", opset=99), "opset|Opset|No Op|version"),
     ],
-    ids=["operator", "input", "shapes", "import", "branch", "own domain", "tensor attribute", "opset"],
+    ids=[
+        "operator",
+        "input",
+        "shapes",
+        "window",
+        "channels",
+        "import",
+        "branch",
+        "own domain",
+        "tensor attribute",
+        "opset",
+    ],
 )
 def test_what_is_no_network_is_refused_in_one_line(proto, message):
     with pytest.raises(OnnxModelError, match=f"^model: .*({message})") as caught:
@@ -292,6 +311,13 @@ def test_what_is_no_onnx_file_is_refused_in_one_line(content, message, tmp_path)
         model_to_onnx_text(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_batch_norm_that_is_being_trained_keeps_its_outputs():
+    norm = "y, mean, variance = BatchNormalization <training_mode = 1> (x, s, b, m, v)"
+    weights = [tensor(name, 3) for name in "sbmv"]
+    proto = model(f"(float[2,3,4,4] x) => (float[2,3,4,4] y) {{ {norm} }}", *weights)
+    assert body(proto)[-1].startswith("v5, v6, v7 = BatchNormalization <training_mode: int = 1> (")
 
 
 def test_statistics_count_weights_of_any_operator_once():

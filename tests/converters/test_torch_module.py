@@ -210,6 +210,21 @@ class WithOptions(nn.Module):
         return attended * factor
 
 
+@pytest.mark.parametrize("optimize", [True, False])
+def test_a_group_norm_is_one_operator(optimize):
+    module = nn.Sequential(nn.Conv2d(3, 64, 3), nn.GroupNorm(32, 64), nn.ReLU())
+    for part in module.parameters():
+        nn.init.normal_(part)
+    shape = (1, 3, 8, 8)
+    exported = torch.onnx.export(module.eval(), (torch.zeros(shape),), dynamo=True, optimize=optimize, verbose=False)
+    onnx_text = module_to_onnx_text(module, shape)
+    assert "GroupNormalization <num_groups: int = 32> (v" in onnx_text
+    assert model_to_onnx_text(exported.model_proto) == onnx_text
+    (output,) = run(to_model(onnx_text), np.zeros(shape, np.float32))
+    assert output.shape == (1, 64, 6, 6)
+    assert statistics(model_to_graph(exported.model_proto)).params == sum(x.numel() for x in module.parameters())
+
+
 def test_options_with_defaults_are_no_inputs():
     onnx_text = module_to_onnx_text(WithOptions(), (1, 2, 3, 4))
     assert "network (float[1,2,3,4] v0) => (float[1,2,3,4] v" in onnx_text

@@ -21,6 +21,9 @@ import torch
 def fail(notation):
     raise RuntimeError("no bench")
 
+def exit_(notation):
+    sys.exit(0)
+
 def leave():
     sys.exit(3)
 
@@ -165,7 +168,52 @@ COMMANDS = {
     ),
     "an answer over its question": (
         (*STREAM, "whole.parquet", "--out", "./whole.parquet"),
-        "whole.parquet: expected another file than the table that is read",
+        "whole.parquet: expected another file than the one that is read",
+    ),
+    "measurements over what is measured": (
+        ("measure", "--table", "table.csv", "--out", "table.csv"),
+        "table.csv: expected another file than the one that is read",
+    ),
+    "a lesson over its labels": (
+        ("teach", "--table", "table.csv", "--out", "table.csv"),
+        "table.csv: expected another file than the one that is read",
+    ),
+    "a text over its model": (
+        ("convert", "net.onnx", "--out", "net.onnx"),
+        "net.onnx: expected another file than the one that is read",
+    ),
+    "a table twice": (
+        ("predict", *MODEL, "--table", "table.csv", "--table", "moon.csv"),
+        "--table: expected it once, got it 2 times.",
+    ),
+    "a row cut off": (("evaluate", *MODEL, "--table", "short.csv"), "fewer than the 6 fields that the header names"),
+    "an engine of one network": (
+        ("convert", *SPACE, ARCHITECTURE, "--engine", "ray"),
+        "--engine: expected --table beside it, got an architecture. It has no effect",
+    ),
+    "a shape of a table": (
+        ("convert", "--table", "table.csv", "--out", "x.parquet", "--input-shape", "1,3"),
+        "--input-shape: expected an architecture beside it, got --table.",
+    ),
+    "repeats of no latency": (
+        ("stats", "--table", "table.csv", "--out", "x.parquet", "--repeats", 3),
+        "--repeats: expected --latency beside it, got none.",
+    ),
+    "more samples than fit": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--samples", 10**10, "--json"),
+        "Invalid value for '--samples'",
+    ),
+    "a named objective without labels beside another": (
+        ("evaluate", *MODEL, "--table", "unlabelled.csv", "--objectives", ",".join(OBJECTIVES)),
+        f"unlabelled.csv: expected two labels or more of {OBJECTIVES[0]}, got fewer.",
+    ),
+    "an evaluator that exits": (
+        (*SEARCH, GOALS, "--evaluator", "own_networks:exit_"),
+        "evaluator own_networks:exit_: expected an answer for |",
+    ),
+    "a text that nothing runs": (
+        ("measure", "body.txt"),
+        "in body.txt.",
     ),
     "another split": (("train", "--config", "resplit.yaml"), "column split: expected train, valid, test or nothing"),
     "an unknown space of a row": (("evaluate", *MODEL, "--table", "moon.csv"), "moon.csv, row 0: space: expected one"),
@@ -206,7 +254,7 @@ COMMANDS = {
         for option in options
     },
     "unknown evaluator": ((*SEARCH, GOALS, "--evaluator", "oracle"), "--evaluator: expected surrogate, table:PATH"),
-    "unwritable study": ((*SEARCH, GOALS, "--out", "file/study"), "file/study"),
+    "unwritable study": (("search", *SPACE, *MODEL, "--objectives", GOALS, "--out", "file/study"), "file/study"),
     "no study": (("plot", "none"), "none"),
     "infinite label": (
         (
@@ -330,6 +378,7 @@ def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.Monke
     Path("lines.txt").write_text("|none~0|+|none~0|none~1|+|none~0|none~1|none~2|\n|bad~0|\n")
     Path("exponents.yaml").write_text("table: table.csv\nout: run\nmin_exponent: 2\nmax_exponent: 2\n")
     write_table(table, Path("half.parquet"))
+    Path("short.csv").write_text(Path("table.csv").read_text().rstrip().rpartition(",")[0])
     Path("half.parquet").write_bytes(Path("half.parquet").read_bytes()[:99])
     Path("good.yaml").write_text(f"table: table.csv\nout: run\nobjectives: [{OBJECTIVES[0]}]\nepochs: 1\n")
     Path("misspelt.yaml").write_text("table: table.csv\nout: run\nepoch: 1\n")

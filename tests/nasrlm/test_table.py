@@ -146,6 +146,21 @@ def test_words_of_a_csv_are_read_as_they_are(tmp_path: Path) -> None:
     assert frame["latency_ms@a"].isna().tolist() == [False, True]
 
 
+def test_a_row_cut_off_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cut.csv"
+    path.write_text("text,accuracy@here,split\nConv,93.1,train\n\nPool,9")
+    with pytest.raises(ValueError, match=r"cut\.csv: .* fewer than the 3 fields that the header names in row 1"):
+        read_table(path)
+    path.write_text(f"text,accuracy@here\n{'Conv ' * 40_000},93.1\n")
+    assert len(read_table(path)["text"][0]) == 200_000
+
+
+def test_an_index_of_pandas_is_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "indexed.parquet"
+    pd.DataFrame({"architecture": ["a", "b"], "accuracy@here": [1.0, 2.0]}).set_index("architecture").to_parquet(path)
+    assert read_table(path)["architecture"].tolist() == ["a", "b"]
+
+
 def test_a_row_longer_than_the_header_is_refused(tmp_path: Path) -> None:
     for cells in ("hello, world,90.0", "hello,90.0,"):
         (tmp_path / "table.csv").write_text(f"text,accuracy@cifar10\n{cells}\n{cells}\n")

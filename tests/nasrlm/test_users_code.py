@@ -1,17 +1,46 @@
 """What a user's code prints stays off stdout."""
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from nasrlm.cli.users_code import prints_aside
+from nasrlm.cli.output import results_alone, say
+from tests.nasrlm.conftest import CommandLine
+
+LOUD = """
+from converters.builder import GraphBuilder
+from spaces import GenotypeSpace
+
+print("imported")
+
+class Loud(GenotypeSpace):
+    name = "loud"
+    choices = {"width": (16,)}
+
+    def build(self, architecture):
+        print("built")
+        g = GraphBuilder((1, 3, 4, 4))
+        return g.build(g.conv(g.input, architecture["width"], kernel=1))
+"""
 
 
 def test_what_code_and_its_programs_print_goes_to_stderr(capfd: pytest.CaptureFixture[str]) -> None:
-    with prints_aside():
+    with results_alone():
         print("a line")
+        say("an answer")
         sys.stderr.flush()
         subprocess.run([sys.executable, "-c", "print('epoch 1')"], check=True)
-    print("an answer")
-    assert capfd.readouterr() == ("an answer\n", "a line\nepoch 1\n")
+    print("another")
+    assert capfd.readouterr() == ("an answer\nanother\n", "a line\nepoch 1\n")
+
+
+def test_a_space_that_prints_leaves_one_document(nasrlm: CommandLine, tmp_path: Path) -> None:
+    path = tmp_path / "loud.py"
+    path.write_text(LOUD)
+    finished = nasrlm("stats", "--space", f"{path}:Loud", "[16]", "--json")
+    assert json.loads(finished.stdout)["params"] == 16 * 3
+    assert finished.stderr.splitlines() == ["imported", "built"]
+    assert nasrlm("sample", "--space", f"{path}:Loud").stdout == "[16]\n"
