@@ -6,7 +6,6 @@ from copy import copy, deepcopy
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from converters import to_measured_text
 from nasrlm.objective import FloatArray, Goal
@@ -15,14 +14,13 @@ from spaces import SearchSpace, get_space
 from studies.config import Constraint, SearchConfig, twins_of
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
+from studies.learning import Adapt, LearningModel
 from studies.ledger import CHOSEN, EVALUATED, Entry, Ledger
-from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
+from studies.memory import SamplingPredictor, TextMemory
 from studies.process_adapter import ProcessAdapter
-from studies.proposal import Model, propose
+from studies.proposal import propose
 
 A = TypeVar("A", bound=Hashable)
-
-Adapt = Callable[[pd.DataFrame], SamplingPredictor]  # real results so far, to a predictor that has learned from them
 
 
 @functools.cache
@@ -70,15 +68,12 @@ class Advisor(Generic[A]):
         self.space = self._config(0, named).searched(named)
         self.to_text = TextMemory(to_text or functools.partial(to_measured_text, named))
         self._predictor = predictor or released_predictor().of_space(self.space.address)
-        self._model = self._model_of(self._predictor)
-        self._adapt: Adapt | None = None
-        self._every = 1
-        self._num_learned = 0
+        self._learning = LearningModel(self._predictor, self.to_text)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """One with a front of its own and the same model, for pymoo's ``save_history`` copies each generation."""
         other = copy(self)
-        other.gate = deepcopy(self.gate, memo)
+        other.gate, other._learning = deepcopy(self.gate, memo), copy(self._learning)
         return other
 
     @property
@@ -93,8 +88,8 @@ class Advisor(Generic[A]):
         Raises:
             ValueError: it will never know them.
         """
-        unknown = [name for name in self.objectives if name not in self._model.predictor.objectives]
-        if unknown and self._adapt is None:
+        unknown = [name for name in self.objectives if name not in self._learning.model.predictor.objectives]
+        if unknown and not self._learning.learns:
             raise ValueError(
                 f"gate: expected a predictor of {', '.join(self.objectives)}, got none of {', '.join(unknown)}. "
                 "Let it learn from the results: adapt_callback()."
@@ -106,7 +101,8 @@ class Advisor(Generic[A]):
         if not self.can_predict:
             nothing = np.full((len(self.objectives), 3), np.nan)
             return [Decision(0, "", None, nothing) for _ in architectures]
-        return self.gate.check([self.to_text(architecture) for architecture in architectures], self._model.memory)
+        texts = [self.to_text(architecture) for architecture in architectures]
+        return self.gate.check(texts, self._learning.model.memory)
 
     def propose(self, tried: Sequence[Entry], count: int, *, guide: Guide | None = None, seed: int = 0) -> list[Entry]:
         """Up to ``count`` entries of architectures that were not tried, best first.
@@ -117,7 +113,8 @@ class Advisor(Generic[A]):
         if not self.can_predict:
             return self._random(tried, count, seed)
         guide = guide or Guide(risk=self.gate.risk)
-        proposed = propose(self._config(seed), guide, self.space, self._model, self._ledger(tried), count=count)
+        model, ledger = self._learning.model, self._ledger(tried)
+        proposed = propose(self._config(seed), guide, self.space, model, ledger, count=count)
         return [entry for entry in proposed if entry.status == CHOSEN]
 
     def learns(self, every: int, adapt: Adapt | None = None) -> None:
@@ -128,16 +125,13 @@ class Advisor(Generic[A]):
         """
         if every < 1:
             raise ValueError(f"adapt_callback: expected every of 1 or more, got {every}.")
-        self._every = every
-        self._adapt = adapt or ProcessAdapter(self.space, self._predictor, self.objectives, to_text=self.to_text)
+        adapt = adapt or ProcessAdapter(self.space, self._predictor, self.objectives, to_text=self.to_text)
+        self._learning.learn_by(adapt, every)
 
     def learn(self, evaluated: Sequence[Entry]) -> None:
         """Renew the model from the first results, as many as it learns from, if there are new ones."""
-        assert self._adapt is not None, "learns() comes first"
-        count = len(evaluated) // self._every * self._every
-        if count > self._num_learned:
-            self._model = self._model_of(self._adapt(self._ledger(evaluated).labels(count)))
-            self._num_learned = count
+        assert self._learning.learns, "learns() comes first"
+        self._learning.learn(self._ledger(evaluated))
 
     def entry(self, architecture: A, real: FloatArray, *, feasible: bool = True) -> Entry:
         """An architecture with (M,) real results, NaN where there are none, as a ledger keeps it."""
@@ -150,9 +144,6 @@ class Advisor(Generic[A]):
         known = {entry.key for entry in tried}
         new = {entry.key: entry for entry in drawn if entry.key not in known}
         return list(new.values())[:count]
-
-    def _model_of(self, predictor: SamplingPredictor) -> Model[A]:
-        return Model(predictor, PredictorMemory(predictor), self.to_text)
 
     def _ledger(self, entries: Sequence[Entry]) -> Ledger:
         return Ledger(self._config(0), entries)

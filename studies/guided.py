@@ -1,12 +1,10 @@
 """A search with real evaluations: the model proposes, the gate prunes, the evaluator decides."""
 
-import functools
 import time
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
-import pandas as pd
 from tqdm import tqdm
 
 from spaces import SearchSpace
@@ -15,18 +13,16 @@ from studies.evaluators import RealEvaluator, TableEvaluator
 from studies.folder import HISTORY_FILE
 from studies.guide import Guide
 from studies.history import to_bounds
+from studies.learning import Adapt, LearningModel
 from studies.ledger import Entry, Ledger
-from studies.memory import PredictorMemory, SamplingPredictor
-from studies.modelled import CertainPredictor
-from studies.proposal import Model, begin, every_architecture, propose, warm_start
+from studies.memory import SamplingPredictor, TextMemory
+from studies.proposal import begin, every_architecture, propose, warm_start
 from studies.report import StudyResult
 from studies.shared_study import SharedStudy
 from studies.study import close_study, open_study
 from studies.workers import NOTHING_LEFT, PATIENCE, NextBatch, work
 
 A = TypeVar("A", bound=Hashable)
-
-Adapt = Callable[[pd.DataFrame], SamplingPredictor]  # real results so far, to a predictor that has learned from them
 
 
 def guided_search(
@@ -90,14 +86,16 @@ def guided_search(
         started = time.monotonic()
         ledger = Ledger.load(path, config) if path.exists() else Ledger(config)
         ledger.save(path)
-        models = _Models(evaluator, predictor, to_text, adapt, guide.adapt_every)
+        learning = LearningModel(predictor, TextMemory(to_text), evaluator.modelled)
+        if adapt is not None and guide.adapt_every:
+            learning.learn_by(adapt, guide.adapt_every)
         with tqdm(total=config.trials, initial=len(ledger.evaluated), unit="evaluation", disable=not progress) as bar:
 
             def after_change(known: Ledger) -> None:
                 known.save(path)
                 bar.update(len(known.evaluated) - bar.n)
 
-            next_batch = _proposer(config, guide, searched, evaluator, models)
+            next_batch = _proposer(config, guide, searched, evaluator, learning)
             shared = storage or config.storage
             if shared is None:
                 stopped = _run(config, guide, searched, evaluator, next_batch, ledger, after_change)
@@ -137,7 +135,7 @@ def _run(
 
 
 def _proposer(
-    config: SearchConfig, guide: Guide, space: SearchSpace[A], evaluator: RealEvaluator[A], models: "_Models[A]"
+    config: SearchConfig, guide: Guide, space: SearchSpace[A], evaluator: RealEvaluator[A], learning: LearningModel[A]
 ) -> NextBatch:
     """Chooses the next batch by the model that has learned from what is known."""
     known = None if evaluator.known is None else every_architecture(space, evaluator.known)
@@ -146,42 +144,9 @@ def _proposer(
     def next_batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
         if given := warm_start(config, space, ledger, count=count, known=known):
             return given
-        model = models.after(ledger)
+        model = learning.learn(ledger)
         if all(name in model.predictor.objectives for name in config.objectives):
             return propose(config, guide, space, model, ledger, count=count, known=choice, attempt=attempt)
         return begin(config, space, evaluator, ledger, count=count, known=known)
 
     return next_batch
-
-
-class _Models(Generic[A]):
-    """The model to ask, renewed as results come in."""
-
-    def __init__(
-        self,
-        evaluator: RealEvaluator[A],
-        predictor: SamplingPredictor,
-        to_text: Callable[[A], str],
-        adapt: Adapt | None,
-        adapt_every: int,
-    ) -> None:
-        self._modelled = evaluator.modelled
-        self._to_text = functools.cache(to_text)
-        self._adapt = adapt
-        self._adapt_every = adapt_every
-        self._num_learned = 0
-        self._model = self._make(predictor)
-
-    def after(self, ledger: Ledger) -> Model[A]:
-        """The model that has learned from the results that it should have by now."""
-        if self._adapt is None or not self._adapt_every:
-            return self._model
-        learned = len(ledger.evaluated) // self._adapt_every * self._adapt_every
-        if learned > self._num_learned:
-            self._model = self._make(self._adapt(ledger.labels(learned)))
-            self._num_learned = learned
-        return self._model
-
-    def _make(self, predictor: SamplingPredictor) -> Model[A]:
-        certain = CertainPredictor(predictor, self._modelled) if self._modelled else predictor
-        return Model(certain, PredictorMemory(certain), self._to_text)

@@ -13,10 +13,11 @@ from optuna.trial import FrozenTrial, TrialState
 
 from nasrlm.objective import FloatArray
 from spaces import ArchitectureError, SearchSpace
-from studies.advisor import Adapt, Advisor
+from studies.advisor import Advisor
 from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk
 from studies.history import exchanged
+from studies.learning import Adapt
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
 from studies.optuna_storage import ARCHITECTURE, PRUNED_REASON, PRUNED_STAGE, gene_distributions

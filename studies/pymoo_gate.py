@@ -11,9 +11,10 @@ from pymoo.core.problem import Problem
 
 from nasrlm.objective import FloatArray, from_losses
 from spaces import ArchitectureError, SearchSpace
-from studies.advisor import Adapt, Advisor
+from studies.advisor import Advisor
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
+from studies.learning import Adapt
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
 

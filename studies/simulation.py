@@ -13,7 +13,7 @@ import json
 import tempfile
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,9 +30,10 @@ from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE
 from studies.gate import Gate
 from studies.guide import Guide
-from studies.guided import Adapt, guided_search
+from studies.guided import guided_search
+from studies.learning import Adapt
 from studies.ledger import EVALUATED, PRUNED
-from studies.memory import PredictorMemory, SamplingPredictor
+from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.pareto import hypervolume_ratio, pareto_mask
 from studies.process_adapter import ProcessAdapter, every_network
 from studies.proposal import every_architecture
@@ -202,7 +203,7 @@ def main() -> None:
     frame = read_table(arguments.table, require=config.objectives)
     table = TableEvaluator(space, frame, objectives=config.objectives)
     predictor = Predictor.from_pretrained(arguments.checkpoint).of_space(space.address)
-    to_text = cache(partial(to_measured_text, space))
+    to_text = TextMemory(partial(to_measured_text, space))
     adapt = None
     if not arguments.no_adapt:
         networks = None

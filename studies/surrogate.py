@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
-from studies.memory import PredictorMemory, TextPredictor
+from studies.memory import PredictorMemory, TextMemory, TextPredictor
 
 A = TypeVar("A", bound=Hashable)
 
@@ -33,9 +33,8 @@ class Surrogate(Generic[A]):
         self.space = space
         self.predictor = PredictorMemory(predictor)
         self.objectives = tuple(objectives)
-        self.to_text = to_text
+        self.to_text = TextMemory(to_text)
         self.quantiles = tuple(quantiles)
-        self._texts: dict[A, str] = {}
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
         """Predict; one call of the predictor for all texts not met before.
@@ -46,8 +45,5 @@ class Surrogate(Generic[A]):
         Returns:
             (N, M, Q) in own units.
         """
-        for architecture in architectures:
-            if architecture not in self._texts:
-                self._texts[architecture] = self.to_text(architecture)
-        texts = [self._texts[architecture] for architecture in architectures]
+        texts = [self.to_text(architecture) for architecture in architectures]
         return self.predictor.predict(texts, self.objectives, self.quantiles)

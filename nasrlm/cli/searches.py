@@ -33,6 +33,7 @@ from studies.evaluators import (
 )
 from studies.folder import trials_given
 from studies.guide import RISK, Guide, parse_risk
+from studies.memory import TextMemory
 from studies.report import SOFT_MET, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
@@ -203,7 +204,7 @@ def _search(
     """On predictions; with real results and a model that knows the objectives; or with real results alone."""
     # Loaded where it is needed.
     predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.address))
-    to_text = partial(to_measured_text, space)
+    to_text = TextMemory(partial(to_measured_text, space))
 
     def with_checkpoint() -> SearchConfig:
         return replace(config, checkpoint_sha256=predictor().checkpoint.sha256)

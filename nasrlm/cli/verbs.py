@@ -56,6 +56,8 @@ VERBS = {
     ),
 }
 
+REPEATED = frozenset({"--space", "--table"})  # options that some verbs take several times
+
 
 class Verbs(typer.core.TyperGroup):
     """Knows all verbs by name and help; the one that is run takes the place of its entry."""
@@ -70,10 +72,10 @@ class Verbs(typer.core.TyperGroup):
 
 
 def _refuse_repeated(command: Any, words: Sequence[str]) -> None:
-    """Of an option that is given twice the last would count, and the others be lost."""
+    """Of what some verbs take several times, the last alone would count where a verb takes one."""
     for option in command.params:
         given = sum(word.partition("=")[0] in option.opts for word in words)
-        if given > 1 and option.param_type_name == "option" and not option.multiple:
+        if given > 1 and not REPEATED.isdisjoint(option.opts) and not option.multiple:
             raise ValueError(f"{option.opts[0]}: expected it once, got it {given} times.")
 
 

@@ -1,0 +1,55 @@
+"""The model that a search asks, renewed as results come in."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+import pandas as pd
+
+from studies.ledger import Ledger
+from studies.memory import PredictorMemory, SamplingPredictor
+from studies.modelled import CertainPredictor
+from studies.proposal import Model
+
+A = TypeVar("A", bound=Hashable)
+
+Adapt = Callable[[pd.DataFrame], SamplingPredictor]  # real results so far, to a predictor that has learned from them
+
+
+class LearningModel(Generic[A]):
+    """A model, and what makes a better one of results.
+
+    Args:
+        predictor: until there are results to learn from.
+        to_text: architecture to the text that it reads.
+        modelled: objectives whose predictions are taken for certain.
+
+    Attributes:
+        model: that has learned from all that it was shown.
+    """
+
+    def __init__(self, predictor: SamplingPredictor, to_text: Callable[[A], str], modelled: Sequence[str] = ()) -> None:
+        self._to_text, self._modelled = to_text, modelled
+        self._adapt: Adapt | None = None
+        self._every, self._num_learned = 1, 0
+        self.model = self._make(predictor)
+
+    @property
+    def learns(self) -> bool:
+        """Whether results change it."""
+        return self._adapt is not None
+
+    def learn_by(self, adapt: Adapt, every: int) -> None:
+        """Learn from each ``every`` results from now on."""
+        self._adapt, self._every = adapt, every
+
+    def learn(self, ledger: Ledger) -> Model[A]:
+        """The model, anew if there are ``every`` results more than it has learned from."""
+        count = len(ledger.evaluated) // self._every * self._every
+        if self._adapt is not None and count > self._num_learned:
+            self.model = self._make(self._adapt(ledger.labels(count)))
+            self._num_learned = count
+        return self.model
+
+    def _make(self, predictor: SamplingPredictor) -> Model[A]:
+        certain = CertainPredictor(predictor, self._modelled) if self._modelled else predictor
+        return Model(certain, PredictorMemory(certain), self._to_text)
