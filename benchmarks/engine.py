@@ -42,7 +42,8 @@ from nasrlm.batches import Batches
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.compiled import compiled
 from nasrlm.engine import EngineName
-from nasrlm.model import ModelConfig, RegressionLanguageModel
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.predictor import Predictor
 from nasrlm.tokenizer import TextTokenizer

@@ -13,8 +13,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from nasrlm.decoder import Memory, masked_log_softmax
 from nasrlm.encoded import Encoded
-from nasrlm.model import Memory, RegressionLanguageModel, masked_log_softmax
+from nasrlm.model import RegressionLanguageModel
 from nasrlm.number import NEGATIVE, POSITIVE, ZERO, NumberCode
 
 

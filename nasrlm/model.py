@@ -17,8 +17,6 @@ from nasrlm.readout import Readouts
 from nasrlm.t5gemma import T5GemmaTextEncoder
 from nasrlm.text_counts import NUM_COUNTS
 
-__all__ = ["Memory", "ModelConfig", "RegressionLanguageModel", "masked_log_softmax"]
-
 
 class RegressionLanguageModel(nn.Module):
     """Text ids in, distributions over number tokens out.

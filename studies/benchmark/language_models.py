@@ -129,7 +129,7 @@ class LanguageModels:
     @property
     def _folder(self) -> Path:
         if self.checkpoint is None:
-            raise ValueError("methods rlm-pretrained, rlm-adapted: expected --checkpoint, got none.")
+            raise ValueError("methods that start from a checkpoint: expected --checkpoint, got none.")
         return self.checkpoint
 
     def _config(self, sizes: ModelConfig, seed: int) -> TrainConfig:

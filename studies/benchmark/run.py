@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from nasrlm.checkpoint import SPACES_FILE, Checkpoint
+from nasrlm.checkpoint import Checkpoint
 from nasrlm.metrics import kendall_tau, spearman_rho
 from nasrlm.objective import FloatArray
 from studies.benchmark import methods as numeric
@@ -104,12 +104,13 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
         raise ValueError(f"benchmark: expected --sizes above 1 and --seeds above 0, got {sizes} and {config.seeds}.")
     _check_held_out(protocol, config.checkpoint)
     results, solvers = Results(path), _solvers(config)
+    begun_with = "" if config.checkpoint is None else Checkpoint.from_pretrained(config.checkpoint).sha256
     todo = list(product(names, protocol.targets, sorted(sizes), range(config.seeds)))
     records: list[Record] = []
     with tqdm(todo, desc="benchmark", unit="answer", disable=not progress) as bar:
         for name, target, size, seed in bar:
             bar.set_postfix_str(f"{name}, {target.space} {target.objective}, {size} labels, seed {seed}")
-            settings = _settings(config, tables, protocol, target, name)
+            settings = _settings(config, tables, protocol, target, name, begun_with)
             identity = (config.protocol, target.space, target.objective, name, size, seed, settings)
             if identity not in results:
                 started = time.perf_counter()
@@ -146,20 +147,17 @@ def _solvers(config: BenchmarkConfig) -> Mapping[str, Method]:
     }
 
 
-def _settings(config: BenchmarkConfig, tables: Tables, protocol: Protocol, target: Target, name: str) -> str:
+def _settings(
+    config: BenchmarkConfig, tables: Tables, protocol: Protocol, target: Target, name: str, begun_with: str
+) -> str:
     """Hash of the tables, and of what a language model depends on."""
     spaces = {target.space, *(source.space for source in protocol.sources)}
     parts = [tables[space].digest for space in sorted(spaces)]
     if name.startswith("rlm"):
         parts.append(str(config.steps))
-        if config.checkpoint is not None and (name in NEEDS_CHECKPOINT or name == "rlm-taught"):
-            files = ("config.json", "model.safetensors", SPACES_FILE)
-            parts += [_digest(path) for name in files if (path := config.checkpoint / name).exists()]
+        if name in NEEDS_CHECKPOINT or name == "rlm-taught":
+            parts.append(begun_with)
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _check_held_out(protocol: Protocol, checkpoint: Path | None) -> None:

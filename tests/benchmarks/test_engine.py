@@ -9,7 +9,7 @@ import pytest
 from benchmarks import engine
 from benchmarks.engine import Config, Peer, draw_texts, install_peer, measure_ours, measure_peer, report
 from benchmarks.engine_timing import Measurement, measure
-from nasrlm.model import ModelConfig
+from nasrlm.model_config import ModelConfig
 
 SMALL = ModelConfig(width=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=32)
 CONFIG = Config(texts=6, batch=2, peer_texts=1, seconds=0, repeats=1, model=SMALL, threads=1)

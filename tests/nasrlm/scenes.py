@@ -8,7 +8,8 @@ from torch import Tensor
 from converters import to_onnx_text
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples, make_examples
-from nasrlm.model import ModelConfig, RegressionLanguageModel
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.tokenizer import TextTokenizer
 from spaces import get_space

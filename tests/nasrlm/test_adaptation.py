@@ -14,7 +14,7 @@ from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint, CheckpointError
 from nasrlm.examples import make_examples
 from nasrlm.group_process import GroupProcess
-from nasrlm.model import ModelConfig
+from nasrlm.model_config import ModelConfig
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID
 from nasrlm.readout_fit import Readout, TextFeatures

@@ -12,7 +12,8 @@ from nasrlm.decoding import quantiles
 from nasrlm.encoded import Encoded
 from nasrlm.engine import Engine, TorchEngine, make_engine
 from nasrlm.metrics import kendall_tau
-from nasrlm.model import ModelConfig, RegressionLanguageModel
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.onnx_engine import OnnxEngine
 from nasrlm.predictor import Predictor

@@ -8,7 +8,8 @@ import torch
 
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
-from nasrlm.model import ModelConfig, RegressionLanguageModel
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.point_decoder import POINT_DIGITS, PointDecoder
 from nasrlm.predictor import Predictor

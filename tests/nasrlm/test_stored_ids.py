@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nasrlm.model import ModelConfig
+from nasrlm.model_config import ModelConfig
 from nasrlm.predictor import Predictor
 from nasrlm.stored_ids import key_of, store_ids, stored_ids
 from nasrlm.tokenizer import TextTokenizer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nasrlm.model import ModelConfig
+from nasrlm.model_config import ModelConfig
 from nasrlm.train_config import TrainConfig
 
 LEAST = "table: labels.parquet\nout: runs/first\n"

@@ -13,8 +13,7 @@ import torch
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
-from nasrlm.model import ModelConfig
-from nasrlm.model_config import Head
+from nasrlm.model_config import Head, ModelConfig
 from nasrlm.training import train
 from nasrlm.training_run import TrainingRun
 from tests.nasrlm.conftest import CommandLine

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.model import ModelConfig
-from nasrlm.model_config import Truncation
+from nasrlm.model_config import ModelConfig, Truncation
 from nasrlm.predictor import Predictor
 from nasrlm.training import train
 from nasrlm.truncation import TokenLimit
