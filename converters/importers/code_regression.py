@@ -11,7 +11,6 @@ Source:
 from __future__ import annotations
 
 import ast
-import math
 import re
 import warnings
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,7 @@ import pyarrow.compute as pc
 from tqdm import tqdm
 
 from converters.batches import BatchedTable, open_table
-from converters.importers.reading import BenchmarkFileError, reading
+from converters.importers.reading import BenchmarkFileError, positive, reading
 from spaces.drawing import split_of
 
 CONTEXTS = {"APPS": "apps", "CDSS": "codenet", "KBSS": "kernelbook"}
@@ -112,7 +111,7 @@ def _row(record: Mapping[str, Any], target: str) -> dict[str, Any]:
         "language": language,
         "text": text,
         "split": split_of(source or "", VALID_PERCENT, TEST_PERCENT),
-        f"{metric}@{CONTEXTS.get(space) or _context(space)}": _positive(record[target]),
+        f"{metric}@{CONTEXTS.get(space) or _context(space)}": positive(record[target]),
     }
 
 
@@ -129,8 +128,3 @@ def _language(metadata: Any) -> str | None:
     if not isinstance(fields, dict):
         raise ValueError(f"metadata {metadata[:40]!r}, no dict")
     return str(fields["language"]) if fields.get("language") else None
-
-
-def _positive(value: Any) -> float:
-    number = math.nan if value is None else float(value)
-    return number if number > 0 and math.isfinite(number) else math.nan

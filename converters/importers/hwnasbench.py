@@ -8,7 +8,6 @@ Source:
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from converters.importers.pickles import read_pickle
-from converters.importers.reading import BenchmarkFileError, field, reading, to_table
+from converters.importers.reading import BenchmarkFileError, field, positive, reading, to_table
 from spaces.nasbench201 import NASBench201
 
 METRICS = {
@@ -57,7 +56,7 @@ def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
     rows = []
     for index in tqdm(range(_count(labels, path)), desc="hwnasbench", unit="cell", disable=not progress):
         with reading(f"{path}, architecture {index}", "numbers"):
-            values = {label: _positive(column[index]) for label, column in labels.items()}
+            values = {label: positive(column[index]) for label, column in labels.items()}
             rows.append({"architecture": _notation(index, configs), "index": index, **values})
     return to_table(NASBench201.name, rows, path)
 
@@ -76,8 +75,3 @@ def _notation(index: int, configs: Any) -> str:
     if configs is not None and configs[index]["arch_str"] != notation:
         raise ValueError(f"{configs[index]['arch_str']} where NAS-Bench-201 has {notation}")
     return notation
-
-
-def _positive(value: Any) -> float:
-    number = float(value)
-    return number if number > 0 and math.isfinite(number) else math.nan

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,31 +16,13 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
+from converters.fbnet import SETTINGS, STAGE_CHANNELS, STEM_CHANNELS
 from converters.importers.hwnasbench import METRICS
 from converters.importers.pickles import read_pickle
 from converters.importers.reading import BenchmarkFileError, field, reading, to_table
 from spaces.fbnet import FBNet, Layers
 
-STEM_CHANNELS = 16
-CHANNELS = (16, 24, 32, 64, 112, 184, 352)
 NUM_SAMPLES = 5000  # of 9^22 networks a data set: the tables hold blocks, not networks
-
-
-@dataclass(frozen=True)
-class Network:
-    """What a data set decides."""
-
-    resolution: int
-    stem_stride: int
-    strides: tuple[int, ...]
-    header_channels: int
-    num_classes: int
-
-
-NETWORKS = {
-    "cifar100": Network(32, 1, (1, 1, 2, 2, 1, 2, 1), 1504, 100),
-    "ImageNet": Network(224, 2, (1, 2, 2, 2, 1, 2, 1), 1984, 1000),
-}
 
 
 def read(path: Path, *, progress: bool = False, num_samples: int = NUM_SAMPLES, seed: int = 0) -> pd.DataFrame:
@@ -93,11 +74,11 @@ def cost(table: Mapping[str, Any], layers: Layers) -> float:
 
 def blocks(layers: Layers) -> Iterator[str]:
     """The spelling of every part of a network, from input to output."""
-    network = NETWORKS[layers.dataset]
+    network = SETTINGS[layers.dataset]
     size, channels = network.resolution, STEM_CHANNELS
     yield _spell("ConvNorm", size, 3, channels, kernel=3, stride=network.stem_stride, group=1)
     size //= network.stem_stride
-    for stage, out_channels, first_stride in zip(layers.stages(), CHANNELS, network.strides, strict=True):
+    for stage, out_channels, first_stride in zip(layers.stages(), STAGE_CHANNELS, network.stage_strides, strict=True):
         for position, operation in enumerate(stage):
             stride = first_stride if position == 0 else 1
             yield _block(operation, size, channels, out_channels, stride)

@@ -42,6 +42,12 @@ def mean(values: Iterable[Any]) -> float:
     return math.fsum(known) / len(known) if known else math.nan
 
 
+def positive(value: Any) -> float:
+    """A number that is finite and above 0, else NaN."""
+    number = math.nan if value is None else float(value)
+    return number if number > 0 and math.isfinite(number) else math.nan
+
+
 def field(record: Any, key: str, kind: type | tuple[type, ...], place: object) -> Any:
     """``record[key]``, which must be of this kind.
 
