@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -32,6 +33,7 @@ from nasrlm.engine import EngineName
 from nasrlm.evaluation import Evaluation, evaluate
 from nasrlm.examples import Origins, make_examples
 from nasrlm.model_card import release
+from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
@@ -104,29 +106,41 @@ def predict(
     warn_of_other_spaces(predictor, inputs.spaces)
     prediction = Prediction(names, levels, values)
     drawn = ask(lambda own, x: own.sample(x, names, samples, seed)) if samples else None
-    rows: list[dict[str, Any]] = []
-    for index, architecture in enumerate(inputs.names):
+    if json:
+        print_json(_answers(inputs.names, prediction, drawn))
+    else:
+        _print_prediction(inputs.names, prediction)
+
+
+def _answers(names: Sequence[str], prediction: Prediction, drawn: FloatArray | None) -> list[dict[str, Any]]:
+    """An architecture an element: the interval of every objective, more than three quantiles, and samples if any."""
+    rows = []
+    for index, architecture in enumerate(names):
         answers: dict[str, Any] = {"architecture": architecture}
-        for column, name in enumerate(names):
-            median, low, high = (
-                float(part[index, column]) for part in (prediction.median, prediction.low, prediction.high)
-            )
-            answers[name] = {"median": median, "low": low, "high": high}
-            if len(levels) > 3:
-                answers[name]["quantiles"] = dict(zip(map(str, levels), prediction.values[index, column], strict=True))
+        for column, name in enumerate(prediction.objectives):
+            parts = {"median": prediction.median, "low": prediction.low, "high": prediction.high}
+            answers[name] = {word: float(part[index, column]) for word, part in parts.items()}
+            if len(prediction.quantiles) > 3:
+                levels = map(str, prediction.quantiles)
+                answers[name]["quantiles"] = dict(zip(levels, prediction.values[index, column], strict=True))
             if drawn is not None:
                 answers[name]["samples"] = drawn[index, column].tolist()
         rows.append(answers)
-    if json:
-        print_json(rows)
-    elif len(names) > MAX_COLUMNS or len(levels) > 3:
-        for architecture, quantile_values in zip(inputs.names, prediction.values.tolist(), strict=True):
+    return rows
+
+
+def _print_prediction(names: Sequence[str], prediction: Prediction) -> None:
+    """One table; or one an architecture, of many objectives or quantiles."""
+    objectives, levels = prediction.objectives, prediction.quantiles
+    if len(objectives) > MAX_COLUMNS or len(levels) > 3:
+        for architecture, of_objectives in zip(names, prediction.values.tolist(), strict=True):
             say(architecture)
-            cells = [[name, *of_name] for name, of_name in zip(names, quantile_values, strict=True)]
+            cells = [[name, *quantiles] for name, quantiles in zip(objectives, of_objectives, strict=True)]
             print_table(["objective", *[f"{100 * level:g} %" for level in levels]], cells)
-    else:
-        cells = [[row["architecture"], *[spell_interval(row[name]) for name in names]] for row in rows]
-        print_table(["architecture", *names], cells)
+        return
+    rows = _answers(names, prediction, None)
+    cells = [[row["architecture"], *[spell_interval(row[name]) for name in objectives]] for row in rows]
+    print_table(["architecture", *objectives], cells)
 
 
 def evaluate_table(
