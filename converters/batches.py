@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +26,20 @@ DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what pyarrow
 
 _IsRead = Callable[[str], bool]  # of a column
 _Scanned = tuple[tuple[str, ...], Any, int]  # names of all columns, schema of those that are read, number of rows
+
+
+class Batch(NamedTuple):
+    """Rows that are read together.
+
+    Attributes:
+        numbers: of the rows in the table.
+        rows: an Arrow table of them.
+        num_read: rows of the table that these were chosen from.
+    """
+
+    numbers: Sequence[int]
+    rows: Any
+    num_read: int
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,22 @@ class BatchedTable:
         _, read = _FORMATS[self.path.suffix]
         with_context = _explained(self.path, read(self.path, self.schema))
         return _resized(with_context, self.schema, size, start)
+
+    def batches_of_space(self, space: str | None, size: int, *, start: int = 0) -> Iterator[Batch]:
+        """The same, of each only the rows of a space, where one is named and the table says which those are.
+
+        Raises:
+            ValueError: as ``batches`` does.
+        """
+        for rows in self.batches(size, start=start):
+            numbers: Sequence[int] = range(start, start + rows.num_rows)
+            start += rows.num_rows
+            num_read = rows.num_rows
+            if space is not None and "space" in rows.column_names:
+                mine = pc.equal(rows["space"].cast(pa.string()), space).fill_null(False)
+                numbers = [number for number, keep in zip(numbers, mine.to_pylist(), strict=True) if keep]
+                rows = rows.filter(mine)
+            yield Batch(numbers, rows, num_read)
 
 
 def open_table(path: Path, only: Collection[str] | None = None) -> BatchedTable:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from converters.batches import BatchedTable, open_table
@@ -202,15 +201,8 @@ def _converted(config: StreamConfig, table: BatchedTable, *, start: int) -> Iter
 
 
 def _chunks(config: StreamConfig, table: BatchedTable, start: int) -> Iterator[_Chunk]:
-    for batch in table.batches(config.chunk_rows, start=start):
-        numbers = range(start, start + batch.num_rows)
-        start += batch.num_rows
-        if config.space is None or "space" not in batch.column_names:
-            yield _Chunk(batch, numbers, batch.num_rows)
-            continue
-        mine = pc.equal(batch["space"].cast(pa.string()), config.space).fill_null(False)
-        kept = [number for number, keep in zip(numbers, mine.to_pylist(), strict=True) if keep]
-        yield _Chunk(batch.filter(mine), kept, batch.num_rows)
+    for batch in table.batches_of_space(config.space, config.chunk_rows, start=start):
+        yield _Chunk(batch.rows, batch.numbers, batch.num_read)
 
 
 def _requests(config: StreamConfig, chunk: _Chunk) -> list[Request]:

@@ -125,18 +125,10 @@ def _groups(source: BatchedTable, words: Any, space: str | None) -> Iterator[tup
 
 
 def _chunks(source: BatchedTable, words: Any, space: str | None) -> Iterator[_Chunk]:
-    start = 0
-    for batch in source.batches(CHUNK_ROWS):
-        numbers: Sequence[int] = range(start, start + batch.num_rows)
-        start += batch.num_rows
-        num_read = batch.num_rows
-        if space is not None and "space" in batch.column_names:
-            mine = pc.equal(batch["space"].cast(pa.string()), space).fill_null(False)
-            numbers = [number for number, keep in zip(numbers, mine.to_pylist(), strict=True) if keep]
-            batch = batch.filter(mine)
-        elif space is not None:
-            batch = batch.append_column("space", pa.array([space] * batch.num_rows, pa.string()))
-        yield _Chunk(source.path, numbers, batch.select(words.names).cast(words), num_read)
+    for numbers, rows, num_read in source.batches_of_space(space, CHUNK_ROWS):
+        if space is not None and "space" not in rows.column_names:
+            rows = rows.append_column("space", pa.array([space] * rows.num_rows, pa.string()))
+        yield _Chunk(source.path, numbers, rows.select(words.names).cast(words), num_read)
 
 
 def _texts(chunk: _Chunk) -> list[str]:
