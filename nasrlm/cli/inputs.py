@@ -133,7 +133,7 @@ def read_inputs(
     names = list(given or [])
     shape = None if input_shape is None else parse_shape(input_shape)
     if all(_has_shape(name, space) or Path(name).suffix in TEXT_ENDINGS for name in names):
-        texts = [_read_text(name, shape) for name in names]
+        texts = [read_text(name, shape) for name in names]
         return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space))
     if space is None:
         endings = ", ".join(TEXT_ENDINGS + MODEL_ENDINGS)
@@ -171,7 +171,12 @@ def _has_shape(name: str, space: str | None) -> bool:
     return Path(name).suffix in MODEL_ENDINGS or (space is None and FUNCTION_NAME.fullmatch(name) is not None)
 
 
-def _read_text(name: str, shape: Shape | None) -> str:
+def read_text(name: str, shape: Shape | None = None) -> str:
+    """The text that a file holds, or of the network that a model or function describes.
+
+    Raises:
+        ValueError: it cannot be read, or is none.
+    """
     path = Path(name)
     if FUNCTION_NAME.fullmatch(name):  # which has no ending
         return checked(graph_to_onnx_text(named_graph(name, required_shape(shape, name))), name)

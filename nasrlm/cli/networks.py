@@ -1,4 +1,4 @@
-"""A network as it is given on the command line: an architecture, an ONNX file, or a function that makes a module."""
+"""A network as the command line has it: an architecture, a file with an ONNX model or text, or a module's function."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from converters import Graph, model_to_graph, to_graph
-from nasrlm.cli.inputs import MODEL_ENDINGS, parse_shape, require_space, required_shape
+from converters import Graph, model_to_graph, to_graph, to_model
+from nasrlm.cli.inputs import MODEL_ENDINGS, ONNX_TEXT_ENDING, parse_shape, read_text, require_space, required_shape
 from nasrlm.cli.named_modules import named_graph
 from nasrlm.named_function import FUNCTION_NAME
 
 NETWORK_ARGUMENT = typer.Argument(
-    help="An architecture in the space's published notation, model.onnx, or pkg.module:factory."
+    help="An architecture in the space's published notation, model.onnx, text.onnxtxt, or pkg.module:factory."
 )
 InputShapeOption = Annotated[
     str | None,
@@ -25,16 +25,19 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
     """The faithful graph of what is given.
 
     Raises:
-        ValueError: it is none of the three, or cannot be read; one line.
+        ValueError: it is none of these, or cannot be read; one line.
     """
     shape = None if input_shape is None else parse_shape(input_shape)
-    if Path(given).suffix in MODEL_ENDINGS:
-        if space is not None:
-            raise ValueError(f"{what} {given}: expected no --space with a model's file, got {space}.")
+    suffix = Path(given).suffix
+    if suffix in (*MODEL_ENDINGS, ONNX_TEXT_ENDING) and space is not None:
+        raise ValueError(f"{what} {given}: expected no --space with a model's file, got {space}.")
+    if suffix in MODEL_ENDINGS:
         return model_to_graph(given, shape)
     if space is None and FUNCTION_NAME.fullmatch(given):
         return named_graph(given, required_shape(shape, f"{what} {given}"))
     if shape is not None:
         raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {given}.")
+    if suffix == ONNX_TEXT_ENDING:
+        return model_to_graph(to_model(read_text(given)))
     chosen = require_space(space, what)
     return to_graph(chosen, chosen.parse(given))

@@ -76,6 +76,8 @@ def test_convert_writes_a_model_that_runs_and_a_text_that_parses(nasrlm: Command
     session = onnxruntime.InferenceSession(tmp_path / "x.onnx", providers=["CPUExecutionProvider"])
     assert [value.shape for value in session.get_outputs()] == [[1, 10]]
     onnx.checker.check_model(onnx.parser.parse_model((tmp_path / "x.onnxtxt").read_text()), full_check=True)
+    again = nasrlm("convert", tmp_path / "x.onnxtxt").stdout
+    assert again == nasrlm("convert", *SPACE, ARCHITECTURE).stdout
 
 
 def test_stats(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> None:
