@@ -42,11 +42,11 @@ runs/encoders/checkpoint/README.md: studies/recipes/encoders.yaml runs/labels/ch
 runs/labels/checkpoint/README.md: studies/recipes/labels.yaml $(TAUGHT) runs/label_free/counted.parquet | $(VENV)/installed
 	$(BIN)/nasrlm train --config $<
 
-runs/taught_like/mnasnet.parquet: TEACH := -n 10000 --objectives proxy_accuracy@imagenet
+runs/taught_like/mnasnet.parquet: TEACH := -n 20000 --objectives proxy_accuracy@imagenet
 runs/taught_like/darts.parquet: TEACH := -n 30000 --objectives short_accuracy@cifar10
-runs/taught_like/nasbench101.parquet: TEACH := -n 16000 --labels 8000 \
+runs/taught_like/nasbench101.parquet: TEACH := -n 48000 --labels 8000 \
 	--objectives valid_accuracy@cifar10,valid_accuracy_12ep@cifar10
-runs/taught_like/fbnet.parquet: TEACH := -n 16000
+runs/taught_like/fbnet.parquet: TEACH := -n 24000
 runs/taught/nasbench201.parquet: TEACH := -n 8000 --labels 8000 \
 	--objectives accuracy@cifar10,accuracy@cifar100,accuracy@imagenet16-120,valid_accuracy@cifar10,$\
 	valid_accuracy@cifar100,valid_accuracy@imagenet16-120,valid_accuracy_12ep@cifar10

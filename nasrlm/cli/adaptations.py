@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,6 +22,8 @@ from nasrlm.files import write_atomically
 from nasrlm.model_card import adapted_card
 from spaces import get_space
 from studies.tables import only_space, read_rows, row_names, splits_of, table_texts
+
+MOST_PRINTED = 50  # labels; --json lists all
 
 
 def register(app: typer.Typer) -> None:
@@ -77,14 +80,22 @@ def adapt_checkpoint(
         print(f"nasrlm: {out}: the checkpoint that was there is replaced.", file=sys.stderr)
     loaded.save_pretrained(out)
     write_atomically(out / "README.md", card.encode())
-    used_names = row_names(learned)
-    answer = {"used": used_names, "seconds": round(time.monotonic() - started, 1)}
+    seconds = round(time.monotonic() - started, 1)
     if json:
-        print_json(answer)
-        return
-    cells = zip(used_names, *[learned[name] for name in names], strict=True)
-    print_table(["architecture", *names], [list(row) for row in cells], title="learned from")
-    say(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {answer['seconds']} s")
+        print_json({"used": row_names(learned), "seconds": seconds})
+    else:
+        _print_learned(learned, names)
+        say(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {seconds} s")
+
+
+def _print_learned(learned: pd.DataFrame, names: Sequence[str]) -> None:
+    """The labels, or the first of many."""
+    shown = learned[:MOST_PRINTED]
+    title = "learned from"
+    if len(shown) < len(learned):
+        title += f" {len(learned):,} rows, of which the first {len(shown)} are"
+    cells = zip(row_names(shown), *[shown[name] for name in names], strict=True)
+    print_table(["architecture", *names], [list(row) for row in cells], title)
 
 
 def _count(samples: str, labelled: int, table: Path, names: tuple[str, ...]) -> int:
