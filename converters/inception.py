@@ -7,7 +7,7 @@ from converters.gennape import conv_bn_relu6
 from converters.graph import Graph
 from converters.windows import Pair
 from spaces.inception import Inception, InceptionNetwork
-from spaces.inception_blocks import STAGE_CHANNELS, Path, Step, stage_stride
+from spaces.inception_blocks import STAGE_CHANNELS, BlockPath, Step, stage_stride
 
 LAST_CHANNELS = 512
 
@@ -27,7 +27,7 @@ def build(space: Inception, architecture: InceptionNetwork) -> Graph:
     return g.build(g.linear(g.flatten(g.global_average_pool(x)), space.num_classes))
 
 
-def _block(g: GraphBuilder, x: str, paths: tuple[Path, ...], channels: int, *, stride: int) -> str:
+def _block(g: GraphBuilder, x: str, paths: tuple[BlockPath, ...], channels: int, *, stride: int) -> str:
     outputs = [_path(g, x, path, stride=stride) for path in paths]
     y = g.concat(*outputs) if len(outputs) > 1 else outputs[0]
     if g.channels(y) != channels:
@@ -35,7 +35,7 @@ def _block(g: GraphBuilder, x: str, paths: tuple[Path, ...], channels: int, *, s
     return g.add(y, x) if g.shapes[x] == g.shapes[y] else y
 
 
-def _path(g: GraphBuilder, x: str, path: Path, *, stride: int) -> str:
+def _path(g: GraphBuilder, x: str, path: BlockPath, *, stride: int) -> str:
     for step in path.steps(g.channels(x), stride):
         x = _operation(g, x, step)
     return x

@@ -6,7 +6,7 @@ from converters.builder import GraphBuilder
 from converters.gennape import conv_bn_relu6
 from converters.graph import Graph
 from spaces.two_path import TwoPath, TwoPathNetwork
-from spaces.two_path_blocks import STEM_CHANNELS, Layer, Path
+from spaces.two_path_blocks import STEM_CHANNELS, BlockPath, Layer
 
 LAST_CHANNELS = 512
 
@@ -24,7 +24,7 @@ def build(space: TwoPath, architecture: TwoPathNetwork) -> Graph:
     return g.build(g.linear(g.flatten(g.global_average_pool(x)), space.num_classes))
 
 
-def _path(g: GraphBuilder, x: str, path: Path) -> str:
+def _path(g: GraphBuilder, x: str, path: BlockPath) -> str:
     for layers, residual in path.layers():
         y = x
         for layer in layers:

@@ -215,9 +215,9 @@ def _expected_by_networks(pool: Pool, known: NDArray[np.intp], labels: FloatArra
     _, *of_networks = pool.text_features.numbers()  # the encoder's states add nothing
     process = GroupProcess([*of_networks, pool.accuracies]).fit(known, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))
-    scores = process.scores.forward(labels)
+    scores = process.scale.forward(labels)
     by_trees = expected_by_trees(np.concatenate([pool.counts, pool.accuracies], axis=1), known, scores)
-    table = process.scores.backward(GRID.numpy()).clip(*PERCENT)
+    table = process.scale.backward(GRID.numpy()).clip(*PERCENT)
     return _Expected((mean + by_trees) / 2, np.hypot(deviation, process.noise**0.5), table)
 
 

@@ -128,8 +128,8 @@ class GroupProcess:
             raise ValueError(
                 f"GroupProcess: expected two or more labelled rows, got {len(rows)} and {len(labels)} labels."
             )
-        self.scores: LabelScale = NormalScores.of(labels) if scale is None else scale
-        targets = self.scores.forward(labels)
+        self.scale: LabelScale = NormalScores.of(labels) if scale is None else scale
+        targets = self.scale.forward(labels)
         some = np.random.default_rng(0).permutation(len(rows))[:ROWS_TO_FIT_SCALES]
         self._scales = _fit_scales(self._likeness(rows[some], rows[some]), targets[some])
         self._rows = rows
@@ -152,7 +152,7 @@ class GroupProcess:
 
     def expect(self, rows: NDArray[np.intp]) -> FloatArray:
         """(N,) labels of the mean scores of rows."""
-        return self.scores.backward(self.expected_scores(rows))
+        return self.scale.backward(self.expected_scores(rows))
 
     @property
     def noise(self) -> float:

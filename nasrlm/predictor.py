@@ -25,7 +25,7 @@ from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
-from nasrlm.reader import TEXTS_PER_PLAN, Batch, TextReader, checked_texts, told_by
+from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, told_by
 
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
@@ -313,7 +313,7 @@ class Predictor:
         texts = checked_texts(texts)
         values = np.empty((len(texts), *shape))
 
-        def work(batch: Batch) -> NDArray[np.intp]:
+        def work(batch: TextBatch) -> NDArray[np.intp]:
             values[batch.rows] = answer(self._reader.read(batch), batch.rows).cpu().numpy()
             return batch.rows
 
@@ -325,7 +325,7 @@ class Predictor:
 
 
 def _in_threads(
-    work: Callable[[Batch], NDArray[np.intp]], batches: Iterable[Batch], num_workers: int
+    work: Callable[[TextBatch], NDArray[np.intp]], batches: Iterable[TextBatch], num_workers: int
 ) -> Iterator[NDArray[np.intp]]:
     """What ``work`` gives of every batch, in order; batches are made as workers become free."""
     with ThreadPoolExecutor(num_workers) as pool:

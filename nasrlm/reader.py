@@ -27,7 +27,7 @@ TEXTS_PER_PLAN = 8192  # tokenised at a time
 
 
 @dataclass(frozen=True)
-class Batch:
+class TextBatch:
     """Texts to read together.
 
     Attributes:
@@ -96,12 +96,12 @@ class TextReader:
                 raise UnreadableTextError(problem, row, f"({start!r}…). {help_}")
         return token_ids
 
-    def batches(self, texts: Sequence[str], rows_per_text: int) -> Iterator[Batch]:
+    def batches(self, texts: Sequence[str], rows_per_text: int) -> Iterator[TextBatch]:
         """All texts, those of similar length together."""
         for start in range(0, len(texts), TEXTS_PER_PLAN):
             yield from self._plan(texts[start : start + TEXTS_PER_PLAN], start, rows_per_text)
 
-    def read(self, batch: Batch) -> Encoded:
+    def read(self, batch: TextBatch) -> Encoded:
         """What the encoder makes of a batch."""
         encoded = dict(batch.known)
         if batch.token_ids:
@@ -116,7 +116,7 @@ class TextReader:
         ids = ids.to(states.device)
         return Encoded(states, (ids != PADDING_ID)[:, None, None, :], ids, batch.texts)
 
-    def _plan(self, texts: Sequence[str], first_row: int, rows_per_text: int) -> Iterator[Batch]:
+    def _plan(self, texts: Sequence[str], first_row: int, rows_per_text: int) -> Iterator[TextBatch]:
         known = self._memory.find(texts)
         new = {text: first_row + row for row, text in enumerate(texts) if text not in known}
         token_ids = dict(zip(new, self.to_ids(list(new), list(new.values())), strict=True))
@@ -128,7 +128,7 @@ class TextReader:
             rows = order[start : start + max(1, min(ROWS_PER_BATCH // rows_per_text, most))]
             start += len(rows)
             of_batch = [texts[row] for row in rows]
-            yield Batch(
+            yield TextBatch(
                 np.array(rows) + first_row,
                 of_batch,
                 {text: token_ids[text] for text in of_batch if text in token_ids},

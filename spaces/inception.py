@@ -22,7 +22,7 @@ from spaces.inception_blocks import (
     MIN_BLOCKS,
     SEQUENCES,
     STAGE_CHANNELS,
-    Path,
+    BlockPath,
     Stage,
     check_stage,
     stage_stride,
@@ -127,7 +127,7 @@ class Inception(SearchSpace[InceptionNetwork]):
         return " ".join([f"{num_blocks}*({', '.join(paths)})" for num_blocks, paths in stages])
 
 
-def _spell_path(path: Path) -> str:
+def _spell_path(path: BlockPath) -> str:
     return f"{'+'.join(path.operations)}:{path.internal}>{path.out}"
 
 
@@ -145,13 +145,13 @@ def _read_stage(number: int, value: Any) -> Stage:
     return Stage(tuple(read), num_blocks)
 
 
-def _read_path(name: str, value: Any) -> Path:
+def _read_path(name: str, value: Any) -> BlockPath:
     check_keys(Inception.name, value, REMEDY, required=("ops", "op_types", "C_internal", "C_out"))
     operations = SEQUENCES.read(value["ops"], value["op_types"], name)
     internal, out = [
         read_integer(Inception.name, f"{key} of {name}", value[key], 1, REMEDY) for key in ("C_internal", "C_out")
     ]
-    return Path(operations, internal, out)
+    return BlockPath(operations, internal, out)
 
 
 def _spell_stage(number: int, stage: Stage) -> dict[str, Any]:

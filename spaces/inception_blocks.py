@@ -42,7 +42,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Path:
+class BlockPath:
     """One of the paths of a block.
 
     Attributes:
@@ -80,7 +80,7 @@ class Stage:
         num_blocks: how many blocks.
     """
 
-    paths: tuple[Path, ...]
+    paths: tuple[BlockPath, ...]
     num_blocks: int
 
 

@@ -21,7 +21,7 @@ from spaces.inception_blocks import (
     MIN_BLOCKS,
     MIN_LENGTHS,
     SEQUENCES,
-    Path,
+    BlockPath,
     Stage,
     internal_choices,
     path_widths,
@@ -45,14 +45,14 @@ def sample_stage(channels: int, rng: np.random.Generator) -> Stage:
     num_blocks = int(rng.integers(MIN_BLOCKS, MAX_BLOCKS + 1))
     num_paths = int(rng.integers(1, MAX_PATHS + 1))
     widths = path_widths(channels, num_paths, widest=int(rng.integers(num_paths)))
-    paths: list[Path] = []
+    paths: list[BlockPath] = []
     left = MAX_OPERATIONS[num_paths]
     for number, out in enumerate(widths, start=1):
         maximum = left - MIN_LENGTHS[num_paths] * (num_paths - number)
         operations = SEQUENCES.sample(int(rng.integers(MIN_LENGTHS[num_paths], maximum + 1)), rng)
         left -= len(operations)
         internal = internal_choices(operations, out)[rng.choice(3, p=INTERNAL_ODDS)]
-        paths.append(Path(operations, internal, out))
+        paths.append(BlockPath(operations, internal, out))
     return Stage(tuple(paths), num_blocks)
 
 
@@ -65,10 +65,10 @@ def all_stages(channels: int) -> Iterator[Stage]:
                 yield from (Stage(chosen, num_blocks) for chosen in lazy_product(*paths))
 
 
-def _all_paths(length: int, out: int) -> Iterator[Path]:
+def _all_paths(length: int, out: int) -> Iterator[BlockPath]:
     for operations in SEQUENCES.enumerate(length):
         for internal in dict.fromkeys(internal_choices(operations, out)):
-            yield Path(operations, internal, out)
+            yield BlockPath(operations, internal, out)
 
 
 def _arrangements(channels: int, num_paths: int) -> list[tuple[int, ...]]:
@@ -110,9 +110,9 @@ def decode_stage(genes: Genotype, channels: int) -> Stage:
     """The stage of ``channels`` that genes spell; any do. What a layout has no use for is 0 in ``encode_stage``."""
     num_blocks, layout, widest, *path_genes = genes
     lengths = LAYOUTS[layout]
-    paths: list[Path] = []
+    paths: list[BlockPath] = []
     for number, (length, out) in enumerate(zip(lengths, path_widths(channels, len(lengths), widest), strict=True)):
         *operation_genes, change = path_genes[number * len(PATH_GENE_SIZES) : (number + 1) * len(PATH_GENE_SIZES)]
         operations = SEQUENCES.decode(operation_genes, length)
-        paths.append(Path(operations, internal_choices(operations, out)[change], out))
+        paths.append(BlockPath(operations, internal_choices(operations, out)[change], out))
     return Stage(tuple(paths), MIN_BLOCKS + num_blocks)

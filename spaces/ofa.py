@@ -17,7 +17,7 @@ import numpy as np
 
 from spaces.notation import check_list, read_object
 from spaces.space import Genotype, SearchSpace
-from spaces.stages import Choices, Stages
+from spaces.stages import Stages, SupernetChoices
 
 RESOLUTIONS = tuple(range(128, 225, 4))
 
@@ -29,7 +29,7 @@ class Subnet(ABC):
     stages: Stages
     resolution: int
 
-    choices: ClassVar[Choices]
+    choices: ClassVar[SupernetChoices]
 
     def __post_init__(self) -> None:
         self.choices.encode(self.settings, self.stages)

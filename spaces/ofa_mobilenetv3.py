@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spaces.ofa import RESOLUTIONS, MobileBlock, MobileOnceForAll, MobileSubnet
-from spaces.stages import Choices
+from spaces.stages import SupernetChoices
 
 _DEVICES = ("2080ti", "titan_rtx", "titan_xp", "v100")
 _BATCH_SIZES = (1, 32, 64)
@@ -22,7 +22,7 @@ _BATCH_SIZES = (1, 32, 64)
 class MobileNetV3(MobileSubnet):
     """One network: five stages of blocks, width 1.0 or 1.2, and the resolution of its input."""
 
-    choices: ClassVar[Choices] = Choices(
+    choices: ClassVar[SupernetChoices] = SupernetChoices(
         space="ofa_mobilenetv3",
         settings={"r": RESOLUTIONS, "w": (1.0, 1.2)},
         depths=((2, 3, 4),) * 5,

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from spaces.ofa import RESOLUTIONS, MobileBlock, MobileOnceForAll, MobileSubnet
-from spaces.stages import Choices
+from spaces.stages import SupernetChoices
 
 
 @dataclass(frozen=True)
 class ProxylessNAS(MobileSubnet):
     """One network: six stages of blocks and the resolution of its input; its width is 1.3."""
 
-    choices: ClassVar[Choices] = Choices(
+    choices: ClassVar[SupernetChoices] = SupernetChoices(
         space="ofa_proxylessnas",
         settings={"r": RESOLUTIONS, "w": (1.3,)},
         depths=((2, 3, 4),) * 5 + ((1,),),

@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 
 from spaces.notation import check_list, read_object
 from spaces.ofa import RESOLUTIONS, OnceForAll, Subnet
-from spaces.stages import Choices, Stages
+from spaces.stages import Stages, SupernetChoices
 
 BASE_DEPTHS = (2, 2, 4, 2)
 EXTRA_DEPTHS = (0, 1, 2)
@@ -43,7 +43,7 @@ class ResNet50(Subnet):
     stem_block: bool
     widths: tuple[int, ...]
 
-    choices: ClassVar[Choices] = Choices(
+    choices: ClassVar[SupernetChoices] = SupernetChoices(
         space="ofa_resnet50",
         settings={"r": RESOLUTIONS, "d at position 0": (0, 2)}
         | {f"w at position {position}": (0, 1, 2) for position in range(NUM_WIDTHS)},

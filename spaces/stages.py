@@ -18,7 +18,7 @@ Stages = tuple[tuple[Any, ...], ...]  # of blocks, each a Block
 
 
 @dataclass(frozen=True)
-class Choices:
+class SupernetChoices:
     """The choices of a supernet, and the genes they make.
 
     Genes stand in this order: one for every setting; then stage by stage the number of blocks and, for as many
@@ -41,7 +41,7 @@ class Choices:
     @property
     def remedy(self) -> str:
         """Where a refused notation is told to look."""
-        return f"See Choices in spaces/{self.space}.py."
+        return f"See choices in spaces/{self.space}.py."
 
     @cached_property
     def gene_sizes(self) -> tuple[int, ...]:
@@ -57,7 +57,7 @@ class Choices:
         stages: int = prod(sum(block**depth for depth in depths) for depths in self.depths)
         return stages * prod(map(len, self.settings.values()))
 
-    def fixed(self, **settings: float | None) -> Choices:
+    def fixed(self, **settings: float | None) -> SupernetChoices:
         """The same with one choice for every setting that is given a value here; None leaves it free."""
         chosen = {
             name: (self.pick(name, value, self.settings[name]),)

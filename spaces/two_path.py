@@ -17,7 +17,7 @@ import numpy as np
 from spaces.notation import check_keys, check_list, choice_index, read_object
 from spaces.sequences import Operations, lazy_product
 from spaces.space import Genotype, SearchSpace
-from spaces.two_path_blocks import BLOCKS, LAYOUTS, MAX_BLOCKS, NUM_REDUCTIONS, Path, spell_path
+from spaces.two_path_blocks import BLOCKS, LAYOUTS, MAX_BLOCKS, NUM_REDUCTIONS, BlockPath, spell_path
 
 NUM_PATHS = 2
 REMEDY = (
@@ -37,7 +37,7 @@ class TwoPathNetwork:
         paths: (2,) rows of blocks.
     """
 
-    paths: tuple[Path, Path]
+    paths: tuple[BlockPath, BlockPath]
 
 
 class TwoPath(SearchSpace[TwoPathNetwork]):
@@ -108,26 +108,26 @@ class TwoPath(SearchSpace[TwoPathNetwork]):
         return TwoPathNetwork((first, second))
 
 
-def _sample_path(rng: np.random.Generator) -> Path:
+def _sample_path(rng: np.random.Generator) -> BlockPath:
     length = int(rng.integers(NUM_REDUCTIONS, MAX_BLOCKS + 1))
     blocks = [BLOCKS.sample(int(rng.integers(1, BLOCKS.max_length + 1)), rng) for _ in range(length)]
-    return Path(tuple(blocks), tuple(sorted(rng.permutation(length)[:NUM_REDUCTIONS].tolist())))
+    return BlockPath(tuple(blocks), tuple(sorted(rng.permutation(length)[:NUM_REDUCTIONS].tolist())))
 
 
-def _cross(first: Path, second: Path, rng: np.random.Generator) -> Path:
+def _cross(first: BlockPath, second: BlockPath, rng: np.random.Generator) -> BlockPath:
     parents = (first, second)
     layout = parents[rng.integers(2)]
     blocks: list[Operations] = []
     for position in range(len(layout.blocks)):
         choices = [parent.blocks[position] for parent in parents if position < len(parent.blocks)]
         blocks.append(choices[rng.integers(len(choices))])
-    return Path(tuple(blocks), layout.reductions)
+    return BlockPath(tuple(blocks), layout.reductions)
 
 
-def _all_paths() -> Iterator[Path]:
+def _all_paths() -> Iterator[BlockPath]:
     for length, reductions in LAYOUTS:
         for blocks in lazy_product(*[_all_blocks] * length):
-            yield Path(blocks, reductions)
+            yield BlockPath(blocks, reductions)
 
 
 def _all_blocks() -> Iterator[Operations]:
@@ -135,21 +135,21 @@ def _all_blocks() -> Iterator[Operations]:
         yield from BLOCKS.enumerate(length)
 
 
-def _encode_path(path: Path) -> Genotype:
+def _encode_path(path: BlockPath) -> Genotype:
     genes = [LAYOUTS.index((len(path.blocks), path.reductions))]
     for operations in path.blocks:
         genes += [len(operations) - 1, *BLOCKS.encode(operations)]
     return (*genes, *[0] * (_GENES_PER_PATH - len(genes)))
 
 
-def _decode_path(genes: Genotype) -> Path:
+def _decode_path(genes: Genotype) -> BlockPath:
     length, reductions = LAYOUTS[genes[0]]
     starts = range(1, 1 + length * _GENES_PER_BLOCK, _GENES_PER_BLOCK)
     blocks = [BLOCKS.decode(genes[start + 1 : start + _GENES_PER_BLOCK], 1 + genes[start]) for start in starts]
-    return Path(tuple(blocks), reductions)
+    return BlockPath(tuple(blocks), reductions)
 
 
-def _read_path(name: str, blocks: Any, reductions: Any) -> Path:
+def _read_path(name: str, blocks: Any, reductions: Any) -> BlockPath:
     space = TwoPath.name
     blocks = check_list(space, name, blocks, range(NUM_REDUCTIONS, MAX_BLOCKS + 1), REMEDY)
     for block in blocks:
@@ -161,4 +161,4 @@ def _read_path(name: str, blocks: Any, reductions: Any) -> Path:
         BLOCKS.read(block["op_names"], block["op_types"], f"{name}[{position}]")
         for position, block in enumerate(blocks)
     ]
-    return Path(tuple(sequences), tuple(sorted(reductions)))
+    return BlockPath(tuple(sequences), tuple(sorted(reductions)))

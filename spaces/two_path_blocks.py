@@ -51,7 +51,7 @@ class BlockLayers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Path:
+class BlockPath:
     """A row of blocks.
 
     Attributes:
@@ -88,7 +88,7 @@ class Path:
             yield BlockLayers(tuple(layers), residual=not reduces)
 
 
-def spell_path(path: Path) -> str:
+def spell_path(path: BlockPath) -> str:
     """Its layers, those of a block with a residual in brackets; equal only for equal rows of layers."""
     spelled: list[str] = []
     for layers, residual in path.layers():

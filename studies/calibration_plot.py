@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from nasrlm.objective import FloatArray, Objective
-from studies.drawing import BLUE
+from studies.figure_style import BLUE
 from studies.known_values import coverage
 
 LINE = "#444444"

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from studies.cell_graph import CellGraph
-from studies.drawing import COLOURS
+from studies.figure_style import COLOURS
 
 OF_OPERATORS = (*COLOURS, "#9a7b1c", "#2a9d9d")
 PLAIN = "#8a919b"

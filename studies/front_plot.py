@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from nasrlm.objective import FloatArray, Goal, Objective
 from studies.config import SearchConfig
-from studies.drawing import BLUE, GREY, ORANGE, bar_lengths, front_label
+from studies.figure_style import BLUE, GREY, ORANGE, bar_lengths, front_label
 from studies.history import History
 from studies.known_values import known_of
 from studies.report import front_rows, history_losses

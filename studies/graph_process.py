@@ -159,9 +159,9 @@ class GraphProcess:
         rows = self._networks.rows(texts)
         mean, deviation = (values[rows] for values in self._scores)
         deviation = np.sqrt(deviation**2 + self._process.noise)
-        return self._process.scores.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
+        return self._process.scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
         """(N, S) labels, drawn jointly."""
         rows = self._networks.rows(texts)
-        return self._process.scores.backward(self._process.sample(rows, samples, rng, self._process.noise))
+        return self._process.scale.backward(self._process.sample(rows, samples, rng, self._process.noise))

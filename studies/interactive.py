@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, Objective
 from studies.config import SearchConfig
-from studies.drawing import BLUE, COLOURS, GREY, ORANGE, bar_lengths, front_label
+from studies.figure_style import BLUE, COLOURS, GREY, ORANGE, bar_lengths, front_label
 from studies.history import History
 from studies.known_values import known_of
 from studies.progress import progress_of, share_label

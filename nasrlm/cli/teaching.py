@@ -91,9 +91,9 @@ def _expected(
     process = GroupProcess(groups).fit(rows[:most], labels[:most])
     scores = process.expected_scores(new)
     if not Objective.parse(objective).is_accuracy:
-        return process.scores.backward(scores), min(most, len(rows))
+        return process.scale.backward(scores), min(most, len(rows))
     by_trees = expected_by_trees(np.concatenate(groups, axis=1), rows, NormalScores.of(labels).forward(labels))
-    return process.scores.backward((scores + by_trees[new]) / 2), len(rows)
+    return process.scale.backward((scores + by_trees[new]) / 2), len(rows)
 
 
 def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[pd.DataFrame, Sequence[str]]:

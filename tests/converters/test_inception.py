@@ -4,7 +4,7 @@ import pytest
 
 from converters import to_onnx_text
 from spaces.inception import Inception, InceptionNetwork
-from spaces.inception_blocks import Path, Stage
+from spaces.inception_blocks import BlockPath, Stage
 from tests.converters.golden import GoldenContract, operators
 
 SPACE = Inception()
@@ -13,7 +13,7 @@ CHANNELS = (32, 64, 128, 256)
 
 def network(*operations: str) -> InceptionNetwork:
     """Two blocks a stage, of one path."""
-    return InceptionNetwork(tuple(Stage((Path(operations, c, c),), 2) for c in CHANNELS))
+    return InceptionNetwork(tuple(Stage((BlockPath(operations, c, c),), 2) for c in CHANNELS))
 
 
 class TestGoldens(GoldenContract):
@@ -43,7 +43,10 @@ def test_pools_count_their_padding_and_maxima_do_not():
 
 
 def test_representatives_of_swapped_paths_have_equal_texts():
-    paths = [Path(("conv3x3",), c, c) for c in (16, 32, 64, 128)], [Path(("conv5x5",), c, c) for c in (16, 32, 64, 128)]
+    paths = (
+        [BlockPath(("conv3x3",), c, c) for c in (16, 32, 64, 128)],
+        [BlockPath(("conv5x5",), c, c) for c in (16, 32, 64, 128)],
+    )
     networks = [
         InceptionNetwork(tuple(Stage(pair, 2) for pair in zip(*order, strict=True))) for order in (paths, paths[::-1])
     ]

@@ -2,7 +2,7 @@
 
 from converters import to_onnx_text
 from spaces.two_path import TwoPath, TwoPathNetwork
-from spaces.two_path_blocks import Path
+from spaces.two_path_blocks import BlockPath
 from tests.converters.golden import GoldenContract, operators
 
 SPACE = TwoPath()
@@ -10,7 +10,7 @@ SPACE = TwoPath()
 
 def network(*blocks: tuple[str, ...], reductions: tuple[int, int] = (0, 1)) -> TwoPathNetwork:
     """Two equal paths."""
-    path = Path(blocks, reductions)
+    path = BlockPath(blocks, reductions)
     return TwoPathNetwork((path, path))
 
 
@@ -40,7 +40,7 @@ def test_blocks_of_the_same_layers_are_one_text():
 
 
 def test_representatives_of_swapped_paths_have_equal_texts():
-    one, other = Path((("conv3x3",), ("conv5x5",)), (0, 1)), Path((("conv5x5",), ("conv3x3",)), (0, 1))
+    one, other = BlockPath((("conv3x3",), ("conv5x5",)), (0, 1)), BlockPath((("conv5x5",), ("conv3x3",)), (0, 1))
     first, second = (TwoPathNetwork(paths) for paths in ((one, other), (other, one)))
     assert SPACE.architecture_key(first) == SPACE.architecture_key(second)
     assert SPACE.representative(first) == SPACE.representative(second)

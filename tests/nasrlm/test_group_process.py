@@ -34,7 +34,7 @@ def test_it_is_sure_where_it_has_labels_and_unsure_far_away() -> None:
     x = np.concatenate([np.linspace(-1, 1, 20), [30.0]])[:, None]
     process = GroupProcess([x]).fit(np.arange(20), np.sin(3 * x[:20, 0]))
     mean, deviation = process.predict(np.arange(21))
-    assert process.scores.backward(mean[:20]) == pytest.approx(np.sin(3 * x[:20, 0]), abs=0.15)
+    assert process.scale.backward(mean[:20]) == pytest.approx(np.sin(3 * x[:20, 0]), abs=0.15)
     assert deviation[20] > 3 * deviation[:20].max()
 
 
@@ -49,7 +49,7 @@ def test_a_trend_goes_on_beyond_the_labels() -> None:
     x = np.linspace(-3, 3, 61)[:, None]
     inside = np.arange(20, 41)
     follows, levels_off = (GroupProcess([x], linear=linear).fit(inside, 2 * x[inside, 0]) for linear in ((0,), ()))
-    errors = [abs(p.scores.backward(p.predict(np.array([60]))[0])[0] - 6) for p in (follows, levels_off)]
+    errors = [abs(p.scale.backward(p.predict(np.array([60]))[0])[0] - 6) for p in (follows, levels_off)]
     assert errors[0] < 0.7 * errors[1]
 
 
@@ -65,8 +65,8 @@ def test_rows_of_one_kind_share_what_their_features_do_not_explain() -> None:
     )
     told, deviation = knows.predict(twins)
     assert (
-        np.abs(told - knows.scores.forward(labels[twins])).mean()
-        < 0.6 * np.abs(guesses.predict(twins)[0] - guesses.scores.forward(labels[twins])).mean()
+        np.abs(told - knows.scale.forward(labels[twins])).mean()
+        < 0.6 * np.abs(guesses.predict(twins)[0] - guesses.scale.forward(labels[twins])).mean()
     )
     assert deviation.shape == (40,)
     drawn = knows.sample(np.r_[twins[:2], seen[:1]], 4000, np.random.default_rng(1))

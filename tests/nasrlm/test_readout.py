@@ -80,7 +80,7 @@ def test_a_readout_expects_what_its_process_does() -> None:
     process = GroupProcess(groups).fit(np.arange(30), groups[0][:30, 0])
     features = torch.from_numpy(np.concatenate(groups, axis=1))[None]
     alike = likeness(features[:, 30:], features[:, :30], torch.from_numpy(process.kernels)[None])
-    weights = process.weights_for(process.scores.forward(groups[0][:30, 0]))
+    weights = process.weights_for(process.scale.forward(groups[0][:30, 0]))
     np.testing.assert_allclose(alike[0].numpy() @ weights, process.predict(np.arange(30, 50))[0], atol=1e-9)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from spaces import ArchitectureError
 from spaces.inception import Inception, InceptionNetwork
-from spaces.inception_blocks import LAYOUTS, STAGE_CHANNELS, Path, Stage, internal_choices, path_widths
+from spaces.inception_blocks import LAYOUTS, STAGE_CHANNELS, BlockPath, Stage, internal_choices, path_widths
 from spaces.inception_genes import all_stages, count_stages, decode_stage, encode_stage
 from tests.spaces.contract import SpaceContract, read_goldens, rng
 
@@ -25,7 +25,7 @@ class TestContract(SpaceContract):
 
 class TestPath:
     def test_first_and_last_resizing_operations_set_the_channels(self):
-        path = Path(("maxpool3x3", "conv3x3", "conv5x5", "conv3x3"), 32, 64)
+        path = BlockPath(("maxpool3x3", "conv3x3", "conv5x5", "conv3x3"), 32, 64)
         assert [tuple(step) for step in path.steps(128, 2)] == [
             ("maxpool3x3", 128, 1),
             ("conv3x3", 32, 2),
@@ -34,11 +34,11 @@ class TestPath:
         ]
 
     def test_a_supplementary_operation_resizes_but_has_no_stride(self):
-        assert [tuple(step) for step in Path(("conv1x1", "conv3x3"), 32, 64).steps(128, 2)] == [
+        assert [tuple(step) for step in BlockPath(("conv1x1", "conv3x3"), 32, 64).steps(128, 2)] == [
             ("conv1x1", 32, 1),
             ("conv3x3", 64, 2),
         ]
-        assert [step.channels for step in Path(("conv3x3", "double1x1"), 32, 64).steps(128, 2)] == [32, 64]
+        assert [step.channels for step in BlockPath(("conv3x3", "double1x1"), 32, 64).steps(128, 2)] == [32, 64]
 
     def test_widths(self):
         assert [path_widths(64, n) for n in (1, 2, 4)] == [(64,), (32, 32), (16,) * 4]
@@ -137,7 +137,7 @@ def test_crossover_takes_whole_blocks():
 
 class TestKey:
     def test_is_readable(self):
-        plain = InceptionNetwork(tuple(Stage((Path(("conv3x3",), c, c),), 2) for c in STAGE_CHANNELS))
+        plain = InceptionNetwork(tuple(Stage((BlockPath(("conv3x3",), c, c),), 2) for c in STAGE_CHANNELS))
         assert SPACE.architecture_key(plain).startswith("2*(conv3x3:32>32) 2*(conv3x3:64>64) ")
 
     def test_paths_in_any_order_are_one_network(self):

@@ -1,13 +1,13 @@
-"""Choices on a supernet small enough to list: two resolutions, one or two blocks, then one block."""
+"""SupernetChoices on a supernet small enough to list: two resolutions, one or two blocks, then one block."""
 
 import itertools
 
 import pytest
 
 from spaces import ArchitectureError
-from spaces.stages import Choices
+from spaces.stages import SupernetChoices
 
-TINY = Choices(
+TINY = SupernetChoices(
     space="tiny",
     settings={"r": (8, 16)},
     depths=((1, 2), (1,)),

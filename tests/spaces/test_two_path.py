@@ -7,7 +7,7 @@ import pytest
 
 from spaces import ArchitectureError
 from spaces.two_path import TwoPath, TwoPathNetwork
-from spaces.two_path_blocks import BLOCKS, CONVOLUTIONS, LAYOUTS, SUPPLEMENTARY, Path
+from spaces.two_path_blocks import BLOCKS, CONVOLUTIONS, LAYOUTS, SUPPLEMENTARY, BlockPath
 from tests.spaces.contract import SpaceContract, read_goldens, rng
 
 SPACE = TwoPath()
@@ -111,7 +111,7 @@ def test_crossover_takes_blocks_and_layouts_from_the_parents():
 
 class TestKey:
     def test_is_readable(self):
-        path = Path((("conv3x3", "avgpool3x3"), ("bottleneck-r4-k3",), ("inception_s5x5",)), (0, 2))
+        path = BlockPath((("conv3x3", "avgpool3x3"), ("bottleneck-r4-k3",), ("inception_s5x5",)), (0, 2))
         key = SPACE.architecture_key(TwoPathNetwork((path, path)))
         assert key.partition(" | ")[0] == (
             "conv3x3:64/2 avgpool3x3:64/1 [conv3x3:16/1 conv3x3:64/1] conv1x5:128/2 conv5x1:128/1"
@@ -124,8 +124,8 @@ class TestKey:
         assert SPACE.architecture_key(network) == SPACE.architecture_key(swapped)
 
     def test_a_residual_tells_blocks_apart(self):
-        one = Path((("conv3x3",), ("conv3x3",), ("conv3x3",), ("conv3x3",)), (0, 1))
-        other = Path((("conv3x3",), ("conv3x3",), ("conv3x3", "conv3x3")), (0, 1))
+        one = BlockPath((("conv3x3",), ("conv3x3",), ("conv3x3",), ("conv3x3",)), (0, 1))
+        other = BlockPath((("conv3x3",), ("conv3x3",), ("conv3x3", "conv3x3")), (0, 1))
         keys = {SPACE.architecture_key(TwoPathNetwork((path, one))) for path in (one, other)}
         assert len(keys) == 2
 
@@ -133,4 +133,4 @@ class TestKey:
 @pytest.mark.parametrize("reductions", [(0,), (1, 0), (0, 2)])
 def test_paths_made_by_hand_are_checked(reductions):
     with pytest.raises(ArchitectureError, match="expected 2 to 4 blocks and 2 of them"):
-        Path((("conv3x3",), ("conv3x3",)), reductions)
+        BlockPath((("conv3x3",), ("conv3x3",)), reductions)
