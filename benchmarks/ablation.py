@@ -44,11 +44,11 @@ from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.metrics import kendall_tau
 from nasrlm.model_config import Head, ModelConfig
 from nasrlm.predictor import Predictor
-from nasrlm.table import read_table
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from spaces import get_space
 from spaces.drawing import draw
+from studies.labelled_table import read_table
 
 OBJECTIVE = "accuracy@cifar10"
 CELLS_TO_COUNT = 5  # times as many as are labelled

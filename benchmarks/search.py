@@ -30,10 +30,10 @@ from converters import to_measured_text
 from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.objective import Goal, to_losses
 from nasrlm.predictor import Predictor
-from nasrlm.table import read_table
 from spaces import get_space
 from studies.config import SearchConfig, twins_of
 from studies.evaluators import TableEvaluator
+from studies.labelled_table import read_table
 from studies.process_adapter import ProcessAdapter, every_network
 from studies.proposal import every_architecture
 from studies.report import true_labels

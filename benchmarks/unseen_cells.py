@@ -16,8 +16,8 @@ from converters.bulk import to_onnx_texts
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import make_examples
 from nasrlm.predictor import Predictor
-from nasrlm.table import read_table
 from spaces import get_space
+from studies.labelled_table import read_table
 
 OBJECTIVES = ("accuracy@cifar10", "accuracy@cifar100", "accuracy@imagenet16-120")
 

@@ -21,9 +21,9 @@ from nasrlm.cli.output import print_table
 from nasrlm.metrics import kendall_tau
 from nasrlm.objective import FloatArray, Objective
 from nasrlm.predictor import Predictor
-from nasrlm.table import read_table
 from spaces import get_space
 from spaces.nasbench201 import OPERATIONS
+from studies.labelled_table import read_table
 
 ACCURACY = "accuracy@cifar10"
 SHARES = (0.05, 0.1, 0.25, 1.0)

@@ -23,7 +23,6 @@ import pandas as pd
 from converters import to_measured_text
 from nasrlm.objective import FloatArray, Goal, to_losses
 from nasrlm.predictor import Predictor
-from nasrlm.table import read_table
 from spaces import SearchSpace, get_space
 from studies.config import SearchConfig, feasible_mask, twins_of
 from studies.evaluators import TableEvaluator
@@ -31,6 +30,7 @@ from studies.folder import HISTORY_FILE
 from studies.gate import Gate
 from studies.guide import Guide
 from studies.guided import guided_search
+from studies.labelled_table import read_table
 from studies.learning import Adapt
 from studies.ledger import EVALUATED, PRUNED
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory

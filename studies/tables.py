@@ -12,9 +12,9 @@ import pandas as pd
 
 from converters.bulk import to_onnx_texts
 from nasrlm.examples import row_splits
-from nasrlm.table import is_empty, label_columns, objective_columns, read_table
 from spaces import get_space
 from spaces.space import SearchSpace
+from studies.labelled_table import is_empty, label_columns, objective_columns, read_table
 
 
 def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> pd.DataFrame:

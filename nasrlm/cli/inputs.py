@@ -148,7 +148,7 @@ def read_inputs(
 
 
 def _read_table(table: Path, space: str | None) -> Inputs:
-    from nasrlm.table import is_empty  # here: pandas takes half a second
+    from studies.labelled_table import is_empty  # here: pandas takes half a second
     from studies.tables import read_rows, row_names, spelled_notation, table_texts
 
     frame = read_rows(table, space)

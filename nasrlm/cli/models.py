@@ -38,10 +38,10 @@ from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
 from nasrlm.reader import UnreadableTextError
-from nasrlm.table import label_columns
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from spaces import get_space
+from studies.labelled_table import label_columns
 from studies.tables import read_rows, require_labels, splits_of, table_texts
 from studies.training_examples import training_examples
 

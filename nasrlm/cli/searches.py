@@ -22,7 +22,6 @@ from nasrlm.files import TABLE_ENDINGS
 from nasrlm.named_function import FUNCTION_NAME, named_function
 from nasrlm.objective import Goal
 from nasrlm.predictor import Predictor
-from nasrlm.table import read_table
 from spaces.space import SearchSpace
 from studies.config import Constraint, SearchConfig, objectives_of, twins_of
 from studies.evaluators import (
@@ -33,6 +32,7 @@ from studies.evaluators import (
 )
 from studies.folder import trials_given
 from studies.guide import RISK, Guide, parse_risk
+from studies.labelled_table import read_table
 from studies.memory import TextMemory
 from studies.report import SOFT_MET, StudyResult
 from studies.search import search

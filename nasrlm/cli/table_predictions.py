@@ -22,9 +22,9 @@ from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of
 from nasrlm.files import check_not_read, replacing
 from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError
-from nasrlm.table import lacks_networks
 from spaces import get_space
 from spaces.space import SearchSpace
+from studies.labelled_table import lacks_networks
 
 CHUNK_ROWS = 128  # that a worker converts at a time
 NAMES_ROWS = 1 << 16  # whose spaces are looked at together

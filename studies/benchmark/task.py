@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from converters.bulk import to_onnx_texts
 from converters.features import Features, feature_groups, features_of
 from nasrlm.objective import FloatArray
-from nasrlm.table import read_table
 from spaces import get_space
 from studies.benchmark.protocol import Protocol, Target
+from studies.labelled_table import read_table
 from studies.tables import parse_row, rows_of_space
 
 K = TypeVar("K")

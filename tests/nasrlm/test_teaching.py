@@ -10,8 +10,8 @@ import pytest
 from converters.convert import to_canonical_graph, to_graph
 from converters.statistics import statistics
 from nasrlm.metrics import kendall_tau
-from nasrlm.table import read_table
 from spaces import get_space
+from studies.labelled_table import read_table
 from tests.nasrlm.conftest import CommandLine
 
 SPACE = get_space("nasbench_macro")

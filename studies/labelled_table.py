@@ -15,11 +15,9 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
+from converters.batches import NO_NUMBER, WORDS
 from nasrlm.objective import Objective
 
-WORDS = ("architecture", "text", "space", "split")
-# Cells of a number's column in which there is none; a word may be any of these.
-NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
 

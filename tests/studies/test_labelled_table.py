@@ -7,12 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from converters import batches
 from converters.batches import open_table
-from nasrlm import table
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import to_json, write_atomically, write_table
-from nasrlm.table import label_columns, objective_columns, read_table
+from studies.labelled_table import label_columns, objective_columns, read_table
 from studies.tables import row_names
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
@@ -196,10 +194,6 @@ def test_a_text_that_is_none_is_refused_by_both_readers(tmp_path: Path, ending: 
     for read in (read_table, lambda path: list(open_table(path).batches(4))):
         with pytest.raises(ValueError, match=message):
             read(path)
-
-
-def test_both_readers_know_the_same_words_and_gaps() -> None:
-    assert (table.WORDS, table.NO_NUMBER) == (batches.WORDS, batches.NO_NUMBER)
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
