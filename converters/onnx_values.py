@@ -24,7 +24,7 @@ from converters.tensor_types import element_type, static_shape
 # Never computed ahead: chance, and the rounding that quantised networks are about.
 NEVER_FOLDED = frozenset({"Bernoulli", "DequantizeLinear", "DynamicQuantizeLinear", "Multinomial", "QuantizeLinear"})
 BIASED = frozenset({"Conv", "ConvTranspose"})  # by their third input
-SLIDING = frozenset({"AveragePool", "Conv", "LpPool", "MaxPool"})  # windows over all axes but the first two
+SLIDING = frozenset({"AveragePool", "Conv", "ConvBias", "LpPool", "MaxPool"})  # windows over all axes but two
 SIZED_BY_VALUES = frozenset({"Compress", "NonZero", "Unique"})  # what they make is about as small as what they read
 
 
@@ -78,20 +78,19 @@ class Values:
 
     def _refuse_misfits(self, node: NodeProto) -> None:
         """Refuse what ONNX's own inference lets pass: windows that do not fit, other channels than the weights have."""
-        if node.op_type not in SLIDING or node.domain not in STANDARD_DOMAINS:
-            return
-        output = self.shape(node.output[0])
-        if output is not None and min(output) < 1:
-            raise OnnxModelError(
-                f"{place(node)}: expected inputs that fit, got a window larger than what it slides over, which would "
-                f"give {','.join(map(str, output))}."
-            )
-        if node.op_type == "Conv":
-            x, weight = self.shape(node.input[0]), self.shape(node.input[1])
-            groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
-            if x and weight and x[1] != weight[1] * groups:
+        for x in node.output:
+            shape = self.shape(x)
+            if shape and min(shape) < (1 if node.op_type in SLIDING else 0):
                 raise OnnxModelError(
-                    f"{place(node)}: expected inputs that fit, got {x[1]} channels where its weights take "
+                    f"{place(node)}: expected inputs that fit, got a window larger than what it slides over, which "
+                    f"would give {','.join(map(str, shape))}."
+                )
+        if node.op_type == "Conv" and node.domain in STANDARD_DOMAINS:
+            before, weight = self.shape(node.input[0]), self.shape(node.input[1])
+            groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
+            if before and weight and before[1] != weight[1] * groups:
+                raise OnnxModelError(
+                    f"{place(node)}: expected inputs that fit, got {before[1]} channels where its weights take "
                     f"{weight[1] * groups}."
                 )
 

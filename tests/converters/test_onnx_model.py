@@ -299,6 +299,14 @@ def test_what_is_no_network_is_refused_in_one_line(proto, message):
     assert "\n" not in str(caught.value)
 
 
+def test_windows_of_our_own_operators_have_to_fit():
+    unpadded = model_to_onnx_text(conv_relu()).replace("pads: ints = [1, 1, 1, 1], ", "")
+    proto = to_model(unpadded.replace("float[1,4,8,8]", "float[1,4,6,6]"))
+    proto.graph.input[0].type.tensor_type.shape.dim[3].dim_value = 1
+    with pytest.raises(OnnxModelError, match=r"ConvBias '.*': expected inputs that fit, got a window larger than"):
+        model_to_onnx_text(proto)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [(None, "got no such file"), (b"not onnx at all", "expected an ONNX model"), (b"", "expected a model with nodes")],
