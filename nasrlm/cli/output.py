@@ -32,7 +32,12 @@ def results_alone() -> Iterator[None]:
     """While a verb runs, stdout takes its results alone.
 
     What else is printed, by code that users bring or by programs that are started, goes to stderr.
+
+    Raises:
+        ValueError: stdout is closed.
     """
+    if sys.stdout is None:
+        raise ValueError("stdout: expected it open, for the results, got it closed.")
     try:
         is_own = sys.stdout.fileno() != 1
     except io.UnsupportedOperation:  # a buffer

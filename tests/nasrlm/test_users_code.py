@@ -44,3 +44,9 @@ def test_a_space_that_prints_leaves_one_document(nasrlm: CommandLine, tmp_path: 
     assert json.loads(finished.stdout)["params"] == 16 * 3
     assert finished.stderr.splitlines() == ["imported", "built"]
     assert nasrlm("sample", "--space", f"{path}:Loud").stdout == "[16]\n"
+
+
+def test_results_want_an_open_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(ValueError, match="stdout: expected it open"), results_alone():
+        pass
