@@ -79,6 +79,19 @@ def check_not_read(out: Path, *given: Path | str | None) -> None:
         raise ValueError(f"{out}: expected another file than the one that is read, got the same.")
 
 
+def check_folder(folder: Path) -> None:
+    """To be asked before long work whose outcome goes into a folder, which need not be there yet.
+
+    Raises:
+        OSError: nothing can be written there; the message names it.
+    """
+    nearest = next(place for place in (folder.resolve(), *folder.resolve().parents) if place.exists())
+    try:
+        tempfile.TemporaryDirectory(dir=nearest).cleanup()
+    except OSError as e:
+        raise OSError(f"{folder}: expected a folder that can be written, got {e.strerror}. Name another.") from e
+
+
 def write_table(frame: pd.DataFrame, path: Path) -> None:
     """Write a table as its ending says: .parquet, .csv or .jsonl.
 

@@ -18,7 +18,7 @@ from nasrlm.adaptation import MOST_LABELS, adapt, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint, released_folder
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
-from nasrlm.files import write_atomically
+from nasrlm.files import check_folder, write_atomically
 from nasrlm.model_card import adapted_card
 from spaces import get_space
 from studies.tables import only_space, read_rows, row_names, splits_of, table_texts
@@ -51,6 +51,7 @@ def adapt_checkpoint(
     names = listed(objectives)
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out}: expected a folder for the new checkpoint, got a file. Choose another --out.")
+    check_folder(out)
     frame = read_rows(table, space, require=names)
     frame = frame[splits_of(frame, table) != "test"]
     labelled = frame[list(names)].notna().all(axis=1).to_numpy()

@@ -320,6 +320,10 @@ COMMANDS = {
         ("adapt", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard", "--out", "file"),
         "file: expected a folder for the new checkpoint, got a file",
     ),
+    "adapted where nothing can be written": (
+        ("adapt", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard", "--out", "/proc/none/new"),
+        "/proc/none/new: expected a folder that can be written, got",
+    ),
     "labels beyond 32 bits": (
         ("adapt", *MODEL, "--table", "huge.csv", "--objectives", "delta@huge", "--samples", "2", "--out", "huge"),
         "adapt: expected labels of delta@huge up to 1e+30, got 1e+35",
