@@ -34,7 +34,7 @@ from nasrlm.cli.serving.batcher import Batcher  # noqa: E402
 
 SPACE = get_space("nasbench201")
 NETWORKS = {"space": SPACE.name, "architectures": [ARCHITECTURE]}
-LIMITS = Limits(max_networks=3, max_characters=100, max_quantiles=4, max_bytes=5000)
+LIMITS = Limits(max_networks=3, max_characters=100, max_quantiles=4, max_numbers=23, max_bytes=5000)
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +105,11 @@ def test_health_and_description(client: Any) -> None:
         ("/predict", {"texts": ["x"], "objectives": []}, "objectives: expected 1 to 2, got 0."),
         ("/predict", {"texts": ["x"], "quantiles": [0.9, 0.5]}, "quantiles: expected ascending levels in (0, 1)"),
         ("/predict", {"texts": ["x"], "quantiles": [0.1] * 5}, "quantiles: expected 1 to 4, got 5."),
+        (
+            "/predict",
+            {"texts": ["x", "y", "z"], "quantiles": [0.1, 0.2, 0.5, 0.9]},
+            "predict: expected up to 23 numbers to answer, got 24: 3 networks, 2 objectives, 4 quantiles.",
+        ),
         ("/predict", {"texts": ["x"], "quantile": 3}, "quantile: Extra inputs are not permitted, got 3"),
         ("/predict", {"texts": ["x", 3]}, "texts.1: Input should be a valid string, got 3"),
         ("/predict", {"space": "moon", "architectures": ["x"]}, "space: expected one of "),

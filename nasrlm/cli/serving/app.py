@@ -46,6 +46,7 @@ class Limits:
         max_networks: architectures or texts.
         max_characters: of one text.
         max_quantiles: levels.
+        max_numbers: of the answer, networks times objectives times quantiles; so many take a second to write.
         max_bytes: of its body.
         max_texts_per_call: of all requests that are answered together.
     """
@@ -53,6 +54,7 @@ class Limits:
     max_networks: int = 1024
     max_characters: int = 2**18
     max_quantiles: int = 99
+    max_numbers: int = 500_000
     max_bytes: int = 16 * 2**20
     max_texts_per_call: int = 4096
 
@@ -132,6 +134,13 @@ class _Service:
         self._check_quantiles(request.quantiles)
         self._check_count("objectives", objectives, len(self.predictor.objectives))
         texts = await run_in_threadpool(self._texts, request)
+        numbers = len(texts) * len(objectives) * len(request.quantiles)
+        if numbers > self.limits.max_numbers:
+            asked = f"{len(texts):,} networks, {len(objectives)} objectives, {len(request.quantiles)} quantiles"
+            raise ValueError(
+                f"predict: expected up to {self.limits.max_numbers:,} numbers to answer, got {numbers:,}: {asked}. "
+                "Ask for less at a time."
+            )
         values = await self._batcher.predict(texts, objectives, request.quantiles, space)
         return await run_in_threadpool(_response, values, objectives, request.quantiles)
 
