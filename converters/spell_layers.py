@@ -31,41 +31,44 @@ def absorb_bias(node: Node, at: Surroundings) -> list[Node] | None:
 
 def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
     """``(x - mean) / (variance + epsilon) ** 0.5 * weight + weight`` over the last axis."""
-    if node.op_type != "Add":
-        return None
-    for product, shift in (node.inputs, node.inputs[::-1]):
-        made, shift_weight = at.producer(product, "Mul"), at.producer(shift, "nn.Weight")
-        for quotient, scale in (made.inputs, made.inputs[::-1]) if made and shift_weight else ():
-            scale_weight = at.producer(scale, "nn.Weight")
-            normed = _normed(quotient, at)
-            if scale_weight and shift_weight and normed and at.shapes[scale] == at.shapes[shift]:
-                x, epsilon = normed
-                shape = at.shapes[scale]
-                if shape == at.shapes.get(x, ())[-1:]:
-                    identity = ",".join([*scale_weight.weights, *shift_weight.weights])
-                    values = attributes(epsilon=epsilon, weight_shape=shape)
-                    return [Node("nn.LayerNormalization", (x,), node.outputs, values, (identity,))]
+    for quotient, scale, shift in _scaled_and_shifted(node, at):
+        shape, normed = _weight_shape(scale, at), _normed(quotient, at)
+        if normed and shape == _weight_shape(shift, at):
+            x, epsilon = normed
+            if shape == at.shapes.get(x, ())[-1:]:
+                identity = ",".join([*scale.weights, *shift.weights])
+                values = attributes(epsilon=epsilon, weight_shape=shape)
+                return [Node("nn.LayerNormalization", (x,), node.outputs, values, (identity,))]
     return None
 
 
 def absorb_group_norm(node: Node, at: Surroundings) -> list[Node] | None:
     """Rows of groups, normalised by themselves, with a weight and a bias a channel; what scaled rows is among these."""
-    if node.op_type != "Add":
-        return None
-    for product, shift in (node.inputs, node.inputs[::-1]):
-        made, bias = at.producer(product, "Mul"), at.producer(shift, "nn.Weight")
-        for normed, scale in (made.inputs, made.inputs[::-1]) if made and bias else ():
-            weight, rows = at.producer(scale, "nn.Weight"), _normed_groups(normed, at)
-            if weight and bias and rows and at.shapes[scale] == at.shapes[shift] == rows.of_channels:
-                output, shape = node.outputs[0], rows.of_channels[:1]
-                names = [at.define(f"{output}.{name}", shape, like=scale) for name in ("scale", "bias")]
-                own = [
-                    Node("nn.Weight", (), (name,), attributes(weight_shape=shape), made.weights)
-                    for name, made in zip(names, (weight, bias), strict=True)
-                ]
-                values = attributes(epsilon=rows.epsilon, num_groups=rows.num_groups)
-                return [*own, Node("GroupNormalization", (rows.x, *names), node.outputs, values)]
+    for normed, scale, shift in _scaled_and_shifted(node, at):
+        rows = _normed_groups(normed, at)
+        if rows and _weight_shape(scale, at) == _weight_shape(shift, at) == rows.of_channels:
+            output, shape = node.outputs[0], rows.of_channels[:1]
+            names = [at.define(f"{output}.{name}", shape, like=scale.outputs[0]) for name in ("scale", "bias")]
+            own = [
+                Node("nn.Weight", (), (name,), attributes(weight_shape=shape), weight.weights)
+                for name, weight in zip(names, (scale, shift), strict=True)
+            ]
+            values = attributes(epsilon=rows.epsilon, num_groups=rows.num_groups)
+            return [*own, Node("GroupNormalization", (rows.x, *names), node.outputs, values)]
     return None
+
+
+def _scaled_and_shifted(node: Node, at: Surroundings) -> Iterator[tuple[str, Node, Node]]:
+    """Of an ``Add``: what one weight scales before another is added, and both; operands may be either way round."""
+    for product, shift in (node.inputs, node.inputs[::-1]) if node.op_type == "Add" else ():
+        made, shift_weight = at.producer(product, "Mul"), at.producer(shift, "nn.Weight")
+        for x, scale in (made.inputs, made.inputs[::-1]) if made and shift_weight else ():
+            if shift_weight and (scale_weight := at.producer(scale, "nn.Weight")):
+                yield x, scale_weight, shift_weight
+
+
+def _weight_shape(weight: Node, at: Surroundings) -> Shape:
+    return at.shapes[weight.outputs[0]]
 
 
 class _Groups(NamedTuple):

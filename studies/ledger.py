@@ -55,6 +55,7 @@ class Entry:
         architecture: A,
         num_objectives: int,
         *,
+        key: str | None = None,
         batch: int = 0,
         status: str = CHOSEN,
         stage: int = 0,
@@ -63,10 +64,10 @@ class Entry:
         real: FloatArray | None = None,
         feasible: bool = True,
     ) -> "Entry":
-        """Of an architecture of a space; nothing is predicted and there is no answer unless they are given."""
+        """Of an architecture, whose key may be known; nothing is predicted or answered unless it is given."""
         return cls(
             architecture=space.format(architecture),
-            key=space.architecture_key(architecture),
+            key=space.architecture_key(architecture) if key is None else key,
             genotype=tuple(space.encode(architecture)),
             batch=batch,
             status=status,

@@ -260,6 +260,7 @@ def _entry(space: SearchSpace[A], candidate: Candidate[A], batch: int, status: s
         space,
         candidate.architecture,
         len(decision.values),
+        key=candidate.key,
         batch=batch,
         status=status,
         stage=decision.stage,
