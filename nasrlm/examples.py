@@ -67,7 +67,8 @@ class Examples:
         object.__setattr__(self, "texts", list(self.texts))  # a pandas Series would be read by its index
         if not all(isinstance(x, np.ndarray) for x in (self.labels, self.splits, self.spaces)) or self.labels.ndim != 2:
             raise ValueError("Examples: expected NumPy arrays: (N, M) labels, (N,) splits, (N,) spaces.")
-        if self.labels.dtype.kind not in "fiu" or not all(isinstance(space, str) for space in self.spaces):
+        named = self.spaces.dtype.kind == "U" or all(isinstance(space, str) for space in self.spaces)
+        if self.labels.dtype.kind not in "fiu" or not named:
             raise ValueError(
                 f"Examples: expected numbers as labels and strings as spaces, got {self.labels.dtype} and "
                 f"{self.spaces.dtype}."
