@@ -50,6 +50,10 @@ class GraphBuilder:
         """Affine batch normalisation of the channels, in inference form."""
         return self._layer("nn.BatchNormalization", x, self.shapes[x], _attributes(weight_shape=(self.channels(x),)))
 
+    def relu_conv_bn(self, x: str, channels: int, *, kernel: int, stride: int = 1) -> str:
+        """The convolution of cells: ReLU, convolution, batch norm."""
+        return self.batch_norm(self.conv(self.relu(x), channels, kernel=kernel, stride=stride))
+
     def linear(self, x: str, out_features: int, *, bias: bool = True) -> str:
         """Fully connected layer over the last axis."""
         *batch, in_features = self.shapes[x]

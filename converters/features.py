@@ -91,18 +91,17 @@ def features_of(
     return [features[key] for key in keys]
 
 
-def feature_matrix(rows: Sequence[Features], least_rows: int = 2) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
-    """Features as numbers on a logarithmic scale, log(1 + count).
+def feature_matrix(rows: Sequence[Features]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
+    """Features of two networks or more, as numbers on a logarithmic scale, log(1 + count).
 
     Args:
         rows: N networks' features.
-        least_rows: features that fewer networks have are left out.
 
     Returns:
         (N, F) float64, and the F names, sorted.
     """
     occurs = Counter(name for row in rows for name in row)
-    names = tuple(sorted(name for name, count in occurs.items() if count >= least_rows))
+    names = tuple(sorted(name for name, count in occurs.items() if count > 1))
     column = {name: index for index, name in enumerate(names)}
     values = np.zeros((len(rows), len(names)))
     for index, row in enumerate(rows):

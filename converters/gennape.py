@@ -1,4 +1,4 @@
-"""The layers of GENNAPE's spaces.
+"""The layer of GENNAPE's spaces.
 
 Source:
     Ascend-Research/GENNAPE ac30e05, model_src/search_space/hiaml_two_path.
@@ -13,9 +13,3 @@ from converters.windows import Pair
 def conv_bn_relu6(g: GraphBuilder, x: str, channels: int, *, kernel: Pair, stride: Pair = 1, bias: bool = False) -> str:
     """Convolution, batch norm, ReLU6."""
     return g.relu6(g.batch_norm(g.conv(x, channels, kernel=kernel, stride=stride, bias=bias)))
-
-
-def inception(g: GraphBuilder, x: str, channels: int, *, kernel: int = 3, stride: int = 1) -> str:
-    """A row, then a column: each convolution with batch norm and ReLU6; the first takes both strides."""
-    rows = conv_bn_relu6(g, x, channels, kernel=(1, kernel), stride=stride)
-    return conv_bn_relu6(g, rows, channels, kernel=(kernel, 1))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from converters.builder import GraphBuilder
-from converters.gennape import conv_bn_relu6, inception
+from converters.gennape import conv_bn_relu6
 from converters.graph import Graph
 from converters.mobile import conv_bn
 from spaces.hiaml import HiAML, Stages
@@ -44,7 +44,9 @@ class _Layers:
         return conv_bn_relu6(self.g, x, channels or self.channels, kernel=kernel, stride=stride)
 
     def inc(self, x: str, stride: int = 1) -> str:
-        return inception(self.g, x, self.channels, stride=stride)
+        """A row, then a column; the first takes both strides."""
+        rows = conv_bn_relu6(self.g, x, self.channels, kernel=(1, 3), stride=stride)
+        return conv_bn_relu6(self.g, rows, self.channels, kernel=(3, 1))
 
     def project(self, x: str, stride: int) -> str:
         """The input in the shape of the output; a convolution of its own only where they differ."""

@@ -41,20 +41,16 @@ def _operation(g: GraphBuilder, operation: str, x: str) -> str:
         case "skip_connect":
             return g.identity(x)
         case "nor_conv_1x1":
-            return _relu_conv_bn(g, x, g.channels(x), kernel=1)
+            return g.relu_conv_bn(x, g.channels(x), kernel=1)
         case "nor_conv_3x3":
-            return _relu_conv_bn(g, x, g.channels(x), kernel=3)
+            return g.relu_conv_bn(x, g.channels(x), kernel=3)
         case "avg_pool_3x3":
             return g.average_pool(x, kernel=3, padding=1)
     raise AssertionError(f"unknown operation {operation}: NASBench201 validates cells")
 
 
 def _reduction(g: GraphBuilder, x: str, channels: int) -> str:
-    main = _relu_conv_bn(g, x, channels, kernel=3, stride=2)
-    main = _relu_conv_bn(g, main, channels, kernel=3)
+    main = g.relu_conv_bn(x, channels, kernel=3, stride=2)
+    main = g.relu_conv_bn(main, channels, kernel=3)
     shortcut = g.conv(g.average_pool(x, kernel=2, stride=2), channels, kernel=1)
     return g.add(main, shortcut)
-
-
-def _relu_conv_bn(g: GraphBuilder, x: str, channels: int, *, kernel: int, stride: int = 1) -> str:
-    return g.batch_norm(g.conv(g.relu(x), channels, kernel=kernel, stride=stride))

@@ -31,10 +31,10 @@ def build(space: SearchSpace[CellNetwork], architecture: CellNetwork) -> Graph:
 def _cell(g: GraphBuilder, cell: Cell, inputs: list[str], *, channels: int, reduction: bool) -> str:
     older, newer = inputs
     if g.shapes[older][2:] == g.shapes[newer][2:]:
-        states = [_relu_conv_bn(g, older, channels, kernel=1)]
+        states = [g.relu_conv_bn(older, channels, kernel=1)]
     else:
         states = [_factorized_reduce(g, older, channels)]
-    states.append(_relu_conv_bn(g, newer, channels, kernel=1))
+    states.append(g.relu_conv_bn(newer, channels, kernel=1))
     for node in cell.nodes:
         operands = [
             _operation(g, operation, states[source], stride=2 if reduction and source < NUM_INPUTS else 1)
@@ -58,7 +58,7 @@ def _operation(g: GraphBuilder, operation: str, x: str, *, stride: int) -> str:
         case "max_pool":
             return g.max_pool(x, kernel=kernel, stride=stride, padding=kernel // 2)
         case "conv":
-            return _relu_conv_bn(g, x, g.channels(x), kernel=kernel, stride=stride)
+            return g.relu_conv_bn(x, g.channels(x), kernel=kernel, stride=stride)
         case "conv_3x1" | "conv_7x1":
             return _flat_convs(g, x, kernel=kernel, stride=stride)
         case "dil_conv":
@@ -69,10 +69,6 @@ def _operation(g: GraphBuilder, operation: str, x: str, *, stride: int) -> str:
             x = _separable(g, x, kernel=kernel, stride=stride, dilation=2)
             return _separable(g, x, kernel=kernel, dilation=2)
     raise AssertionError(f"unknown operation {operation}: the spaces validate cells")
-
-
-def _relu_conv_bn(g: GraphBuilder, x: str, channels: int, *, kernel: int, stride: int = 1) -> str:
-    return g.batch_norm(g.conv(g.relu(x), channels, kernel=kernel, stride=stride))
 
 
 def _flat_convs(g: GraphBuilder, x: str, *, kernel: int, stride: int) -> str:

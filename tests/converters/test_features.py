@@ -98,8 +98,8 @@ def test_isomorphic_cells_have_equal_features_and_a_dead_network_has_some() -> N
 def test_every_kind_of_space_has_walks_and_places(name: str) -> None:
     space = get_space(name)
     rng = np.random.default_rng(0)
-    features = features_of(space, [space.sample(rng) for _ in range(2)], workers=1)
-    matrix, names = feature_matrix(features, least_rows=1)
+    features = features_of(space, [space.sample(rng)] * 2, workers=1)
+    matrix, names = feature_matrix(features)
     assert matrix.shape == (2, len(names))
     assert np.isfinite(matrix).all()
     assert any(name.startswith(WALK) for name in names)
