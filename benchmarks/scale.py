@@ -41,6 +41,7 @@ from nasrlm.training_loss import TrainingLoss
 
 VOCABULARY = 1024
 UNTIMED_STEPS = 2
+SQUARE = 2048  # rows and columns of the matrices that are multiplied to see how fast a device is
 SIZES = {
     "1M": ModelConfig(width=128, num_heads=2, num_encoder_layers=3, num_decoder_layers=1, hidden=352, dropout=0.0),
     "60M": ModelConfig(width=640, num_heads=10, num_encoder_layers=9, num_decoder_layers=2, hidden=1728, dropout=0.0),
@@ -109,13 +110,13 @@ def stated_tflops(device: torch.device) -> float | None:
     return next((tflops for part, tflops in STATED_TFLOPS.items() if part in name), None)
 
 
-def measured_tflops(device: torch.device, size: int = 2048) -> float:
+def measured_tflops(device: torch.device) -> float:
     """Of the fastest of some products of two square matrices, in bf16 and, on a CPU, where that can be slower, fp32."""
     fastest = float("inf")
     for dtype in (torch.bfloat16, torch.float32) if device.type == "cpu" else (torch.bfloat16,):
-        x = torch.ones(size, size, dtype=dtype, device=device)
+        x = torch.ones(SQUARE, SQUARE, dtype=dtype, device=device)
         fastest = min(fastest, *(_seconds(lambda x=x: x @ x, device) for _ in range(4)))  # type: ignore[misc]
-    return 2 * size**3 / fastest / 1e12
+    return 2 * SQUARE**3 / fastest / 1e12
 
 
 def _measure(config: Config, size: str, device: torch.device, peak_tflops: float) -> Utilisation:

@@ -35,6 +35,7 @@ A = TypeVar("A", bound=Hashable)
 BATCH = 10  # architectures between two looks at the results
 POPULATION = 50  # of regularised evolution
 TOURNAMENT = 10
+MUTATIONS = 8  # one after another, until a child is new
 MEMBERS = 5  # of the ensemble
 CANDIDATES = 100  # that the ensemble chooses from
 EVERY = Guide(exhaustive=True, samples=128)  # architecture of a table is looked at
@@ -101,9 +102,9 @@ class _Archive(Generic[A]):
         left = list(self._left.values())
         return [left[row] for row in self.rng.permutation(len(left))[:count]]
 
-    def child(self, parent: A, steps: int = 8) -> A:
+    def child(self, parent: A) -> A:
         """A mutation of the parent, or of that, until it is new; else a random one."""
-        for _ in range(steps):
+        for _ in range(MUTATIONS):
             parent = self.task.space.mutate(parent, self.rng)
             if self.is_new(parent):
                 return parent

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from math import prod
 
-from converters.graph import Attributes, AttributeValue, Graph, Node, Shape
+from converters.constants import attributes
+from converters.graph import Attributes, Graph, Node, Shape
 from converters.windows import Pair, convolution, pool
 
 
@@ -156,9 +157,9 @@ class GraphBuilder:
         shape, attributes = pool(self.shapes[x], kernel, stride, padding, ceil_mode, count_include_pad)
         return self._append("AveragePool", (x,), shape, attributes)
 
-    def max_pool(self, x: str, *, kernel: int, stride: int = 1, padding: int = 0, ceil_mode: bool = False) -> str:
+    def max_pool(self, x: str, *, kernel: int, stride: int = 1, padding: int = 0) -> str:
         """Maximum of each window, padding left out."""
-        shape, attributes = pool(self.shapes[x], kernel, stride, padding, ceil_mode, count_include_pad=False)
+        shape, attributes = pool(self.shapes[x], kernel, stride, padding, ceil_mode=False, count_include_pad=False)
         return self._append("MaxPool", (x,), shape, attributes)
 
     def global_average_pool(self, x: str) -> str:
@@ -198,6 +199,4 @@ class GraphBuilder:
         return output
 
 
-@lru_cache(maxsize=1 << 10, typed=True)
-def _attributes(**values: AttributeValue | None) -> Attributes:
-    return tuple((name, value) for name, value in sorted(values.items()) if value is not None)
+_attributes = lru_cache(maxsize=1 << 10, typed=True)(attributes)

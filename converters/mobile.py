@@ -9,8 +9,8 @@ from converters.builder import GraphBuilder
 Operation = Callable[[GraphBuilder, str], str]  # such as GraphBuilder.relu
 
 
-def make_divisible(value: float, divisor: int = 8) -> int:
-    """The multiple of ``divisor`` nearest to ``value``, halves up, and at least 90 % of it.
+def make_divisible(value: float) -> int:
+    """The multiple of 8 nearest to ``value``, halves up, and at least 90 % of it.
 
     Example:
         >>> make_divisible(28.8), make_divisible(11)
@@ -18,8 +18,8 @@ def make_divisible(value: float, divisor: int = 8) -> int:
 
     Source: tensorflow/models, research/slim/nets/mobilenet.
     """
-    nearest = max(divisor, int(value + divisor / 2) // divisor * divisor)
-    return nearest + divisor if nearest < 0.9 * value else nearest
+    nearest = max(8, int(value + 4) // 8 * 8)
+    return nearest + 8 if nearest < 0.9 * value else nearest
 
 
 def conv_bn(g: GraphBuilder, x: str, channels: int, *, kernel: int, stride: int = 1, groups: int = 1) -> str:

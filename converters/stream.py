@@ -22,6 +22,7 @@ from converters.batches import BatchedTable, open_table
 from converters.convert import to_onnx_text
 from converters.engines import check_engine, map_in_order, num_workers
 from converters.parts import Parts, Settings
+from converters.version import code_digest
 from spaces import SearchSpace, get_space
 
 CACHED = 1024  # per worker, of texts at most 10 MB: tables list an architecture again for every device or data set
@@ -288,6 +289,7 @@ def _settings(config: StreamConfig) -> Settings:
     file, is_file, _ = (config.space or "").rpartition(":")
     return {
         "table": _fingerprint(config.table),
+        "code": code_digest(),
         "space": config.space,
         "the space's file": _fingerprint(Path(file)) if is_file else None,
         "chunk_rows": config.chunk_rows,

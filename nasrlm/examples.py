@@ -67,18 +67,21 @@ class Examples:
         object.__setattr__(self, "texts", list(self.texts))  # a pandas Series would be read by its index
         if not all(isinstance(x, np.ndarray) for x in (self.labels, self.splits, self.spaces)) or self.labels.ndim != 2:
             raise ValueError("Examples: expected NumPy arrays: (N, M) labels, (N,) splits, (N,) spaces.")
-        named = self.spaces.dtype.kind == "U" or all(isinstance(space, str) for space in self.spaces)
+        words = [*self.objectives, *([] if self.spaces.dtype.kind == "U" else self.spaces)]
+        named = all(isinstance(word, str) for word in words)
         if self.labels.dtype.kind not in "fiu" or not named:
             raise ValueError(
-                f"Examples: expected numbers as labels and strings as spaces, got {self.labels.dtype} and "
-                f"{self.spaces.dtype}."
+                "Examples: expected numbers as labels and strings as objectives and spaces, "
+                f"got {self.labels.dtype} and {self.spaces.dtype}."
             )
         N, M = self.labels.shape
-        if not len(self.texts) == len(self.splits) == len(self.spaces) == N or len(self.objectives) != M:
+        of_rows = (len(self.texts),) == self.splits.shape == self.spaces.shape == (N,)
+        if not of_rows or len(self.objectives) != M:
             raise ValueError(
                 f"Examples: expected N texts, (N, M) labels, N splits and spaces, got {len(self.texts)} texts, "
-                f"labels {self.labels.shape}, {len(self.splits)} splits, {len(self.spaces)} spaces."
+                f"labels {self.labels.shape}, splits {self.splits.shape}, spaces {self.spaces.shape}."
             )
+        object.__setattr__(self, "labels", self.labels.astype(np.float64, copy=False))
         if np.isinf(self.labels).any():
             row, column = np.argwhere(np.isinf(self.labels))[0]
             raise ValueError(

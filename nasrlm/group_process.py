@@ -9,7 +9,7 @@ N rows, F features of a group, n labelled rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -186,7 +186,7 @@ class GroupProcess:
 
     def _covariance(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> FloatArray:
         blocks = np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))
-        return np.concatenate([_total(_terms(self._scales, self._likeness(block, others))) for block in blocks])
+        return np.concatenate([_total(_kernels(self._scales, self._likeness(block, others))) for block in blocks])
 
     def _variance(self, rows: NDArray[np.intp]) -> FloatArray:
         scales = self._scales
@@ -264,11 +264,11 @@ def _fit_scales(likeness: _Likeness, targets: FloatArray) -> _Scales:
 
     def surprise(logs: FloatArray) -> tuple[float, FloatArray]:
         scales = _Scales(logs, num_curved)
-        terms = _terms(scales, likeness)
-        factor = cholesky(_total(terms) + scales.noise * identity, lower=True)
+        kernels = _kernels(scales, likeness)
+        factor = cholesky(_total(kernels) + scales.noise * identity, lower=True)
         weights = cho_solve((factor, True), targets)
         left = cho_solve((factor, True), identity) - np.outer(weights, weights)
-        slopes = [slope for _, of_term in terms for slope in of_term] + [np.exp(logs[-1]) * identity]
+        slopes = [*_slopes(scales, likeness, kernels), np.exp(logs[-1]) * identity]
         value = 0.5 * targets @ weights + np.log(factor.diagonal()).sum() + PRIOR * ((logs - start) ** 2).sum()
         gradient = [0.5 * float((left * slope).sum()) for slope in slopes] + 2 * PRIOR * (logs - start)
         return float(value), gradient
@@ -278,20 +278,28 @@ def _fit_scales(likeness: _Likeness, targets: FloatArray) -> _Scales:
     return _Scales(found, num_curved)
 
 
-def _total(terms: Sequence[tuple[FloatArray, list[FloatArray]]]) -> FloatArray:
-    return np.asarray(np.sum([kernel for kernel, _ in terms], axis=0), dtype=np.float64)
+def _total(kernels: Sequence[FloatArray]) -> FloatArray:
+    return np.asarray(np.sum(kernels, axis=0), dtype=np.float64)
 
 
-def _terms(scales: _Scales, likeness: _Likeness) -> list[tuple[FloatArray, list[FloatArray]]]:
-    """Each kernel, and its slopes along the logarithms of its own scales; Matérn kernels of smoothness 5/2."""
-    terms: list[tuple[FloatArray, list[FloatArray]]] = []
+def _kernels(scales: _Scales, likeness: _Likeness) -> list[FloatArray]:
+    """Each kernel: Matérn kernels of smoothness 5/2, then those without a length."""
+    curved = []
+    for distance, decay in _decays(scales, likeness):
+        curved.append(decay * (1 + distance + distance**2 / 3))
+    return curved + [variance * matrix for variance, matrix in zip(scales.constant, likeness.constant, strict=True)]
+
+
+def _slopes(scales: _Scales, likeness: _Likeness, kernels: Sequence[FloatArray]) -> Iterator[FloatArray]:
+    """Of each kernel along the logarithms of its own scales: along that of its variance it is the kernel itself."""
+    for kernel, (distance, decay) in zip(kernels, _decays(scales, likeness), strict=False):
+        yield from (kernel, decay * distance**2 * (1 + distance) / 3)
+    yield from kernels[scales.num_curved :]
+
+
+def _decays(scales: _Scales, likeness: _Likeness) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Of each curved kernel the distances in its lengths, and what its variance falls to over these."""
     log_variances = scales.logs[: 2 * scales.num_curved : 2]
     for log_variance, length, distances in zip(log_variances, scales.lengths, likeness.distances, strict=True):
         distance = np.sqrt(5) * distances / length
-        decay = np.exp(log_variance - distance)
-        kernel = decay * (1 + distance + distance**2 / 3)
-        terms.append((kernel, [kernel, decay * distance**2 * (1 + distance) / 3]))
-    for variance, matrix in zip(scales.constant, likeness.constant, strict=True):
-        kernel = variance * matrix
-        terms.append((kernel, [kernel]))
-    return terms
+        yield distance, np.exp(log_variance - distance)

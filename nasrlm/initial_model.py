@@ -77,10 +77,12 @@ def _from_checkpoint(
     config: TrainConfig, initial: Checkpoint, rows: Examples, known: TextTokenizer | None
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
     """The weights of another model; what belongs to objectives that it does not spell is new."""
+    _check_backbone(config, initial)
     sizes = replace(
         initial.model.config,
         dropout=config.model.dropout,
         truncation=config.model.truncation,
+        freeze_backbone=config.model.freeze_backbone,
         num_readouts=0,
         num_anchors=0,
     )
@@ -106,6 +108,17 @@ def _from_checkpoint(
                 weights[name][row] = old[old_row]
     model.load_state_dict(weights)
     return model, tokenizer
+
+
+def _check_backbone(config: TrainConfig, initial: Checkpoint) -> None:
+    """Refuse what the config asks of a backbone and the checkpoint is not made for."""
+    asked, known = config.model, initial.model.config
+    for name, default in (("backbone", COMPACT), ("lora_rank", 0)):
+        if getattr(asked, name) not in (default, getattr(known, name)):
+            raise ValueError(
+                f"model.{name}: expected {getattr(known, name)}, as {config.initial_checkpoint} has it, or none, "
+                f"got {getattr(asked, name)}."
+            )
 
 
 def _extended_tokenizer(tokenizer: TextTokenizer, config: TrainConfig, rows: Examples) -> TextTokenizer:

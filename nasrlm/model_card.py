@@ -15,8 +15,6 @@ from nasrlm.files import write_atomically
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import TrainResult
 
-READ = {"onnx": "ONNX text", "chains": "ONNX text", "code": "source code"}
-
 
 def release(result: TrainResult, measured: Evaluation | None, config: TrainConfig, config_path: str) -> Path:
     """Save a trained checkpoint with its measured quality and its card to ``config.out/checkpoint``.
@@ -44,19 +42,54 @@ def release(result: TrainResult, measured: Evaluation | None, config: TrainConfi
     return folder
 
 
-def adapted_card(folder: Path, objectives: Sequence[str], labels: int, table: Path) -> str:
-    """The card of a checkpoint that has learned more objectives from a few labels, behind that of the one before.
+def adapted(checkpoint: Checkpoint, objectives: Sequence[str], labels: int, table: Path) -> Checkpoint:
+    """A checkpoint that has learned objectives from a few labels, with a card that says so.
 
     Args:
-        folder: of the one before.
-        objectives: that were learned.
+        checkpoint: that has learned them, with the card of the one before.
+        objectives: that were learned; what was measured of them before is forgotten.
         labels: of each.
         table: that they are from.
     """
-    card = folder / "README.md"
-    before = card.read_text(encoding="utf-8") if card.is_file() else "# nasrlm checkpoint\n"
-    learned = ", ".join(f"`{name}`" for name in objectives)
-    return f"{before.rstrip()}\n\n`nasrlm adapt` added {learned}, from {labels} labels each of {table.name}.\n"
+    step = {"command": "nasrlm adapt", "objectives": list(objectives), "labels": labels, "table": table.name}
+    measured = {
+        space: {name: x for name, x in of_space.items() if name not in objectives}
+        for space, of_space in checkpoint.card.get("test", {}).items()
+    }
+    steps = [*checkpoint.card.get("commands", []), step]
+    return replace(checkpoint, card={**checkpoint.card, "commands": steps, "test": measured})
+
+
+def adapted_readme(checkpoint: Checkpoint, before: Path) -> str:
+    """README.md of what ``adapted`` gave: that of the folder before without what no longer holds, and what it did."""
+    readme = before / "README.md"
+    text = readme.read_text(encoding="utf-8") if readme.is_file() else "# nasrlm checkpoint\n"
+    step = checkpoint.card["commands"][-1]
+    kept = [line for line in text.rstrip().splitlines() if not _is_measured(line, step["objectives"])]
+    return "\n".join([*kept, "", f"{_told(step)}.", ""])
+
+
+def _is_measured(line: str, objectives: Sequence[str]) -> bool:
+    """Whether a line is a row of the table of test rows, of one of these objectives."""
+    cells = [cell.strip() for cell in line.split("|")]
+    return line.startswith("|") and len(cells) > 2 and cells[2] in objectives
+
+
+def _told(step: Mapping[str, Any]) -> str:
+    """One command of a card in words."""
+    if "labels" not in step:
+        return f"`{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})"
+    learned = ", ".join(f"`{name}`" for name in step["objectives"])
+    return f"`{step['command']}` added {learned}, from {step['labels']:,} labels each of {step['table']}"
+
+
+def _validated(checkpoint: Checkpoint) -> str:
+    """What the valid split was used for."""
+    if checkpoint.calibration or any(checkpoint.calibration_by_space.values()):
+        return "Stopped and calibrated by the valid split"
+    if checkpoint.model.config.head == "mse":
+        return "Without intervals"
+    return "Of the last step, its intervals not calibrated: no valid row had a label"
 
 
 def _own_encoders(spaces: Iterable[str]) -> list[str]:
@@ -75,20 +108,18 @@ def _card(
     result: TrainResult, measured: Evaluation | None, config: TrainConfig, steps: Sequence[Mapping[str, Any]]
 ) -> str:
     model = result.checkpoint.model
+    reads = "source code" if result.checkpoint.tokenizer.reads_code else "ONNX text"
     lines = [
         "# nasrlm checkpoint",
         "",
         f"A regression language model ({model.num_parameters:,} parameters, backbone {model.config.backbone}) "
-        f"that reads {READ[config.tokenizer]} and predicts {len(result.checkpoint.objectives)} objectives.",
+        f"that reads {reads} and predicts {len(result.checkpoint.objectives)} objectives.",
         *_own_encoders(result.checkpoint.encoders),
         "",
-        *[
-            f"- `{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})."
-            for step in steps
-        ],
+        *[f"- {_told(step)}." for step in steps],
         f"- Data: the train split of {', '.join(path.name for path in config.table)}, seed {config.seed}.",
         *[f"- {source}" for source in config.sources],
-        "- Stopped and calibrated by the valid split" + ("; the table is of the test split." if measured else "."),
+        f"- {_validated(result.checkpoint)}{'; the table is of the test split' if measured else ''}.",
         f"- sha256 of texts, labels and splits: `{result.checkpoint.card['data_sha256']}`.",
     ]
     if measured is not None:

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+MAX_LABEL = 1e30  # of what is standardised: means, deviations and their products stay within 32 bits
+
 _NAME = re.compile(r"(?P<metric>[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*)(?:@(?P<context>[A-Za-z0-9][\w.-]*))?")
 _UNITS = ("us", "ms", "s", "uj", "mj", "j", "mw", "w", "bytes", "kb", "mb", "ips", "percent")
 _WRITTEN = {"percent": "%", "us": "µs", "uj": "µJ", "mj": "mJ", "j": "J", "mw": "mW", "w": "W", "ips": "images/s"}

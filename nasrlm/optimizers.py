@@ -51,6 +51,6 @@ class Schedule:
 
     def _share(self, step: int) -> float:
         if step < self._warmup_steps:
-            return (step + 1) / self._warmup_steps
+            return min(1.0, (step + 1) / self._warmup_steps)
         done = (step - self._warmup_steps) / max(1.0, self._total_steps - self._warmup_steps)
         return 0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done))

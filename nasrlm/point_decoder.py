@@ -15,10 +15,9 @@ from nasrlm.encoded import Encoded
 from nasrlm.layers import DecoderLayer
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
-from nasrlm.objective import FloatArray
+from nasrlm.objective import MAX_LABEL, FloatArray
 
 POINT_DIGITS = 15  # of the code a point is spelled in: as many as float64 holds
-MAX_LABEL = 1e30  # means, deviations and their products stay within 32 bits
 SMALLEST_DEVIATION = 1e-6  # of the largest label: 32 bits hold no mean more closely
 _CERTAIN = 1e4  # logit of the only token
 

@@ -263,7 +263,7 @@ class Predictor:
         def summarise(encoded: Encoded, _: NDArray[np.intp]) -> Tensor:
             return self._model.summaries(encoded)
 
-        return self._answers(texts, (width,), summarise, self._engine.num_workers, progress)
+        return self._answers(texts, (width,), summarise, self._engine.num_workers, progress, rows_per_text=1)
 
     def to_ids(self, texts: Sequence[str], progress: bool = False) -> list[NDArray[np.int32]]:
         """Token ids of every text, arrays: millions of texts have to fit.
@@ -308,8 +308,13 @@ class Predictor:
         answer: Callable[[Encoded, NDArray[np.intp]], Tensor],
         num_workers: int = 1,
         progress: bool = False,
+        *,
+        rows_per_text: int | None = None,
     ) -> FloatArray:
-        """(N, *shape) of what is answered of the encoded texts of every batch, given their row numbers."""
+        """(N, *shape) of what is answered of the encoded texts of every batch, given their row numbers.
+
+        ``rows_per_text`` are number rows that the decoder spells of each; by default as many as it answers.
+        """
         texts = checked_texts(texts)
         values = np.empty((len(texts), *shape))
 
@@ -317,7 +322,7 @@ class Predictor:
             values[batch.rows] = answer(self._reader.read(batch), batch.rows).cpu().numpy()
             return batch.rows
 
-        batches = self._reader.batches(texts, math.prod(shape))
+        batches = self._reader.batches(texts, rows_per_text or math.prod(shape))
         with tqdm(total=len(texts), desc="predict", unit="text", disable=not progress) as bar:
             for rows in _in_threads(work, batches, num_workers) if num_workers > 1 else map(work, batches):
                 bar.update(len(rows))

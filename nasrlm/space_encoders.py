@@ -30,7 +30,7 @@ def changes_of(own: nn.Module, common: nn.Module) -> Changes:
     result: dict[str, Tensor] = {}
     before = common.state_dict()
     for name, weights in own.state_dict().items():
-        change = (weights - before[name]).detach().cpu()
+        change = (weights.cpu() - before[name].cpu()).detach()
         if change.any():
             unit = change.abs().max() / LARGEST
             result[name], result[name + UNIT] = (change / unit).to(EIGHT_BITS), unit

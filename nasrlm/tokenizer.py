@@ -132,6 +132,11 @@ class TextTokenizer:
         return int(self._tokenizer.get_vocab_size())
 
     @property
+    def reads_code(self) -> bool:
+        """Whether its tokens are of source code."""
+        return json.dumps(CODE_PIECES) in self.to_json()
+
+    @property
     def tokens(self) -> list[str]:
         """Every token in the order of the ids, its bytes as printable characters."""
         ids = self._tokenizer.get_vocab()

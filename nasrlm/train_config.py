@@ -182,7 +182,8 @@ class TrainConfig(BaseModel):
 
     def row_weights(self, spaces: NDArray[np.str_]) -> NDArray[np.float64]:
         """(N,) how often each row is drawn beside the others, given (N,) spaces."""
-        return np.array([self.space_weights.get(str(space), 1.0) for space in spaces])
+        names, which = np.unique(spaces, return_inverse=True)
+        return np.array([self.space_weights.get(str(space), 1.0) for space in names])[which]
 
     def of_objectives(self, names: Sequence[str]) -> TrainConfig:
         """The same for rows that have only these labels."""

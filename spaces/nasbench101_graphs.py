@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from heapq import merge
 from itertools import chain, combinations, permutations, product
 
@@ -31,7 +32,8 @@ def on_paths(adjacency: Sequence[Sequence[int]]) -> list[int]:
     return sorted(reached & reaching)
 
 
-def module_hash(adjacency: Adjacency, labels: Sequence[int]) -> str:
+@lru_cache(maxsize=1 << 16)  # a search asks for those of its table again and again, 0.3 ms each
+def module_hash(adjacency: Adjacency, labels: tuple[int, ...]) -> str:
     """The hash by which the published files name a module, equal for isomorphic ones.
 
     Args:

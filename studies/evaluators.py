@@ -99,8 +99,8 @@ class TableEvaluator(Generic[A]):
 
     def labels_of(self, keys: Sequence[str]) -> FloatArray:
         """(N, M) labels of N keys; a row of NaN where the table does not know the key."""
-        unknown = np.full((1, len(self.objectives)), np.nan)
-        return np.vstack([self.labels, unknown])[[self._row_of_key.get(key, -1) for key in keys]]
+        rows = np.array([self._row_of_key.get(key, -1) for key in keys], dtype=np.intp)
+        return np.where(rows[:, None] >= 0, self.labels[rows], np.nan)
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
         """(N, M, 1) labels, certain, so the only quantile is the median."""

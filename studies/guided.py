@@ -147,6 +147,6 @@ def _proposer(
         model = learning.learn(ledger)
         if all(name in model.predictor.objectives for name in config.objectives):
             return propose(config, guide, space, model, ledger, count=count, known=choice, attempt=attempt)
-        return begin(config, space, evaluator, ledger, count=count, known=known)
+        return begin(config, space, evaluator, ledger, count=count, known=known, attempt=attempt)
 
     return next_batch

@@ -42,7 +42,8 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         frame = reader(path).reset_index(drop=True)  # rows go by their place in the file
         frame = frame.astype({name: object for name in WORDS if name in frame})  # categories take no other words
         for name in set(WORDS) & set(frame.columns):
-            frame[name] = frame[name].map(lambda x: x.decode() if isinstance(x, bytes) else x)
+            if pd.api.types.infer_dtype(frame[name]) != "string":
+                frame[name] = frame[name].map(lambda x: x.decode() if isinstance(x, bytes) else x)
     except Exception as e:  # pyarrow and pandas raise many kinds
         reason = " ".join(str(e).split())[:200]
         raise ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. Is it truncated?") from e
@@ -130,6 +131,8 @@ def _check_strings(texts: pd.Series[Any], path: Path) -> None:
 def _numbers(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
     if labels.dtype.kind in "mM":
         raise ValueError(f"{path}: expected numbers in column {labels.name}, got times, {labels.dtype}.")
+    if labels.dtype.kind == "b":
+        raise ValueError(f"{path}: expected numbers in column {labels.name}, got true and false.")
     numbers = pd.to_numeric(labels, errors="coerce")
     wrong = numbers.isna() & labels.notna()
     if wrong.any():

@@ -84,6 +84,7 @@ class Problem(Generic[A]):
         self._warm_start = [space.parse(notation) for notation in config.warm_start]
         self._first = [architecture for architecture in first if self._is_drawn(architecture)]
         self._known = None if known is None else {key: a for key, a in known.items() if self._is_drawn(a)}
+        self._known_architectures = list((self._known or {}).values())
         self._rng = np.random.default_rng(config.seed)
         self._futile = 0
         self._reserved: set[str] = set()
@@ -187,7 +188,8 @@ class Problem(Generic[A]):
             if self.space.size <= FEW_ARCHITECTURES:
                 yield from filter(self._is_drawn, self.space.enumerate())
         else:
-            known = list(self._known.values())
+            known = self._known_architectures
+            yield from (known[index] for index in self._rng.integers(len(known), size=min(len(known), RANDOM_SAMPLES)))
             yield from (known[index] for index in self._rng.permutation(len(known)))
 
     def stop(self, reason: str) -> None:

@@ -63,7 +63,6 @@ class ProcessAdapter(Generic[A]):
         objectives: to learn.
         to_text: architecture to the text that the predictor reads.
         pool_size: texts that give the features' scale.
-        seed: of these texts.
         networks: all architectures that will ever be asked about; None where these are too many.
 
     Cost: below a second an objective and hundred results, beside all of the predictor's answers about every text that
@@ -78,14 +77,12 @@ class ProcessAdapter(Generic[A]):
         *,
         to_text: Callable[[A], str],
         pool_size: int = 100,
-        seed: int = 0,
         networks: NetworkFeatures[A] | None = None,
     ) -> None:
         self.space = space
         self.objectives = tuple(objectives)
         self.to_text = to_text
         self.pool_size = pool_size
-        self.seed = seed
         self._predictor = predictor
         self._memory = PredictorMemory(predictor)
         self._all = networks
@@ -103,7 +100,7 @@ class ProcessAdapter(Generic[A]):
 
     @cached_property
     def _features(self) -> "_Features":
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(0)
         pool = [self.space.sample(rng) for _ in range(self.pool_size)]
         texts = [self.to_text(architecture) for architecture in pool]
         return _Features(self._memory, self._predictor.objectives, texts)

@@ -86,7 +86,7 @@ def propose(
         architecture is looked at for each batch, what was pruned counts in the last one.
     """
     batch = ledger.next_batch
-    seed = int(np.random.SeedSequence([config.seed, batch, attempt]).generate_state(1)[0])
+    seed = _seed(config, batch, attempt)
     gate = gate_of(config, guide, ledger)
     results = {entry.key: entry.real for entry in ledger.evaluated}
     screen = Screen(space, model.to_text, model.memory, gate, prunes=guide.gate, results=results)
@@ -117,9 +117,10 @@ def begin(
     *,
     count: int,
     known: Mapping[str, A] | None = None,
+    attempt: int = 0,
 ) -> list[Entry]:
     """The entries of a batch chosen without predictions: corners of the space, then random architectures."""
-    seed = config.seed + ledger.next_batch
+    seed = _seed(config, ledger.next_batch, attempt)
     inner = replace(config, trials=config.population_size, earlier_trials=(), seed=seed)
     problem = Problem(inner, space, evaluator, known=known)
     for entry in ledger.entries:
@@ -180,6 +181,11 @@ def every_architecture(space: SearchSpace[A], known: Iterable[A] | None = None) 
         )
     architectures = map(space.representative, space.enumerate() if known is None else known)
     return {space.architecture_key(architecture): architecture for architecture in architectures}
+
+
+def _seed(config: SearchConfig, batch: int, attempt: int) -> int:
+    """Of one attempt at a batch; searches with neighbouring seeds share none."""
+    return int(np.random.SeedSequence([config.seed, batch, attempt]).generate_state(1)[0])
 
 
 def _choose(

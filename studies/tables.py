@@ -35,7 +35,7 @@ def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> 
 
 
 def rows_of_space(frame: pd.DataFrame, space: SearchSpace[Any]) -> pd.DataFrame:
-    """The rows that name a space, or all where no row names any."""
+    """The rows that name a space, or all of a table without a column ``space``."""
     return frame[frame["space"].isin([space.name, space.address])] if "space" in frame else frame
 
 
@@ -87,7 +87,7 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progr
     texts = written_texts(frame)
     spelled = frame[~frame.index.isin(list(texts))]
     if len(spelled) and "space" not in frame:
-        raise ValueError(f"{path}: expected a column space, got none. Name it with --space.")
+        raise ValueError(f"{path}: expected a column space, got none. Name it: --space, or the key space of a config.")
     for name, rows in spelled.groupby("space", dropna=False) if len(spelled) else ():
         if pd.isna(name):
             raise ValueError(f"{path}: expected a space in every row without text, got none in row {rows.index[0]}.")

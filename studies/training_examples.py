@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,12 +12,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import nasrlm
+from converters.version import code_digest
 from nasrlm.examples import Examples, Origins, make_examples
 from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
 from nasrlm.train_config import TrainConfig
 from spaces.space import SearchSpace
+from studies.labelled_table import objective_columns
 from studies.tables import (
     all_objectives,
     parse_row,
@@ -46,7 +46,7 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
     Raises:
         ValueError: a table cannot be read or lacks what a row needs, or no table has an objective.
     """
-    tables = [_read(path, config.space) for path in config.table]
+    tables = [_read(path, config.space, config.objectives) for path in config.table]
     frames = [table.rows for table in tables]
     require_labels(frames, config.table, config.objectives)
     objectives = config.objectives or all_objectives(frames, config.table)
@@ -55,10 +55,11 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
     return make_examples(pd.concat(frames, ignore_index=True), texts, objectives, origins)
 
 
-def few_spellings_a_network(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    """The rows of a table with at most SPELLINGS valid ones of one network, or of one text where they have texts.
+def few_spellings_a_network(frame: pd.DataFrame, path: Path, objectives: Sequence[str]) -> pd.DataFrame:
+    """The rows of a table without valid ones whose labels their network has SPELLINGS times before, each of them.
 
     Intervals are calibrated on valid rows, and a network that has a hundred spellings would count a hundred times.
+    Rows that have texts are of one network where their texts are the same.
 
     Raises:
         ValueError: a row without text is malformed; the message names file and row.
@@ -68,15 +69,17 @@ def few_spellings_a_network(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     texts = written_texts(frame)
     valid = frame[(frame["split"] == "valid") & (frame["space"].notna() | frame.index.isin(list(texts)))]
     spaces: dict[str, SearchSpace[Any]] = {}
-    counts: Counter[Hashable] = Counter()
-    surplus = []
+    keys: list[str] = []
     for row, name, notation in zip(valid.index, valid["space"], valid["architecture"], strict=True):
         if row not in texts and name not in spaces:
             spaces[name] = space_of_row(str(name), path, row)
-        key = texts.get(row) or (name, spaces[name].architecture_key(parse_row(spaces[name], notation, path, row)))
-        counts[key] += 1
-        surplus += [row] if counts[key] > SPELLINGS else []
-    return frame.drop(index=surplus)
+        if (key := texts.get(row)) is None:
+            key = f"{name} {spaces[name].architecture_key(parse_row(spaces[name], notation, path, row))}"
+        keys.append(key)
+    labelled = valid[[name for name in objectives if name in valid]].notna()
+    before = labelled.groupby(keys, sort=False).cumsum()
+    needed = (labelled & (before <= SPELLINGS)).any(axis=1) | ~labelled.any(axis=1)
+    return frame.drop(index=valid.index[~needed])
 
 
 class _Table(NamedTuple):
@@ -90,10 +93,10 @@ class _Table(NamedTuple):
         return self.rows[~self.rows.index.isin(list(self.texts))]
 
 
-def _read(path: Path, space: str | None) -> _Table:
+def _read(path: Path, space: str | None, objectives: Sequence[str]) -> _Table:
     frame = read_rows(path, space)
     splits_of(frame, path)  # a bad one is told by its table
-    frame = few_spellings_a_network(frame, path)
+    frame = few_spellings_a_network(frame, path, objectives or objective_columns(frame))
     return _Table(frame.drop(columns="text", errors="ignore"), written_texts(frame))
 
 
@@ -134,7 +137,7 @@ def _read_texts(path: Path, key: str) -> list[str] | None:
 
 
 def _digest(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> str:
-    digest = hashlib.sha256(f"{nasrlm.__version__} {config.text}".encode())
+    digest = hashlib.sha256(f"{code_digest()} {config.text}".encode())
     for frame in frames:
         for space in frame["space"].dropna().unique() if "space" in frame else ():
             file = Path(str(space).rpartition(":")[0]).expanduser()

@@ -65,7 +65,8 @@ def main() -> NoReturn:
 
 
 def _how_to_go_on(words: Sequence[str]) -> str:
-    if words[0] in RESUMED or (words[0] in TABLES_RESUMED and "--table" in words):
+    of_table = any(word.partition("=")[0] == "--table" for word in words)
+    if words[0] in RESUMED or (words[0] in TABLES_RESUMED and of_table):
         return "The same command with --resume goes on."
     return "The same command goes on." if words[0] in GOES_ON else ""
 

@@ -19,7 +19,7 @@ from nasrlm.checkpoint import Checkpoint, released_folder
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
 from nasrlm.files import check_folder, write_atomically
-from nasrlm.model_card import adapted_card
+from nasrlm.model_card import adapted, adapted_readme
 from spaces import get_space
 from studies.tables import only_space, read_rows, row_names, splits_of, table_texts
 
@@ -76,11 +76,12 @@ def adapt_checkpoint(
         labels[used] = frame[name].to_numpy(dtype=np.float64)[used]
         loaded = adapt(loaded, known, name, labels)
     learned = frame.iloc[used]
-    card = adapted_card(checkpoint or released_folder(), names, wanted, table)
+    loaded = adapted(loaded, names, wanted, table)
+    readme = adapted_readme(loaded, checkpoint or released_folder())
     if (out / "config.json").exists():
         print(f"nasrlm: {out}: the checkpoint that was there is replaced.", file=sys.stderr)
     loaded.save_pretrained(out)
-    write_atomically(out / "README.md", card.encode())
+    write_atomically(out / "README.md", readme.encode())
     seconds = round(time.monotonic() - started, 1)
     if json:
         print_json({"used": row_names(learned), "seconds": seconds})

@@ -16,7 +16,7 @@ from nasrlm.reader import told_by
 
 def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...]:
     """What is known of any of these spaces, in the order of decoding."""
-    known = {name for space in set(spaces) for name in predictor.objectives_of(space)}
+    known = {name for space in set(spaces) for name in predictor.objectives_of(space or TEXT_SPACE)}
     return tuple(name for name in predictor.objectives if name in known)
 
 
@@ -60,6 +60,6 @@ def answer_by_space(
     answers = []
     for space, own in rows.items():
         with told_by(own.__getitem__):
-            answers.append(ask(predictor.of_space(space), [texts[row] for row in own]))
+            answers.append(ask(predictor.of_space(space or TEXT_SPACE), [texts[row] for row in own]))
     in_order: FloatArray = np.concatenate(answers)[np.argsort(np.concatenate(list(rows.values())))]
     return in_order

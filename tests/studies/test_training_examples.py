@@ -42,9 +42,18 @@ def test_a_network_of_many_spellings_has_five_valid_rows() -> None:
         "space": "nasbench201",
         "architecture": [*same, *same, same[0], ARCHITECTURE],
         "split": ["train"] * len(same) + ["valid"] * (len(same) + 2),
+        "latency_ms@x": 1.0,
     }
-    kept = few_spellings_a_network(pd.DataFrame(rows), Path("t.csv"))
+    kept = few_spellings_a_network(pd.DataFrame(rows), Path("t.csv"), ["latency_ms@x"])
     assert kept["architecture"].tolist() == [*same, *same, ARCHITECTURE]
+
+
+def test_rows_of_one_label_each_are_counted_label_by_label() -> None:
+    rows = pd.DataFrame({"space": "nasbench201", "architecture": ARCHITECTURE, "split": ["valid"] * 14})
+    rows["latency_ms@x"] = [np.nan, *[1.0] * 7, *[np.nan] * 6]
+    rows["latency_ms@y"] = [*[np.nan] * 8, *[1.0] * 6]
+    kept = few_spellings_a_network(rows, Path("t.csv"), ["latency_ms@x", "latency_ms@y"])
+    assert kept.index.tolist() == [0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12]
 
 
 def test_texts_are_made_again_when_the_space_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from nasrlm.cli.serving.messages import (
     PredictResponse,
     Problem,
 )
+from nasrlm.examples import TEXT_SPACE
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
@@ -129,7 +130,7 @@ class _Service:
 
     async def predict(self, request: PredictRequest) -> PredictResponse:
         """What /predict answers."""
-        space = request.space or ""
+        space = request.space or TEXT_SPACE
         objectives = self.predictor.objectives_of(space) if request.objectives is None else request.objectives
         self._check_quantiles(request.quantiles)
         self._check_count("objectives", objectives, len(self.predictor.objectives))
