@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
@@ -15,7 +16,13 @@ LINE = "#444444"
 
 
 def titles(names: Sequence[str], predicted: FloatArray, real: FloatArray) -> list[str]:
-    """What each panel says of its objective."""
+    """What each panel says of its objective.
+
+    Args:
+        names: M objectives, each with a prediction and a real value.
+        predicted: (N, M, 3) median, low and high.
+        real: (N, M), NaN where there is none.
+    """
     shares = coverage(predicted, real)
     return [
         f"{Objective.parse(name).label}: {share:.0%} within" for name, share in zip(names, shares.tolist(), strict=True)
@@ -38,7 +45,8 @@ def calibration_figure(names: Sequence[str], predicted: FloatArray, real: FloatA
         axes.errorbar(
             real[:, column], median, yerr=errors, fmt="o", markersize=4, color=BLUE, elinewidth=0.8, alpha=0.8
         )
-        axes.axline((real[0, column], real[0, column]), slope=1, color=LINE, linewidth=0.8, linestyle="--")
+        start = np.nanmin(real[:, column])
+        axes.axline((start, start), slope=1, color=LINE, linewidth=0.8, linestyle="--")
         axes.set(xlabel="real", ylabel="predicted", title=title)
         axes.grid(color="#e6e8eb", linewidth=0.7)
         axes.spines[["top", "right"]].set_visible(False)
@@ -61,7 +69,7 @@ def interactive_calibration(
             marker={"color": BLUE},
             text=list(architectures),
         )
-        ends = [float(real[:, column].min()), float(real[:, column].max())]
+        ends = [float(np.nanmin(real[:, column])), float(np.nanmax(real[:, column]))]
         figure.add_trace(points, row=1, col=column + 1)
         figure.add_trace(go.Scatter(x=ends, y=ends, mode="lines", line={"color": LINE, "dash": "dash"}), 1, column + 1)
         figure.update_xaxes(title="real", row=1, col=column + 1)

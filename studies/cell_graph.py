@@ -1,6 +1,7 @@
 """An architecture as the graph of its cell, to be drawn."""
 
 import json
+import textwrap
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from spaces.nasbench201 import EDGES, Cell
 
 BEND = 0.32  # of an edge that passes over a node, for every node
 POINTS = 16  # of an edge's curve
+LINE_WIDTH = 13  # characters of what is written on a node
+MOST_LINES = 9
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class CellGraph:
 
     Attributes:
         title: which cell it is; "" where there is only one.
-        nodes: what is written on each, in an order in which edges run forwards.
+        nodes: what is written on each, in lines, in an order in which edges run forwards.
         edges: (source, target, label).
     """
 
@@ -52,7 +55,7 @@ def cell_graphs(space: SearchSpace[Hashable], notation: str) -> list[CellGraph]:
         return [CellGraph("", ("input", *architecture.operations, "output"), plain)]
     if isinstance(architecture, CellNetwork):
         return [_two_input("normal", architecture.normal), _two_input("reduction", architecture.reduce)]
-    parts = ("input", *_parts(notation), "output")
+    parts = ("input", *map(_in_lines, _parts(notation)), "output")
     return [CellGraph("", parts, tuple((node, node + 1, "") for node in range(len(parts) - 1)))]
 
 
@@ -65,12 +68,23 @@ def _two_input(title: str, cell: TwoInputCell) -> CellGraph:
 
 
 def _parts(notation: str) -> Sequence[str]:
+    """What is written on the parts of a notation."""
     try:
         parts = json.loads(notation)
     except ValueError:
         return [notation]
     if isinstance(parts, dict):
-        return [f"{name} {value}" for name, value in parts.items()]
-    if isinstance(parts, list):
-        return [" ".join(f"{k}{v}" for k, v in part.items()) if isinstance(part, dict) else str(part) for part in parts]
-    return list(notation)  # digits
+        return [f"{name} {_words(value)}" for name, value in parts.items()]
+    return [_words(part) for part in parts] if isinstance(parts, list) else list(notation)  # digits
+
+
+def _words(value: object) -> str:
+    """A value of JSON without its punctuation."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_words(x)}" for name, x in value.items())
+    return " ".join(map(_words, value)) if isinstance(value, list) else str(value)
+
+
+def _in_lines(words: str) -> str:
+    """As much of it as a node has room for."""
+    return "\n".join(textwrap.wrap(words, LINE_WIDTH, max_lines=MOST_LINES, placeholder=" …"))

@@ -19,7 +19,8 @@ CLEAR = 3  # points between an edge and what is written on it, or the line would
 def cells_figure(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> Figure:
     """One row an architecture: what is known of it above the graphs of its cells."""
     width = max(len(graphs) for _, graphs in rows)
-    figure = Figure(figsize=(7.5 * width, 2.6 * len(rows)), layout="constrained")
+    longest = max(len(graph.nodes) for _, graphs in rows for graph in graphs)
+    figure = Figure(figsize=(max(7.5, longest) * width, 2.6 * len(rows)), layout="constrained")
     panels = figure.subplots(len(rows), width, squeeze=False)
     colours = _colours(rows)
     for line, (title, graphs) in zip(panels, rows, strict=True):
@@ -78,7 +79,7 @@ def interactive_cells(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> Any:
                 y=[0] * len(graph.nodes),
                 mode="markers+text",
                 marker={"size": 16, "color": PLAIN},
-                text=list(graph.nodes),
+                text=[name.replace("\n", "<br>") for name in graph.nodes],
                 textposition="bottom center",
             )
             figure.add_trace(nodes, row=row, col=column)

@@ -206,7 +206,7 @@ class MeasuringEvaluator(Generic[A]):
         unknown = [name for name in self.modelled if name not in predictor.objectives]
         if not self.measured or unknown:
             raise ValueError(
-                "evaluator measure: expected a latency, and else objectives of the checkpoint, got "
+                f"evaluator measure: expected a latency, and else objectives known of {space.name}, got "
                 f"{', '.join(unknown or self.objectives)}. Example: latency_ms@here."
             )
 

@@ -174,7 +174,7 @@ def _limits(values: FloatArray, rows: Sequence[int]) -> tuple[float, float]:
     if len(known) == 0:
         return 0.0, 1.0
     shown = np.concatenate([_without_outliers(values[rows]), np.quantile(known, [0.05, 0.95])])
-    margin = 0.05 * float(np.ptp(shown)) or 0.5
+    margin = 0.05 * float(np.ptp(shown)) or max(0.5, 1e-3 * float(np.abs(shown).max()))
     return float(shown.min()) - margin, float(shown.max()) + margin
 
 

@@ -140,6 +140,13 @@ def _proposer(
     """Chooses the next batch by the model that has learned from what is known."""
     known = None if evaluator.known is None else every_architecture(space, evaluator.known)
     choice = every_architecture(space) if guide.exhaustive and known is None else known
+    if known is not None:
+        keys = {notation: space.architecture_key(space.parse(notation)) for notation in config.warm_start}
+        if unknown := [notation for notation, key in keys.items() if key not in known]:
+            raise ValueError(
+                f"warm start: expected architectures that the evaluator has results of, got none of {len(unknown)}, "
+                f"the first {unknown[0]}."
+            )
 
     def next_batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
         if given := warm_start(config, space, ledger, count=count, known=known):

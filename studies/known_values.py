@@ -36,7 +36,7 @@ def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatA
         predicted = frame[bounds].to_numpy(dtype=np.float64).reshape(len(frame), len(names), len(BOUNDS))
         real = frame[columns].to_numpy(dtype=np.float64)
         notations = frame["architecture"].tolist()
-    known = ~np.isnan(predicted).all(axis=(1, 2))
+    known = ~np.isnan(predicted).all(axis=(1, 2)) & ~np.isnan(real).all(axis=1)
     return predicted[known], real[known], list(compress(notations, known))
 
 

@@ -44,7 +44,8 @@ def open_storage(storage: str) -> BaseStorage:
         return _open_database(with_driver(storage))
     except (SQLAlchemyError, OptunaError, OSError, ImportError, ValueError, KeyError) as error:
         reason = f"{type(error).__name__}, {' '.join(str(error).split())[:200]}"
-        hint = "Install nasrlm[postgres]." if isinstance(error, ImportError) else "Example: sqlite:///study.db."
+        lacks_driver = isinstance(error, ImportError) and storage.startswith("postgres")
+        hint = "Install nasrlm[postgres]." if lacks_driver else "Example: sqlite:///study.db."
         raise StudyError(
             f"storage: expected a database URL or a journal file, got {without_password(storage)!r}: {reason}. {hint}"
         ) from error

@@ -49,9 +49,11 @@ def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
     if history.complete().any():
         pngs["hypervolume"] = progress_figure([folder.resolve().name], [(config, history)])
         parts.append(interactive_progress([folder.resolve().name], [(config, history)]))
-    if len(real):
-        pngs["calibration"] = calibration_figure(config.objectives, predicted, real)
-        parts.append(interactive_calibration(config.objectives, predicted, real, notations))
+    if turned_out := np.flatnonzero((~np.isnan(predicted).any(axis=2) & ~np.isnan(real)).any(axis=0)).tolist():
+        names = [config.objectives[column] for column in turned_out]
+        predicted, real = predicted[:, turned_out], real[:, turned_out]
+        pngs["calibration"] = calibration_figure(names, predicted, real)
+        parts.append(interactive_calibration(names, predicted, real, notations))
     if rows and config.space in space_names():
         shown = _cells(config, history, rows)
         pngs["cells"] = cells_figure(shown)

@@ -1,5 +1,6 @@
 """The Pareto gate, and proposals of the predictor, around a pymoo problem of the user's own."""
 
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -111,9 +112,13 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
 
         Returns:
             Up to ``count`` rows, best first: an algorithm's ``sampling``, or rows to evaluate and tell it. Of mixed
-            variables a population, since pymoo takes no other.
+            variables a population, since pymoo takes no other. None, and a warning, where every candidate is pruned
+            or was evaluated before.
         """
         chosen = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
+        if not chosen:
+            warnings.warn("GatedProblem: nothing to propose, all was pruned or evaluated before.", stacklevel=2)
+            return Population.new() if self.vars is not None else np.empty((0, self.n_var))
         rows = np.array([self._to_row(self.space.parse(entry.architecture)) for entry in chosen])
         return Population.new(X=rows) if rows.dtype == object else rows
 

@@ -27,7 +27,7 @@ from nasrlm.cli.inputs import (
     read_inputs,
 )
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress, spell_interval
-from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_other_spaces
+from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.engine import EngineName
 from nasrlm.evaluation import Evaluation, evaluate
@@ -103,7 +103,7 @@ def predict(
         if table is None:
             raise e.in_row(e.row, inputs.names[e.row]) from e
         raise ValueError(f"{table}: {e.in_row(inputs.numbers[e.row])}") from e
-    warn_of_other_spaces(predictor, inputs.spaces)
+    warn_of_guesses(predictor, inputs.spaces, names)
     prediction = Prediction(names, levels, values)
     drawn = ask(lambda own, x: own.sample(x, names, samples, seed)) if samples else None
     if json:

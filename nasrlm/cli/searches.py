@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from converters import to_measured_text
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress, spell_interval
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
-from nasrlm.cli.space_predictions import warn_of_other_spaces
+from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.cli.users_code import see_own_modules, told_in_one_line
 from nasrlm.files import TABLE_ENDINGS
 from nasrlm.named_function import FUNCTION_NAME, named_function
@@ -188,7 +189,7 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
         rows = [[*cells, "met" if row[SOFT_MET] else "broken"] for cells, row in zip(rows, result.front, strict=True)]
     print_table(columns, rows, title=f"Pareto front, {len(rows)} architectures")
     line = f"{result.evaluations:,} evaluations, {result.pruned} pruned, hypervolume {result.hypervolume:.4g}"
-    if result.truth is not None:
+    if result.truth is not None and not math.isnan(result.truth.hypervolume_ratio):
         line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"
     say(f"{line}, {result.seconds:.0f} s" + (f"; {result.stopped}" if result.stopped else ""))
 
@@ -210,8 +211,8 @@ def _search(
         return replace(config, checkpoint_sha256=predictor().checkpoint.sha256)
 
     if config.evaluator == "surrogate":
-        warn_of_other_spaces(predictor(), [space.address])
         surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=to_text)
+        warn_of_guesses(predictor(), [space.address], config.objectives)
         return search(with_checkpoint(), space, surrogate, out, **options)
     evaluator = _real_evaluator(config.evaluator, space, config.objectives, to_text, predictor)
     if config.guide is not None:
@@ -223,7 +224,7 @@ def _search(
             print(words, file=sys.stderr)
             config = replace(config, guide=None)
     if config.guide is not None or evaluator.modelled:
-        warn_of_other_spaces(predictor(), [space.address])
+        warn_of_guesses(predictor(), [space.address])
         config = with_checkpoint()
     if config.guide is None:
         return search(config, space, evaluator, out, **options)
@@ -278,7 +279,10 @@ def _real_evaluator(
     if name == "measure":
         return MeasuringEvaluator(space, objectives=objectives, predictor=predictor(), to_text=to_text)
     if kind == "table" and rest:
-        return _table_evaluator(space, Path(rest), objectives)
+        table = _table_evaluator(space, Path(rest), objectives)
+        if not table.known:
+            raise ValueError(f"{rest}: expected rows with {', '.join(objectives)}, got none in {len(table.keys)}.")
+        return table
     if FUNCTION_NAME.fullmatch(name):
         see_own_modules()
         with _own_errors(name):

@@ -13,6 +13,8 @@ from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by
 
+NAMED = 3  # objectives of a space
+
 
 def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...]:
     """What is known of any of these spaces, in the order of decoding."""
@@ -20,19 +22,30 @@ def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...
     return tuple(name for name in predictor.objectives if name in known)
 
 
-def warn_of_other_spaces(predictor: Predictor, spaces: Iterable[str]) -> None:
-    """One line on stderr if the checkpoint has learned from none of the networks of a space, or none is named."""
+def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[str] = ()) -> None:
+    """One line on stderr of what the checkpoint has learned nothing about.
+
+    Spaces of whose networks it has seen none, networks of no space that is named, and objectives that it has learned
+    from networks of other spaces alone.
+    """
     known = predictor.checkpoint.spaces
     asked = {space or TEXT_SPACE for space in spaces}
-    if not known or asked <= set(known):
+    if not known:
         return
-    learned, others = ", ".join(known), sorted(asked - {TEXT_SPACE, *known})
-    words = [f"nasrlm: the checkpoint learned from {learned}"]
-    if others:
+    words = []
+    if others := sorted(asked - {TEXT_SPACE, *known}):
         words.append(f"of {', '.join(others)} it can only guess")
     if TEXT_SPACE in asked - set(known):
         words.append("of a network unlike these it can only guess, and one that is of them is read best with --space")
-    print(f"{'; '.join(words)}.", file=sys.stderr)
+    if words:
+        words.insert(0, f"the checkpoint learned from {', '.join(known)}")
+    for space in sorted(asked & set(known)):
+        learned = predictor.objectives_of(space)
+        if guessed := [name for name in objectives if name not in learned]:
+            more = f" and {len(guessed) - NAMED} more" if len(guessed) > NAMED else ""
+            words.append(f"{', '.join(guessed[:NAMED])}{more} of {space} it can only guess, from other spaces")
+    if words:
+        print(f"nasrlm: {'; '.join(words)}.", file=sys.stderr)
 
 
 def answer_by_space(

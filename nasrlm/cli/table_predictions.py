@@ -18,7 +18,7 @@ from converters import to_measured_text
 from converters.batches import WORDS, BatchedTable, open_table
 from converters.engines import map_in_order, num_workers
 from nasrlm.cli.output import print_json, say, show_progress
-from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_other_spaces
+from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
 from nasrlm.files import check_not_read, replacing
 from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError
@@ -73,9 +73,9 @@ def predict_whole_table(
     if not source.num_rows:
         raise ValueError(f"{table}: expected rows, got none.")
     spaces = [space] if space is not None else _spaces(source)
-    warn_of_other_spaces(predictor, spaces)
     objectives = objectives or objectives_of(predictor, spaces)
     predictor.predict([], objectives, quantiles)  # unknown objectives fail before any work
+    warn_of_guesses(predictor, spaces, objectives)
     columns = [name if level == 0.5 else f"{name}.q{level}" for name in objectives for level in quantiles]
     words = _words_schema(source, space)
     rows = 0
