@@ -70,7 +70,8 @@ def guided_search(
     Raises:
         StudyError: ``out`` holds a study that is not to be, or cannot be, resumed; its history is damaged.
         OSError: ``out`` cannot be written.
-        ValueError: there is no guide, or evaluator, predictor or truth lack an objective.
+        ValueError: there is no guide, evaluator, predictor or truth lack an objective, or the evaluator knows no
+            results of an architecture to begin with.
     """
     guide = config.guide
     if guide is None:
@@ -81,6 +82,7 @@ def guided_search(
             f"guided search: expected a predictor of {', '.join(config.objectives)}, got none of {', '.join(missing)}. "
             "Adapt the checkpoint to it first, or while searching."
         )
+    _check_warm_start(config, config.searched(space), evaluator)
     with open_study(config, space, out, truth=truth, resume=resume) as (config, searched):
         path = out / HISTORY_FILE
         started = time.monotonic()
@@ -105,6 +107,18 @@ def guided_search(
                     ledger = study.ledger()
     history, seconds = ledger.history(), time.monotonic() - started
     return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
+
+
+def _check_warm_start(config: SearchConfig, space: SearchSpace[A], evaluator: RealEvaluator[A]) -> None:
+    if not config.warm_start or evaluator.known is None:
+        return
+    known = every_architecture(space, evaluator.known)
+    unknown = [name for name in config.warm_start if space.architecture_key(space.parse(name)) not in known]
+    if unknown:
+        raise ValueError(
+            f"warm start: expected architectures that the evaluator has results of, got {len(unknown)} others, "
+            f"the first {unknown[0]}."
+        )
 
 
 def _run(
@@ -140,13 +154,6 @@ def _proposer(
     """Chooses the next batch by the model that has learned from what is known."""
     known = None if evaluator.known is None else every_architecture(space, evaluator.known)
     choice = every_architecture(space) if guide.exhaustive and known is None else known
-    if known is not None:
-        keys = {notation: space.architecture_key(space.parse(notation)) for notation in config.warm_start}
-        if unknown := [notation for notation, key in keys.items() if key not in known]:
-            raise ValueError(
-                f"warm start: expected architectures that the evaluator has results of, got none of {len(unknown)}, "
-                f"the first {unknown[0]}."
-            )
 
     def next_batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
         if given := warm_start(config, space, ledger, count=count, known=known):

@@ -118,7 +118,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         chosen = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
         if not chosen:
             warnings.warn("GatedProblem: nothing to propose, all was pruned or evaluated before.", stacklevel=2)
-            return Population.new() if self.vars is not None else np.empty((0, self.n_var))
+            return Population.new() if getattr(self, "vars", None) else np.empty((0, self.n_var))
         rows = np.array([self._to_row(self.space.parse(entry.architecture)) for entry in chosen])
         return Population.new(X=rows) if rows.dtype == object else rows
 

@@ -139,6 +139,15 @@ def test_labels_are_one_a_text_and_finite(checkpoint: Checkpoint, labels: np.nda
         adapt(checkpoint, pool, "latency_ms@new", labels)
 
 
+@pytest.mark.parametrize("beyond", [-0.5, 941.0])
+def test_an_accuracy_is_in_percent(checkpoint: Checkpoint, beyond: float) -> None:
+    pool = Pool([""] * 4, ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
+    with pytest.raises(
+        ValueError, match=rf"expected an accuracy in percent, 0 to 100, got {beyond:g} for accuracy@new"
+    ):
+        adapt(checkpoint, pool, "accuracy@new", np.array([1.0, 2.0, beyond, np.nan]))
+
+
 def test_what_was_known_is_answered_as_before(trained: Checkpoint) -> None:
     texts = layer_table(40, seed=2)["text"].tolist()
     labels = np.where(np.arange(40) < 5, np.linspace(1, 2, 40), np.nan)
@@ -205,6 +214,22 @@ def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint
     done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 3, "--pool", 8)
     assert done.status == 0, done.stderr
     assert f"{OBJECTIVES[1]}: known already; " in done.stderr
+
+
+def test_the_card_forgets_what_was_learned_anew(nasrlm: CommandLine, checkpoint: Checkpoint, tmp_path: Path) -> None:
+    measured = {"nasbench201": {name: {"n": 3, "kendall_tau": 0.9} for name in OBJECTIVES}}
+    replace(checkpoint, card={"commands": [], "test": measured}).save_pretrained(tmp_path / "old")
+    rows = [f"| nasbench201 | {name} | 3 | 0.900 |" for name in OBJECTIVES]
+    (tmp_path / "old" / "README.md").write_text("\n".join(["# A model", *rows]))
+    architecture_table(8).to_parquet(tmp_path / "table.parquet")
+    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", OBJECTIVES[1], "--out", tmp_path / "new"]
+    done = nasrlm(*words, "--checkpoint", tmp_path / "old", "--samples", 3, "--pool", 8)
+    assert done.status == 0, done.stderr
+    card = Checkpoint.from_pretrained(tmp_path / "new").card
+    assert list(card["test"]["nasbench201"]) == [OBJECTIVES[0]]
+    assert card["commands"][-1]["objectives"] == [OBJECTIVES[1]]
+    told = f"`nasrlm adapt` added `{OBJECTIVES[1]}`, from 3 labels each of table.parquet."
+    assert (tmp_path / "new" / "README.md").read_text().splitlines() == ["# A model", rows[0], "", told]
 
 
 def test_one_label_is_too_few(trained: Checkpoint) -> None:

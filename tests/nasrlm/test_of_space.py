@@ -1,5 +1,6 @@
 """A checkpoint of several spaces answers for each by what it has learned of it."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,6 +116,29 @@ def test_the_command_line_answers_for_every_row_by_its_space(
     shown = nasrlm("predict", "--space", "other", *words[:-2])
     assert "it can only guess" not in shown.stderr
     assert (LATENCY in shown.stdout, ACCURACY in shown.stdout) == (True, False)
+
+
+def test_rows_without_a_space_are_answered_as_they_were_judged(
+    several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    by_space = {**several.calibration_by_space, "text": {ACCURACY: LOW, LATENCY: LOW}}
+    replace(several, calibration_by_space=by_space).save_pretrained(tmp_path / "texts")
+    frame = pd.DataFrame({"text": TEXTS, LATENCY: [1.0, 2.0]})
+    write_table(frame, tmp_path / "texts.csv")
+    words = ("--table", tmp_path / "texts.csv", "--checkpoint", tmp_path / "texts", "--json")
+    told = [row[LATENCY]["median"] for row in json.loads(nasrlm("predict", *words).stdout)]
+    (judged,) = json.loads(nasrlm("evaluate", *words).stdout)["text"].values()
+    assert judged["mae"] == pytest.approx(np.abs(np.array(told) - frame[LATENCY]).mean())
+
+
+def test_an_objective_that_was_learned_of_other_spaces_alone_is_told(
+    several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    several.save_pretrained(tmp_path / "several")
+    (tmp_path / "network.txt").write_text("Conv3\n")
+    words = ("predict", tmp_path / "network.txt", "--checkpoint", tmp_path / "several", "--space", "other")
+    told = nasrlm(*words, "--objectives", f"{ACCURACY},{LATENCY}")
+    assert (told.status, told.stderr) == (0, f"nasrlm: {ACCURACY} of other it can only guess, from other spaces.\n")
 
 
 def test_a_space_that_the_checkpoint_has_not_seen_is_told(

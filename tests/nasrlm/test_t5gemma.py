@@ -86,6 +86,23 @@ def test_a_checkpoint_of_it_can_be_fine_tuned(published: Path, tmp_path: Path) -
         TrainingRun(second.model_copy(update={"only_encoder": True, "out": tmp_path / "third"}), rows)
 
 
+def test_a_fine_tuned_backbone_is_frozen_where_the_config_says_so(published: Path, tmp_path: Path) -> None:
+    rows = layer_examples(40)
+    train(config(tmp_path / "first", model=sizes(published), epochs=1), rows, progress=False)
+    initial = tmp_path / "first" / "checkpoint"
+    frozen = config(tmp_path / "second", initial_checkpoint=initial, model=sizes(published, freeze_backbone=True))
+    learned = {name for name, p in TrainingRun(frozen, rows).model.named_parameters() if p.requires_grad}
+    assert learned
+    assert not any(name.startswith("encoder.backbone.") for name in learned)
+    for changes, message in (
+        ({"lora_rank": 2}, r"model\.lora_rank: expected 0, as .* has it, or none, got 2"),
+        ({"backbone": "another"}, r"model\.backbone: expected .*t5gemma, as .* has it, or none, got another"),
+    ):
+        chosen = config(tmp_path / "third", initial_checkpoint=initial, model=replace(sizes(published), **changes))
+        with pytest.raises(ValueError, match=message):
+            TrainingRun(chosen, rows)
+
+
 def test_a_checkpoint_does_not_need_the_backbone_folder(published: Path, tmp_path: Path) -> None:
     import shutil
 

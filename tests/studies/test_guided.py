@@ -17,6 +17,7 @@ from studies.guided import guided_search
 from studies.ledger import Ledger
 from studies.plots import plot_study
 from studies.process_adapter import ProcessAdapter
+from studies.proposal import begin
 from studies.report import load_study
 from studies.search import search
 from tests.studies.guided import guided_config, run
@@ -52,6 +53,29 @@ def test_the_budget_is_spent_on_distinct_architectures(
     evaluated = history[history["status"] == "evaluated"]
     assert evaluated["architecture"].tolist() == evaluator.asked
     assert evaluated.groupby("batch").size().tolist() == [4, 4, 4, 2]
+
+
+def test_a_warm_start_that_the_table_lacks_is_refused(tmp_path: Path) -> None:
+    table = TableEvaluator(SPACE, toy_table().iloc[:50], objectives=OBJECTIVES)
+    known, *others = toy_table()["architecture"]
+    lacking = next(x for x in others if SPACE.architecture_key(SPACE.parse(x)) not in table.keys)
+    config = guided_config(warm_start=[known, lacking])
+    with pytest.raises(
+        ValueError, match=rf"warm start: expected architectures .*, got 1 others, the first {lacking}\."
+    ):
+        run(config, tmp_path / "out", table)
+    assert not (tmp_path / "out").exists()
+
+
+def test_seeds_beside_each_other_begin_with_other_architectures() -> None:
+    def first(seed: int, batches: int) -> set[str]:
+        config, ledger = guided_config(seed=seed), Ledger(guided_config(seed=seed))
+        for _ in range(batches):
+            ledger.add(begin(config, SPACE, ToyResults(), ledger, count=6))
+        return {entry.key for entry in ledger.entries}
+
+    one, two = first(0, 2), first(1, 1)
+    assert len(one & two) < 6
 
 
 def test_the_history_tells_what_was_predicted_found_and_pruned(tmp_path: Path) -> None:

@@ -61,6 +61,12 @@ def test_times_are_no_labels(tmp_path: Path) -> None:
         read_table(tmp_path / "table.parquet")
 
 
+def test_true_and_false_are_no_labels(tmp_path: Path) -> None:
+    FRAME.assign(**{"energy_mj@x": True}).to_csv(tmp_path / "table.csv", index=False)
+    with pytest.raises(ValueError, match=r"expected numbers in column energy_mj@x, got true and false\."):
+        read_table(tmp_path / "table.csv")
+
+
 def test_rows_go_by_their_place(tmp_path: Path) -> None:
     """Tables put together by pandas have the same index twice."""
     pd.concat([FRAME, FRAME]).to_parquet(tmp_path / "table.parquet")
@@ -260,6 +266,12 @@ def test_examples_must_fit_together() -> None:
         Examples(["a"], ("params",), labels[0], splits, spaces)
     with pytest.raises(ValueError, match="Examples: expected splits train, valid, test, got 'validation' in row 0"):
         Examples(["a"], ("params",), labels, np.array(["validation"]), spaces)
+    for columns in ((splits[:, None], spaces), (splits, spaces[:, None])):
+        with pytest.raises(ValueError, match=r"Examples: expected N texts, .* \(1, 1\)"):
+            Examples(["a"], ("params",), labels, *columns)
+    with pytest.raises(ValueError, match="expected numbers as labels and strings as objectives and spaces"):
+        Examples(["a"], (1,), labels, splits, spaces)  # type: ignore[arg-type]
+    assert Examples(["a"], ("params",), labels.astype(np.longdouble), splits, spaces).labels.dtype == np.float64
 
 
 def test_files_are_replaced_whole(tmp_path: Path) -> None:

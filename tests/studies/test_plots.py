@@ -1,5 +1,6 @@
 """Figures: written for every number of goals, and stating what they leave out."""
 
+import itertools
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from nasrlm.cli import main
 from nasrlm.prediction import Prediction
 from spaces import get_space
+from studies.calibration_plot import calibration_figure, interactive_calibration
 from studies.cell_graph import cell_graphs
 from studies.cell_plot import cells_figure, interactive_cells
 from studies.evaluators import FunctionEvaluator, TableEvaluator
@@ -204,6 +206,29 @@ def test_architectures_are_drawn_as_their_cells(space: str, labels: set[str]) ->
     assert len(cells_figure(shown).axes) == 2 * max(len(drawn) for _, drawn in shown)
     traces = interactive_cells(shown).data
     assert len(traces) == sum(len(graph.edges) + 1 for _, drawn in shown for graph in drawn)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("space", ["two_path", "inception", "ofa_resnet50", "mnasnet"])
+def test_what_is_written_on_a_node_stays_in_its_column(space: str) -> None:
+    searched = get_space(space)
+    graphs = cell_graphs(searched, searched.format(searched.sample(np.random.default_rng(0))))
+    figure = cells_figure([("", graphs)])
+    FigureCanvasAgg(figure).draw()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text()]
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+    assert all(box.y0 >= 0 and box.y1 <= figure.bbox.height for box in boxes)
+
+
+@pytest.mark.filterwarnings("error")
+def test_objectives_without_results_have_no_panel() -> None:
+    predicted, real = np.ones((3, 2, 3)), np.array([[np.nan, 1.0], [2.0, 3.0], [4.0, np.nan]])
+    figure = calibration_figure(["a_ms@x", "b_ms@x"], predicted, real)
+    FigureCanvasAgg(figure).draw()
+    lines = [axes.lines[-1] for axes in figure.axes]
+    assert [line.get_xy1()[0] for line in lines] == [2.0, 1.0]
+    ends = [trace.x for trace in interactive_calibration(["a_ms@x", "b_ms@x"], predicted, real, "abc").data[1::2]]
+    assert ends == [(2.0, 4.0), (1.0, 3.0)]
 
 
 def test_what_is_written_on_an_edge_is_clear_of_it() -> None:

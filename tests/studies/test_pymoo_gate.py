@@ -187,6 +187,14 @@ def test_proposals_are_rows_of_new_networks() -> None:
     assert len({SPACE.architecture_key(Row(row)) for row in bench.rows}) == 12
 
 
+def test_where_nothing_is_left_nothing_is_proposed() -> None:
+    gated = make_gated(
+        Bench(num_constraints=0), ToyPredictor(), constraints=["accuracy@toy>=1e6"], to_architecture=None
+    )
+    with pytest.warns(UserWarning, match="GatedProblem: nothing to propose"):
+        assert gated.propose(4, guide=Guide(generations=1)).shape == (0, 4)
+
+
 def test_the_model_learns_after_generations() -> None:
     sizes: list[int] = []
 
