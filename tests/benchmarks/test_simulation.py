@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.simulation import ARMS, pruned_front_share, simulate, true_front
 from studies.evaluators import TableEvaluator
 from studies.guide import Guide
 from studies.pareto import pareto_mask
-from studies.simulation import ARMS, pruned_front_share, simulate, true_front
 from tests.studies.scenes import OBJECTIVES, SPACE, ToyPredictor, toy_config, toy_table, true_values
 
 TABLE = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:2])
