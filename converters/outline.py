@@ -48,13 +48,15 @@ class Block(NamedTuple):
 def outline(graph: Graph) -> Graph:
     """Move repeated blocks into functions as long as the text gets shorter; inlining them gives ``graph`` back.
 
-    Expects the order of ``canonicalise``, so that repetitions look alike.
+    Expects the order of ``canonicalise``, so that repetitions look alike. What operators of other domains make, and all
+    that is made of it, stays outside: of no known type, it would not pass the checker as a function's.
     """
     nodes: Sequence[Node] = graph.nodes
+    untyped = _untyped_values(graph)
     functions: dict[str, Function] = {}
     for max_crossing in range(1, MAX_CROSSING + 1):
         last_reader = _last_readers(nodes, graph.outputs)
-        segments = _segments(split_at_borders(nodes, graph.inputs, graph.outputs, max_crossing), last_reader)
+        segments = _segments(split_at_borders(nodes, graph.inputs, graph.outputs, max_crossing), last_reader, untyped)
         while occurrences := _best_repetition(segments, last_reader):
             name = f"T{len(functions)}"
             functions[name], calls = _extract(name, occurrences)
@@ -70,7 +72,17 @@ def _last_readers(nodes: Sequence[Node], outputs: Sequence[str]) -> dict[str, in
     return readers | dict.fromkeys(outputs, len(nodes))
 
 
-def _segments(split: Sequence[tuple[Node, ...]], last_reader: dict[str, int]) -> list[Segment]:
+def _untyped_values(graph: Graph) -> set[str]:
+    """What operators of other domains make, and what is made of that."""
+    others = tuple([f"{domain}." for domain in graph.domains])
+    untyped: set[str] = set()
+    for node in graph.nodes if others else ():
+        if node.op_type.startswith(others) or not untyped.isdisjoint(node.inputs):
+            untyped.update(node.outputs)
+    return untyped
+
+
+def _segments(split: Sequence[tuple[Node, ...]], last_reader: dict[str, int], untyped: set[str]) -> list[Segment]:
     """The segments of a graph, numbered; a call that takes the place of some changes nothing about the others."""
     operators = [tuple([node.op_type for node in nodes]) for nodes in split]
     times = Counter(operators)  # the form of what occurs once need not be known
@@ -78,6 +90,8 @@ def _segments(split: Sequence[tuple[Node, ...]], last_reader: dict[str, int]) ->
     segments: list[Segment] = []
     for nodes, stop, spelled in zip(split, accumulate(map(len, split)), operators, strict=True):
         form = _form(nodes, stop, last_reader)[0] if times[spelled] > 1 else spelled
+        if untyped and any(not untyped.isdisjoint(node.outputs) for node in nodes):
+            form = (stop,)  # as no other
         segments.append(Segment(nodes, stop, numbers.setdefault(form, len(numbers))))
     return segments
 

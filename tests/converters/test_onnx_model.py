@@ -181,12 +181,20 @@ def test_operators_of_other_domains_are_kept():
     assert '"com.x" : 3' in model_to_onnx_text(proto)
 
 
-def test_repeated_operators_of_other_domains_are_outlined():
-    steps = " ".join(f"a{i} = com.x.Mix (h{i})  b{i} = Sigmoid (a{i})  h{i + 1} = Tanh (b{i})" for i in range(6))
-    proto = model(f"(float[1,4] h0) => (float[1,4] h6) {{ {steps} }}")
+def test_repeated_operators_of_other_domains_are_written_out():
+    """In a function the checker takes no quantised convolution of an input without a type."""
+    before = " ".join(f"c{i} = Sin (b{i})  d{i} = Tanh (c{i})  b{i + 1} = Exp (d{i})" for i in range(6))
+    first = "q0 = QuantizeLinear (b6, s, z)"
+    steps = " ".join(f"a{i} = QLinearConv (q{i}, s, z, w, s, z, s, z)  q{i + 1} = com.x.Mix (a{i})" for i in range(6))
+    proto = model(
+        f"(float[1,4,2,2] b0) => (float[1,4,2,2] y) {{ {before} {first} {steps}  y = DequantizeLinear (q6, s, z) }}",
+        tensor("w", 4, 4, 1, 1, dtype=np.int8),
+        tensor("s"),
+        tensor("z", dtype=np.int8),
+    )
     onnx_text = model_to_onnx_text(proto)
     assert print_model(parse(onnx_text)) == onnx_text
-    assert onnx_text.count("com.x.Mix") == 1
+    assert (onnx_text.count("com.x.Mix"), onnx_text.count("Sin")) == (6, 1)
     assert '"block" : 1,"com.x" : 3]' in onnx_text
 
 
