@@ -18,7 +18,7 @@ from converters.normalise import normalise
 from converters.onnx_graph import read_graph
 from converters.onnx_model import prepare, read_model
 from converters.outline import outline
-from converters.simplify import simplify
+from converters.simplify import remove_dead_nodes, simplify
 from converters.text import OnnxTextError, to_model, write
 from converters.torch_module import export_module
 from spaces.space import SearchSpace
@@ -73,6 +73,8 @@ def graph_to_onnx_text(graph: Graph) -> str:
 def model_to_graph(model: ModelProto | Path | str, input_shape: Shape | None = None) -> Graph:
     """The faithful graph of any ONNX model, each computation in our operators.
 
+    Nodes that no output depends on are left out, as runtimes leave them out: nothing is spelled as if they read it.
+
     Args:
         model: a model or the path of a file. Weight values are not read, nor is their external data.
         input_shape: of the first input, where the model leaves more sizes open than the batch, which is then 1.
@@ -86,7 +88,7 @@ def model_to_graph(model: ModelProto | Path | str, input_shape: Shape | None = N
     else:
         place = "model"
     try:
-        return normalise(read_graph(prepare(model, input_shape)))
+        return normalise(remove_dead_nodes(read_graph(prepare(model, input_shape))))
     except OnnxModelError as e:
         raise OnnxModelError(f"{place}: {' '.join(str(e).split())}") from e  # names may hold line ends
 

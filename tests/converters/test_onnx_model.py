@@ -204,6 +204,22 @@ def test_sizes_that_depend_on_the_data_are_open_in_the_text():
     assert run(proto, np.array([1, 0, 1, 0], np.float32))[0].tolist() == [[0, 2]]
 
 
+@pytest.mark.parametrize(
+    ("text", "dead"),
+    [
+        ("(float[2,4] x) => (float[2,5] y) { m = MatMul (x, w)  y = Add (m, b)", "d = Relu (m)"),
+        ("(float[2,4] x) => (float[2,5] y) { m = MatMul (x, w)  y = Add (m, b)", "r = Relu (m)  d = MatMul (m, v)"),
+        ("(float[1,2,4,4] x) => (float[1,2,3,3] y) { y, i = MaxPool <kernel_shape = [2,2]> (x)", "d = Identity (i)"),
+        ("(float[2,4] x) => (float[2,5] y) { h = Add (x, x)  m = Mul (h, c)  y = MatMul (m, w)", "d = Relu (m)"),
+    ],
+)
+def test_nodes_that_no_output_depends_on_change_nothing(text, dead):
+    weights = [tensor("w", 4, 5), tensor("b", 5), tensor("v", 5, 4), numpy_helper.from_array(np.float32(0.5), "c")]
+    alive, both = model(f"{text} }}", *weights), model(f"{text}  {dead} }}", *weights)
+    assert model_to_onnx_text(both) == model_to_onnx_text(alive)
+    assert statistics(model_to_graph(both)) == statistics(model_to_graph(alive))
+
+
 def test_several_outputs_of_a_node():
     proto = model(
         "(float[1,6] x) => (float[1,2] v, int64[1,2] i) { k = Constant <value_ints = [2]> () v, i = TopK (x, k) }"
