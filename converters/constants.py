@@ -68,9 +68,9 @@ def fill_nodes(name: str, shape: Shape, number: np.generic, dtype: int) -> list[
 
 
 def weight_node(name: str, shape: Shape, dtype: int, identity: str) -> Node:
-    """``nn.Weight``: an array of which only shape and type are known."""
+    """``nn.Weight``: an array of which only shape and type are known; a number without axes is a list of one."""
     other_type = dtype if dtype != TensorProto.FLOAT else None
-    return Node("nn.Weight", (), (name,), attributes(dtype=other_type, weight_shape=shape), (identity,))
+    return Node("nn.Weight", (), (name,), attributes(dtype=other_type, weight_shape=shape or (1,)), (identity,))
 
 
 def _in_full(name: str, array: Array, dtype: int) -> list[Node]:

@@ -127,7 +127,7 @@ class _Reader:
         if weight is not None:
             name = self._fresh()
             self.nodes.append(weight_node(name, weight.shape, weight.dtype, weight.identity))
-            self._describe(name, make_tensor_type_proto(weight.dtype, weight.shape))
+            self._describe(name, make_tensor_type_proto(weight.dtype, weight.shape or (1,)))
         elif x in self.values.computed and counts_as_weight(self.values.arrays[x], in_full=in_full):
             name = self._computed_again(x)
         elif array is not None:

@@ -204,6 +204,13 @@ def test_sizes_that_depend_on_the_data_are_open_in_the_text():
     assert run(proto, np.array([1, 0, 1, 0], np.float32))[0].tolist() == [[0, 2]]
 
 
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_slope_without_axes_is_a_weight_of_one_number(shape):
+    proto = model("(float[1,4] x) => (float[1,4] y) { y = PRelu (x, s) }", tensor("s", *shape))
+    assert body(proto) == ["v1 = nn.Weight <weight_shape: ints = [1]> ()", "v2 = PRelu (v0, v1)"]
+    assert run(proto, np.ones((1, 4), np.float32))[0].tolist() == [[1, 1, 1, 1]]
+
+
 @pytest.mark.parametrize(
     ("text", "dead"),
     [
