@@ -19,6 +19,7 @@ from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorPro
 from onnx.external_data_helper import load_external_data_for_tensor
 from onnx.helper import make_tensor_type_proto
 
+from converters.constants import FLOATS
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
 from converters.input_sizes import fix_sizes
@@ -33,6 +34,8 @@ MAX_CONSTANT_NUMBERS = 4096  # an array larger than this is a weight, and not co
 CONSTANT_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.STRING)
 VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2, 3), "Upsample": (1,), "OneHot": (2,)}
 STATE_INPUTS: Mapping[str, tuple[int, ...]] = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
+
+LEARNED_NUMBERS = "learned numbers"  # of a model's metadata: initializers of one number that count as weights
 
 VIEWS = frozenset({"Expand", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
 PUT_TOGETHER = VIEWS | {"Cast", "Concat"}
@@ -117,7 +120,10 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
 
 
 def is_constant(tensor: TensorProto) -> bool:
-    """Does the tensor say what is computed? Integers and flags do, and single numbers; other floats are weights."""
+    """Does the tensor say what is computed? Integers and flags do, and single numbers; other floats are weights.
+
+    Where a single number is known to be learned, or stands where weights do, ``prepare`` knows better.
+    """
     if tensor.data_location == TensorProto.EXTERNAL:
         return False
     return prod(tensor.dims) <= 1 or _shapes_computation(tensor)
@@ -157,13 +163,19 @@ def _read_at(nodes: Iterable[NodeProto], positions: Mapping[str, tuple[int, ...]
             yield from node.input[position : position + 1]
 
 
-def _initial_states(nodes: Iterable[NodeProto]) -> set[str]:
-    """What recurrent layers start from, and what that is a part of: exporters write zeros there as if weights."""
+def _seen_at(nodes: Iterable[NodeProto], positions: Mapping[str, tuple[int, ...]]) -> set[str]:
+    """What operators read at these positions, and what that is a view of."""
     viewed = {node.output[0]: node.input[0] for node in nodes if node.op_type in VIEWS and node.input and node.output}
-    states = set(_read_at(nodes, STATE_INPUTS))
-    while more := {viewed[x] for x in states if x in viewed} - states:
-        states |= more
-    return states
+    seen = set(_read_at(nodes, positions))
+    while more := {viewed[x] for x in seen if x in viewed} - seen:
+        seen |= more
+    return seen
+
+
+def _learned(model: ModelProto) -> set[str]:
+    """Single numbers that were learned: those that the model names as such, and the weights of linear layers."""
+    named = {entry.key: entry.value for entry in model.metadata_props}.get(LEARNED_NUMBERS, "")
+    return {*named.split(",")} | _seen_at(model.graph.node, {"MatMul": (1,)})
 
 
 def _shapes_computation(tensor: TensorProto) -> bool:
@@ -177,11 +189,14 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
     light.graph.name = graph.name or "network"
     light.graph.output.extend(graph.output)
     light.graph.value_info.extend(graph.value_info)
-    kept = read_by_value(graph.node, _value_inputs(model.functions)) | _initial_states(graph.node)
+    kept = read_by_value(graph.node, _value_inputs(model.functions))
+    kept |= _seen_at(graph.node, STATE_INPUTS)  # exporters write zeros there as if weights
+    learned = _learned(model)
 
     def is_kept(name: str, tensor: TensorProto) -> bool:
         small = prod(tensor.dims) <= MAX_CONSTANT_NUMBERS and tensor.data_location != TensorProto.EXTERNAL
-        return is_constant(tensor) or (small and name in kept)
+        is_weight = name in learned and tensor.data_type in FLOATS
+        return (is_constant(tensor) and not is_weight) or (small and name in kept)
 
     weights: dict[str, TypeProto] = {}
     for tensor in graph.initializer:

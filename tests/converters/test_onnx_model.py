@@ -211,6 +211,13 @@ def test_a_slope_without_axes_is_a_weight_of_one_number(shape):
     assert run(proto, np.ones((1, 4), np.float32))[0].tolist() == [[1, 1, 1, 1]]
 
 
+@pytest.mark.parametrize("product", ["m = MatMul (x, w)", "t = Transpose (w)  m = MatMul (x, t)"])
+def test_a_single_number_by_which_a_layer_multiplies_is_a_weight(product):
+    proto = model(f"(float[1,5,1] x) => (float[1,5,1] m) {{ {product} }}", tensor("w", 1, 1))
+    assert body(proto) == ["v1 = nn.Linear <weight_shape: ints = [1, 1]> (v0)"]
+    assert statistics(model_to_graph(proto)).params == 1
+
+
 @pytest.mark.parametrize(
     ("text", "dead"),
     [

@@ -124,6 +124,35 @@ def test_one_layer_used_twice_counts_once():
     assert (counts.params, counts.macs) == (72, 128)
 
 
+class Rezero(nn.Module):
+    """Its branches start at nothing; the factor is learned."""
+
+    def __init__(self, factor: torch.Tensor) -> None:
+        super().__init__()
+        self.factor, self.linear, self.one = nn.Parameter(factor), nn.Linear(8, 8), nn.Linear(1, 1)
+        self.register_buffer("scale", torch.tensor(0.5))
+
+    def forward(self, x):
+        return self.one((x + self.factor * torch.relu(self.linear(x)) * self.scale)[..., None])
+
+
+def test_what_a_learned_number_is_makes_no_difference():
+    factors = (torch.tensor(0.0), torch.tensor(0.5), torch.tensor([1.0]))
+    texts = {check_params(Rezero(factor), (1, 3, 8)) for factor in factors}
+    assert len(texts) == 1
+    (onnx_text,) = texts
+    assert "nn.Weight <weight_shape: ints = [1]>" in onnx_text
+    assert "nn.Scale <factor: float = 0.5>" in onnx_text
+    assert "nn.LinearBias <weight_shape: ints = [1, 1]>" in onnx_text
+    assert run(to_model(onnx_text), np.zeros((1, 3, 8), np.float32))[0].shape == (1, 3, 8, 1)
+
+
+def check_params(module, shape):
+    exported = export_module(module, shape)
+    assert statistics(model_to_graph(exported)).params == sum(parameter.numel() for parameter in module.parameters())
+    return model_to_onnx_text(exported)
+
+
 def test_export_leaves_the_module_as_it_is():
     module = nn.Sequential(nn.Linear(4, 4), nn.Dropout(), nn.BatchNorm1d(4)).train()
     module[1].eval()
