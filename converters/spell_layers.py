@@ -242,10 +242,10 @@ def _zeros_around(x: str, at: Surroundings) -> tuple[str, Shape] | None:
 
 
 def _is_bias(x: str, layer: Node, at: Surroundings) -> bool:
-    """Is ``x`` one number an output channel?"""
+    """Is ``x`` one number an output channel? A number without axes is none: nobody learned it."""
     rows, *others = as_integers(layer.attribute("weight_shape"))
     if at.number(x) is not None:
-        return rows == 1
+        return rows == 1 and at.shapes.get(x, ()) != ()
     trailing = (1,) * (len(others) - 1)
     shape = at.shapes.get(x, ()) if at.producer(x, "nn.Weight") and at.is_float(x) else ()
     return prod(shape) == rows and shape[len(shape) - 1 - len(trailing) :] == (rows, *trailing)

@@ -161,7 +161,14 @@ SPELLINGS = {
     "linear to one": ("(float[5,8] x) => (float[5,1] y)", ["v1 = nn.LinearBias <weight_shape: ints = [1, 8]> (v0)"], [
         "y = Gemm <transB = 1> (x, w18, b1)",
         "m = MatMul (x, w81)  y = Add (m, b1)",
+        "m = MatMul (x, w81)  y = Add (b11, m)",
     ]),
+    "a number after linear to one": ("(float[5,8] x) => (float[5,1] y)", [
+        "v1 = nn.Linear <weight_shape: ints = [1, 8]> (v0)", "v2 = Constant <value_float: float = 3> ()", "v3 = Add (v1, v2)"
+    ], [f"{NUMBERS} m = MatMul (x, w81)  y = Add (m, three)", f"{NUMBERS} m = Gemm (x, w81)  y = Add (three, m)"]),
+    "convolution to one": ("(float[1,4,6,6] x) => (float[1,1,6,6] y)", [
+        "v1 = nn.ConvBias <weight_shape: ints = [1, 4, 1, 1]> (v0)"
+    ], ["y = Conv (x, w14, b1)", "c = Conv (x, w14)  y = Add (c, b111)", "c = Conv (x, w14)  y = Add (b1, c)"]),
     "convolution": (X, ["v1 = nn.ConvBias <pads: ints = [1, 1, 1, 1], weight_shape: ints = [4, 4, 3, 3]> (v0)"], [
         "y = Conv <kernel_shape = [3,3], pads = [1,1,1,1], strides = [1,1], dilations = [1,1], group = 1> (x, w44, b4)",
         'y = Conv <auto_pad = "SAME_LOWER"> (x, w44, b4)',
@@ -228,6 +235,7 @@ SPELLINGS = {
 }  # fmt: skip
 WEIGHTS = {
     "w38": (3, 8), "w83": (8, 3), "b3": (3,), "b13": (1, 3), "w18": (1, 8), "w81": (8, 1), "b1": (1,),
+    "b11": (1, 1), "b111": (1, 1, 1), "w14": (1, 4, 1, 1),
     "w44": (4, 4, 3, 3), "w443": (4, 4, 3), "b4": (4,), "b411": (4, 1, 1), "w8": (8,), "b8": (8,),
 }  # fmt: skip
 
