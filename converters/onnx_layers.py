@@ -93,4 +93,4 @@ def _is_linear(given: Mapping[str, AttributeValue], own: Sequence[Weight]) -> bo
     if given.get("transA") or given.get("alpha") == 0 or given.get("beta") == 0:
         return False
     columns = own[0].shape[0 if given.get("transB") else 1]
-    return len(own) == 1 or (prod(own[1].shape) in (1, columns) and own[1].shape[-1:] in ((columns,), (1,), ()))
+    return len(own) == 1 or (prod(own[1].shape) == columns and own[1].shape[-1:] == (columns,))

@@ -166,6 +166,14 @@ SPELLINGS = {
     "a number after linear to one": ("(float[5,8] x) => (float[5,1] y)", [
         "v1 = nn.Linear <weight_shape: ints = [1, 8]> (v0)", "v2 = Constant <value_float: float = 3> ()", "v3 = Add (v1, v2)"
     ], [f"{NUMBERS} m = MatMul (x, w81)  y = Add (m, three)", f"{NUMBERS} m = Gemm (x, w81)  y = Add (three, m)"]),
+    "Gemm with a number a row": ("(float[4,8] x) => (float[4,4] y)", [
+        "v1 = nn.Weight <weight_shape: ints = [8, 4]> ()", "v2 = nn.Weight <weight_shape: ints = [4, 1]> ()",
+        "v3 = Gemm (v0, v1, v2)",
+    ], ["y = Gemm (x, w84, b41)"]),
+    "Gemm with one number for all": ("(float[4,8] x) => (float[4,4] y)", [
+        "v1 = nn.Weight <weight_shape: ints = [8, 4]> ()", "v2 = nn.Weight <weight_shape: ints = [1]> ()",
+        "v3 = Gemm (v0, v1, v2)",
+    ], ["y = Gemm (x, w84, b1)", "y = Gemm (x, w84, b0)"]),
     "convolution to one": ("(float[1,4,6,6] x) => (float[1,1,6,6] y)", [
         "v1 = nn.ConvBias <weight_shape: ints = [1, 4, 1, 1]> (v0)"
     ], ["y = Conv (x, w14, b1)", "c = Conv (x, w14)  y = Add (c, b111)", "c = Conv (x, w14)  y = Add (b1, c)"]),
@@ -235,7 +243,7 @@ SPELLINGS = {
 }  # fmt: skip
 WEIGHTS = {
     "w38": (3, 8), "w83": (8, 3), "b3": (3,), "b13": (1, 3), "w18": (1, 8), "w81": (8, 1), "b1": (1,),
-    "b11": (1, 1), "b111": (1, 1, 1), "w14": (1, 4, 1, 1),
+    "w84": (8, 4), "b41": (4, 1), "b0": (), "b11": (1, 1), "b111": (1, 1, 1), "w14": (1, 4, 1, 1),
     "w44": (4, 4, 3, 3), "w443": (4, 4, 3), "b4": (4,), "b411": (4, 1, 1), "w8": (8,), "b8": (8,),
 }  # fmt: skip
 
