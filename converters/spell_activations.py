@@ -64,16 +64,17 @@ def spell_activation(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_composite(node: Node, at: Surroundings) -> list[Node] | None:
-    """``Mish``, which only late opsets have, as what it stands for."""
-    if node.op_type != "Mish" or not at.is_float(node.inputs[0]):
+    """``Mish`` and ``Swish``, which only late opsets have, as what they stand for."""
+    if node.op_type not in ("Mish", "Swish") or not at.is_float(node.inputs[0]):
         return None
     (x,), output, shape = node.inputs, node.outputs[0], at.shapes[node.inputs[0]]
-    soft, gate = at.define(f"{output}.soft", shape, like=x), at.define(f"{output}.gate", shape, like=x)
-    return [
-        Node("Softplus", (x,), (soft,)),
-        Node("Tanh", (soft,), (gate,)),
-        Node("Mul", (x, gate), node.outputs),
-    ]
+    inner, gate = at.define(f"{output}.inner", shape, like=x), at.define(f"{output}.gate", shape, like=x)
+    if node.op_type == "Mish":
+        made = [Node("Softplus", (x,), (inner,)), Node("Tanh", (inner,), (gate,))]
+    else:
+        scaled = Node("nn.Scale", (x,), (inner,), attributes(factor=node.attribute("alpha")))
+        made = [scaled, Node("Sigmoid", (inner,), (gate,))]
+    return [*made, Node("Mul", (x, gate), node.outputs)]
 
 
 def _bounds(node: Node) -> tuple[str, ...]:

@@ -117,6 +117,19 @@ def spell_global_pool(node: Node, at: Surroundings) -> list[Node] | None:
     return [Node(op_type, (x,), (pooled,)), Node("Flatten", (pooled,), (output,))]
 
 
+def spell_norm_pool(node: Node, at: Surroundings) -> list[Node] | None:
+    """``GlobalLpPool``, which ONNX Runtime lacks in late opsets, is a norm along all axes but the first two."""
+    p = node.attribute("p", 2)
+    rank = len(at.shapes.get(node.inputs[0], ())) if node.op_type == "GlobalLpPool" else 0
+    if rank < 3 or p not in (1, 2):
+        return None
+    axes = f"{node.outputs[0]}.axes"
+    return [
+        Node("Constant", (), (axes,), attributes(value_ints=tuple(range(2, rank)))),
+        Node(f"ReduceL{p}", (*node.inputs, axes), node.outputs),
+    ]
+
+
 def spell_row_pool(node: Node, at: Surroundings) -> list[Node] | None:
     """A row that is made an image of height 1 before its global pool is pooled as it is."""
     row = at.producer(node.inputs[0], "nn.Reshape") if node.op_type in GLOBAL_POOLS.values() else None

@@ -55,6 +55,10 @@ SPELLINGS = {
     "Mish": (X, ["v1 = Softplus (v0)", "v2 = Tanh (v1)", "v3 = Mul (v0, v2)"], [
         "y = Mish (x)", "s = Softplus (x)  t = Tanh (s)  y = Mul (x, t)"
     ]),
+    "Swish": (X, ["v1 = nn.Scale <factor: float = 1.7> (v0)", "v2 = Sigmoid (v1)", "v3 = Mul (v0, v2)"], [
+        "y = Swish <alpha = 1.7> (x)",
+        "a = Constant <value_float = 1.7> ()  s = Mul (x, a)  g = Sigmoid (s)  y = Mul (x, g)",
+    ]),
     "Relu": (X, ["v1 = Relu (v0)"], [
         "y = Relu (x)", f"{NUMBERS} y = Max (x, zero)", f"{NUMBERS} y = Clip (x, zero)",
     ]),
@@ -215,6 +219,12 @@ SPELLINGS = {
         f"{HW} y = ReduceMax (x, hw)",
         "y = MaxPool <kernel_shape = [6,6], strides = [6,6]> (x)",
     ]),
+    "norm of all": ("(float[1,4,6,6] x) => (float[1,4,1,1] y)", [
+        "v1 = Constant <value_ints: ints = [2, 3]> ()", "v2 = ReduceL2 (v0, v1)"
+    ], ["y = GlobalLpPool (x)", "y = GlobalLpPool <p = 2> (x)", f"{HW} y = ReduceL2 (x, hw)"]),
+    "norm of all, absolute": ("(float[1,4,9] x) => (float[1,4,1] y)", [
+        "v1 = Constant <value_ints: ints = [2]> ()", "v2 = ReduceL1 (v0, v1)"
+    ], ["y = GlobalLpPool <p = 1> (x)"]),
     "mean of a volume": ("(float[1,4,3,6,6] x) => (float[1,4] y)", ["v1 = GlobalAveragePool (v0)", "v2 = Flatten (v1)"], [
         "p = GlobalAveragePool (x)  y = Flatten (p)",
         "dhw = Constant <value_ints = [-1,-2,-3]> ()  y = ReduceMean <keepdims = 0> (x, dhw)",

@@ -27,6 +27,8 @@ SAME = {
         shape = Constant <value_ints = [0,2]> ()  v = Reshape <allowzero = 1> (part, shape)  y = Relu (v) }""",
     "a mean of integers": """(int32[1,2,4,4] x) => (int32[1,2,1,1] y) {
         axes = Constant <value_ints = [2,3]> ()  y = ReduceMean (x, axes) }""",
+    "a norm of all": "(float[1,2,4,4] x) => (float[1,2,1,1] y) { y = GlobalLpPool (x) }",
+    "a sum of all": "(float[1,2,4,4] x) => (float[1,2,1,1] y) { y = GlobalLpPool <p = 1> (x) }",
 }
 
 
