@@ -105,6 +105,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
     for value in light.graph.output:
         value.ClearField("type")
     if any(entry.domain in STANDARD_DOMAINS and entry.version != OPSET for entry in light.opset_import):
+        _refuse_old_hardmax(light)
         with one_line_errors(f"expected a model that converts to opset {OPSET}"):
             # Some conversions depend on shapes.
             light = onnx.version_converter.convert_version(onnx.shape_inference.infer_shapes(light), OPSET)
@@ -276,6 +277,17 @@ def refuse_branches(model: ModelProto) -> None:
                 f"expected a network without loops and branches, got {node.op_type} "
                 f"{node.name or next(iter(node.output), '')!r}. Export it for fixed sizes, a torch module by "
                 "torch.onnx.export(module, inputs, path, dynamo=True), or unroll it."
+            )
+
+
+def _refuse_old_hardmax(model: ModelProto) -> None:
+    """Before opset 13 it flattens what follows its axis, which onnx's converter of versions forgets."""
+    versions = [entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS]
+    for node in model.graph.node:
+        if node.op_type == "Hardmax" and node.domain in STANDARD_DOMAINS and min(versions) < 13:
+            raise OnnxModelError(
+                f"expected Hardmax of opset 13 or later, got {next(iter(node.output))!r} of opset {min(versions)}. "
+                "Export it with a later opset."
             )
 
 

@@ -317,6 +317,10 @@ def test_names_and_attributes_of_any_spelling():
             "Table 'y': expected numbers and text as attributes, got a tensor: t",
         ),
         (model("(float[1] x) => (float[1] y) { y = com.x.Half (x) }", opset=99), "opset|Opset|No Op|version"),
+        (
+            model("(float[1,2,2] x) => (float[1,2,2] y) { y = Hardmax (x) }", opset=12),
+            "expected Hardmax of opset 13 or later, got 'y' of opset 12",
+        ),
     ],
     ids=[
         "operator",
@@ -329,6 +333,7 @@ def test_names_and_attributes_of_any_spelling():
         "own domain",
         "tensor attribute",
         "opset",
+        "old Hardmax",
     ],
 )
 def test_what_is_no_network_is_refused_in_one_line(proto, message):
