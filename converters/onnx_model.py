@@ -17,7 +17,7 @@ import onnx.shape_inference
 import onnx.version_converter
 from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 from onnx.external_data_helper import load_external_data_for_tensor
-from onnx.helper import make_tensor_type_proto
+from onnx.helper import make_attribute, make_tensor_type_proto
 
 from converters.constants import FLOATS
 from converters.errors import OnnxModelError, one_line_errors
@@ -36,6 +36,7 @@ VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2, 3), "Upsample": 
 STATE_INPUTS: Mapping[str, tuple[int, ...]] = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 
 LEARNED_NUMBERS = "learned numbers"  # of a model's metadata: initializers of one number that count as weights
+MEAN_VARIANCE_AXES = (0, 2, 3)  # the default of MeanVarianceNormalization, of which onnx cannot infer the type without
 
 VIEWS = frozenset({"Expand", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
 PUT_TOGETHER = VIEWS | {"Cast", "Concat"}
@@ -109,6 +110,9 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
         with one_line_errors(f"expected a model that converts to opset {OPSET}"):
             # Some conversions depend on shapes.
             light = onnx.version_converter.convert_version(onnx.shape_inference.infer_shapes(light), OPSET)
+    for node in light.graph.node:
+        if node.op_type == "MeanVarianceNormalization" and not node.attribute:
+            node.attribute.append(make_attribute("axes", MEAN_VARIANCE_AXES))
     return Source(
         nodes=light.graph.node,
         inputs={value.name: value.type for value in light.graph.input if value.name not in weights},

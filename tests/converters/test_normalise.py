@@ -219,6 +219,9 @@ SPELLINGS = {
         f"{HW} y = ReduceMax (x, hw)",
         "y = MaxPool <kernel_shape = [6,6], strides = [6,6]> (x)",
     ]),
+    "norm over default axes": (X, ["v1 = MeanVarianceNormalization <axes: ints = [0, 2, 3]> (v0)"], [
+        "y = MeanVarianceNormalization (x)", "y = MeanVarianceNormalization <axes = [0,2,3]> (x)",
+    ]),
     "norm of all": ("(float[1,4,6,6] x) => (float[1,4,1,1] y)", [
         "v1 = Constant <value_ints: ints = [2, 3]> ()", "v2 = ReduceL2 (v0, v1)"
     ], ["y = GlobalLpPool (x)", "y = GlobalLpPool <p = 2> (x)", f"{HW} y = ReduceL2 (x, hw)"]),

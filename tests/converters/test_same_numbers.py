@@ -28,6 +28,7 @@ SAME = {
     "a mean of integers": """(int32[1,2,4,4] x) => (int32[1,2,1,1] y) {
         axes = Constant <value_ints = [2,3]> ()  y = ReduceMean (x, axes) }""",
     "a norm of all": "(float[1,2,4,4] x) => (float[1,2,1,1] y) { y = GlobalLpPool (x) }",
+    "a norm over the default axes": "(float[2,3,4,4] x) => (float[2,3,4,4] y) { y = MeanVarianceNormalization (x) }",
     "a sum of all": "(float[1,2,4,4] x) => (float[1,2,1,1] y) { y = GlobalLpPool <p = 1> (x) }",
 }
 
