@@ -1,4 +1,4 @@
-"""Encoder results that are kept for the next question about the same text. L text tokens, D width."""
+"""Encoder results that are kept for the next question about the same text. L text tokens, S states, D width."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 class EncodedText(NamedTuple):
     """One text, without padding."""
 
-    states: Tensor  # (L, D)
+    states: Tensor  # (S, D)
     token_ids: Tensor  # (L,)
 
     @property

@@ -1,6 +1,6 @@
 """What computes a predictor's answers: torch, or ONNX Runtime, which takes half the time on a CPU.
 
-N texts, L text tokens, M objectives, Q levels, D width.
+N texts, L text tokens, S states, M objectives, Q levels, D width.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Engine(Protocol):
         """How many batches are best read at a time, each in its thread."""
 
     def encode(self, text_ids: Tensor) -> Tensor:
-        """(N, L) ids, 0 = padding, to (N, L, D) states."""
+        """(N, L) ids, 0 = padding, to (N, S, D) states."""
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
         """(N, M, Q) float64 of (M,) objectives that are spelled, at (N, M, Q) or (M, Q) levels, in their own units."""
@@ -50,7 +50,7 @@ class TorchEngine:
 
     @torch.inference_mode()
     def encode(self, text_ids: Tensor) -> Tensor:
-        """(N, L, D) states."""
+        """(N, S, D) states."""
         encoded: Encoded = self.model.encoder(text_ids.to(self.model.decoder.positions.weight.device))
         return encoded.states
 

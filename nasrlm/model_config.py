@@ -18,6 +18,8 @@ class ModelConfig:
     Attributes:
         width: D of the decoder, and of the encoder of the compact backbone.
         max_text_tokens: the longest text.
+        tokens_per_state: of the compact encoder, which joins as many neighbouring tokens behind its first layer; more
+            than one is for texts of hundreds of tokens.
         head: "digits" spells numbers; "mse" gives one number, learned by its squared error, without intervals.
         truncation: what is kept of a longer text; by default it is an error.
         backbone: "compact", or a T5Gemma by its name on the Hugging Face hub or its folder.
@@ -35,6 +37,7 @@ class ModelConfig:
     hidden: int = 512
     dropout: float = 0.0
     max_text_tokens: int = 2048
+    tokens_per_state: int = 1
     head: Head = "digits"
     truncation: Truncation = "error"
     backbone: str = COMPACT
@@ -48,7 +51,8 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         sizes = (self.width, self.num_heads, self.num_encoder_layers, self.num_decoder_layers, self.hidden)
-        if min(*sizes, self.max_text_tokens) < 1 or self.width % (2 * self.num_heads) or not 0 <= self.dropout < 1:
+        lengths = (self.max_text_tokens, self.tokens_per_state)
+        if min(*sizes, *lengths) < 1 or self.width % (2 * self.num_heads) or not 0 <= self.dropout < 1:
             raise ValueError(
                 f"ModelConfig: expected sizes of 1 or more, width a multiple of 2 * num_heads, dropout in [0, 1), "
                 f"got {self}."
@@ -58,6 +62,11 @@ class ModelConfig:
                 raise ValueError(
                     f"ModelConfig: {name}: expected one of {', '.join(get_args(kinds))}, got {getattr(self, name)!r}."
                 )
+        if self.tokens_per_state > 1 and (self.backbone != COMPACT or self.num_encoder_layers < 2):
+            raise ValueError(
+                f"ModelConfig: expected a compact encoder of 2 or more layers to join {self.tokens_per_state} tokens, "
+                f"got {self.num_encoder_layers} of backbone {self.backbone}."
+            )
         if min(self.num_readouts, self.num_anchors) < 0 or (self.num_readouts and self.head != "digits"):
             raise ValueError(
                 "ModelConfig: expected num_readouts and num_anchors of 0 or more, and no readouts with head mse, "

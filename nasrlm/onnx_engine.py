@@ -1,6 +1,6 @@
 """ONNX Runtime as a predictor's engine: the encoder and the whole walk to quantiles, one model each.
 
-N texts, L text tokens, M objectives, Q levels, R = M * Q rows, T number tokens, D width.
+N texts, L text tokens, S states, M objectives, Q levels, R = M * Q rows, T number tokens, D width.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class OnnxEngine:
         return {name: value for name, value in vars(self).items() if name not in ("_encoder", "_walk")}
 
     def encode(self, text_ids: Tensor) -> Tensor:
-        """(N, L, D) states."""
+        """(N, S, D) states."""
         (states,) = self._encoder.run(None, {"text_ids": text_ids.numpy()})
         return torch.from_numpy(states)
 

@@ -286,7 +286,10 @@ class Predictor:
         model, memory = self.checkpoint.model, EncodedTexts(self._memory_bytes)
         self._engine = make_engine(self._engine_name, model)
         self._model = Answers(model, self._engine, common)
-        self._reader = TextReader(self.checkpoint.tokenizer, self._engine, memory, model.config.max_text_tokens)
+        sizes = model.config
+        self._reader = TextReader(
+            self.checkpoint.tokenizer, self._engine, memory, sizes.max_text_tokens, sizes.tokens_per_state
+        )
 
     def _objective_ids(self, names: Sequence[str]) -> Tensor:
         if not names:

@@ -1,6 +1,6 @@
 """Texts to encoder states, in batches of similar length; each different text is read once.
 
-N texts, L text tokens, D width.
+N texts, L text tokens, S states, D width.
 """
 
 from __future__ import annotations
@@ -75,10 +75,14 @@ class TextReader:
     Args:
         memory: of what this engine has made of texts.
         longest: tokens a text may have.
+        tokens_per_state: that the engine joins.
     """
 
-    def __init__(self, tokenizer: TextTokenizer, engine: Engine, memory: EncodedTexts, longest: int) -> None:
+    def __init__(
+        self, tokenizer: TextTokenizer, engine: Engine, memory: EncodedTexts, longest: int, tokens_per_state: int
+    ) -> None:
         self._tokenizer, self._engine, self._memory, self._longest = tokenizer, engine, memory, longest
+        self._tokens_per_state = tokens_per_state
 
     def to_ids(self, texts: Sequence[str], rows: Sequence[int] | None = None) -> list[list[int]]:
         """Token ids of every text; ``rows`` are their numbers if not 0, 1, ….
@@ -107,14 +111,21 @@ class TextReader:
         if batch.token_ids:
             text_ids = pad(list(batch.token_ids.values()))
             read = zip(self._engine.encode(text_ids), text_ids, batch.token_ids.items(), strict=True)
-            new = {text: EncodedText(states[: len(ids)], row[: len(ids)]) for states, row, (text, ids) in read}
+            new = {
+                text: EncodedText(states[: self._num_states(len(ids))], row[: len(ids)])
+                for states, row, (text, ids) in read
+            }
             self._memory.keep(new)
             encoded |= new
         together = [encoded[text] for text in batch.texts]
         states = pad_sequence([of_text.states for of_text in together], batch_first=True)
         ids = pad_sequence([of_text.token_ids for of_text in together], batch_first=True, padding_value=PADDING_ID)
-        ids = ids.to(states.device)
-        return Encoded(states, (ids != PADDING_ID)[:, None, None, :], ids, batch.texts)
+        counts = torch.tensor([len(of_text.states) for of_text in together], device=states.device)
+        mask = torch.arange(states.shape[1], device=states.device) < counts[:, None]
+        return Encoded(states, mask[:, None, None, :], ids.to(states.device), batch.texts)
+
+    def _num_states(self, num_tokens: int) -> int:
+        return -(-num_tokens // self._tokens_per_state)
 
     def _plan(self, texts: Sequence[str], first_row: int, rows_per_text: int) -> Iterator[TextBatch]:
         known = self._memory.find(texts)

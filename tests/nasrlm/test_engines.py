@@ -1,5 +1,6 @@
 """ONNX Runtime answers as torch does; what it cannot run is left to torch, or refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,16 @@ from torch import Tensor
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.decoding import quantiles
 from nasrlm.encoded import Encoded
-from nasrlm.engine import Engine, TorchEngine, make_engine
+from nasrlm.engine import Engine, EngineName, TorchEngine, make_engine
 from nasrlm.metrics import kendall_tau
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.onnx_engine import OnnxEngine
-from nasrlm.predictor import Predictor
+from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import pad
-from tests.nasrlm.scenes import OBJECTIVES, tiny_model
+from nasrlm.tokenizer import TextTokenizer
+from tests.nasrlm.scenes import CODE, OBJECTIVES, SIZES, tiny_model
 
 TEXT_IDS = pad([[3, 7, 7, 1, 12, 4, 4, 9], [5], [2, 2, 6], [19] * 8])
 BOTH = torch.tensor([1, 0])
@@ -50,6 +52,23 @@ def test_onnx_runtime_gives_the_quantiles_of_torch(model: RegressionLanguageMode
     assert (expected < 0).any()
     assert (expected == 0).any()
     assert (expected > 0).any()
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+def test_joined_tokens_are_read_alike_alone_and_in_batches(engine: EngineName) -> None:
+    torch.manual_seed(0)
+    tokenizer = TextTokenizer.train(TEXTS, 300)
+    model = RegressionLanguageModel(
+        replace(SIZES, num_encoder_layers=2, tokens_per_state=3), tokenizer.vocabulary_size, 2, CODE
+    ).eval()
+    checkpoint = Checkpoint(model, tokenizer, OBJECTIVES)
+    assert make_engine(engine, model).encode(torch.ones(2, 7, dtype=torch.long)).shape == (2, 3, SIZES.width)
+    alone = np.concatenate([Predictor(checkpoint).predict([text]).values for text in TEXTS])
+    assert len(np.unique(alone[:, 0, 1])) > 1
+    predictor = Predictor(checkpoint, engine, MEMORY_BYTES)
+    for _ in range(2):  # read, then remembered
+        np.testing.assert_allclose(predictor.predict(TEXTS).values, alone, rtol=5e-3, atol=1e-3)
+    assert predictor.summaries(TEXTS).shape == (len(TEXTS), model.summary_width)
 
 
 def test_padding_is_not_read() -> None:
