@@ -2,6 +2,7 @@
 
     python -m benchmarks.scale --device cuda                       # 60 M and 300 M parameters
     python -m benchmarks.scale --sizes 1M --batch 4 --length 64    # what a CPU can do in seconds
+    python -m benchmarks.scale --sizes 1M --batch 4 --tokens-per-state 1 2 4    # of long texts
 
 A step is a whole one, as in ``nasrlm train``: forward, backward, clipped gradients, Muon and AdamW, on random tokens.
 Floating-point operations are those of the model's products and of attention, forward and backward, as torch counts
@@ -18,8 +19,9 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import product
 from statistics import median
 
 import numpy as np
@@ -62,6 +64,7 @@ class Config:
         length: tokens of every text.
         objectives: numbers of every text.
         steps: timed ones.
+        tokens_per_state: of each model, one after another.
         compile: by ``torch.compile``.
         peak_tflops: of the device.
     """
@@ -72,6 +75,7 @@ class Config:
     length: int = 1024
     objectives: int = 6
     steps: int = 10
+    tokens_per_state: tuple[int, ...] = (1,)
     compile: bool = False
     peak_tflops: float | None = None
 
@@ -81,6 +85,7 @@ class Utilisation:
     """Of training steps of one model; the rates are of the median step."""
 
     size: str
+    tokens_per_state: int
     parameters: int
     tokens_per_second: float
     seconds_per_step: float
@@ -98,8 +103,8 @@ def measure(config: Config, *, progress: bool) -> list[Utilisation]:
     """
     device = torch_device(config.device)
     peak = config.peak_tflops or stated_tflops(device) or measured_tflops(device)
-    sizes = tqdm(config.sizes, "sizes", disable=not progress)
-    return [_measure(config, size, device, peak) for size in sizes]
+    models = tqdm([*product(config.sizes, config.tokens_per_state)], "models", disable=not progress)
+    return [_measure(config, size, tokens, device, peak) for size, tokens in models]
 
 
 def stated_tflops(device: torch.device) -> float | None:
@@ -119,10 +124,11 @@ def measured_tflops(device: torch.device) -> float:
     return 2 * SQUARE**3 / fastest / 1e12
 
 
-def _measure(config: Config, size: str, device: torch.device, peak_tflops: float) -> Utilisation:
+def _measure(config: Config, size: str, tokens_per_state: int, device: torch.device, peak_tflops: float) -> Utilisation:
     torch.manual_seed(0)
     code = NumberCode()
-    model = RegressionLanguageModel(SIZES[size], VOCABULARY, config.objectives, code).to(device)
+    sizes = replace(SIZES[size], tokens_per_state=tokens_per_state)
+    model = RegressionLanguageModel(sizes, VOCABULARY, config.objectives, code).to(device)
     batch = _batch(config, code).to(config.device)
     loss_of = TrainingLoss(model, SETTINGS.smoothing_digits, 0.0)
     operations = config.batch * _count(lambda: add_gradients(loss_of, batch.part(0, config.batch)))
@@ -135,6 +141,7 @@ def _measure(config: Config, size: str, device: torch.device, peak_tflops: float
     tflops = operations / 1e12 / median(seconds)
     return Utilisation(
         size=size,
+        tokens_per_state=tokens_per_state,
         parameters=model.num_parameters,
         tokens_per_second=config.batch * config.length / median(seconds),
         seconds_per_step=median(seconds),
@@ -193,16 +200,19 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", nargs="+", choices=tuple(SIZES), default=Config.sizes)
     for name in ("batch", "length", "objectives", "steps"):
         parser.add_argument(f"--{name}", type=int, default=getattr(Config, name))
+    parser.add_argument("--tokens-per-state", nargs="+", type=int, default=Config.tokens_per_state)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--peak-tflops", type=float, default=None)
     given = vars(parser.parse_args(words))
-    config = Config(**given | {"sizes": tuple(given["sizes"])})
+    config = Config(**given | {name: tuple(given[name]) for name in ("sizes", "tokens_per_state")})
     measured = measure(config, progress=sys.stderr.isatty())
-    table = Table("", "parameters", "tokens/s", "s/step", "slowest", "GiB", "TFLOP/s", "utilisation")
+    described = "", "tokens per state", "parameters"
+    table = Table(*described, "tokens/s", "s/step", "slowest", "GiB", "TFLOP/s", "utilisation")
     for row in measured:
         numbers = f"{row.seconds_per_step:.4g}", f"{row.slowest_step:.4g}", f"{row.memory_gib:.3g}"
         speeds = f"{row.tflops_per_second:.4g}", f"{row.utilisation:.1%}"
-        table.add_row(row.size, f"{row.parameters:,}", f"{row.tokens_per_second:,.0f}", *numbers, *speeds)
+        described = row.size, str(row.tokens_per_state), f"{row.parameters:,}"
+        table.add_row(*described, f"{row.tokens_per_second:,.0f}", *numbers, *speeds)
     Console(width=None if sys.stdout.isatty() else 140).print(table)
     print(json.dumps({"measured": [asdict(row) for row in measured], **circumstances(config, config.device)}))
 
