@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 WORDS = ("architecture", "text", "space", "split")  # columns that hold words, whatever they look like
 # Cells of a CSV's column of numbers in which there is none; in a column of WORDS these are words, and "" is none.
 NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
-CSV_BLOCK = 1 << 23  # bytes; a row must fit in
+CSV_BLOCK = 1 << 25  # bytes; a row must fit in
 JSON_ROWS = 4096
 TEXT = "text"  # of WORDS, the column that holds strings alone
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what pyarrow and json raise
@@ -85,7 +86,7 @@ class BatchedTable:
             yield Batch(numbers, rows, num_read)
 
 
-def open_table(path: Path, only: Collection[str] | None = None) -> BatchedTable:
+def open_table(path: Path, only: Collection[str] | None = None, *, spell_mixed: bool = False) -> BatchedTable:
     """Look a table over: its columns, their types over all rows, its length.
 
     Cost: Parquet knows them; CSV and JSONL are read through once, in constant memory.
@@ -93,10 +94,11 @@ def open_table(path: Path, only: Collection[str] | None = None) -> BatchedTable:
     Args:
         path: the file.
         only: columns to read, where they are there; others may hold anything. All if None.
+        spell_mixed: values of several kinds in a column of JSONL become words, as those of CSV do.
 
     Raises:
-        ValueError: no such file, another ending, damaged contents, or values of several kinds in a column of JSONL; the
-            message names column and row.
+        ValueError: no such file, another ending, damaged contents, or values of several kinds in a column of JSONL that
+            are not to become words; the message names column and row.
     """
     if path.suffix not in _FORMATS:
         endings = ", ".join(_FORMATS)
@@ -105,7 +107,7 @@ def open_table(path: Path, only: Collection[str] | None = None) -> BatchedTable:
         raise ValueError(f"{path}: expected a table, got no such file.")
     scan, _ = _FORMATS[path.suffix]
     try:
-        return BatchedTable(path, *scan(path, lambda name: only is None or name in only))
+        return BatchedTable(path, *scan(path, lambda name: only is None or name in only, spell_mixed))
     except DAMAGE as e:
         raise _damaged(path, e) from e
 
@@ -145,7 +147,7 @@ def _resized(batches: Iterable[Any], schema: Any, size: int, start: int) -> Iter
         yield pa.Table.from_batches(pending, schema)
 
 
-def _scan_parquet(path: Path, is_read: _IsRead) -> _Scanned:
+def _scan_parquet(path: Path, is_read: _IsRead, spell_mixed: bool) -> _Scanned:
     with pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
         _check_names(names)
@@ -186,7 +188,7 @@ def _spelled(name: str, values: Sequence[Any], start: int) -> list[str | None]:
     return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
 
 
-def _scan_csv(path: Path, is_read: _IsRead) -> _Scanned:
+def _scan_csv(path: Path, is_read: _IsRead, spell_mixed: bool) -> _Scanned:
     with _open_csv(path, ()) as reader:
         names = tuple(reader.schema.names)
     _check_names(names)
@@ -207,34 +209,50 @@ def _check_names(names: Sequence[str]) -> None:
 
 def _widened(kind: Any, words: Any) -> Any:
     """The narrowest of integer, number and string, from ``kind`` on, that spells all of a column's words."""
-    if words.null_count == len(words):
+    if words.null_count == len(words) or kind == pa.string():
         return kind
-    for wider in (pa.int64(), pa.float64()):
-        if kind in (pa.null(), pa.int64(), wider):
-            try:
-                words.cast(wider)
-            except pa.ArrowInvalid:
-                continue
-            return pa.float64() if kind == pa.float64() else wider
-    return pa.string()
+    kinds = (pa.float64(),) if kind == pa.float64() else (pa.float64(), pa.int64())  # 0x10 is an integer, no number
+    widest = pa.string()
+    for narrower in kinds:
+        try:
+            _spelt(words, narrower)
+        except pa.ArrowInvalid:
+            break
+        widest = narrower
+    return widest
 
 
-def _open_csv(path: Path, names: Sequence[str]) -> Any:
+@contextmanager
+def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
     """These columns as the words that they hold; all if none are named."""
-    return pyarrow.csv.open_csv(
-        path,
-        read_options=pyarrow.csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False),
-        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), include_columns=names
-        ),
-    )
+    uneven: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        uneven.append(row)
+        return "error"
+
+    try:
+        with pyarrow.csv.open_csv(
+            path,
+            read_options=pyarrow.csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False),
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), include_columns=names
+            ),
+        ) as reader:
+            yield reader
+    except pa.ArrowInvalid as e:
+        if not uneven:
+            raise
+        expected, got, number, _ = uneven[0]  # of the header number is 1
+        what = f"{'fewer' if got < expected else 'more'} than the {expected} fields that the header names"
+        raise ValueError(f"{what} in row {number - 2}") from e
 
 
 def _read_csv(path: Path, schema: Any) -> Iterator[Any]:
     with _open_csv(path, schema.names) as reader:
         for batch in reader:
-            columns = [_without_nothing(batch[field.name], field.name).cast(field.type) for field in schema]
+            columns = [_spelt(_without_nothing(batch[field.name], field.name), field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -243,16 +261,24 @@ def _without_nothing(column: Any, name: str) -> Any:
     return pc.if_else(pc.is_in(column, value_set=nothing), None, column)
 
 
-def _scan_jsonl(path: Path, is_read: _IsRead) -> _Scanned:
+def _spelt(words: Any, kind: Any) -> Any:
+    """Words as they are, or the numbers that they spell; blanks around numbers say nothing."""
+    return words if kind == pa.string() else pc.ascii_trim_whitespace(words).cast(kind)
+
+
+def _scan_jsonl(path: Path, is_read: _IsRead, spell_mixed: bool) -> _Scanned:
     names: dict[str, None] = {}
     kinds: dict[str, Any] = {}
     num_rows = 0
     for rows in _json_rows(path):
         names |= dict.fromkeys(name for row in rows for name in row)
-        kinds |= {
-            name: _json_kind(name, [row.get(name) for row in rows], num_rows, kinds.get(name, pa.null()))
-            for name in filter(is_read, names)
-        }
+        for name in filter(is_read, names):
+            try:
+                kinds[name] = _json_kind(name, [row.get(name) for row in rows], num_rows, kinds.get(name, pa.null()))
+            except _CellError:
+                if not spell_mixed or name in WORDS:
+                    raise
+                kinds[name] = pa.string()
         num_rows += len(rows)
     return tuple(names), pa.schema(list(kinds.items())), num_rows
 
@@ -285,8 +311,7 @@ def _json_row(number: int, line: str) -> dict[str, Any]:
 def _json_kind(name: str, values: Sequence[Any], start: int, kind: Any) -> Any:
     """The type of the values of a column from row ``start`` on and of those before, which are of ``kind``."""
     if name in WORDS:
-        _spelled(name, values, start)
-        return pa.string()
+        return _json_column(pa.field(name, pa.string()), values, start).type
 
     def together(some: Sequence[Any]) -> Any:
         schemas = [pa.schema([(name, x)]) for x in (kind, pa.array(some).type)]
@@ -296,8 +321,8 @@ def _json_kind(name: str, values: Sequence[Any], start: int, kind: Any) -> Any:
 
 
 def _json_column(field: Any, values: Sequence[Any], start: int) -> Any:
-    if field.name in WORDS:
-        return pa.array(_spelled(field.name, values, start), pa.string())
+    if field.type == pa.string():
+        values = _spelled(field.name, values, start)
     return _of_one_kind(field.name, values, start, lambda some: pa.array(some, field.type))
 
 
@@ -322,7 +347,7 @@ def _of_one_kind(name: str, values: Sequence[Any], start: int, use: Callable[[Se
     )
 
 
-_Scan = Callable[[Path, _IsRead], _Scanned]
+_Scan = Callable[[Path, _IsRead, bool], _Scanned]
 _Read = Callable[[Path, Any], Iterator[Any]]
 _FORMATS: dict[str, tuple[_Scan, _Read]] = {
     ".parquet": (_scan_parquet, _read_parquet),

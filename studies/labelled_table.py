@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import re
-import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet as pq
 
-from converters.batches import NO_NUMBER, WORDS
+from converters.batches import open_table
 from nasrlm.objective import Objective
 
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
@@ -33,20 +28,8 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
             text, a text is no string, or a label is no number or infinite; one line, naming it.
     """
     path = Path(path)
-    reader = _READERS.get(path.suffix)
-    if reader is None:
-        raise ValueError(f"{path}: expected a table ending in {', '.join(_READERS)}, got {path.suffix or 'no ending'}.")
-    if not path.is_file():
-        raise ValueError(f"{path}: expected a table, got no such file.")
-    try:
-        frame = reader(path).reset_index(drop=True)  # rows go by their place in the file
-        frame = frame.astype({name: object for name in WORDS if name in frame})  # categories take no other words
-        for name in set(WORDS) & set(frame.columns):
-            if pd.api.types.infer_dtype(frame[name]) != "string":
-                frame[name] = frame[name].map(lambda x: x.decode() if isinstance(x, bytes) else x)
-    except Exception as e:  # pyarrow and pandas raise many kinds
-        reason = " ".join(str(e).split())[:200]
-        raise ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. Is it truncated?") from e
+    table = open_table(path, spell_mixed=True)
+    frame: pd.DataFrame = next(table.batches(table.num_rows + 1), table.schema.empty_table()).to_pandas()
     described = [name for name in ("text", "architecture") if name in frame]
     if not described:
         raise lacks_networks(path, list(map(str, frame.columns)))
@@ -59,8 +42,6 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
     if empty.any():
         what = " or ".join(described)
         raise ValueError(f"{path}: expected {what} in every row, got none in row {empty.argmax()}.")
-    if "text" in frame:
-        _check_strings(frame["text"], path)
     for name in frame.columns:
         if name in require or "@" in str(name):
             frame[name] = _numbers(frame[name], path)
@@ -78,60 +59,15 @@ def lacks_networks(path: Path, names: Sequence[str]) -> ValueError:
     return ValueError(f"{path}: expected a column architecture or text, got {', '.join(names) or 'none'}.{help_}")
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
-    with path.open(newline="", encoding="utf-8-sig") as file, _fields_of_any_length():
-        rows = csv.reader(file)
-        names = next(rows, [])
-        short = next((row for row, fields in enumerate(filter(None, rows)) if len(fields) < len(names)), None)
-    if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise ValueError(f"more than one column {repeated[0]}")
-    if short is not None:
-        raise ValueError(f"fewer than the {len(names)} fields that the header names in row {short}")
-    missing = {name: [""] if name in WORDS else NO_NUMBER for name in names}
-    words = dict.fromkeys(WORDS, str)
-    with warnings.catch_warnings():  # of rows longer than the header: it would cut them
-        warnings.simplefilter("error", pd.errors.ParserWarning)
-        try:
-            return pd.read_csv(path, dtype=words, na_values=missing, keep_default_na=False, index_col=False)
-        except pd.errors.ParserWarning as e:
-            raise ValueError(f"rows of more than the {len(names)} fields that the header names") from e
-
-
-@contextmanager
-def _fields_of_any_length() -> Iterator[None]:
-    """The csv module takes 128 KB otherwise."""
-    limit = csv.field_size_limit(2**31 - 1)
-    try:
-        yield
-    finally:
-        csv.field_size_limit(limit)
-
-
-_READERS: dict[str, Callable[[Path], pd.DataFrame]] = {
-    ".parquet": lambda path: pq.read_table(path).to_pandas(ignore_metadata=True),  # an index of pandas' is a column
-    ".csv": _read_csv,
-    # with a dtype inferred "0123" would be read as 123
-    ".jsonl": lambda path: pd.read_json(path, lines=True, dtype=False, precise_float=True, encoding="utf-8-sig"),
-}
-
-
 def is_empty(word: Any) -> bool:
-    """Whether a cell of a column of words holds none; a list, a notation as JSON has it, is one."""
-    return word == "" if isinstance(word, str) else pd.isna(word) is True
-
-
-def _check_strings(texts: pd.Series[Any], path: Path) -> None:
-    wrong = ~texts.map(lambda x: isinstance(x, str) or is_empty(x))
-    if wrong.any():
-        row = int(wrong.argmax())
-        cell = texts[row].tolist() if hasattr(texts[row], "tolist") else texts[row]  # a list of NumPy's
-        raise ValueError(f"{path}: expected a string in column text, got {repr(cell)[:40]} in row {row}.")
+    """Whether a cell of a column of words holds none."""
+    return word == "" or pd.isna(word) is True
 
 
 def _numbers(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
     if labels.dtype.kind in "mM":
         raise ValueError(f"{path}: expected numbers in column {labels.name}, got times, {labels.dtype}.")
-    if labels.dtype.kind == "b":
+    if pd.api.types.infer_dtype(labels) == "boolean":
         raise ValueError(f"{path}: expected numbers in column {labels.name}, got true and false.")
     numbers = pd.to_numeric(labels, errors="coerce")
     wrong = numbers.isna() & labels.notna()

@@ -107,16 +107,14 @@ def written_texts(frame: pd.DataFrame) -> dict[Hashable, str]:
 
 
 def spelled_notation(notation: object) -> str:
-    """A notation as its space reads it: JSONL and Parquet may hold the list itself that others hold as a string."""
+    """A notation as its space reads it: a table made in Python may hold the list itself that files hold as words."""
     return notation if isinstance(notation, str) else json.dumps(notation, default=np.ndarray.tolist)
 
 
 def row_names(frame: pd.DataFrame) -> list[str]:
     """What each row is called: its notation, or else its text."""
     columns = [frame[name] for name in ("architecture", "text") if name in frame]
-    return [
-        next(spelled_notation(word) for word in words if not is_empty(word)) for words in zip(*columns, strict=True)
-    ]
+    return [next(word for word in words if not is_empty(word)) for words in zip(*columns, strict=True)]
 
 
 def space_of_row(name: str, path: Path, row: Hashable) -> SearchSpace[Any]:

@@ -149,14 +149,14 @@ def read_inputs(
 
 def _read_table(table: Path, space: str | None) -> Inputs:
     from studies.labelled_table import is_empty  # here: pandas takes half a second
-    from studies.tables import read_rows, row_names, spelled_notation, table_texts
+    from studies.tables import read_rows, row_names, table_texts
 
     frame = read_rows(table, space)
     if frame.empty:
         raise ValueError(f"{table}: expected rows, got none.")
     spaces = frame["space"].fillna("").astype(str).tolist() if "space" in frame else [""] * len(frame)
     words = frame[[name for name in WORDS if name in frame]].to_dict("records")
-    rows = [{name: spelled_notation(x) for name, x in row.items() if not is_empty(x)} for row in words]
+    rows = [{name: word for name, word in row.items() if not is_empty(word)} for row in words]
     texts = table_texts(frame, table, progress=show_progress())
     return Inputs(row_names(frame), texts, spaces, rows, frame.index.tolist())
 
