@@ -1,12 +1,15 @@
 """Walks, neighbours, rows and sizes of texts: counted as defined, whatever the names, within bounds."""
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from converters import to_measured_text, to_onnx_text
+from converters.convert import to_canonical_graph, to_graph
+from converters.features import BESIDE, ROW, WALK, graph_features
 from nasrlm import inlining
 from nasrlm.onnx_network import read_written_out
 from nasrlm.text_counts import LONGEST_WALK, MOST_WALKS, NUM_COUNTS, NUM_SIZES, NUM_STRUCTURES, _Nodes, text_counts
@@ -56,6 +59,34 @@ def test_walks_are_all_paths(name: str) -> None:
         for each in read_written_out(to_measured_text(space, space.sample(rng))):
             of_body = _Nodes(each.body)
             assert of_body.walks() == enumerated(of_body)
+
+
+@pytest.mark.parametrize("name", space_names())
+def test_a_text_counts_what_its_graph_does(name: str) -> None:
+    """Input and output are operators in texts alone, and paths begin at constants there as well."""
+    space, rng = get_space(name), np.random.default_rng(2)
+    for architecture in [space.sample(rng) for _ in range(3)]:
+        of_graph = graph_features(to_canonical_graph(to_graph(space, architecture)))
+        body = read_written_out(to_onnx_text(space, architecture))[0].body
+        of_text = _Nodes(body)
+        assert within(of_text.walks()) == named(of_graph, WALK)
+        assert within(of_text.neighbours()) == named(of_graph, BESIDE)
+        rows = Counter(line.operator for line in body.lines)  # whose attributes are spelled otherwise
+        assert sorted(rows.values()) == sorted(named(of_graph, ROW).values())
+        *paths, depth, _ = of_text.paths()
+        assert depth == of_graph["depth"] + 1
+        if all(of_text.sources[1:]):
+            expected = [of_graph[of] for of in ("paths", "path mean", "path variance", "path minimum")]
+            assert paths == pytest.approx(expected, abs=1e-6)
+
+
+def within(counts: Counter[str]) -> dict[str, int]:
+    """Those that name neither the input nor the output."""
+    return {name: count for name, count in counts.items() if not {"input", "output"} & set(name.split())}
+
+
+def named(features: Mapping[str, float], kind: str) -> dict[str, float]:
+    return {name.removeprefix(kind): count for name, count in features.items() if name.startswith(kind)}
 
 
 @pytest.mark.parametrize("name", space_names())
