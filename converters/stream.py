@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from converters.batches import BatchedTable, open_table
+from converters.cached_texts import cached_space
 from converters.convert import to_onnx_text
 from converters.engines import check_engine, map_in_order, num_workers
 from converters.parts import Parts, Settings
@@ -233,8 +234,7 @@ def _convert(compute: Compute, request: Request) -> Answer:
     try:
         if request.space is None or request.architecture is None:
             raise ValueError(f"row: expected a space and an architecture, got {request.space}, {request.architecture}.")
-        space = _open(request.space)
-        architecture = space.parse(request.architecture)
+        architecture = cached_space(request.space).parse(request.architecture)
         return Answer(_computed(compute, request.space, architecture), None)
     except ValueError as e:
         return Answer(None, str(e))
@@ -245,23 +245,7 @@ def _convert(compute: Compute, request: Request) -> Answer:
 @lru_cache(maxsize=CACHED)
 def _computed(compute: Compute, space: str, architecture: Any) -> tuple[Any, ...]:
     """NOTE: not one for all of an ``architecture_key``; isomorphic modules of NAS-Bench-101 may differ in channels."""
-    return compute(_open(space), architecture)
-
-
-def _open(name: str) -> SearchSpace[Any]:
-    space = _opened(name)
-    if isinstance(space, str):
-        raise ValueError(space)
-    return space
-
-
-@lru_cache(maxsize=64)
-def _opened(name: str) -> SearchSpace[Any] | str:
-    """The space, or why there is none: asking again for every row would be slow."""
-    try:
-        return get_space(name)
-    except ValueError as e:
-        return str(e)
+    return compute(cached_space(space), architecture)
 
 
 def _check(config: StreamConfig, table: BatchedTable) -> None:

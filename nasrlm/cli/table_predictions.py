@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from converters import to_measured_text
 from converters.batches import WORDS, BatchedTable, open_table
+from converters.cached_texts import cached_text
 from converters.engines import map_in_order, num_workers
 from nasrlm.cli.output import print_json, say, show_progress
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
@@ -23,13 +22,11 @@ from nasrlm.files import check_not_read, replacing
 from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError
 from spaces import get_space
-from spaces.space import SearchSpace
 from studies.labelled_table import lacks_networks
 
 CHUNK_ROWS = 128  # that a worker converts at a time
 NAMES_ROWS = 1 << 16  # whose spaces are looked at together
 GROUP_CHUNKS = 16  # that are predicted and written together, as one row group
-CACHED_TEXTS = 8192  # of each worker, about 20 MB
 
 
 class _Chunk(NamedTuple):
@@ -148,20 +145,9 @@ def _text_of(path: Path, number: int, space: str | None, notation: str | None) -
     if space is None:
         raise ValueError(f"{path}: expected a space in every row, got none in row {number}. Name it with --space.")
     try:
-        return _converted(space, notation)
+        return cached_text(space, notation, measured=True)
     except ValueError as e:
         raise ValueError(f"{path}, row {number}: {e}") from e
-
-
-@lru_cache(maxsize=CACHED_TEXTS)
-def _converted(space: str, notation: str) -> str:
-    opened = _opened(space)
-    return to_measured_text(opened, opened.parse(notation))
-
-
-@lru_cache(maxsize=64)
-def _opened(space: str) -> SearchSpace[Any]:
-    return get_space(space)
 
 
 def _check(source: BatchedTable, out: Path, space: str | None) -> None:

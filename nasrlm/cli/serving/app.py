@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -15,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from converters import to_measured_text, to_onnx_text
+from converters.cached_texts import cached_text
 from nasrlm.cli.serving.batcher import Batcher
 from nasrlm.cli.serving.body_limit import BodyLimit
 from nasrlm.cli.serving.messages import (
@@ -32,10 +31,8 @@ from nasrlm.examples import TEXT_SPACE
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
-from spaces import get_space, space_names
-from spaces.space import SearchSpace
+from spaces import space_names
 
-CACHED_TEXTS = 8192  # about 20 MB
 VERSION = version("nasrlm")
 
 
@@ -174,7 +171,7 @@ class _Service:
         self._check_count("architectures", architectures, self.limits.max_networks)
         if space not in space_names():  # and never a file: that would run whatever somebody asks for
             raise ValueError(f"space: expected one of {', '.join(space_names())}, got {space!r}.")
-        return [_text(space, notation, measured) for notation in architectures]
+        return [cached_text(space, notation, measured=measured) for notation in architectures]
 
     def _check_count(self, what: str, given: Sequence[object], most: int) -> None:
         if not 0 < len(given) <= most:
@@ -184,17 +181,6 @@ class _Service:
         self._check_count("quantiles", levels, self.limits.max_quantiles)
         if 0.5 not in levels or list(levels) != sorted(set(levels)) or not all(0 < level < 1 for level in levels):
             raise ValueError(f"quantiles: expected ascending levels in (0, 1) with 0.5 among them, got {levels}.")
-
-
-@lru_cache(maxsize=CACHED_TEXTS)
-def _text(space: str, notation: str, measured: bool) -> str:
-    opened = _opened(space)
-    return (to_measured_text if measured else to_onnx_text)(opened, opened.parse(notation))
-
-
-@cache
-def _opened(space: str) -> SearchSpace[Any]:
-    return get_space(space)
 
 
 def _response(values: FloatArray, objectives: Sequence[str], levels: Sequence[float]) -> PredictResponse:
