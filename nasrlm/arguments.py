@@ -6,6 +6,7 @@ N texts, M objectives, Q quantiles.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -29,7 +30,7 @@ def checked_names(objectives: Iterable[str]) -> tuple[str, ...]:
 
 
 def checked_levels(quantiles: Iterable[float]) -> tuple[float, ...]:
-    """Q numbers; ``Prediction`` refuses those that are no levels.
+    """Q numbers; ``Prediction`` refuses those that do not ``ascend``.
 
     Raises:
         ValueError: one number, or something else.
@@ -39,6 +40,11 @@ def checked_levels(quantiles: Iterable[float]) -> tuple[float, ...]:
         help_ = " Put it in a list." if isinstance(quantiles, Real) else ""
         raise ValueError(f"quantiles: expected a list of levels in (0, 1), got {quantiles!r}.{help_}")
     return tuple(map(float, levels))
+
+
+def ascend(levels: Sequence[float]) -> bool:
+    """Whether these are one level or more, each in (0, 1) and above the one before."""
+    return len(levels) > 0 and all(a < b for a, b in pairwise((0.0, *levels, 1.0)))
 
 
 def checked_whole(what: str, number: Any, least: int) -> int:

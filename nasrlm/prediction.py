@@ -1,8 +1,8 @@
 """What a predictor answers: quantiles of every objective. N architectures, M objectives, Q quantiles."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
+from nasrlm.arguments import ascend
 from nasrlm.objective import FloatArray
 
 
@@ -22,8 +22,7 @@ class Prediction:
 
     def __post_init__(self) -> None:
         levels = self.quantiles
-        ascending = all(a < b for a, b in pairwise(levels))
-        if not levels or not ascending or not 0 < levels[0] <= levels[-1] < 1:
+        if not ascend(levels):
             raise ValueError(f"prediction: expected quantiles ascending in (0, 1), got {levels}. Sort them.")
         expected = (len(self.objectives), len(levels))
         if self.values.ndim != 3 or self.values.shape[1:] != expected:

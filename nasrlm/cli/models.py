@@ -15,6 +15,7 @@ import torch
 import typer
 
 import nasrlm
+from nasrlm.arguments import ascend
 from nasrlm.bf16 import multiplies_bf16
 from nasrlm.checkpoint import Checkpoint, released_folder, torch_device
 from nasrlm.cli.inputs import (
@@ -281,12 +282,7 @@ def _levels(quantiles: str) -> tuple[float, ...]:
         levels = tuple(float(level) for level in quantiles.split(","))
     except ValueError:
         levels = ()
-    if (
-        len(levels) < 3
-        or 0.5 not in levels
-        or list(levels) != sorted(set(levels))
-        or not all(0 < level < 1 for level in levels)
-    ):
+    if len(levels) < 3 or 0.5 not in levels or not ascend(levels):
         raise ValueError(
             f"--quantiles: expected three ascending levels or more in (0, 1), 0.5 among them, got {quantiles!r}."
         )

@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from converters.cached_texts import cached_text
+from nasrlm.arguments import ascend
 from nasrlm.cli.serving.batcher import Batcher
 from nasrlm.cli.serving.body_limit import BodyLimit
 from nasrlm.cli.serving.messages import (
@@ -179,7 +180,7 @@ class _Service:
 
     def _check_quantiles(self, levels: Sequence[float]) -> None:
         self._check_count("quantiles", levels, self.limits.max_quantiles)
-        if 0.5 not in levels or list(levels) != sorted(set(levels)) or not all(0 < level < 1 for level in levels):
+        if 0.5 not in levels or not ascend(levels):
             raise ValueError(f"quantiles: expected ascending levels in (0, 1) with 0.5 among them, got {levels}.")
 
 
