@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import platform
 import subprocess
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
+from converters import machine_description
 from nasrlm.checkpoint import torch_device
+from nasrlm.versions import versions_of
 
 
 def circumstances(config: Any, device: str = "cpu") -> dict[str, object]:
@@ -23,8 +23,8 @@ def circumstances(config: Any, device: str = "cpu") -> dict[str, object]:
     is_gpu = torch_device(device).type == "cuda"
     return {
         "commit": commit.stdout.strip() or None,
-        "machine": torch.cuda.get_device_name(device) if is_gpu else platform.platform(),
+        "machine": torch.cuda.get_device_name(device) if is_gpu else machine_description(),
         "threads": torch.get_num_threads(),
-        "versions": {"python": platform.python_version(), "torch": torch.__version__, "numpy": np.__version__},
+        "versions": versions_of("torch", "numpy", "onnx"),
         "config": json.loads(json.dumps(asdict(config), default=str)),
     }

@@ -24,7 +24,7 @@ import sys
 import tempfile
 import venv
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -34,9 +34,9 @@ from rich.console import Console
 from rich.table import Table
 from tqdm import tqdm
 
+from benchmarks.circumstances import circumstances
 from benchmarks.engine_timing import Measurement, measure
 from benchmarks.training_step import SETTINGS, make_step
-from converters import machine_description
 from converters.bulk import to_onnx_texts
 from nasrlm.batches import Batches
 from nasrlm.checkpoint import Checkpoint
@@ -223,7 +223,6 @@ def install_peer(folder: Path, requirement: str, torch_requirement: str) -> tupl
 
 def report(config: Config, size: dict[str, int], ours: Sequence[Measurement], peer: Peer) -> dict[str, object]:
     """Everything, as JSON."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
     return {
         "nasrlm": {**size, "cases": ours},
         "regress_lm": None if peer.reason else {**peer.size, "cases": peer.cases},
@@ -231,9 +230,7 @@ def report(config: Config, size: dict[str, int], ours: Sequence[Measurement], pe
             {key: theirs[key] for key in ("what", "objectives", "context")} | {"ratio": ratio}
             for theirs, ratio in _ratios(ours, peer)
         ],
-        "config": asdict(config),
-        "machine": machine_description() | {"torch": torch.__version__},
-        "commit": commit.stdout.strip() or None,
+        **circumstances(config),
     }
 
 

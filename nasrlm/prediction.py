@@ -1,5 +1,6 @@
 """What a predictor answers: quantiles of every objective. N architectures, M objectives, Q quantiles."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nasrlm.arguments import ascend
@@ -59,3 +60,8 @@ class Prediction:
     def interval(self) -> float | None:
         """The probability that lies between ``low`` and ``high``, 0.8 for 0.1 to 0.9; None for one quantile."""
         return round(self.quantiles[-1] - self.quantiles[0], 6) if len(self.quantiles) > 1 else None
+
+
+def spell_interval(answer: Mapping[str, float]) -> str:
+    """``median (low to high)``, the three under these names."""
+    return f"{answer['median']:.4g} ({answer['low']:.4g} to {answer['high']:.4g})"

@@ -18,6 +18,7 @@ from converters import to_measured_text
 from converters.runtime import Latency, machine_description, measure_latencies
 from nasrlm.files import write_table
 from nasrlm.objective import Goal, Objective
+from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.config import SearchConfig
@@ -83,8 +84,7 @@ def _print_front(config: SearchConfig, result: StudyResult, latencies: list[Late
         table.add_column(Objective.parse(goal.objective).label, justify="right")
     table.add_column("measured here [ms]", justify="right")
     for row, latency in zip(result.front, latencies, strict=True):
-        answers = [row[goal.objective] for goal in config.goals]
-        cells = [f"{a['median']:.4g} ({a['low']:.4g} to {a['high']:.4g})" for a in answers]
+        cells = [spell_interval(row[goal.objective]) for goal in config.goals]
         table.add_row(row["architecture"], *cells, f"{latency.median_ms:.2f}")
     Console(width=None if sys.stdout.isatty() else 180).print(table)
 

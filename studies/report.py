@@ -2,11 +2,8 @@
 
 import io
 import math
-import platform
 from collections.abc import Hashable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +12,7 @@ from numpy.typing import NDArray
 
 from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, from_losses, to_losses
+from nasrlm.versions import versions_of
 from studies.config import SearchConfig, feasible_mask, soft_violations
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
@@ -242,13 +240,5 @@ def write_report(
     front.to_csv(buffer, index=False)
     write_atomically(out / FRONT_FILE, buffer.getvalue().encode())
     measures = {name: value for name, value in result.to_dict().items() if name != "front"}
-    study = {"status": "finished", "config": config.to_dict(), **measures, "versions": _versions()}
+    study = {"status": "finished", "config": config.to_dict(), **measures, "versions": versions_of(*LIBRARIES)}
     write_json(out / STUDY_FILE, study)
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for library in LIBRARIES:
-        with suppress(PackageNotFoundError):
-            found[library] = version(library)
-    return found

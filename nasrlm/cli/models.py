@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Sequence
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,7 +25,7 @@ from nasrlm.cli.inputs import (
     listed,
     read_inputs,
 )
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress, spell_interval
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.engine import EngineName
@@ -35,12 +33,13 @@ from nasrlm.evaluation import Evaluation, evaluate
 from nasrlm.examples import Origins, make_examples
 from nasrlm.model_card import release
 from nasrlm.objective import FloatArray
-from nasrlm.prediction import Prediction
+from nasrlm.prediction import Prediction, spell_interval
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
 from nasrlm.reader import UnreadableTextError
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
+from nasrlm.versions import versions_of
 from spaces import get_space
 from studies.labelled_table import label_columns
 from studies.tables import read_rows, require_labels, splits_of, table_texts
@@ -226,8 +225,7 @@ def train_model(
 def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
     """Versions, torch devices, and what the checkpoint was trained on."""
     loaded = Checkpoint.from_pretrained(checkpoint)
-    versions = {"nasrlm": nasrlm.__version__, "python": platform.python_version()}
-    versions |= {name: version(name) for name in LIBRARIES}
+    versions = {"nasrlm": nasrlm.__version__, **versions_of(*LIBRARIES)}
     devices = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
     described = {
         "versions": versions,

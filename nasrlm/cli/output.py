@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from decimal import Decimal
 from typing import Annotated, Any, TextIO
@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nasrlm.files import to_json
+from nasrlm.prediction import spell_interval as spell_interval
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn.")]
@@ -114,11 +115,6 @@ def _stacked(
         lines += [*([row[0]] if row[0] != above else []), line(row)]
         above = row[0]
     return lines
-
-
-def spell_interval(answer: Mapping[str, float]) -> str:
-    """``median (low to high)``."""
-    return f"{answer['median']:.4g} ({answer['low']:.4g} to {answer['high']:.4g})"
 
 
 def _spell(value: object) -> str:

@@ -13,24 +13,22 @@ from __future__ import annotations
 
 import argparse
 import io
-import subprocess
 import time
 import warnings
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
 from torch import nn
 from tqdm import tqdm
 
+from benchmarks.circumstances import circumstances
 from benchmarks.flat_text import to_flat_text
-from converters import machine_description, to_graph, to_onnx_text
+from converters import to_graph, to_onnx_text
 from converters.torch_module import EXPORT_OPSET
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli.output import print_json, print_table, show_progress
@@ -190,7 +188,7 @@ def main() -> None:
         _time_export(nn.Linear(1, 1), (1, 1), exporter)  # the first export imports half of torch
     rows = measure(config)
     if as_json:
-        print_json({"spaces": [asdict(row) for row in rows], **_circumstances(), "config": asdict(config)})
+        print_json({"spaces": [asdict(row) for row in rows], **circumstances(config)})
     else:
         _print(rows)
 
@@ -218,14 +216,6 @@ def _print(rows: Sequence[Row]) -> None:
 
 def _of_exporters(values: dict[str, float], spelling: str) -> str:
     return f"{values['default']:{spelling}} ({values['TorchScript']:{spelling}})" if values else ""
-
-
-def _circumstances() -> dict[str, Any]:
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
-    versions = {"numpy": np.__version__, "onnx": onnx.__version__, "torch": torch.__version__}
-    return {"commit": commit.stdout.strip() or None, "machine": machine_description(), "versions": versions}
 
 
 if __name__ == "__main__":
