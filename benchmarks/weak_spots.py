@@ -10,14 +10,16 @@ lowest first. A part's τ is lower than that of all rows where its labels differ
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.table import Table
 
 from converters.bulk import to_onnx_texts
-from nasrlm.cli.output import print_table
 from nasrlm.metrics import kendall_tau
 from nasrlm.objective import FloatArray, Objective
 from nasrlm.predictor import Predictor
@@ -47,18 +49,17 @@ def main() -> None:
     median = predictor.predict(texts, [ACCURACY, *costs], quantiles=(0.5,)).median
     labels = frame[[ACCURACY, *costs]].to_numpy(dtype=np.float64)
     genes = np.array([space.encode(architecture) for architecture in architectures])
-    print_table(
-        [ACCURACY, "rows", "Kendall τ", "of random rows in the range"],
-        [
-            [name, int(rows.sum()), _tau(median[rows, 0], labels[rows, 0]), _in_range(median[:, 0], labels[:, 0], rows)]
-            for name, rows in _parts(labels[:, 0], genes)
-        ],
-    )
-    taus = kendall_tau(median, labels)[1:]
-    print_table(
-        ["cost", "Kendall τ", "different values"],
-        [[costs[m], round(float(taus[m]), 3), len(np.unique(labels[:, m + 1]))] for m in np.argsort(taus)],
-    )
+    of_parts = Table(ACCURACY, "rows", "Kendall τ", "of random rows in the range")
+    for name, rows in _parts(labels[:, 0], genes):
+        taus = _tau(median[rows, 0], labels[rows, 0]), _in_range(median[:, 0], labels[:, 0], rows)
+        of_parts.add_row(name, f"{rows.sum():,}", *(f"{tau:.3f}" for tau in taus))
+    of_costs = Table("cost", "Kendall τ", "different values")
+    of_all = kendall_tau(median, labels)[1:]
+    for m in np.argsort(of_all):
+        of_costs.add_row(costs[m], f"{of_all[m]:.3f}", f"{len(np.unique(labels[:, m + 1])):,}")
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    console.print(of_parts)
+    console.print(of_costs)
 
 
 def _parts(accuracy: FloatArray, genes: NDArray[np.int_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
@@ -71,7 +72,7 @@ def _parts(accuracy: FloatArray, genes: NDArray[np.int_]) -> Iterator[tuple[str,
 
 
 def _tau(predicted: FloatArray, measured: FloatArray) -> float:
-    return round(float(kendall_tau(predicted[:, None], measured[:, None])[0]), 3)
+    return float(kendall_tau(predicted[:, None], measured[:, None])[0])
 
 
 def _in_range(predicted: FloatArray, measured: FloatArray, rows: NDArray[np.bool_]) -> float:
@@ -81,7 +82,7 @@ def _in_range(predicted: FloatArray, measured: FloatArray, rows: NDArray[np.bool
     rng = np.random.default_rng(0)
     size = min(int(rows.sum()), len(candidates))
     drawn = [rng.choice(candidates, size, replace=False) for _ in range(DRAWS)]
-    return round(float(np.mean([_tau(predicted[x], measured[x]) for x in drawn])), 3)
+    return float(np.mean([_tau(predicted[x], measured[x]) for x in drawn]))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import sys
 import time
 import warnings
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from rich.console import Console
+from rich.table import Table
 from torch import nn
 from tqdm import tqdm
 
@@ -31,7 +34,7 @@ from benchmarks.flat_text import to_flat_text
 from converters import to_graph, to_onnx_text
 from converters.torch_module import EXPORT_OPSET
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.cli.output import print_json, print_table, show_progress
+from nasrlm.files import to_json
 from nasrlm.presentation import present
 from nasrlm.tokenizer import Pieces, TextTokenizer
 from spaces import SearchSpace, get_space, space_names
@@ -98,7 +101,7 @@ def measure(config: Config) -> list[Row]:
     """One row for every space."""
     released = Checkpoint.from_pretrained().tokenizer
     in_torch = [name for name in config.spaces if name in NETWORKS]
-    with tqdm(total=len(config.spaces) + config.exports * len(in_torch), disable=not show_progress()) as bar:
+    with tqdm(total=len(config.spaces) + config.exports * len(in_torch), disable=not sys.stderr.isatty()) as bar:
         texts: dict[str, Texts] = {}
         for name in config.spaces:
             bar.set_description(name)
@@ -188,7 +191,7 @@ def main() -> None:
         _time_export(nn.Linear(1, 1), (1, 1), exporter)  # the first export imports half of torch
     rows = measure(config)
     if as_json:
-        print_json({"spaces": [asdict(row) for row in rows], **circumstances(config)})
+        print(to_json({"spaces": [asdict(row) for row in rows], **circumstances(config)}, indent=1))
     else:
         _print(rows)
 
@@ -196,19 +199,18 @@ def main() -> None:
 def _print(rows: Sequence[Row]) -> None:
     columns = ["space", "characters", "tokens (most)", "own tokenizer (most)", "flat (most)", "times fewer"]
     columns += ["texts/s (low to high)", "export s (TorchScript)", "times faster"]
-    table = [
-        [
+    table = Table(*columns, title="canonical ONNX text")
+    for row in rows:
+        table.add_row(
             row.space,
-            round(row.characters),
+            f"{row.characters:,.0f}",
             *[f"{x.middle:,.0f} ({x.high:,})" for x in (row.released_tokens, row.canonical_tokens, row.flat_tokens)],
-            round(row.times_fewer_tokens, 1),
+            f"{row.times_fewer_tokens:.1f}",
             f"{row.texts_per_second.middle:.0f} ({row.texts_per_second.low:.0f} to {row.texts_per_second.high:.0f})",
             _of_exporters(row.export_seconds, ".2f"),
             _of_exporters(row.times_faster, ".0f"),
-        ]
-        for row in rows
-    ]
-    print_table(columns, table, "canonical ONNX text")
+        )
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
     fewer, rates = [row.times_fewer_tokens for row in rows], [row.texts_per_second.middle for row in rows]
     print(f"Median space: {median(fewer):.1f} times fewer tokens, {median(rates):.0f} texts/s.")
     print(f"Slowest space: {min(rates):.0f} texts/s.")

@@ -9,11 +9,11 @@ import onnx
 import onnxruntime
 from onnx import helper, numpy_helper
 
+from benchmarks.flat_text import LAYERS
 from converters.graph import Graph, Node, Shape
 from converters.text import IR_VERSION, OPSET, to_model, write
 
 EPSILON = 1e-5  # of ONNX's BatchNormalization
-LAYERS = {"nn.Conv": "Conv", "nn.ConvBias": "Conv", "nn.Linear": "Gemm", "nn.LinearBias": "Gemm"}
 
 Tensors = tuple[np.ndarray, ...]
 
