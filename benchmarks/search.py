@@ -6,13 +6,14 @@ objective.
 
     python -m benchmarks.search --tables ../shared/data --out runs/search --seeds 10
 
-Results stream to results.jsonl in --out; a run that is broken off goes on where it was. What another checkpoint of the
-same name has found is searched for again.
+Results stream to results.jsonl in --out; a run that is broken off goes on where it was, with the same budget, goals and
+tables. What another checkpoint of the same name has found is searched for again.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +77,7 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
     """Search what is missing in ``results.jsonl``; curves of every seed by space and method.
 
     Raises:
-        ValueError: ``results.jsonl`` was begun with other goals or another budget.
+        ValueError: a table is missing, or ``results.jsonl`` was begun with another one, other goals or another budget.
     """
     config.out.mkdir(parents=True, exist_ok=True)
     path = config.out / RESULTS_FILE
@@ -86,7 +87,8 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
         if not config.methods or name in config.methods
     }
     digests = {name: predictor.checkpoint.sha256 for name, predictor in predictors.items()}
-    rows = _read(path, config.budget, digests)
+    settings = {name: _settings(config, name) for name in config.spaces}
+    rows = _read(path, settings, digests)
     done = {(row["space"], row["method"], row["seed"]): row["curve"] for row in rows}
     for space_name in config.spaces:
         task = _task(config, space_name)
@@ -96,7 +98,7 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
         for method, seed in tqdm(todo, space_name, disable=not progress):
             started = time.monotonic()
             curve = curve_of(methods[method](task, config.budget, seed), whole)
-            row = {"space": space_name, "method": method, "seed": seed, "budget": config.budget, "curve": curve}
+            row = {"space": space_name, "method": method, "seed": seed, **settings[space_name], "curve": curve}
             if method in digests:
                 row["checkpoint"] = digests[method]
             row["seconds"] = round(time.monotonic() - started, 1)
@@ -111,12 +113,30 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
     return curves
 
 
-def _read(path: Path, budget: int, digests: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Finished lines, but of methods whose checkpoint is another now."""
+def _settings(config: Config, name: str) -> dict[str, Any]:
+    """What else the curves of a space depend on; of its table a hash of the file."""
+    table = _table(config, name)
+    if not table.is_file():
+        raise ValueError(f"{table}: expected a table, got no such file.")
+    digest = hashlib.sha256(table.read_bytes()).hexdigest()
+    return {"budget": config.budget, "goals": list(GOALS[name]), "table": digest}
+
+
+def _table(config: Config, name: str) -> Path:
+    return config.tables / f"{name}.parquet"
+
+
+def _read(
+    path: Path, settings: Mapping[str, Mapping[str, Any]], digests: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Finished lines of these spaces, but of methods whose checkpoint is another now."""
     for line in finished_lines(path):
         row = json.loads(line)
-        if row["budget"] != budget:
-            raise ValueError(f"{path}: expected a budget of {budget}, got {row['budget']}. Choose another --out.")
+        if row["space"] not in settings:
+            continue
+        for name, value in settings[row["space"]].items():
+            if row.get(name) != value:
+                raise ValueError(f"{path}: expected {name} {value}, got {row.get(name)}. Choose another --out.")
         if row["method"] not in digests or row.get("checkpoint") == digests[row["method"]]:
             yield row
 
@@ -126,7 +146,7 @@ def _task(config: Config, name: str) -> Task[Any]:
     goals = tuple(Goal.parse(goal) for goal in GOALS[name])
     twins = twins_of(space, [goal.objective for goal in goals])
     searched = SearchConfig(space=name, goals=goals, trials=config.budget, evaluator="table", twins=twins)
-    frame = read_table(config.tables / f"{name}.parquet", require=searched.objectives)
+    frame = read_table(_table(config, name), require=searched.objectives)
     table = TableEvaluator(space, frame, objectives=searched.objectives)
     return Task(searched, table, every_architecture(searched.searched(table.space), table.known))
 

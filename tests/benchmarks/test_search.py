@@ -96,9 +96,11 @@ def test_curves_are_hypervolume_ratios() -> None:
 def test_rows_of_another_checkpoint_are_left_out(tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [{"method": "random"}, {"method": "rlm", "checkpoint": "one"}, {"method": "rlm"}]
     path = tmp_path / "results.jsonl"
-    path.write_text("".join(f"{json.dumps({**row, 'budget': 12})}\n" for row in rows))
+    rows = [{"space": "toy", **row} for row in rows]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     for digest, left in (("one", [0, 1]), ("two", [0])):
-        assert list(search._read(path, 12, {"rlm": digest})) == [{**rows[index], "budget": 12} for index in left]
+        assert list(search._read(path, {"toy": {}}, {"rlm": digest})) == [rows[index] for index in left]
+    assert list(search._read(path, {"another": {}}, {})) == []
 
 
 def test_a_broken_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +117,25 @@ def test_a_broken_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     again = results.read_text().splitlines()
     assert [json.loads(line)["curve"] for line in again] == [json.loads(line)["curve"] for line in lines]
     assert (tmp_path / "out" / "search.png").read_bytes()[:4] == b"\x89PNG"
-    with pytest.raises(ValueError, match="expected a budget of 5, got 12"):
+    with pytest.raises(ValueError, match=r"results\.jsonl: expected budget 5, got 12\. Choose another --out\."):
         run(Config(tmp_path, tmp_path / "out", spaces=("toy",), methods=QUICK, budget=5))
     with pytest.raises(ValueError, match=r"expected methods of random, .*, got luck"):
         run(Config(tmp_path, tmp_path / "new", spaces=("toy",), methods=("luck",)))
+
+
+def test_results_of_other_goals_or_another_table_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    goals = {"toy": ("max:accuracy@toy", "min:latency_ms@toy")}
+    monkeypatch.setattr(search, "GOALS", goals)
+    monkeypatch.setattr(search, "get_space", lambda name: SPACE)
+    config = Config(tmp_path, tmp_path / "out", spaces=("toy",), methods=("random",), seeds=1, budget=5, counts=(5,))
+    with pytest.raises(ValueError, match=r"toy\.parquet: expected a table, got no such file\."):
+        run(config)
+    toy_table().to_parquet(tmp_path / "toy.parquet")
+    run(config)
+    monkeypatch.setattr(search, "GOALS", {"toy": ("max:accuracy@toy",)})
+    with pytest.raises(ValueError, match=r"expected goals \['max:accuracy@toy'\], got \['max:accuracy@toy', 'min:"):
+        run(config)
+    monkeypatch.setattr(search, "GOALS", goals)
+    toy_table()[::-1].to_parquet(tmp_path / "toy.parquet")
+    with pytest.raises(ValueError, match=r"results\.jsonl: expected table [0-9a-f]{64}, got [0-9a-f]{64}\."):
+        run(config)
