@@ -25,6 +25,7 @@ from typing import Any
 from rich.console import Console
 from tqdm import tqdm
 
+from benchmarks.circumstances import circumstances
 from benchmarks.search_curves import curve_of, draw, table_of
 from benchmarks.search_methods import ALONE, Method, Task, guided
 from converters import to_measured_text
@@ -169,7 +170,7 @@ def _methods(config: Config, task: Task[Any], predictors: Mapping[str, Predictor
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Command line."""
+    """Print a table and one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=Path("runs/search"))
@@ -201,6 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ValueError as e:
         parser.exit(2, f"{e}\n")
     Console(width=200).print(table_of(curves, config.counts))
+    print(json.dumps(circumstances(config)))
 
 
 if __name__ == "__main__":

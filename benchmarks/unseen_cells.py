@@ -3,15 +3,18 @@
 The published split of NAS-Bench-201 goes by strings; some test cells compute the same function as a train cell.
 This leaves those out.
 
-    python benchmarks/unseen_cells.py ../shared/data/nasbench201.parquet
+    python -m benchmarks.unseen_cells ../shared/data/nasbench201.parquet
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.circumstances import circumstances
 from converters.bulk import to_onnx_texts
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import make_examples
@@ -22,24 +25,42 @@ from studies.labelled_table import read_table
 OBJECTIVES = ("accuracy@cifar10", "accuracy@cifar100", "accuracy@imagenet16-120")
 
 
-def main() -> None:
-    """Print Kendall τ on all test rows, and on those whose key is not among the train rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
+@dataclass(frozen=True)
+class Config:
+    """What is looked at.
+
+    Attributes:
+        table: of NAS-Bench-201.
+        checkpoint: folder; the released one if None.
+    """
+
+    table: Path
+    checkpoint: Path | None = None
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Print one line of JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path)
     parser.add_argument("--checkpoint", type=Path, default=None)
-    arguments = parser.parse_args()
+    config = Config(**vars(parser.parse_args(words)))
+    print(json.dumps({"kendall_tau": measure(config), **circumstances(config)}))
+
+
+def measure(config: Config) -> dict[str, dict[str, float]]:
+    """Kendall τ on all test rows, and on those whose key is not among the train rows."""
     space = get_space("nasbench201")
-    frame = read_table(arguments.table, require=OBJECTIVES)
+    frame = read_table(config.table, require=OBJECTIVES)
     frame["key"] = [space.architecture_key(space.parse(text)) for text in frame["architecture"]]
     test = frame[frame["split"] == "test"]
     unseen = test[~test["key"].isin(frame.loc[frame["split"] == "train", "key"])]
-    predictor = Predictor.from_pretrained(arguments.checkpoint)
-    result = {}
+    predictor = Predictor.from_pretrained(config.checkpoint)
+    result: dict[str, dict[str, float]] = {}
     for name, rows in (("test", test), ("test, cell not in train", unseen)):
         texts = to_onnx_texts(space, [space.parse(text) for text in rows["architecture"]], measured=True)
         quality = evaluate(predictor, make_examples(rows, texts, OBJECTIVES)).quality["nasbench201"]
         result[name] = {objective: round(q["kendall_tau"], 4) for objective, q in quality.items()} | {"rows": len(rows)}
-    print(json.dumps(result))
+    return result
 
 
 if __name__ == "__main__":

@@ -10,8 +10,10 @@ lowest first. A part's τ is lower than that of all rows where its labels differ
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.circumstances import circumstances
 from converters.bulk import to_onnx_texts
 from nasrlm.metrics import kendall_tau
 from nasrlm.objective import FloatArray, Objective
@@ -33,16 +36,37 @@ OFTEN = 3  # of the six edges
 DRAWS = 50
 
 
-def main() -> None:
-    """Print both tables."""
+@dataclass(frozen=True)
+class Config:
+    """What is looked at.
+
+    Attributes:
+        table: of NAS-Bench-201.
+        checkpoint: folder; the released one if None.
+    """
+
+    table: Path
+    checkpoint: Path | None = None
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Print both tables and one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path)
     parser.add_argument("--checkpoint", type=Path, default=None)
-    arguments = parser.parse_args()
+    config = Config(**vars(parser.parse_args(words)))
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    for table in tables(config):
+        console.print(table)
+    print(json.dumps(circumstances(config)))
+
+
+def tables(config: Config) -> tuple[Table, Table]:
+    """Of parts of the rows by accuracy, and of costs."""
     space = get_space("nasbench201")
-    frame = read_table(arguments.table, require=[ACCURACY])
+    frame = read_table(config.table, require=[ACCURACY])
     frame = frame[frame["split"] == "test"]
-    predictor = Predictor.from_pretrained(arguments.checkpoint).of_space(space.name)
+    predictor = Predictor.from_pretrained(config.checkpoint).of_space(space.name)
     costs = [name for name in predictor.objectives if name in frame and not Objective.parse(name).is_accuracy]
     architectures = [space.parse(text) for text in frame["architecture"]]
     texts = to_onnx_texts(space, architectures, measured=True)
@@ -57,9 +81,7 @@ def main() -> None:
     of_all = kendall_tau(median, labels)[1:]
     for m in np.argsort(of_all):
         of_costs.add_row(costs[m], f"{of_all[m]:.3f}", f"{len(np.unique(labels[:, m + 1])):,}")
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    console.print(of_parts)
-    console.print(of_costs)
+    return of_parts, of_costs
 
 
 def _parts(accuracy: FloatArray, genes: NDArray[np.int_]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
