@@ -122,6 +122,7 @@ def rotation_angles(length: int, head_width: int) -> Tensor:
 
 
 def rotate(x: Tensor, rotation: Tensor) -> Tensor:
+    """(N, H, L, D/H) turned by the angle of each position; ``rotation`` is that of ``rotation_angles``."""
     cos, sin = rotation.to(x.dtype)
     first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)

@@ -34,6 +34,7 @@ class TrainConfig(BaseModel):
         table: files with the columns ``architecture`` (or ``text``), labels and ``split``; one or a list. A YAML file
             names one or more; who calls ``train`` with examples of their own needs none.
         out: folder of the run: state, log and the finished checkpoint.
+        space: of tables without a column ``space``; of other tables, only its rows.
         text: what a row's architecture becomes: canonical ONNX text, or that and the blocks as they were measured.
         initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept.
         encoder_steps: for how many steps each of these spaces learns an encoder of its own, from that of the
@@ -49,23 +50,33 @@ class TrainConfig(BaseModel):
         objectives_per_row: labels of a row that one step decodes, drawn anew each time by ``objective_weights``.
         alone_probability: how often the numbers of a row are decoded without seeing each other.
         learning_rate: at its highest, of the matrices of the layers (Muon).
+        weight_decay: share of these matrices that is taken away in a step, times the learning rate.
         embedding_learning_rate: at its highest, of everything else (AdamW).
+        clip_norm: longest gradient; longer ones are scaled down to it.
         smoothing_digits: σ of the probability given to neighbouring digits.
         initial_share: of the weights that the run began with, in those that it saves.
         rank_loss_weight: of a loss on the order of every two labels of a batch, beside that on the labels.
         tokenizer: pieces of text within which tokens are learned: lines of ONNX, chains of them, or pieces of code.
+        vocabulary_size: tokens of text.
         augment: ``module:function``, text to text, for train rows; see ``nasrlm.augmentation``.
+        model: sizes, head and backbone, see ``ModelConfig``.
         num_digits, min_exponent, max_exponent: of the numbers that are spelled, see ``NumberCode``.
+        epochs: rounds of all train rows.
         max_steps: stop here, if ``epochs`` have not ended before.
         warmup_epochs: in which the learning rates rise; then they fall along a cosine.
         average_decay: of the moving average of the weights, which is what is evaluated and saved.
+        evaluate_every_epochs: epochs from one evaluation on valid rows to the next.
+        save_every_seconds: seconds from one state in ``out`` to the next.
         patience: evaluations on valid rows without a better one after which the run ends.
         batch_size: rows of a step, over all processes and accumulated parts.
         accumulation_steps: parts of a batch that each process computes one after another, to save memory.
         backbone_learning_rate: of a backbone that was trained before, or of its LoRA (AdamW).
+        bf16: multiply in 16 bits, where the device has instructions for it.
         shard: keep only a part of the weights and of the optimisers' states in each of several processes.
         compile: compile the model with ``torch.compile``.
         tensorboard: also write the log for TensorBoard.
+        device: where torch runs.
+        seed: of everything drawn.
         resume: go on from the state in ``out``.
         sources: whose labels these are and their licences, for the card.
     """

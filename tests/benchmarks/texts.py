@@ -2,9 +2,9 @@
 
 For every space: characters and tokens of canonical text, beside the tokens of the same networks as flat ONNX text
 (``benchmarks.flat_text``), under tokenizers trained alike; texts a second; and the seconds that ``torch.onnx.export``
-takes, as it is called by default and with its older exporter, where ``tests.converters.space_networks`` writes the
-networks in torch. Times are processor time of one core. Half of the architectures drawn train the tokenizers and warm
-up the converters, the other half is measured.
+takes, as it is called by default and with its older exporter, where ``tests.converters.rendered`` has the networks in
+torch. Times are processor time of one core. Half of the architectures drawn train the tokenizers and warm up the
+converters, the other half is measured.
 
     python -m tests.benchmarks.texts --architectures 40
 """
