@@ -12,17 +12,17 @@ Promises = Mapping[Promise, tuple[int, Sequence[SearchStrategy[Any]]]]
 MANY = 20  # times as many examples when slow tests run
 
 
-def few_and_many(promises: Promises) -> Any:
-    """Parametrise a test by (promise, examples, strategies): the examples by default, many as slow tests."""
+def kept(promises: Promises) -> Callable[..., None]:
+    """A test of each: the examples by default, many as slow tests."""
     few = [pytest.param(promise, *given, id=promise.__name__) for promise, given in promises.items()]
     many = [
         pytest.param(promise, examples * MANY, strategies, id=f"{promise.__name__}-many", marks=pytest.mark.slow)
         for promise, (examples, strategies) in promises.items()
     ]
-    return pytest.mark.parametrize(("promise", "examples", "strategies"), [*few, *many])
 
+    @pytest.mark.parametrize(("promise", "examples", "strategies"), [*few, *many])
+    def test(promise: Promise, examples: int, strategies: Sequence[SearchStrategy[Any]]) -> None:
+        chosen = settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        chosen(given(*strategies)(promise))()
 
-def check(promise: Promise, examples: int, strategies: Sequence[SearchStrategy[Any]]) -> None:
-    """Call a promise with so many examples of the strategies."""
-    chosen = settings(max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    chosen(given(*strategies)(promise))()
+    return test

@@ -19,7 +19,7 @@ from converters.text import parse, print_model, to_model, write
 from tests.converters.graphs import KINDS, nest_sums, random_graphs, repetitive_graphs, scramble
 from tests.converters.inlined import inlined, spelled
 from tests.converters.numerics import draw_weights, relative_error, run
-from tests.converters.promises import check, few_and_many
+from tests.converters.promises import kept
 
 PASSES = (
     fold_batch_norms,
@@ -111,6 +111,4 @@ PROPERTIES = {
 }
 
 
-@few_and_many(PROPERTIES)
-def test_promises(promise, examples, strategies):
-    check(promise, examples, strategies)
+test_promises = kept(PROPERTIES)

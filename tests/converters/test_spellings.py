@@ -15,7 +15,7 @@ from converters.text import parse, print_model
 from tests.converters.exported import exported_models
 from tests.converters.graphs import scramble
 from tests.converters.numerics import relative_error, run, run_model, weights_of_model
-from tests.converters.promises import check, few_and_many
+from tests.converters.promises import kept
 
 
 def arrays_of(model: ModelProto, graph: Graph) -> dict[str, np.ndarray]:
@@ -75,6 +75,4 @@ PROPERTIES = {
 }
 
 
-@few_and_many(PROPERTIES)
-def test_promises(promise, examples, strategies):
-    check(promise, examples, strategies)
+test_promises = kept(PROPERTIES)

@@ -83,9 +83,10 @@ class SpaceContract:
         for _ in range(100 * len(space.gene_sizes)):
             before, walker = space.encode(walker), space.mutate(walker, generator)
             seen |= {i for i, gene in enumerate(space.encode(walker)) if gene != before[i]}
+            assert all(gene < choices for gene, choices in zip(space.encode(walker), space.sampled_sizes, strict=True))
             if len(seen) == len(space.gene_sizes):
                 break
-        assert seen == {i for i, choices in enumerate(space.gene_sizes) if choices > 1}
+        assert seen == {i for i, choices in enumerate(space.sampled_sizes) if choices > 1}
 
     def test_crossover_takes_genes_from_its_parents(self, space, architectures):
         for seed, (first, second) in enumerate(itertools.pairwise(architectures)):

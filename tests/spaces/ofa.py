@@ -16,6 +16,8 @@ def as_notation(row: dict[str, Any]) -> str:
 
 class OnceForAllContract(SpaceContract):
     block_lists: ClassVar[tuple[str, ...]] = ("ks", "e")
+    notation: ClassVar[dict[str, Any]]
+    refused: ClassVar[tuple[tuple[dict[str, Any], str], ...]]  # parts of a notation, and what is said of each
 
     def test_lists_of_all_blocks_and_of_those_in_use_are_one_notation(self, space):
         for row in read_goldens(space.name):
@@ -24,6 +26,11 @@ class OnceForAllContract(SpaceContract):
             in_use = sum(map(len, architecture.stages))
             assert [len(notation[name]) for name in self.block_lists] == [in_use] * len(self.block_lists)
             assert space.parse(json.dumps(notation)) == architecture
+
+    def test_errors_name_the_position(self, space):
+        for others, message in self.refused:
+            with pytest.raises(ArchitectureError, match=message):
+                space.parse(json.dumps(self.notation | others))
 
     def test_blocks_past_the_depth_do_not_count(self, space, architectures):
         for architecture in architectures:

@@ -12,6 +12,19 @@ from tests.spaces.ofa import OnceForAllContract
 
 SPACE = OFAMobileNetV3()
 NOTATION = {"ks": [3, 5] * 5, "e": [3, 6] * 5, "d": [2] * 5, "r": 188, "w": 1.2}
+REFUSED = (
+    ({"d": [2, 2, 2, 2]}, "expected a list of 5 in d, got 4 of them"),
+    ({"d": [2, 2, 5, 2, 2]}, "expected d at position 2 to be one of 2, 3, 4, got 5"),
+    ({"d": 2}, "expected a list of 5 in d, got 2[.]"),
+    ({"ks": [3] * 11}, "expected a list of 10 or 20 in ks, got 11 of them"),
+    ({"ks": [3] * 20}, "expected lists of one length, got 20 in ks, 10 in e"),
+    ({"ks": [3] * 3 + [4] * 7}, "expected ks of stage 1, block 1 to be one of 3, 5, 7, got 4"),
+    ({"e": [3] * 9 + ["6"]}, "expected e of stage 4, block 1 to be one of 3, 4, 6, got '6'"),
+    ({"r": 130}, "expected r to be one of 128, .*, got 130"),
+    ({"r": None}, "expected r to be one of 128, .*, got None"),
+    ({"w": 1.1}, r"expected w to be one of 1\.0, 1\.2, got 1\.1"),
+    ({"image_size": 224}, "got also 'image_size'"),
+)
 
 
 def notation(**others: object) -> str:
@@ -20,6 +33,8 @@ def notation(**others: object) -> str:
 
 class TestContract(OnceForAllContract):
     space_name = "ofa_mobilenetv3"
+    notation = NOTATION
+    refused = REFUSED
 
 
 def test_size():
@@ -53,27 +68,6 @@ def test_samples_of_one_width():
     assert {space.sample(np.random.default_rng(seed)).width for seed in range(5)} == {1.2}
     with pytest.raises(ArchitectureError, match=r"expected w to be one of 1\.2, got 1\.0"):
         space.parse(notation(w=1.0))
-
-
-@pytest.mark.parametrize(
-    ("others", "message"),
-    [
-        ({"d": [2, 2, 2, 2]}, "expected a list of 5 in d, got 4 of them"),
-        ({"d": [2, 2, 5, 2, 2]}, "expected d at position 2 to be one of 2, 3, 4, got 5"),
-        ({"d": 2}, "expected a list of 5 in d, got 2[.]"),
-        ({"ks": [3] * 11}, "expected a list of 10 or 20 in ks, got 11 of them"),
-        ({"ks": [3] * 20}, "expected lists of one length, got 20 in ks, 10 in e"),
-        ({"ks": [3] * 3 + [4] * 7}, "expected ks of stage 1, block 1 to be one of 3, 5, 7, got 4"),
-        ({"e": [3] * 9 + ["6"]}, "expected e of stage 4, block 1 to be one of 3, 4, 6, got '6'"),
-        ({"r": 130}, "expected r to be one of 128, .*, got 130"),
-        ({"r": None}, "expected r to be one of 128, .*, got None"),
-        ({"w": 1.1}, r"expected w to be one of 1\.0, 1\.2, got 1\.1"),
-        ({"image_size": 224}, "got also 'image_size'"),
-    ],
-)
-def test_errors_name_the_position(others, message):
-    with pytest.raises(ArchitectureError, match=message):
-        SPACE.parse(notation(**others))
 
 
 def test_networks_made_by_hand_are_checked():
