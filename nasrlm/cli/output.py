@@ -17,7 +17,6 @@ from rich.table import Table
 from rich.text import Text
 
 from nasrlm.files import to_json
-from nasrlm.prediction import spell_interval as spell_interval
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn.")]

@@ -15,13 +15,14 @@ import typer
 
 from converters import to_measured_text
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress, spell_interval
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.cli.users_code import see_own_modules, told_in_one_line
 from nasrlm.files import TABLE_ENDINGS
 from nasrlm.named_function import FUNCTION_NAME, named_function
 from nasrlm.objective import Goal
+from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
 from studies.config import Constraint, SearchConfig, objectives_of, twins_of

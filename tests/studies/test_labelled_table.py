@@ -61,12 +61,6 @@ def test_times_are_no_labels(tmp_path: Path) -> None:
         read_table(tmp_path / "table.parquet")
 
 
-def test_true_and_false_are_no_labels(tmp_path: Path) -> None:
-    FRAME.assign(**{"energy_mj@x": True}).to_csv(tmp_path / "table.csv", index=False)
-    with pytest.raises(ValueError, match=r"expected numbers in column energy_mj@x, got true and false\."):
-        read_table(tmp_path / "table.csv")
-
-
 def test_rows_go_by_their_place(tmp_path: Path) -> None:
     """Tables put together by pandas have the same index twice."""
     pd.concat([FRAME, FRAME]).to_parquet(tmp_path / "table.parquet")
