@@ -287,7 +287,11 @@ def refuse_branches(model: ModelProto) -> None:
 def _refuse_old_hardmax(model: ModelProto) -> None:
     """Before opset 13 it flattens what follows its axis, which onnx's converter of versions forgets."""
     versions = [entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS]
-    for node in model.graph.node:
+    needed = {value.name for value in model.graph.output}
+    for node in reversed(model.graph.node):
+        if needed.isdisjoint(node.output):
+            continue
+        needed.update(node.input)
         if node.op_type == "Hardmax" and node.domain in STANDARD_DOMAINS and min(versions) < 13:
             raise OnnxModelError(
                 f"expected Hardmax of opset 13 or later, got {next(iter(node.output))!r} of opset {min(versions)}. "

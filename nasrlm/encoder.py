@@ -68,4 +68,5 @@ class Join(nn.Module):
         N, L, D = x.shape
         missing = -L % self.tokens
         joined = F.pad(x * mask[:, 0, 0, :, None], (0, 0, 0, missing)).reshape(N, -1, self.tokens * D)
-        return self.linear(joined), F.pad(mask, (0, missing)).reshape(N, 1, 1, -1, self.tokens).any(dim=4)
+        present = F.pad(mask.to(torch.uint8), (0, missing))  # of flags, torch.compile makes C++ that is none
+        return self.linear(joined), present.reshape(N, 1, 1, -1, self.tokens).amax(dim=4) > 0

@@ -45,6 +45,9 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
     for name in frame.columns:
         if name in require or "@" in str(name):
             frame[name] = _numbers(frame[name], path)
+        elif name in _FACTS:  # in JSON, integers that no float holds beside floats come as words
+            numbers = pd.to_numeric(frame[name], errors="coerce")
+            frame[name] = numbers if numbers.notna().equals(frame[name].notna()) else frame[name]
     return frame
 
 

@@ -234,6 +234,13 @@ def test_nodes_that_no_output_depends_on_change_nothing(text, dead):
     assert statistics(model_to_graph(both)) == statistics(model_to_graph(alive))
 
 
+def test_an_old_hardmax_that_no_output_depends_on_is_no_matter():
+    alive, both = (
+        model(f"(float[1,4] x) => (float[1,4] y) {{ y = Relu (x) {x} }}", opset=12) for x in ("", "d = Hardmax (x)")
+    )
+    assert model_to_onnx_text(both) == model_to_onnx_text(alive)
+
+
 def test_several_outputs_of_a_node():
     proto = model(
         "(float[1,6] x) => (float[1,2] v, int64[1,2] i) { k = Constant <value_ints = [2]> () v, i = TopK (x, k) }"

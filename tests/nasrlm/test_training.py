@@ -146,6 +146,13 @@ def test_compiled_it_learns_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert first_losses(tmp_path, compile=True) == pytest.approx(first_losses(tmp_path), abs=1e-5)
 
 
+@pytest.mark.slow
+def test_joined_tokens_compile_for_texts_of_any_length(tmp_path: Path) -> None:
+    sizes = replace(SIZES, num_encoder_layers=2, tokens_per_state=3)
+    result = train(config(tmp_path, model=sizes, compile=True, epochs=1), layer_examples(), progress=False)
+    assert result.steps > 2  # two steps compile what a third one may not
+
+
 def test_weights_of_spaces_are_those_of_their_rows(tmp_path: Path) -> None:
     rows = layer_examples()
     spaces = np.where(np.arange(len(rows)) % 4 == 1, "rare", "common")

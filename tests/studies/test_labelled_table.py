@@ -187,6 +187,14 @@ def test_true_and_false_are_no_labels(tmp_path: Path, labels: list[bool | None])
         read_table(path)
 
 
+def test_integers_beside_floats_are_numbers_however_large(tmp_path: Path) -> None:
+    rows = [{"text": "x", "macs": 2**53 + 1}, {"text": "y", "macs": 1.5}, {"text": "z", "macs": None}]
+    (tmp_path / "t.jsonl").write_text("".join(to_json(row) + "\n" for row in rows))
+    frame = read_table(tmp_path / "t.jsonl")
+    assert label_columns(frame) == ("macs",)
+    assert frame["macs"].tolist()[:2] == [2.0**53, 1.5]
+
+
 def test_half_a_character_is_told_by_its_row(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"text": "x"}\n{"text": "\\ud800"}\n')
     with pytest.raises(ValueError, match=r"t\.jsonl: expected .* in column text, got '\\ud800' in row 1 "):
