@@ -147,7 +147,8 @@ def test_compiled_it_learns_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.slow
-def test_joined_tokens_compile_for_texts_of_any_length(tmp_path: Path) -> None:
+def test_joined_tokens_compile_for_texts_of_any_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch._inductor.config.cpp.cxx", (None, "g++"))  # read once, maybe while a test named another
     sizes = replace(SIZES, num_encoder_layers=2, tokens_per_state=3)
     result = train(config(tmp_path, model=sizes, compile=True, epochs=1), layer_examples(), progress=False)
     assert result.steps > 2  # two steps compile what a third one may not
