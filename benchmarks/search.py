@@ -13,7 +13,6 @@ tables. What another checkpoint of the same name has found is searched for again
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from benchmarks.circumstances import circumstances
 from benchmarks.search_curves import curve_of, draw, table_of
 from benchmarks.search_methods import ALONE, Method, Task, guided
 from converters import to_measured_text
+from nasrlm.files import file_digest
 from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.objective import Goal, to_losses
 from nasrlm.predictor import Predictor
@@ -119,8 +119,7 @@ def _settings(config: Config, name: str) -> dict[str, Any]:
     table = _table(config, name)
     if not table.is_file():
         raise ValueError(f"{table}: expected a table, got no such file.")
-    digest = hashlib.sha256(table.read_bytes()).hexdigest()
-    return {"budget": config.budget, "goals": list(GOALS[name]), "table": digest}
+    return {"budget": config.budget, "goals": list(GOALS[name]), "table": file_digest(table)}
 
 
 def _table(config: Config, name: str) -> Path:

@@ -8,13 +8,11 @@ This leaves those out.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from benchmarks.circumstances import circumstances
+from benchmarks.judged import Config, read_config
 from converters.bulk import to_onnx_texts
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import make_examples
@@ -25,25 +23,9 @@ from studies.labelled_table import read_table
 OBJECTIVES = ("accuracy@cifar10", "accuracy@cifar100", "accuracy@imagenet16-120")
 
 
-@dataclass(frozen=True)
-class Config:
-    """What is looked at.
-
-    Attributes:
-        table: of NAS-Bench-201.
-        checkpoint: folder; the released one if None.
-    """
-
-    table: Path
-    checkpoint: Path | None = None
-
-
 def main(words: Sequence[str] | None = None) -> None:
     """Print one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", type=Path)
-    parser.add_argument("--checkpoint", type=Path, default=None)
-    config = Config(**vars(parser.parse_args(words)))
+    config = read_config(__doc__, words)
     print(json.dumps({"kendall_tau": measure(config), **circumstances(config)}))
 
 

@@ -9,12 +9,9 @@ lowest first. A part's τ is lower than that of all rows where its labels differ
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.circumstances import circumstances
+from benchmarks.judged import Config, read_config
 from converters.bulk import to_onnx_texts
 from nasrlm.metrics import kendall_tau
 from nasrlm.objective import FloatArray, Objective
@@ -36,25 +34,9 @@ OFTEN = 3  # of the six edges
 DRAWS = 50
 
 
-@dataclass(frozen=True)
-class Config:
-    """What is looked at.
-
-    Attributes:
-        table: of NAS-Bench-201.
-        checkpoint: folder; the released one if None.
-    """
-
-    table: Path
-    checkpoint: Path | None = None
-
-
 def main(words: Sequence[str] | None = None) -> None:
     """Print both tables and one line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", type=Path)
-    parser.add_argument("--checkpoint", type=Path, default=None)
-    config = Config(**vars(parser.parse_args(words)))
+    config = read_config(__doc__, words)
     console = Console(width=None if sys.stdout.isatty() else 140)
     for table in tables(config):
         console.print(table)

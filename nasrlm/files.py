@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import math
@@ -77,6 +78,15 @@ def check_not_read(out: Path, *given: Path | str | None) -> None:
     """
     if any(x is not None and Path(x).resolve() == out.resolve() for x in given):
         raise ValueError(f"{out}: expected another file than the one that is read, got the same.")
+
+
+def file_digest(path: Path) -> str:
+    """Hash of a file's bytes.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def check_folder(folder: Path) -> None:

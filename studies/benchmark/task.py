@@ -5,7 +5,6 @@ N rows of a task, F features.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from converters.bulk import to_onnx_texts
 from converters.features import Features, feature_groups, features_of
+from nasrlm.files import file_digest
 from nasrlm.objective import FloatArray
 from spaces import get_space
 from studies.benchmark.protocol import Protocol, Target
@@ -46,7 +46,7 @@ class SpaceTable:
     @cached_property
     def digest(self) -> str:
         """Hash of the file."""
-        return hashlib.sha256(self.path.read_bytes()).hexdigest()
+        return file_digest(self.path)
 
     @cached_property
     def architectures(self) -> list[Any]:
