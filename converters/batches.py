@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 WORDS = ("architecture", "text", "space", "split")  # columns that hold words, whatever they look like
 # Cells of a CSV's column of numbers in which there is none; in a column of WORDS these are words, and "" is none.
 NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
-CSV_BLOCK = 1 << 25  # bytes; a row must fit in
+CSV_BLOCK = 1 << 22  # bytes; a row must fit in. Arrow reads 32 blocks ahead: 300 MB, and of larger blocks 2.3 GB
 JSON_ROWS = 4096
 TEXT = "text"  # of WORDS, the column that holds strings alone
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what pyarrow and json raise
@@ -242,6 +242,8 @@ def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
         ) as reader:
             yield reader
     except pa.ArrowInvalid as e:
+        if "straddling" in str(e):
+            raise ValueError(f"a row of more than {CSV_BLOCK:,} bytes, or a quote that is not closed") from e
         if not uneven:
             raise
         expected, got, number, _ = uneven[0]  # of the header number is 1

@@ -54,6 +54,27 @@ def test_every_row_once_in_order(path, size, start, monkeypatch):
         assert frame["gap"].isna().tolist() == FRAME["gap"].isna().tolist()[start:]
 
 
+def test_a_large_csv_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+    path, rows = tmp_path / "large.csv", 4_000
+    path.write_text("text,count\n" + f"{'x' * 100_000},1\n" * rows)
+    default = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(default)
+    pa.set_memory_pool(counted)
+    try:
+        table = open_table(path)
+        assert sum(batch.num_rows for batch in table.batches(100)) == rows
+    finally:
+        pa.set_memory_pool(default)
+    assert counted.max_memory() < path.stat().st_size
+
+
+def test_a_row_that_is_too_long_for_a_csv_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    path.write_text(f"text,count\na,1\n{'x' * (3 * batches.CSV_BLOCK)},2\n")
+    with pytest.raises(ValueError, match="got a row of more than 4,194,304 bytes, or a quote that is not closed"):
+        open_table(path)
+
+
 def test_types_hold_for_the_whole_table(path):
     kinds = dict(zip(open_table(path).schema.names, map(str, open_table(path).schema.types), strict=True))
     assert kinds["architecture"] in ("string", "large_string")
