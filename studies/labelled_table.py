@@ -44,7 +44,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         raise ValueError(f"{path}: expected {what} in every row, got none in row {empty.argmax()}.")
     for name in frame.columns:
         if name in require or "@" in str(name):
-            frame[name] = _numbers(frame[name], path)
+            frame[name] = numbers_of(frame[name], path)
         elif name in _FACTS:  # in JSON, integers that no float holds beside floats come as words
             numbers = pd.to_numeric(frame[name], errors="coerce")
             frame[name] = numbers if numbers.notna().equals(frame[name].notna()) else frame[name]
@@ -67,7 +67,12 @@ def is_empty(word: Any) -> bool:
     return word == "" or pd.isna(word) is True
 
 
-def _numbers(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
+def numbers_of(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
+    """A column of labels as numbers.
+
+    Raises:
+        ValueError: a row holds something else, or an infinite one; the message names file and row.
+    """
     if labels.dtype.kind in "mM":
         raise ValueError(f"{path}: expected numbers in column {labels.name}, got times, {labels.dtype}.")
     if pd.api.types.infer_dtype(labels) == "boolean":
@@ -75,14 +80,12 @@ def _numbers(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
     numbers = pd.to_numeric(labels, errors="coerce")
     wrong = numbers.isna() & labels.notna()
     if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(f"{path}: expected numbers in column {labels.name}, got {labels.iloc[row]!r} in row {row}.")
+        row, word = next(labels[wrong].items())
+        raise ValueError(f"{path}: expected numbers in column {labels.name}, got {word!r} in row {row}.")
     infinite = np.isinf(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     if infinite.any():
-        row = int(infinite.argmax())
-        raise ValueError(
-            f"{path}: expected finite or no numbers in column {labels.name}, got {labels.iloc[row]} in row {row}."
-        )
+        row, value = next(labels[infinite].items())
+        raise ValueError(f"{path}: expected finite or no numbers in column {labels.name}, got {value} in row {row}.")
     return numbers
 
 
@@ -95,10 +98,13 @@ def label_columns(frame: pd.DataFrame) -> tuple[str, ...]:
     )
 
 
-def objective_columns(frame: pd.DataFrame) -> tuple[str, ...]:
+def objective_columns(frame: pd.DataFrame, path: Path | None = None) -> tuple[str, ...]:
     """Label columns with a context: what a model learns by default.
 
     Raises:
-        ValueError: a column name with @ is no objective.
+        ValueError: a column name with @ is no objective; the message names the file, if ``path`` does.
     """
-    return tuple(Objective.parse(name).name for name in label_columns(frame) if "@" in name)
+    try:
+        return tuple(Objective.parse(name).name for name in label_columns(frame) if "@" in name)
+    except ValueError as e:
+        raise ValueError(f"{path}: {e}" if path else str(e)) from e

@@ -14,7 +14,7 @@ from converters.bulk import to_onnx_texts
 from nasrlm.examples import row_splits
 from spaces import get_space
 from spaces.space import SearchSpace
-from studies.labelled_table import is_empty, label_columns, objective_columns, read_table
+from studies.labelled_table import is_empty, label_columns, numbers_of, objective_columns, read_table
 
 
 def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> pd.DataFrame:
@@ -52,7 +52,11 @@ def splits_of(frame: pd.DataFrame, path: Path) -> pd.Series[str]:
 
 
 def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names: Sequence[str]) -> None:
-    """Complain of names that are no label column of any of these tables."""
+    """Complain of names that are no label column of any of these tables, or that one of them has words under."""
+    for frame, path in zip(frames, paths, strict=True):
+        for name in names:
+            if name in frame:
+                numbers_of(frame[name], path)
     if missing := [name for name in names if not any(name in frame.select_dtypes("number") for frame in frames)]:
         known = dict.fromkeys(name for frame in frames for name in label_columns(frame))
         labels, tables = ", ".join(known) or "none", ", ".join(map(str, paths))
@@ -63,9 +67,10 @@ def all_objectives(frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> tup
     """Every objective that any of these tables has, in the order of their columns.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is none, or a column name with @ is no objective.
     """
-    names = tuple(dict.fromkeys(name for frame in frames for name in objective_columns(frame)))
+    of_tables = map(objective_columns, frames, paths)
+    names = tuple(dict.fromkeys(name for of_table in of_tables for name in of_table))
     if not names:
         tables = ", ".join(map(str, paths))
         raise ValueError(f"{tables}: expected label columns named metric_unit@context, got none.")

@@ -96,7 +96,7 @@ class _Table(NamedTuple):
 def _read(path: Path, space: str | None, objectives: Sequence[str]) -> _Table:
     frame = read_rows(path, space)
     splits_of(frame, path)  # a bad one is told by its table
-    frame = few_spellings_a_network(frame, path, objectives or objective_columns(frame))
+    frame = few_spellings_a_network(frame, path, objectives or objective_columns(frame, path))
     return _Table(frame.drop(columns="text", errors="ignore"), written_texts(frame))
 
 

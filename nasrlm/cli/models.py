@@ -157,7 +157,6 @@ def evaluate_table(
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
     wanted = listed(objectives)
     frames = [_rows_of_split(read_rows(table, space), split, table) for table in tables]
-    require_labels(frames, tables, wanted)
     labels = wanted or tuple(dict.fromkeys(name for frame in frames for name in label_columns(frame)))
     known = [name for name in labels if wanted or name in predictor.objectives]
     if not known:
@@ -165,6 +164,7 @@ def evaluate_table(
         raise ValueError(
             f"{named}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
         )
+    require_labels(frames, tables, known)
     parts = [table_texts(frame, table, progress=show_progress()) for frame, table in zip(frames, tables, strict=True)]
     texts = [text for part in parts for text in part]
     origins = Origins.of_tables(frames, tables)

@@ -56,6 +56,24 @@ def test_rows_of_one_label_each_are_counted_label_by_label() -> None:
     assert kept.index.tolist() == [0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12]
 
 
+@pytest.mark.parametrize(
+    ("columns", "objectives", "message"),
+    [
+        ("params", ("params",), "b.csv: expected numbers in column params, got 'many' in row 0."),
+        ("latency ms@mine", (), "b.csv: objective: expected metric_unit@context, got 'latency ms@mine'."),
+    ],
+)
+def test_a_column_that_is_no_label_is_told_by_its_table(
+    tmp_path: Path, columns: str, objectives: tuple[str, ...], message: str
+) -> None:
+    tables = tmp_path / "a.csv", tmp_path / "b.csv"
+    tables[0].write_text("text,params,latency_ms@mine\na,1,2\n")
+    tables[1].write_text(f"text,{columns}\nb,{'many' if objectives else 3}\n")
+    config = TrainConfig(table=tables, out=tmp_path / "run", objectives=objectives)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        training_examples(config)
+
+
 def test_texts_are_made_again_when_the_space_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     space, *_ = python_of("new-space.md")
