@@ -225,11 +225,18 @@ class Predictor:
 
         Returns:
             (N, M); uncalibrated.
+
+        Raises:
+            ValueError: as ``predict`` does, values that do not fit or are not finite, or another order if ``joint``.
         """
         names = checked_names(objectives)
         ids = self._objective_ids(names)
         texts = checked_texts(texts)
         values = checked_values(values, texts, names)
+        if not np.isfinite(values).all():
+            row, column = np.argwhere(~np.isfinite(values))[0]
+            value = values[row, column]
+            raise ValueError(f"values: expected finite numbers, got {value} of {names[column]} in row {row}.")
         if joint and sorted(names, key=self._index.__getitem__) != list(names):
             raise ValueError(
                 f"objectives: expected the order of decoding, got {', '.join(names)}. `nasrlm info` lists it."

@@ -153,8 +153,9 @@ def test_values_fit_and_are_finite(predictor: Predictor) -> None:
             predictor.joint_samples(TEXTS, OBJECTIVES, 2, known=known)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"known: expected values by objective, got \[93\.0\]"):
         predictor.joint_samples(TEXTS, OBJECTIVES, 2, known=[93.0])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"expected finite numbers, got nan"):
-        predictor.log_probabilities(TEXTS, OBJECTIVES, np.full((5, 2), np.nan))
+    values = np.where(np.arange(10).reshape(5, 2) == 7, np.nan, 1.0)
+    with pytest.raises(ValueError, match=rf"values: expected finite numbers, got nan of {OBJECTIVES[1]} in row 3\."):
+        predictor.log_probabilities(TEXTS, OBJECTIVES, values)
     for wrong in ([np.inf] * 5, ["fast"] * 5, [[1.0]] * 5):
         with pytest.raises(ValueError, match=rf"known: expected finite numbers of {OBJECTIVES[0]}, or NaN"):
             predictor.joint_samples(TEXTS, OBJECTIVES, 2, known={OBJECTIVES[0]: wrong})  # type: ignore[dict-item]
