@@ -276,10 +276,23 @@ def _saying(path: Path, key: str) -> Path:
     return path if key in values or LIKE not in values else _saying(Path(values[LIKE]), key)
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is there twice, of which YAML would take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Keys and values of a node."""
+        before: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in before:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} twice", key.start_mark)
+            before.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def _own_values(path: Path) -> dict[str, Any]:
     """Keys and values that a file says itself."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as e:
         raise ValueError(f"{path}: expected a YAML file, got {e.strerror}.") from e
     except UnicodeDecodeError as e:

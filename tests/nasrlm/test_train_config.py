@@ -105,6 +105,9 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
         ("- a list\n", "expected keys and values, got list"),
         ("", "expected keys and values, got NoneType"),
         ("a: [\n", "expected YAML, got"),
+        ("? [1]\n: 2\n", "expected YAML, got"),
+        (LEAST + "epochs: 2\nseed: 1\nepochs: 3\n", "train.yaml: expected YAML, got epochs twice in"),
+        (LEAST + "model: {width: 64, width: 96}\n", "train.yaml: expected YAML, got width twice in"),
     ],
 )
 def test_other_configs_are_refused(tmp_path: Path, text: str, message: str) -> None:
