@@ -31,6 +31,7 @@ from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.engine import EngineName
 from nasrlm.evaluation import Evaluation, evaluate
 from nasrlm.examples import Origins, make_examples
+from nasrlm.files import check_folder
 from nasrlm.model_card import release
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction, spell_interval
@@ -196,6 +197,7 @@ def train_model(
     chosen = TrainConfig.load(config, **{key: value for key, value in overrides.items() if value is not None})
     if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
         print("nasrlm: bf16: this processor multiplies 16 bits slower than 32; training in 32.", file=sys.stderr)
+    check_folder(chosen.out)
     examples = training_examples(chosen, show_progress())
     if is_first_process() and not examples.split("valid").any_label:
         print(

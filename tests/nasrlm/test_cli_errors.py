@@ -241,7 +241,7 @@ COMMANDS = {
     "unknown key": (("train", "--config", "misspelt.yaml"), "misspelt.yaml: epoch: Extra inputs are not permitted"),
     "unwritable run": (
         ("train", "--config", "good.yaml", "--out", "file/run"),
-        "file/run/texts.parquet: expected to write",
+        "file/run: expected a folder that can be written",  # before anything is converted
     ),
     "no goal": ((*SEARCH, "accuracy@cifar10"), "goal: expected max:objective or min:objective"),
     "unknown goal": ((*SEARCH, "max:accuracy@cifar1"), "Did you mean accuracy@cifar10?"),
