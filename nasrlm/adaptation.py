@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # elsewhere where it is needed: scikit-learn takes a second
 
 NOISE = 0.03  # variance of a label that the features do not explain, in units of all labels' variance
 CURVATURE = 0.3  # variance of what is not linear in the features
+SMALLEST_DEVIATION = 1e-7  # of the largest label: labels that deviate by less, as 32 bits hold them, are equal
 SIZES = 0.25  # variance of the networks' sizes, in units of that of the predictions
 PERCENT = (0.0, 100.0)
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
@@ -208,7 +209,8 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     from sklearn.gaussian_process import GaussianProcessRegressor
 
     scaled, logarithmic = _scaled(objective, labels), _multiplies(objective, labels)
-    centre, scale = scaled.mean(), scaled.std() or 1.0
+    centre, deviation = scaled.mean(), scaled.std()  # of equal labels only about 0
+    scale = deviation if deviation > SMALLEST_DEVIATION * np.abs(scaled).max() else 1.0
     process = GaussianProcessRegressor(_kernel(pool.inputs.shape[1]), alpha=NOISE, optimizer=None)
     process.fit(pool.inputs[known], (scaled - centre) / scale)
     mean, deviation = process.predict(pool.inputs, return_std=True)

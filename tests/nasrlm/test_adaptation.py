@@ -60,6 +60,16 @@ def test_ten_labels_teach_a_device_that_resembles_a_known_one(trained: Checkpoin
     assert 0.7 < np.median(prediction.median[:, 0] / true[150:]) < 1.4
 
 
+@pytest.mark.parametrize("label", [1.0, 7.0])  # the logarithms of ten sevens deviate by 2e-16, of ones by 0
+def test_equal_labels_leave_an_interval(trained: Checkpoint, label: float) -> None:
+    pool = make_pool(trained, layer_table(30)["text"].tolist())
+    adapted = adapt(trained, pool, NEW, np.where(np.arange(30) < 10, label, np.nan))
+    prediction = Predictor(adapted).predict(pool.texts, [NEW])
+    np.testing.assert_allclose(prediction.median, label, rtol=0.01)
+    assert (prediction.low < 0.9 * label).all()
+    assert (prediction.high > 1.1 * label).all()
+
+
 @pytest.fixture
 def taught(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """The labels that readouts learn, one array each; nothing is read from the texts."""
