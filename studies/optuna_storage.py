@@ -14,7 +14,7 @@ import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import ExperimentalWarning, OptunaError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileSymlinkLock
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
@@ -55,19 +55,23 @@ def _open_journal(path: Path) -> JournalStorage:
     """A journal file, made where it is not there.
 
     What a worker was writing as it was killed, or as the disk was full, is a line without an end; nobody was told that
-    it is there, and what comes next would be glued to it.
+    it is there, and what comes next would be glued to it. Its lock may be left as well, and is broken after half a
+    minute.
+
+    NOTE: Optuna's default lock, a link to the path as it was named, leads nowhere where that is relative and not of the
+    current folder, or the journal was moved: of a killed worker's it then waits forever.
 
     Raises:
         ValueError: the file is no journal; it is left as it is.
     """
+    lock = JournalFileOpenLock(str(path))
     if path.exists():
-        lock = JournalFileSymlinkLock(str(path))
         lock.acquire()
         try:
             _cut_unfinished_line(path)
         finally:
             lock.release()
-    return JournalStorage(JournalFileBackend(str(path)))
+    return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
 
 
 def _cut_unfinished_line(path: Path) -> None:

@@ -1,8 +1,13 @@
 """Storages that lost something, or are something else."""
 
+import multiprocessing
+import os
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
+from optuna.study import StudyDirection
 
 from studies.folder import HISTORY_FILE, StudyError
 from studies.optuna_storage import open_storage
@@ -32,6 +37,28 @@ def test_what_a_killed_worker_was_writing_is_cut_off(tmp_path: Path) -> None:
     storage = open_storage(str(journal))
     assert journal.read_bytes() == whole
     assert len(storage.get_all_studies()) == 1
+
+
+def die_while_writing(folder: Path, journal: str) -> None:
+    """Be a worker that is killed while it holds the journal's lock."""
+    os.chdir(folder)
+    storage = open_storage(journal)
+    with mock.patch("os.fsync", side_effect=lambda _: os._exit(9)):
+        storage.create_new_study([StudyDirection.MINIMIZE], "a")
+
+
+def test_a_lock_that_a_killed_worker_left_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "out").mkdir()
+    worker = multiprocessing.get_context("forkserver").Process(
+        target=die_while_writing, args=(tmp_path, "out/journal.log")
+    )
+    worker.start()
+    worker.join()
+    assert worker.exitcode == 9
+    monkeypatch.chdir(tmp_path)
+    clock = SimpleNamespace(monotonic=iter(range(1000)).__next__, sleep=lambda _: None)
+    monkeypatch.setattr("optuna.storages.journal._file.time", clock)
+    assert [study.study_name for study in open_storage("out/journal.log").get_all_studies()] == ["a"]
 
 
 @pytest.mark.parametrize(
