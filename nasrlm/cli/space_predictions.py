@@ -26,7 +26,7 @@ def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Seq
     """One line on stderr of what the checkpoint has learned nothing about.
 
     Spaces of whose networks it has seen none, networks of no space that is named, and objectives that it has learned
-    from networks of other spaces alone.
+    from networks of other spaces alone. Objectives that it does not know at all are for others to refuse.
     """
     known = predictor.checkpoint.spaces
     asked = {space or TEXT_SPACE for space in spaces}
@@ -40,8 +40,8 @@ def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Seq
     if words:
         words.insert(0, f"the checkpoint learned from {', '.join(known)}")
     for space in sorted(asked & set(known)):
-        learned = predictor.objectives_of(space)
-        if guessed := [name for name in objectives if name not in learned]:
+        foreign = set(predictor.objectives) - set(predictor.objectives_of(space))
+        if guessed := [name for name in objectives if name in foreign]:
             more = f" and {len(guessed) - NAMED} more" if len(guessed) > NAMED else ""
             words.append(f"{', '.join(guessed[:NAMED])}{more} of {space} it can only guess, from other spaces")
     if words:

@@ -141,6 +141,16 @@ def test_an_objective_that_was_learned_of_other_spaces_alone_is_told(
     assert (told.status, told.stderr) == (0, f"nasrlm: {ACCURACY} of other it can only guess, from other spaces.\n")
 
 
+def test_an_objective_that_the_checkpoint_does_not_know_is_no_guess(
+    several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    several.save_pretrained(tmp_path / "several")
+    words = ("--space", "nasbench201", "--objectives", "max:accuracy@nosuch", "--checkpoint", tmp_path / "several")
+    told = nasrlm("search", *words, "--out", tmp_path / "out")
+    assert told.status == 2
+    assert told.stderr.startswith("nasrlm: objective: expected one of the checkpoint's 2, got 'accuracy@nosuch'.")
+
+
 def test_a_space_that_the_checkpoint_has_not_seen_is_told(
     several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
 ) -> None:
