@@ -159,7 +159,7 @@ class FunctionEvaluator(Generic[A]):
         answer = self.function(notation)
         try:
             values = [float(answer[name]) for name in self.objectives]
-        except (KeyError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, OverflowError, RuntimeError):  # the last of torch's tensors
             values = [math.inf]
         if any(math.isinf(value) for value in values):
             raise ValueError(

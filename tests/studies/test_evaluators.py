@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from converters import Latency
 from nasrlm.named_function import named_function
@@ -78,7 +79,19 @@ def test_a_function_answers_the_notation() -> None:
     assert np.isnan(failed.evaluate([Row((0, 1, 2, 3))]).values).all()
 
 
-@pytest.mark.parametrize("answer", [{}, {"accuracy@toy": "high"}, {"accuracy@toy": float("inf")}, None, 3.0])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"accuracy@toy": "high"},
+        {"accuracy@toy": float("inf")},
+        {"accuracy@toy": 10**400},
+        {"accuracy@toy": torch.zeros(2)},
+        np.zeros(1),
+        None,
+        3.0,
+    ],
+)
 def test_a_function_that_answers_something_else_is_named(answer: object) -> None:
     evaluator = FunctionEvaluator(SPACE, lambda notation: answer, objectives=OBJECTIVES[:1])  # type: ignore[arg-type, return-value]
     with pytest.raises(
