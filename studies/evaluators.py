@@ -80,7 +80,7 @@ class TableEvaluator(Generic[A]):
         self.name = name
         self.space = space
         self.objectives = tuple(objectives)
-        rows = _rows_of_space(table, space, self.objectives)
+        rows = _rows_of_space(table, space, self.objectives, name)
         parsed = [parse_row(space, notation, name, row) for row, notation in rows["architecture"].items()]
         keys = [space.architecture_key(architecture) for architecture in parsed]
         numbers = rows[list(self.objectives)].astype(np.float64)
@@ -111,17 +111,17 @@ class TableEvaluator(Generic[A]):
         return Prediction(self.objectives, (0.5,), labels[:, :, None])
 
 
-def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Sequence[str]) -> pd.DataFrame:
-    missing = [name for name in ("architecture", *objectives) if name not in table.columns]
+def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Sequence[str], name: str) -> pd.DataFrame:
+    missing = [column for column in ("architecture", *objectives) if column not in table.columns]
     if missing:
         raise ValueError(
-            f"table: expected columns architecture and {', '.join(objectives)}, got no {', '.join(missing)}. "
+            f"{name}: expected columns architecture and {', '.join(objectives)}, got no {', '.join(missing)}. "
             f"It has {', '.join(map(str, table.columns))}."
         )
     rows = rows_of_space(table, space)
     rows = rows[rows["architecture"].notna()]
     if rows.empty:
-        raise ValueError(f"table: expected architectures of space {space.address}, got none in {len(table)} rows.")
+        raise ValueError(f"{name}: expected architectures of space {space.address}, got none in {len(table)} rows.")
     return rows
 
 

@@ -174,14 +174,14 @@ def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> FloatArray:
     missing = [name for name in config.objectives if name not in truth.objectives]
     if missing:
         raise ValueError(
-            f"truth: expected {', '.join(config.objectives)}, got no {', '.join(missing)}. "
+            f"truth {truth.name}: expected {', '.join(config.objectives)}, got no {', '.join(missing)}. "
             f"It was read for {', '.join(truth.objectives)}."
         )
     labels = truth.row_labels[:, [truth.objectives.index(name) for name in config.objectives]]
     known = complete_mask(labels)
     if not known.any():
         raise ValueError(
-            f"truth: expected rows with {', '.join(config.objectives)}, got none in {len(known)} rows. "
+            f"truth {truth.name}: expected rows with {', '.join(config.objectives)}, got none in {len(known)} rows. "
             "Use a table with these labels."
         )
     return labels[known]

@@ -58,10 +58,10 @@ def test_notations_of_a_table_may_be_lists() -> None:
 
 def test_table_errors_name_the_place() -> None:
     table = toy_table()
-    with pytest.raises(ValueError, match=r"got no latency_ms@moon\. It has accuracy@toy"):
-        TableEvaluator(SPACE, table, objectives=("accuracy@toy", "latency_ms@moon"))
-    with pytest.raises(ValueError, match="expected architectures of space toy, got none in 480 rows"):
-        TableEvaluator(SPACE, table.assign(space="else"), objectives=OBJECTIVES)
+    with pytest.raises(ValueError, match=r"^labels\.csv: expected .* got no latency_ms@moon\. It has accuracy@toy"):
+        TableEvaluator(SPACE, table, objectives=("accuracy@toy", "latency_ms@moon"), name="labels.csv")
+    with pytest.raises(ValueError, match=r"^labels\.csv: expected architectures of space toy, got none in 480 rows"):
+        TableEvaluator(SPACE, table.assign(space="else"), objectives=OBJECTIVES, name="labels.csv")
     table.loc[7, "architecture"] = "what"
     with pytest.raises(ValueError, match=r"table, row 7: toy: expected digits, got 'what'"):
         TableEvaluator(SPACE, table, objectives=OBJECTIVES)

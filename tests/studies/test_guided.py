@@ -309,7 +309,7 @@ def test_what_is_lacking_is_named_before_anything_is_written(tmp_path: Path) -> 
     with pytest.raises(ValueError, match="expected a predictor of accuracy@toy, latency_ms@toy, got none of l"):
         run(guided_config(), tmp_path, predictor=ToyPredictor(objectives=OBJECTIVES[:1]))
     truth = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:1])
-    with pytest.raises(ValueError, match="truth: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
+    with pytest.raises(ValueError, match="truth table: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
         run(guided_config(), tmp_path, truth=truth)
     assert list(tmp_path.iterdir()) == []
 

@@ -120,10 +120,10 @@ def test_a_storage_is_named_without_its_password(tmp_path: Path, monkeypatch: py
 def test_a_truth_must_have_complete_rows(tmp_path: Path) -> None:
     truth = TableEvaluator(SPACE, toy_table().assign(**{"latency_ms@toy": np.nan}), objectives=OBJECTIVES)
     with pytest.raises(
-        ValueError, match="truth: expected rows with accuracy@toy, latency_ms@toy, got none in 480 rows"
+        ValueError, match="truth table: expected rows with accuracy@toy, latency_ms@toy, got none in 480 rows"
     ):
         search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path, truth=truth)
     accuracies = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:1])
-    with pytest.raises(ValueError, match="truth: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
+    with pytest.raises(ValueError, match="truth table: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
         search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path, truth=accuracies)
     assert list(tmp_path.iterdir()) == []
