@@ -103,8 +103,10 @@ class History:
         """Read what ``save`` wrote.
 
         Raises:
-            StudyError: the file is truncated, no Parquet file, or lacks columns.
+            StudyError: the file is missing, truncated, no Parquet file, or lacks columns.
         """
+        if not path.exists():
+            raise StudyError(f"{path}: expected the history of a study, got no such file. Resume the search first.")
         names = [name + bound for name in objectives for bound in BOUNDS]
         try:
             table = pq.read_table(path)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from nasrlm.objective import FloatArray
 from studies.config import SearchConfig
-from studies.folder import HISTORY_FILE
+from studies.folder import HISTORY_FILE, StudyError
 from studies.history import BOUNDS, History
 from studies.ledger import Ledger
 from studies.report import FRONT_FILE, TRUE
@@ -19,6 +19,9 @@ def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatA
     """(N, M, 3) predicted median, low and high, (N, M) real or true values, own units, and the N notations.
 
     Of a guided search its evaluated architectures, of another one with a truth its front. No rows where neither is.
+
+    Raises:
+        StudyError: the history or the front is damaged.
     """
     names = list(config.objectives)
     if config.guide is not None:
@@ -27,15 +30,20 @@ def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatA
         real = np.array([entry.real for entry in evaluated]).reshape(len(evaluated), len(names))
         notations = [entry.architecture for entry in evaluated]
     else:
-        columns = [name + TRUE for name in names]
         path = folder / FRONT_FILE
-        frame = pd.read_csv(path, dtype={"architecture": str}) if path.exists() else pd.DataFrame()
-        if not set(columns) <= set(frame.columns):
-            return np.empty((0, len(names), len(BOUNDS))), np.empty((0, len(names))), []
-        bounds = [f"{name}{bound}" for name in names for bound in BOUNDS]
-        predicted = frame[bounds].to_numpy(dtype=np.float64).reshape(len(frame), len(names), len(BOUNDS))
-        real = frame[columns].to_numpy(dtype=np.float64)
-        notations = frame["architecture"].tolist()
+        try:
+            frame = pd.read_csv(path, dtype={"architecture": str}) if path.exists() else pd.DataFrame()
+            columns = [name + TRUE for name in names]
+            if not set(columns) <= set(frame.columns):
+                return np.empty((0, len(names), len(BOUNDS))), np.empty((0, len(names))), []
+            bounds = [f"{name}{bound}" for name in names for bound in BOUNDS]
+            predicted = frame[bounds].to_numpy(dtype=np.float64).reshape(len(frame), len(names), len(BOUNDS))
+            real = frame[columns].to_numpy(dtype=np.float64)
+            notations = frame["architecture"].tolist()
+        except (ValueError, KeyError) as error:
+            raise StudyError(
+                f"{path}: expected the front of a study, got {error}. Remove it: the search writes it with --resume."
+            ) from error
     known = ~np.isnan(predicted).all(axis=(1, 2)) & ~np.isnan(real).all(axis=1)
     return predicted[known], real[known], list(compress(notations, known))
 

@@ -105,6 +105,21 @@ def test_studies_without_results_are_named(tmp_path: Path) -> None:
         plot_studies([tmp_path / "empty"] * 2, tmp_path)
 
 
+def test_damaged_files_of_a_study_are_named(tmp_path: Path) -> None:
+    truth = TableEvaluator(ToySpace(), toy_table(), objectives=OBJECTIVES[:2])
+    surrogate = Surrogate(ToySpace(), ToyPredictor(), objectives=OBJECTIVES[:2], to_text=ToySpace().format)
+    search(toy_config(trials=5), ToySpace(), surrogate, tmp_path, truth=truth)
+    front, history = tmp_path / "front.csv", tmp_path / "history.parquet"
+    cut = pd.read_csv(front).drop(columns="accuracy@toy low").to_csv(index=False)
+    for contents in (b"", b"\xff", cut.encode()):
+        front.write_bytes(contents)
+        with pytest.raises(StudyError, match=rf"^{re.escape(str(front))}: expected the front of a study, got .*Remove"):
+            plot_study(tmp_path)
+    history.unlink()
+    with pytest.raises(StudyError, match=rf"^{re.escape(str(history))}: expected .*, got no such file\. Resume the"):
+        plot_study(tmp_path)
+
+
 def test_notations_of_digits_are_known_by_their_front(tmp_path: Path) -> None:
     space = get_space("nasbench_macro")
     rows = [space.sample(np.random.default_rng(seed)) for seed in range(8)]
