@@ -6,9 +6,10 @@ A prediction is the median of each objective: ours exact, regress-lm's of 64 sam
 Contexts: "equal text" is the longest of these texts in each tool's own tokens; "equal tokens" is as many tokens as our
 longest text has, the rest of regress-lm's cut off; "default" is what each reads unless told otherwise, 2,048 tokens, to
 which regress-lm pads and we do not. A training step begins with token ids; ours are batches of texts of similar length,
-padded to the longest among them.
+padded to the longest among them. Versions of regress-lm that can cut a batch's common padding off do so.
 
     python -m benchmarks.engine --json
+    python -m benchmarks.engine --space darts --tokens-per-state 4    # texts of hundreds of tokens
     python -m benchmarks.engine --peer ~/regress-lm    # a checkout of its source, or whatever else pip installs
 
 regress-lm is installed into .bench/regress-lm; where that fails, only we are measured.
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import venv
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -52,6 +53,7 @@ from spaces import get_space
 
 ROOT = Path(__file__).resolve().parent.parent
 OBJECTIVES = (1, 2, 6)
+CONTEXTS = ("equal text", "equal tokens", "default")
 SIZES = ModelConfig(width=128, num_heads=4, num_encoder_layers=4, num_decoder_layers=2, hidden=384)
 VOCABULARY = 1024
 STEPS = 8  # of training in one run, batches as `nasrlm train` makes them: different texts of similar length
@@ -67,6 +69,7 @@ class Config:
         texts: how many; the tokenizers are trained on them, and we predict them.
         batch: texts of a training step.
         peer_texts: how many of the texts the peer predicts.
+        contexts: of the peer.
         seconds: of one case, if one run takes no longer.
         repeats: runs of one case at most.
         processor_time: seconds of the processor, all threads together, instead of those on the wall.
@@ -80,6 +83,7 @@ class Config:
     texts: int = 512
     batch: int = 16
     peer_texts: int = 1
+    contexts: Sequence[str] = CONTEXTS
     seconds: float = 10.0
     repeats: int = 5
     processor_time: bool = False
@@ -103,22 +107,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", default="regress-lm==0.0.1", help="What pip installs.")
     parser.add_argument("--torch", default="torch==2.13.0", help="And beside it.")
+    parser.add_argument("--space", default=Config.space, help="Whose networks the texts are of.")
     parser.add_argument("--batch", type=int, default=Config.batch, help="Texts of a training step, on both sides.")
+    words = "That our encoder joins behind its first layer; for texts of hundreds of tokens."
+    parser.add_argument("--tokens-per-state", type=int, default=SIZES.tokens_per_state, help=words)
+    parser.add_argument("--contexts", nargs="+", default=CONTEXTS, choices=CONTEXTS, help="Of regress-lm.")
     parser.add_argument("--seconds", type=float, default=Config.seconds)
     parser.add_argument("--repeats", type=int, default=Config.repeats)
-    parser.add_argument("--processor-time", action="store_true", help="For a machine with other work.")
+    words = "For a machine with other work; then with one thread, for several wait for each other."
+    parser.add_argument("--processor-time", action="store_true", help=words)
+    parser.add_argument("--threads", type=int, default=Config.threads, help="Of torch, on both sides.")
     parser.add_argument("--engine", default=Config.engine, choices=get_args(EngineName))
     parser.add_argument("--compile", action="store_true", help="Training steps by torch.compile, on both sides.")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     config = Config(
+        space=arguments.space,
         batch=arguments.batch,
+        contexts=arguments.contexts,
         seconds=arguments.seconds,
         repeats=arguments.repeats,
         processor_time=arguments.processor_time,
+        model=replace(SIZES, tokens_per_state=arguments.tokens_per_state),
         engine=arguments.engine,
+        threads=arguments.threads,
         compile=arguments.compile,
     )
+    torch.set_num_threads(config.threads)
     python, reason = install_peer(ROOT / ".bench" / "regress-lm", arguments.peer, arguments.torch)
     texts = draw_texts(config)
     size, ours = measure_ours(config, texts)
@@ -180,6 +195,7 @@ def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], pyt
         "samples": SAMPLES,
         "batch": config.batch,
         "predicted": config.peer_texts,
+        "contexts": config.contexts,
         "limits": _limits(config),
         "threads": config.threads,
         "compile": config.compile,
@@ -191,7 +207,8 @@ def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], pyt
         with subprocess.Popen(
             command, cwd=ROOT, text=True, stdin=question, stdout=subprocess.PIPE, stderr=errors
         ) as process:
-            bar = tqdm(process.stdout, "regress-lm", 1 + 3 * (1 + 2 * len(OBJECTIVES)), disable=not sys.stderr.isatty())
+            total = 1 + len(config.contexts) * (1 + 2 * len(OBJECTIVES))
+            bar = tqdm(process.stdout, "regress-lm", total, disable=not sys.stderr.isatty())
             lines = [json.loads(line) for line in bar]
         errors.seek(0)
         last = (errors.read().strip().splitlines() or ["no word"])[-1]

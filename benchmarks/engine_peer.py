@@ -35,12 +35,13 @@ def main() -> None:
     width = _choose_width(request, vocabulary, longest)
     size = _size(_make(request, vocabulary, width, longest, 1))
     print(json.dumps({"parameters": size, "width": width, "tokens": longest}), flush=True)
-    contexts = {"equal text": longest, "equal tokens": request["tokens"], "default": DEFAULT_CONTEXT}
-    for context, length in contexts.items():
+    lengths = {"equal text": longest, "equal tokens": request["tokens"], "default": DEFAULT_CONTEXT}
+    for context in request["contexts"]:
+        length = lengths[context]
         for objectives in request["objectives"]:
             lm = _make(request, vocabulary, width, length, objectives)
             labelled = [core.Example(x=example.x, y=list(example.y[:objectives])) for example in examples]
-            batch = _converter(lm).convert_examples(labelled[: request["batch"]])
+            batch = _batch(_converter(lm), labelled[: request["batch"]])
             work = {
                 "training": _trainer(request, vocabulary, width, length, objectives, batch),
                 "prediction": _predictor(lm, examples[: request["predicted"]], request["samples"]),
@@ -54,6 +55,12 @@ def main() -> None:
 def _converter(lm: Any) -> Any:
     """What turns texts and values into tensors: the model of older versions, a part of it in newer ones."""
     return getattr(lm.model, "converter", lm.model)
+
+
+def _batch(converter: Any, examples: Sequence[Any]) -> dict[str, Any]:
+    """Padded as its own training does: newer versions cut off what is padding in all texts."""
+    batch = converter.convert_examples(examples)
+    return converter.trim_padding(batch) if hasattr(converter, "trim_padding") else batch
 
 
 def _trainer(

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,10 @@ class RegressLM:
         return [np.ones((num_samples, self.objectives), dtype=object) for _ in xs]
 """,
 }
+COMPUTES = "    def compute_losses"
+TRIMS = """    def trim_padding(self, batch):
+        return {"encoder_input": batch["padded"]}
+"""
 
 
 def case(what: str, objectives: int, speed: float, context: str = "any") -> Measurement:
@@ -99,9 +104,11 @@ def test_we_are_measured_with_every_number_of_objectives() -> None:
     assert all(x["per_second"] > 0 for x in cases)
 
 
-def test_a_peer_is_measured_in_every_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("trims", [False, True])
+def test_a_peer_is_measured_in_every_context(trims: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "regress_lm").mkdir()
-    for name, source in STAND_IN.items():
+    newer = STAND_IN["rlm"].replace('{"encoder_input": torch', '{"padded": torch').replace(COMPUTES, TRIMS + COMPUTES)
+    for name, source in (STAND_IN | ({"rlm": newer} if trims else {})).items():
         (tmp_path / "regress_lm" / f"{name}.py").write_text(source)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     peer = measure_peer(CONFIG, draw_texts(CONFIG), {"parameters": 4850, "tokens": 11}, [sys.executable])
@@ -117,6 +124,14 @@ def test_a_peer_is_measured_in_every_context(tmp_path: Path, monkeypatch: pytest
     ratios = report(CONFIG, SIZE, OURS, peer)["ratios"]
     assert isinstance(ratios, list)
     assert [x["ratio"] for x in ratios] == [100 / x["per_second"] for x in peer.cases]
+
+
+def test_texts_of_another_space_may_be_joined() -> None:
+    joining = replace(CONFIG, space="nasbench_macro", model=replace(SMALL, num_encoder_layers=2, tokens_per_state=2))
+    size, cases = measure_ours(joining, draw_texts(joining))
+    plain = replace(joining, model=replace(joining.model, tokens_per_state=1))
+    assert size["parameters"] == measure_ours(plain, draw_texts(plain))[0]["parameters"] + 2 * SMALL.width**2
+    assert all(x["per_second"] > 0 for x in cases)
 
 
 def test_a_peer_that_fails_says_why() -> None:
