@@ -33,6 +33,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
+from benchmarks.command_line import one_line_errors
 from benchmarks.flat_text import to_flat_text
 from converters import to_graph
 from converters.bulk import to_onnx_texts
@@ -191,7 +192,7 @@ class Ablation:
 
     def _examples(self, seed: int, flat: bool) -> Examples:
         """Train rows drawn by seed, the same valid and test rows for all."""
-        frame = pd.read_parquet(self.config.table)
+        frame = read_table(self.config.table, require=[OBJECTIVE])
         frame = frame[frame[OBJECTIVE].notna()]
         chosen = []
         for split, count, drawn_by in (
@@ -250,6 +251,7 @@ def _seconds_per_step(config: TrainConfig, examples: Examples) -> float:
     return max(1e-3, (seconds_of(2 + more) - short) / more)
 
 
+@one_line_errors()
 def main(words: Sequence[str] | None = None) -> None:
     """Compute what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

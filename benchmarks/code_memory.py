@@ -28,6 +28,7 @@ import yaml
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
+from benchmarks.command_line import one_line_errors
 from benchmarks.programs import draw_program
 from nasrlm.files import to_json
 from nasrlm.json_lines import append_line, finished_lines
@@ -150,6 +151,7 @@ def _peaks(programs: tqdm[str], folder: Path) -> Iterator[tuple[str, int]]:
         measurer.stdin.close()
 
 
+@one_line_errors()
 def main(words: Sequence[str] | None = None) -> None:
     """Measure, learn, and print τ and one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

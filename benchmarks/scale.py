@@ -33,6 +33,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
+from benchmarks.command_line import one_line_errors
 from benchmarks.training_step import SETTINGS, add_gradients, make_step
 from nasrlm.batches import Batch, Batches
 from nasrlm.checkpoint import torch_device
@@ -193,6 +194,7 @@ def _peak_bytes(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+@one_line_errors()
 def main(words: Sequence[str] | None = None) -> None:
     """Print a table and one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -25,6 +25,7 @@ from rich.console import Console
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
+from benchmarks.command_line import one_line_errors
 from benchmarks.search_curves import curve_of, draw, table_of
 from benchmarks.search_methods import ALONE, Method, Task, guided
 from converters import to_measured_text
@@ -168,7 +169,8 @@ def _methods(config: Config, task: Task[Any], predictors: Mapping[str, Predictor
     return {method: methods[method] for method in wanted}
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+@one_line_errors()
+def main(words: Sequence[str] | None = None) -> None:
     """Print a table and one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=Path, default=Path("../shared/data"))
@@ -182,10 +184,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         metavar="NAME=FOLDER",
         help="guided by a checkpoint; NAME= is the released",
     )
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--budget", type=int, default=500)
-    parser.add_argument("--counts", type=int, nargs="+", default=[25, 50, 100, 200, 500])
-    given = parser.parse_args(arguments)
+    parser.add_argument("--seeds", type=int, default=Config.seeds)
+    parser.add_argument("--budget", type=int, default=Config.budget)
+    parser.add_argument("--counts", type=int, nargs="+", default=Config.counts)
+    given = parser.parse_args(words)
     config = Config(
         tables=given.tables,
         out=given.out,
@@ -196,10 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         budget=given.budget,
         counts=tuple(count for count in given.counts if count <= given.budget),
     )
-    try:
-        curves = run(config, progress=True)
-    except ValueError as e:
-        parser.exit(2, f"{e}\n")
+    curves = run(config, progress=True)
     Console(width=200).print(table_of(curves, config.counts))
     print(json.dumps(circumstances(config)))
 

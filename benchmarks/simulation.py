@@ -11,15 +11,17 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.circumstances import circumstances
+from benchmarks.command_line import one_line_errors
 from converters import to_measured_text
 from nasrlm.objective import FloatArray, Goal, to_losses
 from nasrlm.predictor import Predictor
@@ -51,6 +53,33 @@ ARMS: dict[str, Guide | None] = {
     "all, no gate": Guide(exhaustive=True, samples=128, batch_size=2, adapt_every=2, gate=False),
     "engine alone": None,
 }
+RISKS = (0.01, 0.05, 0.1, 0.2)  # of the gate
+
+
+@dataclass(frozen=True)
+class Config:
+    """What to simulate.
+
+    Attributes:
+        table: of the space, with true labels.
+        objectives: goals, separated by commas.
+        checkpoint: folder; the released one if None.
+        counts: evaluations after which the hypervolume is taken; a search has as many as the largest.
+        seeds: of the searches of every arm.
+        adapt: whether the checkpoint learns from results.
+        graphs: whether it learns objectives that it does not know by features of all networks' graphs too.
+        arms: names in ARMS.
+    """
+
+    table: Path
+    objectives: str
+    space: str = "nasbench201"
+    checkpoint: Path | None = None
+    counts: tuple[int, ...] = (50, 100)
+    seeds: tuple[int, ...] = (0, 1, 2)
+    adapt: bool = True
+    graphs: bool = False
+    arms: tuple[str, ...] = tuple(ARMS)
 
 
 @dataclass(frozen=True)
@@ -89,8 +118,8 @@ def simulate(
     seeds: Sequence[int] = (0, 1, 2),
     arms: Mapping[str, Guide | None] = ARMS,
     adapt: Adapt | None = None,
-) -> list[Outcome]:
-    """Search with every arm and seed.
+) -> Iterator[Outcome]:
+    """Search with every arm and seed, one after another.
 
     Args:
         config: goals, constraints and engine; arm, seed and trials are replaced.
@@ -103,7 +132,6 @@ def simulate(
         arms: guides by name; None lets the engine ask the table itself.
         adapt: of every guided search.
     """
-    outcomes = []
     for arm, guide in arms.items():
         for seed in seeds:
             chosen = replace(config, trials=max(counts), seed=seed, guide=guide)
@@ -116,8 +144,7 @@ def simulate(
                         chosen, space, table, predictor, out, to_text=to_text, adapt=adapt, figures=False
                     )
                 history = pd.read_parquet(out / HISTORY_FILE)
-            outcomes.append(_outcome(arm, chosen, table, history, counts, result.seconds))
-    return outcomes
+            yield _outcome(arm, chosen, table, history, counts, result.seconds)
 
 
 def true_front(config: SearchConfig, table: TableEvaluator[A]) -> dict[str, FloatArray]:
@@ -182,51 +209,77 @@ def _outcome(
     )
 
 
-def main() -> None:
-    """Command line of the simulation; one JSON line a search, then one for the gate."""
+@one_line_errors()
+def main(words: Sequence[str] | None = None) -> None:
+    """One JSON line a search, then one of the gate and of what all was measured on."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--space", default="nasbench201")
-    parser.add_argument("--table", required=True)
+    parser.add_argument("--space", default=Config.space)
+    parser.add_argument("--table", type=Path, required=True)
     parser.add_argument("--objectives", required=True)
-    parser.add_argument("--checkpoint", type=Path)
-    parser.add_argument("--counts", type=int, nargs="+", default=[50, 100])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--no-adapt", action="store_true", help="the checkpoint does not learn from results")
-    words = "unknown objectives are learned by features of all networks' graphs too"
-    parser.add_argument("--graphs", action="store_true", help=words)
-    parser.add_argument("--arms", nargs="+", default=list(ARMS), choices=list(ARMS))
-    arguments = parser.parse_args()
-    space = get_space(arguments.space)
-    goals = tuple(Goal.parse(goal) for goal in arguments.objectives.split(","))
+    parser.add_argument("--checkpoint", type=Path, default=None)
+    parser.add_argument("--counts", type=int, nargs="+", default=Config.counts)
+    parser.add_argument("--seeds", type=int, nargs="+", default=Config.seeds)
+    no_adapt = "the checkpoint does not learn from results"
+    parser.add_argument("--no-adapt", dest="adapt", action="store_false", help=no_adapt)
+    graphs = "unknown objectives are learned by features of all networks' graphs too"
+    parser.add_argument("--graphs", action="store_true", help=graphs)
+    parser.add_argument("--arms", nargs="+", default=Config.arms, choices=tuple(ARMS))
+    given = vars(parser.parse_args(words))
+    config = Config(**given | {name: tuple(given[name]) for name in ("counts", "seeds", "arms")})
+    searched, table, predictor, to_text = _scene(config)
+    arms = {arm: ARMS[arm] for arm in config.arms}
+    adapt = _adapter(config, searched, table, predictor, to_text) if config.adapt else None
+    for outcome in simulate(
+        searched,
+        table.space,
+        table,
+        predictor,
+        to_text=to_text,
+        counts=config.counts,
+        seeds=config.seeds,
+        arms=arms,
+        adapt=adapt,
+    ):
+        print(json.dumps(asdict(outcome)), flush=True)
+    told = _pruned_front(searched, table, predictor, to_text)
+    print(json.dumps({**told, **circumstances(config)}))
+
+
+def _scene(config: Config) -> tuple[SearchConfig, TableEvaluator[Any], Predictor, TextMemory[Any]]:
+    """What is searched for, what answers and what guides, with the texts that it reads."""
+    space = get_space(config.space)
+    goals = tuple(Goal.parse(goal) for goal in config.objectives.split(","))
     twins = twins_of(space, [goal.objective for goal in goals])
-    config = SearchConfig(space=space.name, goals=goals, trials=max(arguments.counts), evaluator="table", twins=twins)
-    frame = read_table(arguments.table, require=config.objectives)
-    table = TableEvaluator(space, frame, objectives=config.objectives)
-    predictor = Predictor.from_pretrained(arguments.checkpoint).of_space(space.address)
-    to_text = TextMemory(partial(to_measured_text, space))
-    adapt = None
-    if not arguments.no_adapt:
-        networks = None
-        if arguments.graphs:
-            networks = every_network(config, space, table.known)
-        adapt = ProcessAdapter(space, predictor, config.objectives, to_text=to_text, networks=networks)
-    for arm in arguments.arms:
-        for seed in arguments.seeds:
-            found = simulate(
-                config,
-                space,
-                table,
-                predictor,
-                to_text=to_text,
-                counts=arguments.counts,
-                seeds=[seed],
-                arms={arm: ARMS[arm]},
-                adapt=adapt,
-            )
-            print(json.dumps(asdict(found[0])), flush=True)
-    if all(name in predictor.objectives for name in config.objectives):
-        shares = {risk: pruned_front_share(config, table, predictor, to_text, risk) for risk in (0.01, 0.05, 0.1, 0.2)}
-        print(json.dumps({"true_front": len(true_front(config, table)), "pruned_by_risk": shares}))
+    searched = SearchConfig(space=space.name, goals=goals, trials=max(config.counts), evaluator="table", twins=twins)
+    table = TableEvaluator(
+        space,
+        read_table(config.table, require=searched.objectives),
+        objectives=searched.objectives,
+        name=str(config.table),
+    )
+    predictor = Predictor.from_pretrained(config.checkpoint).of_space(space.address)
+    return searched, table, predictor, TextMemory(partial(to_measured_text, space))
+
+
+def _adapter(
+    config: Config,
+    searched: SearchConfig,
+    table: TableEvaluator[A],
+    predictor: Predictor,
+    to_text: Callable[[A], str],
+) -> ProcessAdapter[A]:
+    networks = every_network(searched, table.space, table.known) if config.graphs else None
+    return ProcessAdapter(table.space, predictor, searched.objectives, to_text=to_text, networks=networks)
+
+
+def _pruned_front(
+    config: SearchConfig, table: TableEvaluator[A], predictor: Predictor, to_text: Callable[[A], str]
+) -> dict[str, Any]:
+    """How much of the true front a gate prunes, by its risk; nothing where the checkpoint lacks an objective."""
+    if not set(config.objectives) <= set(predictor.objectives):
+        return {}
+    shares = {risk: pruned_front_share(config, table, predictor, to_text, risk) for risk in RISKS}
+    return {"true_front": len(true_front(config, table)), "pruned_by_risk": shares}
 
 
 if __name__ == "__main__":

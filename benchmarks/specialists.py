@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.circumstances import circumstances
+from benchmarks.command_line import one_line_errors
 from converters.counts import COUNTS
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
@@ -145,6 +146,7 @@ def _accuracies(objectives: Iterable[str]) -> list[str]:
     return [name for name in objectives if Objective.parse(name).is_accuracy]
 
 
+@one_line_errors()
 def main(words: Sequence[str] | None = None) -> None:
     """Train what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

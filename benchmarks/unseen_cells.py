@@ -12,6 +12,7 @@ import json
 from collections.abc import Sequence
 
 from benchmarks.circumstances import circumstances
+from benchmarks.command_line import one_line_errors
 from benchmarks.judged import Config, read_config
 from converters.bulk import to_onnx_texts
 from nasrlm.evaluation import evaluate
@@ -23,6 +24,7 @@ from studies.labelled_table import read_table
 OBJECTIVES = ("accuracy@cifar10", "accuracy@cifar100", "accuracy@imagenet16-120")
 
 
+@one_line_errors()
 def main(words: Sequence[str] | None = None) -> None:
     """Print one line of JSON."""
     config = read_config(__doc__, words)

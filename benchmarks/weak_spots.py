@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.circumstances import circumstances
+from benchmarks.command_line import one_line_errors
 from benchmarks.judged import Config, read_config
 from converters.bulk import to_onnx_texts
 from nasrlm.metrics import kendall_tau
@@ -34,6 +35,7 @@ OFTEN = 3  # of the six edges
 DRAWS = 50
 
 
+@one_line_errors()
 def main(words: Sequence[str] | None = None) -> None:
     """Print both tables and one line of JSON."""
     config = read_config(__doc__, words)

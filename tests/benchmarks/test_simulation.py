@@ -1,10 +1,15 @@
 """The simulation counts what it says."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from benchmarks.simulation import ARMS, pruned_front_share, simulate, true_front
+from benchmarks.simulation import ARMS, main, pruned_front_share, simulate, true_front
+from spaces import get_space
 from studies.evaluators import TableEvaluator
 from studies.guide import Guide
 from studies.pareto import pareto_mask
@@ -16,7 +21,7 @@ TABLE = TableEvaluator(SPACE, toy_table(), objectives=OBJECTIVES[:2])
 def test_every_arm_is_simulated() -> None:
     small = Guide(generations=2, samples=4)
     arms = {"gate": small, "no gate": replace(small, gate=False), "all": replace(small, exhaustive=True), "alone": None}
-    outcomes = simulate(
+    searches = simulate(
         toy_config(population_size=8),
         SPACE,
         TABLE,
@@ -26,6 +31,7 @@ def test_every_arm_is_simulated() -> None:
         seeds=[1],
         arms=arms,
     )
+    outcomes = list(searches)
     assert [(outcome.arm, outcome.seed) for outcome in outcomes] == [(arm, 1) for arm in arms]
     for outcome in outcomes:
         assert 0.5 < outcome.ratios[5] <= outcome.ratios[15] <= 1
@@ -52,3 +58,19 @@ def test_calibrated_predictions_prune_few_of_the_true_front() -> None:
     ]
     assert shares[0] == 0
     assert shares[0] < shares[1] <= 0.6
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    space, rng = get_space("nasbench_macro"), np.random.default_rng(0)
+    notations = [space.format(space.sample(rng)) for _ in range(12)]
+    labels = {"accuracy@cifar10": 90 + rng.random(12), "macs": 1e8 * (1 + rng.random(12))}
+    pd.DataFrame({"architecture": notations, **labels}).to_csv(tmp_path / "labels.csv", index=False)
+    words = ["--space", space.name, "--objectives", "max:accuracy@cifar10,min:macs", "--counts", "2", "3"]
+    main(["--table", str(tmp_path / "labels.csv"), *words, "--seeds", "1", "2", "--arms", "engine alone"])
+    *searches, last = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [(search["arm"], search["seed"], len(search["ratios"])) for search in searches] == [
+        ("engine alone", 1, 2),
+        ("engine alone", 2, 2),
+    ]
+    assert last["config"]["counts"] == [2, 3]
+    assert {"commit", "machine", "versions"} <= last.keys()

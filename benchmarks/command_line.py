@@ -1,0 +1,17 @@
+"""How a benchmark's command ends where something is wrong with what it was given."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Around a command: a table, folder or device that cannot be used is told in one line, and the exit status is 2."""
+    try:
+        yield
+    except (ValueError, OSError) as e:
+        print(" ".join(str(e).split()), file=sys.stderr)
+        sys.exit(2)

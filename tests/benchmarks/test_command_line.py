@@ -1,0 +1,35 @@
+"""What is wrong with the words of a benchmark, or with what they name, is told in one line."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+ABSENT = "absent.parquet"
+GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
+COMMANDS = {
+    "ablation": ([ABSENT, "--steps", "1", "--out", "out"], f"{ABSENT}: expected a table, got no such file."),
+    "scale": (["--device", "nowhere"], "device: expected one that torch can use here, got 'nowhere'"),
+    "search": (
+        ["--tables", "absent", "--methods", "random"],
+        "nasbench201.parquet: expected a table, got no such file.",
+    ),
+    "simulation": (["--table", ABSENT, "--objectives", GOALS], f"{ABSENT}: expected a table, got no such file."),
+    "specialists": (["--recipes", "absent.yaml"], "absent.yaml: expected a YAML file, got No such file"),
+    "unseen_cells": ([ABSENT], f"{ABSENT}: expected a table, got no such file."),
+    "weak_spots": ([ABSENT], f"{ABSENT}: expected a table, got no such file."),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_not_there_is_told_in_one_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words, message = COMMANDS[name]
+    with pytest.raises(SystemExit) as exit_:
+        importlib.import_module(f"benchmarks.{name}").main(words)
+    told = capsys.readouterr().err
+    assert exit_.value.code == 2
+    assert message in told
+    assert told.count("\n") == 1
