@@ -48,7 +48,7 @@ def adapt_checkpoint(
 ) -> None:
     """Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used."""
     started = time.monotonic()
-    names = listed(objectives)
+    names = listed(objectives, "--objectives")
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out}: expected a folder for the new checkpoint, got a file. Choose another --out.")
     check_folder(out)

@@ -24,13 +24,13 @@ from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
     CheckpointOption,
-    ModelShapeOption,
+    InputShapeOption,
     SpaceOption,
     TableOption,
     read_inputs,
     require_space,
 )
-from nasrlm.cli.networks import NETWORK_ARGUMENT, InputShapeOption, read_network
+from nasrlm.cli.networks import NETWORK_ARGUMENT, read_network
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
 from nasrlm.cli.whole_tables import convert_whole_table
 from nasrlm.files import check_not_read, check_table_name, write_atomically, write_table
@@ -177,7 +177,7 @@ def measure(
     architectures: ArchitecturesArgument = None,
     space: SpaceOption = None,
     table: TableOption = None,
-    input_shape: ModelShapeOption = None,
+    input_shape: InputShapeOption = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of ONNX Runtime.")] = 1,
     repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 50,
     out: Annotated[Path | None, typer.Option("--out", help="Write a table: .parquet, .csv or .jsonl.")] = None,

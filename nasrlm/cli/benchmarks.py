@@ -44,7 +44,7 @@ def benchmark(
 ) -> None:
     """Rank the test rows of a space from a few labels, by several methods; the same command goes on after a stop."""
     chosen = get_protocol(protocol)
-    config = BenchmarkConfig(protocol, listed(methods), _numbers(sizes), seeds, steps, checkpoint)
+    config = BenchmarkConfig(protocol, listed(methods, "--methods"), _numbers(sizes), seeds, steps, checkpoint)
     path = out or Path("runs/benchmark") / f"{protocol}.jsonl"
     if known := known_targets(chosen, checkpoint):
         print(f"nasrlm: the checkpoint knows {', '.join(known)} and may have seen labels of test rows", file=sys.stderr)
@@ -63,7 +63,8 @@ def benchmark(
 
 
 def _numbers(sizes: str | None) -> tuple[int, ...]:
+    numbers = listed(sizes, "--sizes")
     try:
-        return tuple(int(number) for number in listed(sizes))
+        return tuple(map(int, numbers))
     except ValueError as e:
         raise ValueError(f"--sizes: expected numbers separated by commas, got {sizes!r}.") from e

@@ -34,7 +34,7 @@ ArchitecturesArgument = Annotated[
 TableOption = Annotated[
     Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture or text.")
 ]
-ModelShapeOption = Annotated[
+InputShapeOption = Annotated[
     str | None,
     typer.Option(
         "--input-shape", help="Of a torch module's input, or of an ONNX model's that leaves sizes open: 1,3,32,32."
@@ -65,7 +65,7 @@ class Inputs:
     numbers: Sequence[Any] = ()
 
 
-def listed(names: str | None) -> tuple[str, ...]:
+def listed(names: str | None, option: str) -> tuple[str, ...]:
     """Names that an option lists, separated by commas; none if it was left out.
 
     Raises:
@@ -75,9 +75,9 @@ def listed(names: str | None) -> tuple[str, ...]:
         return ()
     found = tuple(name.strip() for name in names.split(",") if name.strip())
     if not found:
-        raise ValueError(f"expected names separated by commas, got {names!r}.")
+        raise ValueError(f"{option}: expected names separated by commas, got {names!r}.")
     if len(set(found)) < len(found):
-        raise ValueError(f"expected different names, got {names!r}. Name each once.")
+        raise ValueError(f"{option}: expected different names, got {names!r}. Name each once.")
     return found
 
 

@@ -19,7 +19,7 @@ from nasrlm.checkpoint import Checkpoint, released_folder, torch_device
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
     CheckpointOption,
-    ModelShapeOption,
+    InputShapeOption,
     SpaceOption,
     TableOption,
     listed,
@@ -70,7 +70,7 @@ def predict(
     table: TableOption = None,
     objectives: ObjectivesOption = None,
     quantiles: Annotated[str, typer.Option(help="Three levels or more, ascending, 0.5 among them.")] = ".1,.5,.9",
-    input_shape: ModelShapeOption = None,
+    input_shape: InputShapeOption = None,
     samples: Annotated[
         int, typer.Option(min=0, max=MAX_SAMPLES, help="Also draw so many samples of each objective.")
     ] = 0,
@@ -93,10 +93,10 @@ def predict(
     if out is not None:
         if table is None or architectures or samples:
             raise ValueError("predict --out: expected --table, and no architectures or --samples. See --help.")
-        asked = listed(objectives)
+        asked = listed(objectives, "--objectives")
         return predict_whole_table(predictor, table, out, space=space, objectives=asked, quantiles=levels, json=json)
     inputs = read_inputs(architectures, table, space, input_shape)
-    names = listed(objectives) or objectives_of(predictor, inputs.spaces)
+    names = listed(objectives, "--objectives") or objectives_of(predictor, inputs.spaces)
     ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
     try:
         values = ask(lambda own, x: own.predict(x, names, levels, show_progress()).values)
@@ -156,7 +156,7 @@ def evaluate_table(
 ) -> None:
     """Compare predictions with the labels of tables: rank correlation, error and coverage."""
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
-    wanted = listed(objectives)
+    wanted = listed(objectives, "--objectives")
     frames = [_rows_of_split(read_rows(table, space), split, table) for table in tables]
     labels = wanted or tuple(dict.fromkeys(name for frame in frames for name in label_columns(frame)))
     known = [name for name in labels if wanted or name in predictor.objectives]

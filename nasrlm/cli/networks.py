@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -15,10 +14,6 @@ from nasrlm.named_function import FUNCTION_NAME
 NETWORK_ARGUMENT = typer.Argument(
     help="An architecture in the space's published notation, model.onnx, text.onnxtxt, or pkg.module:factory."
 )
-InputShapeOption = Annotated[
-    str | None,
-    typer.Option(help="Of a torch module's input, or of an ONNX model's that leaves sizes open: 1,3,32,32."),
-]
 
 
 def read_network(given: str, space: str | None, input_shape: str | None, what: str) -> Graph:

@@ -1,12 +1,59 @@
-"""Options of ``nasrlm search`` that have no effect beside others: refused, for whoever gives one expects it."""
+"""Options of ``nasrlm search``; one that has no effect beside others is refused, for whoever gives it expects some."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from nasrlm.cli.idle_options import refuse_given
+
+Trials = Annotated[
+    int | None,
+    typer.Option(min=1, help="Distinct architectures to evaluate: 1000, or as many as a resumed study was given."),
+]
+Engine = Annotated[str, typer.Option(help="optuna or pymoo.")]
+Sampler = Annotated[
+    str, typer.Option(help="nsga2; with optuna also nsga3, tpe, gp, random; with pymoo agemoea, smsemoa.")
+]
+Constraint = Annotated[
+    list[str] | None,
+    typer.Option(help="latency_ms@pixel3<=10; or soft:latency_ms@pixel3<=10, preferred to be met."),
+]
+Evaluator = Annotated[
+    str, typer.Option(help="surrogate; or what gives real results: table:PATH, module:function, measure.")
+]
+Truth = Annotated[Path | None, typer.Option(help="Table of true values to judge the front by.")]
+Storage = Annotated[
+    str | None, typer.Option(help="Optuna storage, a URL or a journal file; several workers may share it.")
+]
+Population = Annotated[int, typer.Option(min=2, help="Architectures proposed at a time.")]
+Acquisition = Annotated[
+    str, typer.Option(help="How the model chooses real evaluations: hypervolume, median; none leaves it out.")
+]
+Gate = Annotated[bool, typer.Option(help="Prune what is predicted not to move the front.")]
+Risk = Annotated[str, typer.Option(help="Of one objective being better than the gate allows for; or objective=risk,….")]
+Batch = Annotated[int, typer.Option(min=1, help="Real evaluations between predictions.")]
+Generations = Annotated[int, typer.Option(min=1, help="Populations proposed on predictions for each batch.")]
+AdaptEvery = Annotated[
+    int, typer.Option(min=0, help="Real results after which the predictions learn from all of them; 0: never.")
+]
+Samples = Annotated[
+    int, typer.Option(min=1, help="Of each candidate's distributions, to choose by the hypervolume expected.")
+]
+Joint = Annotated[
+    bool, typer.Option("--joint", help="Draw objectives jointly, as the model does until it learns from results.")
+]
+Exhaustive = Annotated[
+    bool, typer.Option("--exhaustive", help="Look at every architecture for each batch; up to some ten thousand.")
+]
+WarmStart = Annotated[Path | None, typer.Option(help="Known architectures to evaluate first: one a line, or a table.")]
+Twins = Annotated[
+    str | None, typer.Option(help="Isomorphic architectures: once, or apart where real costs differ (default).")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the study in --out.")]
 
 _OF_THE_MODEL = ("gate", "risk", "batch", "generations", "adapt_every", "samples", "joint", "exhaustive")
 _REAL = "--evaluator table:PATH, module:function or measure"

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from converters import to_measured_text
+from nasrlm.cli import search_options as option
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
@@ -55,56 +56,26 @@ def search_space(
     objectives: Annotated[str, typer.Option(help="max:… or min:… goals, separated by commas.")],
     out: Annotated[Path, typer.Option(help="Folder of the study.")],
     space: SpaceOption = None,
-    trials: Annotated[
-        int | None,
-        typer.Option(min=1, help="Distinct architectures to evaluate: 1000, or as many as a resumed study was given."),
-    ] = None,
-    engine: Annotated[str, typer.Option(help="optuna or pymoo.")] = "optuna",
-    sampler: Annotated[
-        str, typer.Option(help="nsga2; with optuna also nsga3, tpe, gp, random; with pymoo agemoea, smsemoa.")
-    ] = "nsga2",
-    constraint: Annotated[
-        list[str] | None,
-        typer.Option(help="latency_ms@pixel3<=10; or soft:latency_ms@pixel3<=10, preferred to be met."),
-    ] = None,
-    evaluator: Annotated[
-        str, typer.Option(help="surrogate; or what gives real results: table:PATH, module:function, measure.")
-    ] = "surrogate",
-    truth: Annotated[Path | None, typer.Option(help="Table of true values to judge the front by.")] = None,
-    storage: Annotated[
-        str | None, typer.Option(help="Optuna storage, a URL or a journal file; several workers may share it.")
-    ] = None,
-    population: Annotated[int, typer.Option(min=2, help="Architectures proposed at a time.")] = 32,
-    acquisition: Annotated[
-        str, typer.Option(help="How the model chooses real evaluations: hypervolume, median; none leaves it out.")
-    ] = Guide.acquisition,
-    gate: Annotated[bool, typer.Option(help="Prune what is predicted not to move the front.")] = Guide.gate,
-    risk: Annotated[
-        str, typer.Option(help="Of one objective being better than the gate allows for; or objective=risk,….")
-    ] = str(RISK),
-    batch: Annotated[int, typer.Option(min=1, help="Real evaluations between predictions.")] = Guide.batch_size,
-    generations: Annotated[
-        int, typer.Option(min=1, help="Populations proposed on predictions for each batch.")
-    ] = Guide.generations,
-    adapt_every: Annotated[
-        int, typer.Option(min=0, help="Real results after which the predictions learn from all of them; 0: never.")
-    ] = Guide.adapt_every,
-    samples: Annotated[
-        int, typer.Option(min=1, help="Of each candidate's distributions, to choose by the hypervolume expected.")
-    ] = Guide.samples,
-    joint: Annotated[
-        bool, typer.Option("--joint", help="Draw objectives jointly, as the model does until it learns from results.")
-    ] = Guide.joint,
-    exhaustive: Annotated[
-        bool, typer.Option("--exhaustive", help="Look at every architecture for each batch; up to some ten thousand.")
-    ] = Guide.exhaustive,
-    warm_start: Annotated[
-        Path | None, typer.Option(help="Known architectures to evaluate first: one a line, or a table.")
-    ] = None,
-    twins: Annotated[
-        str | None, typer.Option(help="Isomorphic architectures: once, or apart where real costs differ (default).")
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the study in --out.")] = False,
+    trials: option.Trials = None,
+    engine: option.Engine = "optuna",
+    sampler: option.Sampler = "nsga2",
+    constraint: option.Constraint = None,
+    evaluator: option.Evaluator = "surrogate",
+    truth: option.Truth = None,
+    storage: option.Storage = None,
+    population: option.Population = 32,
+    acquisition: option.Acquisition = Guide.acquisition,
+    gate: option.Gate = Guide.gate,
+    risk: option.Risk = str(RISK),
+    batch: option.Batch = Guide.batch_size,
+    generations: option.Generations = Guide.generations,
+    adapt_every: option.AdaptEvery = Guide.adapt_every,
+    samples: option.Samples = Guide.samples,
+    joint: option.Joint = Guide.joint,
+    exhaustive: option.Exhaustive = Guide.exhaustive,
+    warm_start: option.WarmStart = None,
+    twins: option.Twins = None,
+    resume: option.Resume = False,
     checkpoint: CheckpointOption = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
@@ -113,7 +84,7 @@ def search_space(
     refuse_idle(context)
     chosen = require_space(space, "search")
     guide = None
-    if acquisition != "none":
+    if evaluator != "surrogate" and acquisition != "none":
         guide = Guide(
             acquisition=acquisition,
             gate=gate,
@@ -140,13 +111,11 @@ def search_space(
         seed=seed,
         evaluator=evaluator,
         storage=storage,
-        guide=None if evaluator == "surrogate" else guide,
+        guide=guide,
         twins=twins,
         warm_start=() if warm_start is None else _architectures(warm_start, chosen),
     )
-    true_values = None
-    if truth is not None:
-        true_values = _table_evaluator(chosen, truth, config.objectives)
+    true_values = None if truth is None else _table_evaluator(chosen, truth, config.objectives)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": show_progress()}
     result = _search(config, chosen, out, checkpoint, **options)
     if json:

@@ -52,7 +52,7 @@ def teach(
     """Draw architectures and write labels that models of graph features expect of them, from the train rows."""
     check_table_name(out)
     check_not_read(out, table)
-    named = listed(objectives)
+    named = listed(objectives, "--objectives")
     frame, names = _train_rows(table, space, named)
     chosen = get_space(only_space(frame))
     progress = show_progress()

@@ -152,11 +152,11 @@ COMMANDS = {
     ),
     "objectives without a name": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", ","),
-        "expected names separated by commas, got ','",
+        "--objectives: expected names separated by commas, got ','",
     ),
     "an objective twice": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", "a@b,a@b"),
-        "expected different names, got 'a@b,a@b'. Name each once.",
+        "--objectives: expected different names, got 'a@b,a@b'. Name each once.",
     ),
     "a device without numbers": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--device", "meta"),

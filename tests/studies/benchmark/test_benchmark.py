@@ -161,6 +161,8 @@ def test_the_command_prints_one_document(nasrlm: CommandLine, folder: Path, tmp_
         ({"--methods": "transfer"}, "got 'transfer'"),
         ({"--sizes": "ten"}, "--sizes: expected numbers separated by commas, got 'ten'."),
         ({"--sizes": "1"}, "expected --sizes above 1"),
+        ({"--sizes": "10,10"}, "--sizes: expected different names, got '10,10'. Name each once."),
+        ({"--methods": ","}, "--methods: expected names separated by commas, got ','."),
         ({"--sizes": "5000"}, "expected 5000 train rows and 2 test rows with accuracy@cifar10, got 60 and 30."),
         ({"--tables": "nowhere"}, "nasbench201.parquet: expected a table, got no such file."),
     ],
