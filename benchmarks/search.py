@@ -27,7 +27,7 @@ from tqdm import tqdm
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
 from benchmarks.search_curves import curve_of, draw, table_of
-from benchmarks.search_methods import ALONE, Method, Task, guided
+from benchmarks.search_methods import ALONE, Method, SearchTask, guided
 from converters import to_measured_text
 from nasrlm.files import file_digest
 from nasrlm.json_lines import append_line, finished_lines
@@ -142,17 +142,17 @@ def _read(
             yield row
 
 
-def _task(config: Config, name: str) -> Task[Any]:
+def _task(config: Config, name: str) -> SearchTask[Any]:
     space = get_space(name)
     goals = tuple(Goal.parse(goal) for goal in GOALS[name])
     twins = twins_of(space, [goal.objective for goal in goals])
     searched = SearchConfig(space=name, goals=goals, trials=config.budget, evaluator="table", twins=twins)
     frame = read_table(_table(config, name), require=searched.objectives)
     table = TableEvaluator(space, frame, objectives=searched.objectives)
-    return Task(searched, table, every_architecture(searched.searched(table.space), table.known))
+    return SearchTask(searched, table, every_architecture(searched.searched(table.space), table.known))
 
 
-def _methods(config: Config, task: Task[Any], predictors: Mapping[str, Predictor]) -> dict[str, Method]:
+def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Predictor]) -> dict[str, Method]:
     """Those asked for; features are counted for checkpoints once a space."""
     methods, names = dict(ALONE), (*ALONE, *config.checkpoints)
     wanted = config.methods or names

@@ -42,7 +42,7 @@ EVERY = Guide(exhaustive=True, samples=128)  # architecture of a table is looked
 
 
 @dataclass(frozen=True)
-class Task(Generic[A]):
+class SearchTask(Generic[A]):
     """What is searched.
 
     Attributes:
@@ -65,13 +65,13 @@ class Task(Generic[A]):
         return to_losses(self.config.goals, self.table.evaluate(architectures).median)
 
 
-Method = Callable[[Task[Any], int, int], FloatArray]
+Method = Callable[[SearchTask[Any], int, int], FloatArray]
 
 
 def engine_alone(engine: str, sampler: str) -> Method:
     """An engine that asks the table itself."""
 
-    def search(task: Task[Any], budget: int, seed: int) -> FloatArray:
+    def search(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
         config = replace(task.config, engine=engine, sampler=sampler, trials=budget, seed=seed, population_size=BATCH)
         problem = Problem(config, task.space, task.table, known=task.known)
         load_engine(engine)(problem)
@@ -83,7 +83,7 @@ def engine_alone(engine: str, sampler: str) -> Method:
 class _Archive(Generic[A]):
     """What was evaluated, each key once, and what may still be."""
 
-    def __init__(self, task: Task[A], budget: int, seed: int) -> None:
+    def __init__(self, task: SearchTask[A], budget: int, seed: int) -> None:
         self.task = task
         self.budget = min(budget, len(task.known))
         self.rng = np.random.default_rng(seed)
@@ -120,7 +120,7 @@ class _Archive(Generic[A]):
         self.losses = np.vstack([self.losses, self.task.losses(new)]) if new else self.losses
 
 
-def regularised_evolution(task: Task[Any], budget: int, seed: int) -> FloatArray:
+def regularised_evolution(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
     """The oldest dies; the parent is one that no other of a random tournament dominates.
 
     Source:
@@ -136,7 +136,7 @@ def regularised_evolution(task: Task[Any], budget: int, seed: int) -> FloatArray
     return archive.losses
 
 
-def ensemble(task: Task[Any], budget: int, seed: int) -> FloatArray:
+def ensemble(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
     """An ensemble of small networks on one-hot genes; mutations of the front that it expects to add most.
 
     Source:
@@ -172,7 +172,7 @@ def _fitted(inputs: FloatArray, targets: FloatArray, rng: np.random.Generator) -
         return [model.fit(inputs, targets) for model in models]
 
 
-def _one_hot(task: Task[A], architectures: list[A]) -> FloatArray:
+def _one_hot(task: SearchTask[A], architectures: list[A]) -> FloatArray:
     genotypes = np.array([task.space.encode(architecture) for architecture in architectures])
     sizes = task.space.gene_sizes
     parts = [np.eye(size)[genotypes[:, gene]] for gene, size in enumerate(sizes)]
@@ -184,7 +184,7 @@ def guided(
 ) -> Method:
     """The RLM proposes, the gate prunes, results flow back."""
 
-    def search(task: Task[Any], budget: int, seed: int) -> FloatArray:
+    def search(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
         config = replace(task.config, trials=budget, seed=seed, guide=guide)
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder)

@@ -28,7 +28,7 @@ def run(problem: Problem[A]) -> None:
     with quiet():
         stored = StoredStudy(problem.config, is_new=not problem.num_recorded) if problem.config.storage else None
         sampler = DistinctSampler(problem)
-        study = optuna.create_study(sampler=sampler, directions=directions(problem.config))
+        study = optuna.create_study(sampler=sampler, directions=directions(problem.config.goals))
         while not problem.done:
             trials = _ask(study, sampler, problem.batch_size)
             if not trials:
@@ -42,7 +42,7 @@ def run(problem: Problem[A]) -> None:
                 evaluated = problem.history.architectures[-len(trials) :]  # as which representatives they were
                 stored.extend(_as_they_are(finished, outcome), evaluated)
             if not sampler.reads_trials:
-                study = optuna.create_study(sampler=sampler, directions=directions(problem.config))
+                study = optuna.create_study(sampler=sampler, directions=directions(problem.config.goals))
 
 
 def _ask(study: optuna.Study, sampler: DistinctSampler[A], count: int) -> list[Trial]:

@@ -8,10 +8,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 import optuna
-from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from nasrlm.objective import FloatArray
 from spaces import ArchitectureError, SearchSpace
 from studies.advisor import Advisor
 from studies.gate import Gate
@@ -20,13 +18,21 @@ from studies.history import exchanged
 from studies.learning import Adapt
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
-from studies.optuna_storage import ARCHITECTURE, PRUNED_REASON, PRUNED_STAGE, gene_distributions
+from studies.optuna_storage import (
+    ARCHITECTURE,
+    PREDICTED,
+    PRUNED_REASON,
+    PRUNED_STAGE,
+    directions,
+    gene_distributions,
+    told_predictions,
+)
 
 A = TypeVar("A", bound=Hashable)
 
 Callback = Callable[[optuna.Study, FrozenTrial], None]
 
-PREDICTED, DOMINATED_BY = "predicted", "pruned_by"
+DOMINATED_BY = "pruned_by"
 
 
 class ParetoGate(Generic[A]):
@@ -147,7 +153,7 @@ class ParetoGate(Generic[A]):
             reason = f"the same network as trial {twin.number}, which is {twin.state.name.lower()}"
             _prune(trial, 0, reason, twin.user_attrs[ARCHITECTURE])
         (decision,) = self._advisor.check([architecture])
-        trial.set_user_attr(PREDICTED, self._predicted(decision.values))
+        trial.set_user_attr(PREDICTED, told_predictions(self.gate.objectives, exchanged(decision.values)))
         if not decision.kept:
             _prune(trial, decision.stage, decision.reason, decision.dominated_by)
 
@@ -176,7 +182,8 @@ class ParetoGate(Generic[A]):
         chosen = [entry for entry in proposed if entry.key not in tried]
         architectures = [self.space.parse(entry.architecture) for entry in chosen]
         for entry, architecture in zip(chosen, architectures, strict=True):
-            attributes = {ARCHITECTURE: entry.architecture, PREDICTED: self._predicted(exchanged(entry.predicted))}
+            predicted = told_predictions(self.gate.objectives, entry.predicted)
+            attributes = {ARCHITECTURE: entry.architecture, PREDICTED: predicted}
             study.enqueue_trial(dict(self._to_params(architecture)), user_attrs=attributes)
         return architectures
 
@@ -219,8 +226,7 @@ class ParetoGate(Generic[A]):
 
     def _follow(self, study: optuna.Study) -> None:
         """Let newly completed trials join the front."""
-        expected = [StudyDirection.MAXIMIZE if goal.maximise else StudyDirection.MINIMIZE for goal in self.gate.goals]
-        if study.directions != expected:
+        if study.directions != directions(self.gate.goals):
             raise ValueError(
                 f"ParetoGate: expected a study with directions {', '.join(map(str, self.gate.goals))}, "
                 f"got {', '.join(direction.name.lower() for direction in study.directions)}."
@@ -267,16 +273,6 @@ class ParetoGate(Generic[A]):
                 return entry
             self._entries[trial.number] = entry
         return self._entries[trial.number]
-
-    def _predicted(self, values: FloatArray) -> dict[str, dict[str, float | None]]:
-        """Low, median and high by objective; None where nothing was decoded."""
-        return {
-            name: {
-                bound: None if np.isnan(value) else float(value)
-                for bound, value in zip(("low", "median", "high"), row, strict=True)
-            }
-            for name, row in zip(self.gate.objectives, values, strict=True)
-        }
 
 
 def _is_feasible(trial: FrozenTrial) -> bool:

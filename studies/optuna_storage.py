@@ -9,7 +9,9 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import ExperimentalWarning, OptunaError
@@ -19,17 +21,34 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
+from nasrlm.objective import FloatArray, Goal
 from studies.config import SearchConfig, without_password
 from studies.folder import CHECKPOINT, MAY_GROW, StudyError, check_same_checkpoint
+from studies.history import exchanged
 
 TRIES = 5  # at opening a database
 BLOCK = 65_536  # bytes of a journal that are looked at together
-ARCHITECTURE, PRUNED_STAGE, PRUNED_REASON = "architecture", "pruned_stage", "pruned_reason"  # of a trial
+ARCHITECTURE, PREDICTED = "architecture", "predicted"  # attributes of a trial
+PRUNED_STAGE, PRUNED_REASON = "pruned_stage", "pruned_reason"
+TOLD = ("low", "median", "high")  # of each objective, by name, in the attribute PREDICTED
 
 
-def directions(config: SearchConfig) -> list[StudyDirection]:
+def directions(goals: Sequence[Goal]) -> list[StudyDirection]:
     """Optuna's word for the direction of each goal."""
-    return [StudyDirection.MAXIMIZE if goal.maximise else StudyDirection.MINIMIZE for goal in config.goals]
+    return [StudyDirection.MAXIMIZE if goal.maximise else StudyDirection.MINIMIZE for goal in goals]
+
+
+def told_predictions(objectives: Sequence[str], predicted: FloatArray) -> dict[str, dict[str, float | None]]:
+    """What a trial tells of (M, 3) median, low and high: each under its name, None for NaN."""
+    rows = [[None if np.isnan(value) else float(value) for value in row] for row in exchanged(predicted)]
+    return {name: dict(zip(TOLD, row, strict=True)) for name, row in zip(objectives, rows, strict=True)}
+
+
+def read_predictions(objectives: Sequence[str], told: Any) -> FloatArray:
+    """(M, 3) median, low and high of what ``told_predictions`` gave, or of the lists in this order of older studies."""
+    if isinstance(told, list):
+        return np.array(told, dtype=np.float64)
+    return exchanged(np.array([[told[name][word] for word in TOLD] for name in objectives], dtype=np.float64))
 
 
 def open_storage(storage: str) -> BaseStorage:
@@ -153,7 +172,7 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
         StudyError: it was begun with another checkpoint.
     """
     study = optuna.create_study(
-        storage=storage, study_name=name_in(storage, config), directions=directions(config), load_if_exists=True
+        storage=storage, study_name=name_in(storage, config), directions=directions(config.goals), load_if_exists=True
     )
     known = study.user_attrs.get(CHECKPOINT, "")
     check_same_checkpoint(f"storage {without_password(name)}, {study.study_name}", known, config)

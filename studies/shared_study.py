@@ -23,6 +23,7 @@ from studies.folder import StudyError
 from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
 from studies.optuna_storage import (
     ARCHITECTURE,
+    PREDICTED,
     PRUNED_REASON,
     PRUNED_STAGE,
     gene_distributions,
@@ -30,6 +31,8 @@ from studies.optuna_storage import (
     name_in,
     open_storage,
     quiet,
+    read_predictions,
+    told_predictions,
 )
 from studies.storage_locks import open_locks
 
@@ -37,13 +40,13 @@ A = TypeVar("A", bound=Hashable)
 
 RETRIES = 10  # of a trial whose workers died, perhaps of it; then it counts as evaluated without an answer
 
-PREDICTED, BATCH, REAL = "predicted", "batch", "real"
+BATCH, REAL = "batch", "real"
 WORKER, RETRY_OF, REASON = "worker", "retry_of", "reason"
 
 
 @dataclass(frozen=True)
-class Task:
-    """An architecture that this worker is to evaluate."""
+class TakenTrial:
+    """A trial whose architecture this worker is to evaluate."""
 
     number: int
     trial_id: int
@@ -130,7 +133,8 @@ class SharedStudy(Generic[A]):
             self._store(pruned)
         for entry in entries:
             if entry.status == CHOSEN:
-                attributes = {ARCHITECTURE: entry.architecture, BATCH: entry.batch, PREDICTED: _listed(entry.predicted)}
+                predicted = told_predictions(self.config.objectives, entry.predicted)
+                attributes = {ARCHITECTURE: entry.architecture, BATCH: entry.batch, PREDICTED: predicted}
                 self._enqueue(entry.genotype, attributes)
 
     def _store(self, pruned: Sequence[Entry]) -> None:
@@ -150,7 +154,7 @@ class SharedStudy(Generic[A]):
             if entry.key not in stored
         )
 
-    def take(self) -> Task | None:
+    def take(self) -> TakenTrial | None:
         """Begin with the first trial that waits. In one's turn only."""
         waiting = self.study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
         for trial in waiting:
@@ -158,19 +162,19 @@ class SharedStudy(Generic[A]):
             if self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING):
                 worker = f"{platform.node()}, process {os.getpid()}"
                 self._storage.set_trial_user_attr(trial._trial_id, WORKER, worker)
-                return Task(trial.number, trial._trial_id, trial.user_attrs[ARCHITECTURE])
+                return TakenTrial(trial.number, trial._trial_id, trial.user_attrs[ARCHITECTURE])
             self.locks.release(trial.number)
         return None
 
-    def tell(self, task: Task, real: FloatArray) -> None:
+    def tell(self, taken: TakenTrial, real: FloatArray) -> None:
         """Record (M,) real results of a trial that this worker holds.
 
         NOTE: when the connection to the storage broke meanwhile, another worker may have taken the trial over; the
         first result counts.
         """
-        if self._storage.get_trial(task.trial_id).state == TrialState.RUNNING:
-            self._storage.set_trial_user_attr(task.trial_id, REAL, _listed(real))
-            trial = Trial(self.study, task.trial_id)
+        if self._storage.get_trial(taken.trial_id).state == TrialState.RUNNING:
+            self._storage.set_trial_user_attr(taken.trial_id, REAL, _listed(real))
+            trial = Trial(self.study, taken.trial_id)
             if np.isnan(real).any():
                 self.study.tell(trial, state=TrialState.PRUNED)
             else:
@@ -178,7 +182,7 @@ class SharedStudy(Generic[A]):
                     value = real[[self.config.objectives.index(bound.objective)]]
                     trial.set_constraint(str(bound), bound.violation(value).item())
                 self.study.tell(trial, real[: len(self.config.goals)].tolist())
-        self.locks.release(task.number)
+        self.locks.release(taken.number)
 
     def _retry_the_dead(self) -> None:
         trials = self.study.get_trials(deepcopy=False)
@@ -229,18 +233,14 @@ class SharedStudy(Generic[A]):
             len(self.config.objectives),
             batch=attributes[BATCH],
             status=EVALUATED if is_finished else CHOSEN,
-            predicted=_array(attributes[PREDICTED]),
-            real=_array(attributes[REAL]) if REAL in attributes else None,
+            predicted=read_predictions(self.config.objectives, attributes[PREDICTED]),
+            real=np.array(attributes[REAL], dtype=np.float64) if REAL in attributes else None,
         )
         if is_finished:
             self._finished[trial.number] = entry
         return entry
 
 
-def _listed(values: FloatArray) -> list[Any]:
-    """Nested lists that any storage takes: None for NaN."""
-    return [_listed(row) if row.ndim else None if math.isnan(row) else float(row) for row in np.asarray(values)]
-
-
-def _array(values: list[Any]) -> FloatArray:
-    return np.array(values, dtype=np.float64)
+def _listed(real: FloatArray) -> list[float | None]:
+    """A list that any storage takes: None for NaN."""
+    return [None if math.isnan(value) else float(value) for value in real]

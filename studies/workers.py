@@ -42,21 +42,21 @@ def work(
     attempt = 0
     while True:
         with study.turn() as ledger:
-            task = study.take()
+            taken = study.take()
             left = config.trials - len(ledger.evaluated) - len(ledger.chosen)
             barren = ledger.barren_batches + attempt >= PATIENCE
-            if task is None and left > 0 and not barren:
+            if taken is None and left > 0 and not barren:
                 batch = next_batch(_all_tried(ledger), min(guide.batch_size, left), attempt)
                 attempt = 0 if batch else attempt + 1
                 study.add(batch)
-                task = study.take()
+                taken = study.take()
                 ledger = study.ledger()
             after_turn(ledger)
-            if task is None and not ledger.chosen and (left <= 0 or barren):
+            if taken is None and not ledger.chosen and (left <= 0 or barren):
                 return NOTHING_LEFT if left > 0 else None
-        if task is not None:
-            answer = to_bounds(evaluator.evaluate([space.parse(task.architecture)]), config.objectives)
-            study.tell(task, answer[0, :, 0])
+        if taken is not None:
+            answer = to_bounds(evaluator.evaluate([space.parse(taken.architecture)]), config.objectives)
+            study.tell(taken, answer[0, :, 0])
         elif ledger.chosen:
             time.sleep(PAUSE)
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import search
 from benchmarks.search import Config, run
 from benchmarks.search_curves import curve_of, reached, table_of
-from benchmarks.search_methods import ALONE, Task, guided
+from benchmarks.search_methods import ALONE, SearchTask, guided
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.objective import to_losses
 from spaces import get_space
@@ -25,10 +25,10 @@ QUICK = ("random", "regularised evolution")
 SLOW = ("optuna gp", "ensemble")
 
 
-def toy_task(twins: str = "once") -> Task[Row]:
+def toy_task(twins: str = "once") -> SearchTask[Row]:
     config = toy_config(twins=twins)
     table = TableEvaluator(SPACE, toy_table(0.5), objectives=OBJECTIVES[:2])
-    return Task(config, table, every_architecture(config.searched(table.space), table.known))
+    return SearchTask(config, table, every_architecture(config.searched(table.space), table.known))
 
 
 @pytest.mark.parametrize("twins", ["once", "apart"])

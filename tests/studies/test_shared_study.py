@@ -7,6 +7,7 @@ import numpy as np
 from optuna.trial import TrialState
 
 from studies.ledger import CHOSEN, Entry, Ledger
+from studies.optuna_storage import PREDICTED, read_predictions, told_predictions
 from studies.shared_study import SharedStudy
 from tests.studies import killed
 from tests.studies.scenes import ToySpace
@@ -25,7 +26,7 @@ def chosen(genotype: tuple[int, ...]) -> Entry:
         status=CHOSEN,
         stage=0,
         reason="",
-        predicted=np.zeros((3, num_objectives)),
+        predicted=np.arange(3.0 * num_objectives).reshape(num_objectives, 3),
         real=np.full(num_objectives, np.nan),
     )
 
@@ -38,14 +39,33 @@ def test_a_result_told_while_another_worker_looks_for_the_dead_is_kept(tmp_path:
     ):
         with evaluates.turn():
             evaluates.add([chosen(SPACE.encode(SPACE.sample(np.random.default_rng(0))))])
-            task = evaluates.take()
-        assert task is not None
+            taken = evaluates.take()
+        assert taken is not None
         is_held = looks.locks.is_held
 
         def told_just_before(number: int) -> bool:
-            evaluates.tell(task, np.ones(len(CONFIG.objectives)))
+            evaluates.tell(taken, np.ones(len(CONFIG.objectives)))
             return is_held(number)
 
         with mock.patch.object(looks.locks, "is_held", told_just_before), looks.turn() as ledger:
             assert [entry.real.tolist() for entry in ledger.entries] == [[1.0] * len(CONFIG.objectives)]
         assert [trial.state for trial in looks.study.get_trials()] == [TrialState.COMPLETE]
+
+
+def test_a_trial_tells_predictions_by_name(tmp_path: Path) -> None:
+    entry = chosen(SPACE.encode(SPACE.sample(np.random.default_rng(0))))
+    with SharedStudy(CONFIG, SPACE, str(tmp_path / "journal.log"), Ledger(CONFIG, [])) as study:
+        with study.turn():
+            study.add([entry])
+        (trial,) = study.study.get_trials()
+        assert trial.user_attrs[PREDICTED][CONFIG.objectives[1]] == {"low": 4.0, "median": 3.0, "high": 5.0}
+        (known,) = study.ledger().entries
+        np.testing.assert_array_equal(known.predicted, entry.predicted)
+
+
+def test_predictions_of_older_studies_are_lists() -> None:
+    predicted = np.array([[2.0, 1.0, 3.0], [np.nan] * 3])
+    told = told_predictions(("a", "b"), predicted)
+    assert told == {"a": {"low": 1.0, "median": 2.0, "high": 3.0}, "b": dict.fromkeys(("low", "median", "high"))}
+    for given in (told, [[2.0, 1.0, 3.0], [None] * 3]):
+        np.testing.assert_array_equal(read_predictions(("a", "b"), given), predicted)

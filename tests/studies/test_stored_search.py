@@ -82,7 +82,9 @@ def test_a_stored_study_whose_name_has_its_trials_goes_on(guided: bool, tmp_path
     values = {name: value for name, value in config.to_dict().items() if name not in ("storage", "checkpoint_sha256")}
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
     storage = open_storage(config.storage or "")
-    study = optuna.create_study(storage=storage, study_name=f"toy-nsga2-3-{digest}", directions=directions(config))
+    study = optuna.create_study(
+        storage=storage, study_name=f"toy-nsga2-3-{digest}", directions=directions(config.goals)
+    )
     for trials in (8, 14, 20):
         given = replace(config, trials=trials)
         if guided:

@@ -20,10 +20,10 @@ from nasrlm.cli.serving.batcher import Batcher
 from nasrlm.cli.serving.body_limit import BodyLimit
 from nasrlm.cli.serving.messages import (
     Answer,
+    ConvertedNetwork,
     ConvertRequest,
     ConvertResponse,
     Health,
-    Network,
     PredictRequest,
     PredictResponse,
     Problem,
@@ -148,7 +148,7 @@ class _Service:
         texts = self._converted(request.space, request.architectures, measured=False)
         token_ids = self.predictor.checkpoint.tokenizer.to_ids(texts)  # of any length: nothing is predicted
         pairs = zip(texts, token_ids, strict=True)
-        return ConvertResponse(networks=[Network(text=text, tokens=len(ids)) for text, ids in pairs])
+        return ConvertResponse(networks=[ConvertedNetwork(text=text, tokens=len(ids)) for text, ids in pairs])
 
     def _predict(
         self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float], space: str

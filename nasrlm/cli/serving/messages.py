@@ -49,7 +49,7 @@ class ConvertRequest(BaseModel):
     architectures: Architectures
 
 
-class Network(BaseModel):
+class ConvertedNetwork(BaseModel):
     """A network as canonical ONNX text."""
 
     text: str
@@ -59,7 +59,7 @@ class Network(BaseModel):
 class ConvertResponse(BaseModel):
     """A text for each architecture, in the order given."""
 
-    networks: list[Network]
+    networks: list[ConvertedNetwork]
 
 
 class Health(BaseModel):
