@@ -9,6 +9,7 @@ import json
 import math
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TABLE_ENDINGS = (".parquet", ".csv", ".jsonl")
+_UMASK_LOCK = threading.Lock()
 
 
 def write_atomically(path: Path, contents: bytes) -> None:
@@ -129,8 +131,9 @@ def make_readable(path: Path) -> None:
 
 
 def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
+    with _UMASK_LOCK:  # it is told only while it is another: of two threads one would keep that
+        mask = os.umask(0o022)
+        os.umask(mask)
     return mask
 
 

@@ -70,8 +70,8 @@ def guided_search(
     Raises:
         StudyError: ``out`` holds a study that is not to be, or cannot be, resumed; its history is damaged.
         OSError: ``out`` cannot be written.
-        ValueError: there is no guide, evaluator, predictor or truth lack an objective, or the evaluator knows no
-            results of an architecture to begin with.
+        ValueError: there is no guide, the config is of another space, evaluator, predictor or truth lack an objective,
+            or the evaluator knows no results of an architecture to begin with.
     """
     guide = config.guide
     if guide is None:

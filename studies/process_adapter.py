@@ -238,12 +238,16 @@ class CorrectedPredictor:
         return Prediction(names, tuple(quantiles), values)
 
     def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
-        """(N, M, S) values in own units."""
+        """(N, M, S) values in own units.
+
+        NOTE: the predictor has a seed of its own, or its draws and those of the processes would be made of the same
+        random bits.
+        """
         values = np.empty((len(texts), len(objectives), samples))
         others = [column for column, name in enumerate(objectives) if name not in self._processes]
         if others and texts:
             names = [objectives[column] for column in others]
-            values[:, others] = self._predictor.sample(texts, names, samples, seed)
+            values[:, others] = self._predictor.sample(texts, names, samples, seed + 1)
         rng = np.random.default_rng(seed)
         for column, process in self._learned(objectives, texts):
             values[:, column] = process.sample(texts, samples, rng)

@@ -30,8 +30,11 @@ def open_study(
     Raises:
         StudyError: ``out`` holds a study that is not to be, or cannot be, resumed.
         OSError: ``out`` cannot be written.
-        ValueError: the truth lacks an objective, or a warm start cannot be read; no study is left behind.
+        ValueError: the config is of another space, the truth lacks an objective, or a warm start cannot be read; no
+            study is left behind.
     """
+    if config.space not in (space.name, space.address):
+        raise ValueError(f"search: expected a config of space {space.name}, got one of {config.space}.")
     if truth is not None:
         true_labels(config, truth)  # complains now, not after the search
     searched = config.searched(space)

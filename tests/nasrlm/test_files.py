@@ -1,11 +1,14 @@
 """Files that are there whole or not at all, and errors that name the right one."""
 
 import errno
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from nasrlm.files import replacing
+from nasrlm.files import make_readable, replacing
 
 
 def test_nothing_is_left_of_a_file_that_could_not_be_written(tmp_path: Path) -> None:
@@ -23,3 +26,23 @@ def test_an_error_of_another_file_is_passed_on(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"^no licence$"), replacing(tmp_path / "out"):
         raise OSError("no licence")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_threads_that_write_leave_the_umask_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    umask, path = os.umask, tmp_path / "file"
+    path.touch()
+
+    def slow_umask(mask: int) -> int:
+        before = umask(mask)
+        time.sleep(0.01)
+        return before
+
+    given = umask(0o077)
+    try:
+        with monkeypatch.context() as patched, ThreadPoolExecutor(8) as pool:
+            patched.setattr(os, "umask", slow_umask)
+            list(pool.map(make_readable, [path] * 16))
+    finally:
+        left = umask(given)
+    assert left == 0o077
+    assert path.stat().st_mode & 0o777 == 0o600

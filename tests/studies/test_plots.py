@@ -284,7 +284,9 @@ def test_studies_of_other_spaces_or_of_real_results_are_not_compared(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     for name, changed in (("a", {}), ("b", changes), ("c", changes)):
-        search(toy_config(trials=10, **changed), ToySpace(), ToyEvaluator(), tmp_path / name, figures=False)
+        config, space = toy_config(trials=10, **changed), ToySpace()
+        space.name = config.space
+        search(config, space, ToyEvaluator(), tmp_path / name, figures=False)
     told = f"plot: expected studies of one kind, got max:accuracy@toy min:latency_ms@toy {kinds}. Plot them apart."
     with pytest.raises(StudyError, match=rf"^{re.escape(told)}$"):
         plot_studies([tmp_path / "a", tmp_path / "b"], tmp_path / "out")

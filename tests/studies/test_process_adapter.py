@@ -51,6 +51,12 @@ def test_samples_have_the_quantiles_of_the_predictions() -> None:
     np.testing.assert_array_equal(samples, learned.sample(texts, OBJECTIVES, 4000, seed=1))
 
 
+def test_what_was_learned_is_drawn_by_itself() -> None:
+    table = toy_table()[:10].assign(**dict.fromkeys(OBJECTIVES[1:], np.nan))
+    learned, own = adapter(ToyPredictor())(table).sample(TEXTS[:1], OBJECTIVES[:2], 1000, seed=1)[0]
+    assert abs(kendalltau(learned, own)[0]) < 0.1
+
+
 def test_too_few_results_teach_nothing() -> None:
     learned = adapter(ToyPredictor(objectives=OBJECTIVES[1:]))(pd.DataFrame(toy_table()[:2]))
     assert learned.objectives == OBJECTIVES[1:]

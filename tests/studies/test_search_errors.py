@@ -35,6 +35,14 @@ def test_a_stored_study_that_was_changed_is_noticed(tmp_path: Path) -> None:
         search(config, SPACE, ToyEvaluator(), tmp_path / "out", resume=True)
 
 
+def test_what_a_search_would_ignore_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"expected a config without a guide, got one\. Use studies\.guided"):
+        search(toy_config(guide={}), SPACE, ToyEvaluator(), tmp_path / "out")
+    with pytest.raises(ValueError, match="expected a config of space toy, got one of nasbench201"):
+        search(toy_config(space="nasbench201"), SPACE, ToyEvaluator(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_bad_storage_is_named(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="storage: expected a database URL or a journal file, got 'what://is'"):
         search(toy_config(storage="what://is"), SPACE, ToyEvaluator(), tmp_path)
