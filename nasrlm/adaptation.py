@@ -100,6 +100,9 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
         texts: N.
         progress: show a bar on stderr.
         space: of the texts; only what the checkpoint learned of it is predicted. Everything if empty.
+
+    Raises:
+        ValueError: a text is empty or longer than the model's context.
     """
     predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)
     prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
@@ -148,13 +151,22 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         labels: (N,) in the objective's unit, NaN where there is none; ten are a good start.
 
     Raises:
-        ValueError: not one label or NaN a text, fewer than two labels, infinite ones or beyond 1e30, an accuracy
-            beyond 0 to 100, an objective's
-            name that cannot be read, or a model that spells no digits.
+        ValueError: not one label or NaN a text, fewer than two labels or more than MOST_LABELS, infinite ones or
+            beyond 1e30, an accuracy beyond 0 to 100, a name that is no objective's, or a model that spells no digits.
     """
     if checkpoint.model.config.head != "digits":
         raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
     labels = np.asarray(labels, dtype=np.float64)
+    known = _labelled(pool, objective, labels)
+    if pool.counts.any() and Objective.parse(objective).is_accuracy:
+        expected = _expected_by_networks(pool, known, labels[known])
+    else:
+        expected = _expected_by_predictions(pool, objective, known, labels[known])
+    return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
+
+
+def _labelled(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp]:
+    """The texts of a pool that have labels; complains of labels that cannot be learned."""
     if labels.shape != (len(pool.texts),) or np.isinf(labels).any():
         raise ValueError(
             f"adapt: expected {len(pool.texts):,} finite labels of {objective}, NaN where there is none, got an array "
@@ -175,11 +187,7 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
             f"adapt: expected an accuracy in percent, {low:g} to {high:g}, got {beyond[0]:g} for {objective}. "
             "Write percent, or name it otherwise."
         )
-    if pool.counts.any() and Objective.parse(objective).is_accuracy:
-        expected = _expected_by_networks(pool, known, labels[known])
-    else:
-        expected = _expected_by_predictions(pool, objective, known, labels[known])
-    return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
+    return known
 
 
 @dataclass(frozen=True)

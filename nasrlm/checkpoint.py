@@ -43,6 +43,8 @@ class Checkpoint:
     """A model with all it needs to answer.
 
     Attributes:
+        model: in evaluation mode, on the device on which it answers.
+        tokenizer: of its texts, with the model's limit.
         objectives: M names; their order is the order of decoding.
         calibration: levels of the calibrated quantiles.
         card: how it was trained, on what, and its measured quality; shown by ``nasrlm info``.

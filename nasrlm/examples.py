@@ -54,6 +54,9 @@ class Examples:
         splits: (N,) "train", "valid" or "test".
         spaces: (N,) name of each row's space, for metrics by space.
         origins: of N rows; None where they were read from no file.
+
+    Raises:
+        ValueError: arrays of other shapes or kinds, infinite labels, an objective twice, another split, or empty text.
     """
 
     texts: Sequence[str]

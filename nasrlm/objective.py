@@ -77,7 +77,12 @@ class Objective:
 
 @dataclass(frozen=True)
 class Goal:
-    """An objective with the direction in which it is better."""
+    """An objective with the direction in which it is better.
+
+    Attributes:
+        maximise: whether more is better.
+        objective: its name.
+    """
 
     maximise: bool
     objective: str

@@ -110,6 +110,9 @@ class Predictor:
             quantiles: ascending levels in (0, 1).
             progress: show a bar on stderr.
 
+        Returns:
+            (N, M, Q) values in the objectives' own units, with names and levels.
+
         Raises:
             ValueError: unknown or no objective, bad levels, no list of texts, objectives or levels, empty text, or text
                 longer than the model's context.
@@ -136,6 +139,11 @@ class Predictor:
         Few draws begin with a wrong exponent and lie far off: take quantiles of them, or ``expected``, not the mean.
         The same seed gives the same numbers, but for rounding: that depends on the texts asked about together, on
         engine and processor, and beyond ROWS_PER_SLICE on the slices. Another number of samples gives other draws.
+
+        Args:
+            texts: N texts.
+            objectives: M names.
+            samples: S draws a text and objective.
 
         Returns:
             (N, M, S) values in the objectives' own units.
@@ -207,7 +215,7 @@ class Predictor:
         return drawn[:, [names.index(name) for name in asked]]
 
     def expected(self, texts: Sequence[str], objectives: Sequence[str] | None = None) -> FloatArray:
-        """(N, M) means of the calibrated distributions, as the mean of 32 quantiles."""
+        """(N, M) means of the calibrated distributions, own units: of 32 quantiles. Raises what ``predict`` does."""
         levels = (np.arange(32) + 0.5) / 32
         means: FloatArray = self.predict(texts, objectives, quantiles=tuple(levels)).values.mean(axis=-1)
         return means
@@ -250,7 +258,19 @@ class Predictor:
     def cumulative_probabilities(
         self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike
     ) -> FloatArray:
-        """P(objective <= value) under the model itself, uncalibrated; (N, M), NaN where ``values`` is NaN."""
+        """P(objective <= value) under the model itself, uncalibrated.
+
+        Args:
+            texts: N texts.
+            objectives: M names.
+            values: (N, M) in the objectives' own units, NaN where there is none.
+
+        Returns:
+            (N, M) in [0, 1], NaN where ``values`` is NaN.
+
+        Raises:
+            ValueError: as ``predict`` does, or values that do not fit.
+        """
         names = checked_names(objectives)
         ids = self._objective_ids(names)
         texts = checked_texts(texts)

@@ -186,6 +186,12 @@ class TrainConfig(BaseModel):
                 raise ValueError(f"model.{name}: expected 0, got {value}. `nasrlm adapt` sets it.")
         return self
 
+    @model_validator(mode="after")
+    def _exponents_are_a_range(self) -> TrainConfig:
+        if self.min_exponent >= self.max_exponent:
+            raise ValueError(f"max_exponent: expected more than min_exponent, {self.min_exponent}.")
+        return self
+
     def num_steps(self, num_rows: int) -> int:
         """Of a run that trains on so many rows, unless it stops early."""
         steps = self.epochs * math.ceil(num_rows / self.batch_size)
@@ -226,12 +232,6 @@ class TrainConfig(BaseModel):
         if warmup_share is not None:
             changes["warmup_epochs"] = warmup_share * steps / steps_per_epoch
         return self.model_copy(update=changes)
-
-    @model_validator(mode="after")
-    def _exponents_are_a_range(self) -> TrainConfig:
-        if self.min_exponent >= self.max_exponent:
-            raise ValueError(f"max_exponent: expected more than min_exponent, {self.min_exponent}.")
-        return self
 
     @classmethod
     def load(cls, path: Path, **overrides: Any) -> TrainConfig:

@@ -23,7 +23,7 @@ EVALUATIONS = 5  # of valid rows while a space's encoder is learned
 WARMUP = 0.05  # of its steps
 
 
-def train(config: TrainConfig, examples: Examples, progress: bool = True) -> TrainResult:
+def train(config: TrainConfig, examples: Examples, progress: bool = False) -> TrainResult:
     """Train on the train split, stop by the valid split, calibrate on the valid split.
 
     The run's folder ``config.out`` holds its state, its log (one JSON line an evaluation) and, when done, the

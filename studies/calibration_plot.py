@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from nasrlm.objective import FloatArray, Objective
-from studies.figure_style import BLUE
+from studies.figure_style import BLUE, polish
 from studies.known_values import coverage
 
 LINE = "#444444"
@@ -48,8 +48,7 @@ def calibration_figure(names: Sequence[str], predicted: FloatArray, real: FloatA
         start = np.nanmin(real[:, column])
         axes.axline((start, start), slope=1, color=LINE, linewidth=0.8, linestyle="--")
         axes.set(xlabel="real", ylabel="predicted", title=title)
-        axes.grid(color="#e6e8eb", linewidth=0.7)
-        axes.spines[["top", "right"]].set_visible(False)
+        polish(axes)
     return figure
 
 

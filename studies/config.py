@@ -25,6 +25,12 @@ class Constraint:
 
     A soft one, ``soft:latency_ms@pixel3<=10``, is a preference: what breaks it stays feasible and may be on the front,
     but searches count it as worse, see ``preferred_losses``.
+
+    Attributes:
+        objective: its name.
+        at_most: whether values may not lie above the bound; else not below it.
+        bound: in the objective's own unit.
+        soft: whether it is a preference.
     """
 
     objective: str
@@ -150,6 +156,10 @@ class SearchConfig:
             nothing predicts, or it was not told.
         earlier_trials: how many trials a study was given at first, and then, before it was given more: populations
             end there, so that it repeats itself.
+
+    Raises:
+        ValueError: no goals, or two of one objective, numbers that are too small, an engine without such a sampler, a
+            warm start larger than a population, a risk of an unknown objective, or a storage without a use for it.
     """
 
     space: str

@@ -1,6 +1,7 @@
 """What figures of matplotlib and plotly share. N architectures."""
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from nasrlm.objective import FloatArray
 from studies.history import History
@@ -13,6 +14,13 @@ def bar_lengths(bounds: FloatArray) -> FloatArray | None:
     """(2, N) lengths of error bars, down and up, from (N, 3) median, low and high; None without any."""
     lengths = np.stack([bounds[:, 0] - bounds[:, 1], bounds[:, 2] - bounds[:, 0]]).clip(min=0)
     return lengths if lengths.any() else None
+
+
+def polish(axes: Axes) -> None:
+    """The look of every plane in matplotlib: a light grid, and two sides only."""
+    axes.grid(color="#e6e8eb", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def front_label(history: History) -> str:

@@ -9,9 +9,9 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nasrlm.objective import FloatArray, Goal, Objective
+from nasrlm.objective import FloatArray, Goal, Objective, from_losses
 from studies.config import SearchConfig
-from studies.figure_style import BLUE, GREY, ORANGE, bar_lengths, front_label
+from studies.figure_style import BLUE, GREY, ORANGE, bar_lengths, front_label, polish
 from studies.history import History
 from studies.known_values import known_of
 from studies.report import front_rows, history_losses
@@ -57,11 +57,11 @@ def _draw_progress_of_best(axes: Axes, config: SearchConfig, history: History) -
     losses = history_losses(config, history)[:, 0]
     best = np.fmin.accumulate(np.where(history.feasible, losses, np.nan))
     rows = front_rows(config, history)
-    sign = -1.0 if config.goals[0].maximise else 1.0
+    values, best_values = (from_losses(config.goals, x[:, None])[:, 0] for x in (losses, best))
     order = np.arange(1, len(losses) + 1)
-    axes.scatter(order, sign * losses, s=10, color=GREY, linewidths=0, label="evaluated")
-    axes.step(order, sign * best, where="post", color=BLUE, label="best feasible")
-    axes.set(xlabel="evaluations", ylabel=_label(config.goals[0]), ylim=_limits(sign * losses, rows))
+    axes.scatter(order, values, s=10, color=GREY, linewidths=0, label="evaluated")
+    axes.step(order, best_values, where="post", color=BLUE, label="best feasible")
+    axes.set(xlabel="evaluations", ylabel=_label(config.goals[0]), ylim=_limits(values, rows))
     axes.legend(frameon=False)
     polish(axes)
 
@@ -206,21 +206,14 @@ def _draw_parallel(axes: Axes, config: SearchConfig, history: History, rows: Seq
     colours = colormaps["viridis"](ranks)
     for line, colour in zip(heights, colours, strict=True):
         axes.plot(line, color=colour, linewidth=1.1, alpha=0.75)
-    signs = [-1.0 if goal.maximise else 1.0 for goal in config.goals]
-    for index, sign in enumerate(signs):
+    ends = from_losses(config.goals, np.stack([best, worst]))
+    for index, (top, bottom) in enumerate(ends.T):
         axes.axvline(index, color="#444444", linewidth=0.8)
-        axes.text(index, 1.03, f"{sign * best[index]:.4g}", ha="center", fontsize=9)
-        axes.text(index, -0.03, f"{sign * worst[index]:.4g}", ha="center", va="top", fontsize=9)
+        axes.text(index, 1.03, f"{top:.4g}", ha="center", fontsize=9)
+        axes.text(index, -0.03, f"{bottom:.4g}", ha="center", va="top", fontsize=9)
     names = [Objective.parse(goal.objective).label.replace(" ", "\n", 1) for goal in config.goals]
     axes.set_xticks(range(len(names)), names)
     axes.tick_params(axis="x", pad=16, length=0)
     axes.set(yticks=[], ylim=(-0.02, 1.02), ylabel="better →")
     for side in axes.spines.values():
         side.set_visible(False)
-
-
-def polish(axes: Axes) -> None:
-    """The look of every plane: a light grid, and two sides only."""
-    axes.grid(color="#e6e8eb", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)

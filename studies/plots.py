@@ -14,8 +14,9 @@ from studies.calibration_plot import calibration_figure, interactive_calibration
 from studies.cell_graph import CellGraph, cell_graphs
 from studies.cell_plot import cells_figure, interactive_cells
 from studies.config import SearchConfig
+from studies.figure_style import polish
 from studies.folder import StudyError
-from studies.front_plot import front_figure, polish
+from studies.front_plot import front_figure
 from studies.history import History
 from studies.interactive import front_html, interactive_progress, write_html
 from studies.known_values import known_values

@@ -1,83 +1,19 @@
-"""Bad input: exit status 2 and one line on stderr that says what, where, expected and got."""
+"""Bad input: exit status 2 and one line on stderr that says what, where, expected and got.
 
-import shutil
+Of verbs that run for long see ``test_cli_errors_of_runs.py``.
+"""
+
 from pathlib import Path
 
 import pytest
 
 from nasrlm.cli import architectures, models
-from nasrlm.files import write_table
-from tests.nasrlm.conftest import CommandLine, Finished
-from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
-from tests.nasrlm.test_cli import ARCHITECTURE, GOALS, SPACE
+from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.scenes import OBJECTIVES
+from tests.nasrlm.test_cli import ARCHITECTURE, SPACE
+from tests.nasrlm.workplace import MODEL, assert_one_line, fill
 
-MODEL = ("--checkpoint", "tiny")
-SEARCH = ("search", *SPACE, *MODEL, "--trials", 4, "--out", "study", "--objectives")
 STREAM = ("predict", *MODEL, "--table")
-NETWORKS = """
-import sys
-import torch
-
-def fail(notation):
-    raise RuntimeError("no bench")
-
-def exit_(notation):
-    sys.exit(0)
-
-def leave():
-    sys.exit(3)
-
-class Silent(torch.nn.Module):
-    def forward(self, x):
-        return None
-"""
-OWN_SPACE = """
-from spaces import GenotypeSpace
-
-class Broken(GenotypeSpace):
-    name = "broken"
-    choices = {"width": (16, 24)}
-
-    def build(self, architecture):
-        return architecture["depth"]
-"""
-OF_THE_MODEL = (
-    ("--no-gate",),
-    ("--gate",),
-    ("--risk", 0.1),
-    ("--batch", 5),
-    ("--generations", 9),
-    ("--adapt-every", 0),
-    ("--samples", 9),
-    ("--joint",),
-    ("--exhaustive",),
-)
-TABLE = ("--evaluator", "table:table.csv")
-GUIDED = "--acquisition hypervolume or median"
-IDLE = (
-    (
-        (),
-        (("--acquisition", "median"), *OF_THE_MODEL),
-        "--evaluator table:PATH, module:function or measure beside it, got surrogate.",
-    ),
-    ((*TABLE, "--acquisition", "none"), OF_THE_MODEL, f"{GUIDED} beside it, got none."),
-    (
-        (*TABLE, "--acquisition", "none"),
-        (("--checkpoint", "nonexistent"),),
-        f"{GUIDED}, or --evaluator measure, beside it, got neither.",
-    ),
-    (("--evaluator", "measure", "--acquisition", "none"), (("--samples", 9),), f"{GUIDED} beside it, got none."),
-    (
-        (*TABLE, "--acquisition", "median"),
-        (("--samples", 9), ("--joint",)),
-        "--acquisition hypervolume beside it, got median.",
-    ),
-    (
-        (*TABLE, "--exhaustive"),
-        (("--engine", "pymoo"), ("--sampler", "tpe"), ("--generations", 9)),
-        "no --exhaustive beside it, got it.",
-    ),
-)
 COMMANDS = {
     "no verb": ((), "expected a verb, got none."),
     "unknown verb": (("prophesy",), "No such command 'prophesy'."),
@@ -113,10 +49,6 @@ COMMANDS = {
     ),
     "an own space that fails": (("stats", "--space", "./own_space.py:Broken", "[16]"), "own_space.py:9)"),
     "a text of no space": (("predict", *MODEL, "--space", "moon", "body.txt"), "space: expected one of "),
-    "a risk of nothing": (
-        (*SEARCH, GOALS, "--evaluator", "table:table.csv", "--risk", "depth@onnx=.1"),
-        "gate: expected risks of accuracy@cifar10, latency_ms@raspi4, got depth@onnx.",
-    ),
     "no text": (("predict", *MODEL, "binary.txt"), "binary.txt: expected UTF-8 text, got"),
     "no such objective": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", "latency_ms@raspi"),
@@ -174,10 +106,6 @@ COMMANDS = {
         ("measure", "--table", "table.csv", "--out", "table.csv"),
         "table.csv: expected another file than the one that is read",
     ),
-    "a lesson over its labels": (
-        ("teach", "--table", "table.csv", "--out", "table.csv"),
-        "table.csv: expected another file than the one that is read",
-    ),
     "a text over its model": (
         ("convert", "net.onnx", "--out", "net.onnx"),
         "net.onnx: expected another file than the one that is read",
@@ -207,20 +135,11 @@ COMMANDS = {
         ("evaluate", *MODEL, "--table", "unlabelled.csv", "--objectives", ",".join(OBJECTIVES)),
         f"unlabelled.csv: expected two labels or more of {OBJECTIVES[0]}, got fewer.",
     ),
-    "an evaluator that exits": (
-        (*SEARCH, GOALS, "--evaluator", "own_networks:exit_"),
-        "evaluator own_networks:exit_: expected an answer for |",
-    ),
     "a text that nothing runs": (
         ("measure", "body.txt"),
         "in body.txt.",
     ),
-    "another split": (("train", "--config", "resplit.yaml"), "column split: expected train, valid, test or nothing"),
     "an unknown space of a row": (("evaluate", *MODEL, "--table", "moon.csv"), "moon.csv, row 0: space: expected one"),
-    "an evaluator that fails": (
-        (*SEARCH, GOALS, "--evaluator", "own_networks:fail"),
-        "evaluator own_networks:fail: expected an answer for |",
-    ),
     "no parquet": ((*STREAM, "table.csv", "--out", "x.csv"), "x.csv: expected a file ending in .parquet, got .csv."),
     "malformed row of a stream": ((*STREAM, "wrong.csv", "--out", "x.parquet"), "wrong.csv, row 2: nasbench201"),
     "no row of the space": (
@@ -237,58 +156,10 @@ COMMANDS = {
     ),
     "no checkpoint": (("info", "--checkpoint", "none"), "none: expected a checkpoint folder with config.json"),
     "corrupt checkpoint": (("info", "--checkpoint", "corrupt"), "model.safetensors: expected a safetensors file, got"),
-    "no config": (("train", "--config", "none.yaml"), "none.yaml: expected a YAML file, got No such file"),
-    "unknown key": (("train", "--config", "misspelt.yaml"), "misspelt.yaml: epoch: Extra inputs are not permitted"),
-    "unwritable run": (
-        ("train", "--config", "good.yaml", "--out", "file/run"),
-        "file/run: expected a folder that can be written",  # before anything is converted
-    ),
-    "no goal": ((*SEARCH, "accuracy@cifar10"), "goal: expected max:objective or min:objective"),
-    "unknown goal": ((*SEARCH, "max:accuracy@cifar1"), "Did you mean accuracy@cifar10?"),
-    **{
-        f"{option[0]} beside {beside}": (
-            ("search", *SPACE, "--trials", 4, "--out", "study", "--objectives", GOALS, *beside, *option),
-            f"{option[0]}: expected {needed} It has no effect: leave it out.",
-        )
-        for beside, options, needed in IDLE
-        for option in options
-    },
-    "unknown evaluator": ((*SEARCH, GOALS, "--evaluator", "oracle"), "--evaluator: expected surrogate, table:PATH"),
-    "unwritable study": (("search", *SPACE, *MODEL, "--objectives", GOALS, "--out", "file/study"), "file/study"),
     "no study": (("plot", "none"), "none"),
-    "infinite label": (
-        (
-            "adapt",
-            *MODEL,
-            "--table",
-            "infinite.csv",
-            "--objectives",
-            "latency_ms@unheard",
-            "--samples",
-            2,
-            "--out",
-            "x",
-        ),
-        "infinite.csv: expected finite or no numbers in column latency_ms@unheard, got inf in row 1.",
-    ),
     "no label": (
         ("evaluate", *MODEL, "--table", "unlabelled.csv", "--objectives", OBJECTIVES[0]),
         "evaluate: expected labelled rows, got none.",
-    ),
-    "table without a space": (
-        (
-            "adapt",
-            *MODEL,
-            "--table",
-            "spaceless.csv",
-            "--objectives",
-            "latency_ms@unheard",
-            "--samples",
-            2,
-            "--out",
-            "x",
-        ),
-        "spaceless.csv: expected a column space, got none.",
     ),
     "unknown ending of what is measured": (
         ("measure", *SPACE, ARCHITECTURE, "--out", "x.txt"),
@@ -298,7 +169,6 @@ COMMANDS = {
         ("measure", *SPACE, ARCHITECTURE, "--objective", "energy_mj@here"),
         "--objective: expected a name in milliseconds",
     ),
-    "key that is no word": (("train", "--config", "numbered.yaml"), "numbered.yaml: expected words as keys, got 3."),
     "long text of a space": (
         ("predict", *MODEL, "--table", "long.parquet", *SPACE),
         "long.parquet: text: expected 1 to 512 tokens, got 1800 in row 5",
@@ -316,18 +186,6 @@ COMMANDS = {
         "resplit.csv: column split: expected train, valid, test or nothing, got 'validation' in row 0",
     ),
     "no rows in a stream": ((*STREAM, "empty.parquet", "--out", "x.parquet"), "empty.parquet: expected rows, got none"),
-    "adapted to a file": (
-        ("adapt", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard", "--out", "file"),
-        "file: expected a folder for the new checkpoint, got a file",
-    ),
-    "adapted where nothing can be written": (
-        ("adapt", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard", "--out", "/proc/none/new"),
-        "/proc/none/new: expected a folder that can be written, got",
-    ),
-    "labels beyond 32 bits": (
-        ("adapt", *MODEL, "--table", "huge.csv", "--objectives", "delta@huge", "--samples", "2", "--out", "huge"),
-        "adapt: expected labels of delta@huge up to 1e+30, got 1e+35",
-    ),
     "a function to predict": (
         ("predict", *MODEL, "nets:build"),
         "nets:build: expected --input-shape, such as 1,3,32,32, got none.",
@@ -336,64 +194,14 @@ COMMANDS = {
         ("predict", *MODEL, "net"),
         "net: expected architectures with --space, files ending in .txt, .onnxtxt, .onnx, or pkg.module:factory.",
     ),
-    "no exponents": (("train", "--config", "exponents.yaml"), "max_exponent: expected more than min_exponent, 2"),
-    "warm start without architectures": (
-        (*SEARCH, GOALS, "--warm-start", "texts.csv"),
-        "texts.csv: expected a column architecture",
-    ),
-    "a warm start with a bad line": (
-        (*SEARCH, GOALS, "--warm-start", "lines.txt"),
-        "lines.txt, line 2: nasbench201 notation: expected",
-    ),
 }
 
 
 @pytest.fixture
 def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a checkpoint, tables and configs, good and bad."""
     monkeypatch.chdir(tmp_path)
-    shutil.copytree(checkpoint_folder, "tiny")
-    shutil.copytree(checkpoint_folder, "corrupt")
-    Path("corrupt/model.safetensors").write_bytes(b"half")
-    Path("file").write_text("a file where a folder is needed")
-    Path("binary.txt").write_bytes(b"\xff\xfe")
-    Path("cut.onnxtxt").write_text("<ir_version: 13")
-    Path("body.txt").write_text("Conv")
-    Path("own_networks.py").write_text(NETWORKS)
-    Path("own_space.py").write_text(OWN_SPACE)
-    table = architecture_table(4)
-    write_table(table, Path("table.csv"))
-    write_table(table.assign(architecture=[*table["architecture"][:2], "|conv~0|", "?"]), Path("wrong.csv"))
-    labels = table["latency_ms@unheard"].to_numpy()
-    write_table(table.assign(**{"latency_ms@unheard": [labels[0], float("inf"), *labels[2:]]}), Path("infinite.csv"))
-    write_table(table.assign(**{OBJECTIVES[0]: float("nan")}), Path("unlabelled.csv"))
-    write_table(table.drop(columns="space"), Path("spaceless.csv"))
-    write_table(table[[OBJECTIVES[0]]].assign(text="Conv"), Path("texts.csv"))
-    write_table(table, Path("whole.parquet"))
-    write_table(table.assign(split="validation"), Path("resplit.csv"))
-    write_table(table.assign(space="moon"), Path("moon.csv"))
-    write_table(table.assign(**{"delta@huge": -1e35}), Path("huge.csv"))
-    write_table(table.iloc[:0], Path("empty.parquet"))
-    long = table.assign(text="Conv").iloc[[0, 0, 1, 1, 2, 2]].assign(space=["moon", *["nasbench201"] * 5])
-    long["text"] = ["Conv"] * 5 + ["Pool\n" * 600]
-    write_table(long, Path("long.parquet"))
-    Path("resplit.yaml").write_text("table: resplit.csv\nout: run\n")
-    Path("numbered.yaml").write_text("table: table.csv\nout: run\n3: 1\n")
-    Path("lines.txt").write_text("|none~0|+|none~0|none~1|+|none~0|none~1|none~2|\n|bad~0|\n")
-    Path("exponents.yaml").write_text("table: table.csv\nout: run\nmin_exponent: 2\nmax_exponent: 2\n")
-    write_table(table, Path("half.parquet"))
-    Path("short.csv").write_text(Path("table.csv").read_text().rstrip().rpartition(",")[0])
-    Path("half.parquet").write_bytes(Path("half.parquet").read_bytes()[:99])
-    Path("good.yaml").write_text(f"table: table.csv\nout: run\nobjectives: [{OBJECTIVES[0]}]\nepochs: 1\n")
-    Path("misspelt.yaml").write_text("table: table.csv\nout: run\nepoch: 1\n")
+    fill(checkpoint_folder)
     return tmp_path
-
-
-def assert_one_line(finished: Finished, message: str) -> None:
-    assert finished.status == 2
-    assert finished.stderr.startswith("nasrlm: ")
-    assert finished.stderr.count("\n") == 1
-    assert message in finished.stderr
 
 
 @pytest.mark.usefixtures("workplace")
@@ -407,22 +215,6 @@ def test_bad_input_is_answered_in_one_line(nasrlm: CommandLine, mistake: str) ->
 def test_the_row_of_a_table_is_named_as_it_stands_in_the_file(nasrlm: CommandLine) -> None:
     finished = nasrlm("evaluate", *MODEL, "--table", "wrong.csv", "--split", "train")
     assert_one_line(finished, "wrong.csv, row 3: nasbench201")
-
-
-@pytest.mark.usefixtures("workplace")
-@pytest.mark.parametrize("split", ["train", "valid", "test"])
-def test_a_text_too_long_to_train_on_is_named_as_it_stands_in_its_file(nasrlm: CommandLine, split: str) -> None:
-    first, second = layer_table(40), layer_table(40, seed=1).assign(space="mine")
-    second.loc[[0, 1, 20], "space"] = "other"
-    second.loc[30, ["text", "split"]] = ["Pool\n" * 600, split]
-    write_table(first.assign(space="mine"), Path("first.csv"))
-    write_table(second, Path("second.jsonl"))
-    sizes = "{width: 16, num_heads: 2, hidden: 32, num_encoder_layers: 1, num_decoder_layers: 1, max_text_tokens: 512}"
-    Path("long.yaml").write_text(
-        f"table: [first.csv, second.jsonl]\nout: run\nspace: mine\nmax_steps: 1\nmodel: {sizes}\n"
-    )
-    finished = nasrlm("train", "--config", "long.yaml")
-    assert_one_line(finished, "second.jsonl: text: expected 1 to 512 tokens, got 600 in row 30 ('Pool Pool")
 
 
 def test_a_stream_that_fails_leaves_nothing_behind(nasrlm: CommandLine, workplace: Path) -> None:

@@ -1,0 +1,169 @@
+"""Bad input of train, adapt, teach and search: exit status 2 and one line on stderr."""
+
+from pathlib import Path
+
+import pytest
+
+from nasrlm.files import write_table
+from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.scenes import layer_table
+from tests.nasrlm.test_cli import GOALS, SPACE
+from tests.nasrlm.workplace import MODEL, assert_one_line, fill
+
+SEARCH = ("search", *SPACE, *MODEL, "--trials", 4, "--out", "study", "--objectives")
+OF_THE_MODEL = (
+    ("--no-gate",),
+    ("--gate",),
+    ("--risk", 0.1),
+    ("--batch", 5),
+    ("--generations", 9),
+    ("--adapt-every", 0),
+    ("--samples", 9),
+    ("--joint",),
+    ("--exhaustive",),
+)
+TABLE = ("--evaluator", "table:table.csv")
+GUIDED = "--acquisition hypervolume or median"
+IDLE = (
+    (
+        (),
+        (("--acquisition", "median"), *OF_THE_MODEL),
+        "--evaluator table:PATH, module:function or measure beside it, got surrogate.",
+    ),
+    ((*TABLE, "--acquisition", "none"), OF_THE_MODEL, f"{GUIDED} beside it, got none."),
+    (
+        (*TABLE, "--acquisition", "none"),
+        (("--checkpoint", "nonexistent"),),
+        f"{GUIDED}, or --evaluator measure, beside it, got neither.",
+    ),
+    (("--evaluator", "measure", "--acquisition", "none"), (("--samples", 9),), f"{GUIDED} beside it, got none."),
+    (
+        (*TABLE, "--acquisition", "median"),
+        (("--samples", 9), ("--joint",)),
+        "--acquisition hypervolume beside it, got median.",
+    ),
+    (
+        (*TABLE, "--exhaustive"),
+        (("--engine", "pymoo"), ("--sampler", "tpe"), ("--generations", 9)),
+        "no --exhaustive beside it, got it.",
+    ),
+)
+COMMANDS = {
+    "a risk of nothing": (
+        (*SEARCH, GOALS, "--evaluator", "table:table.csv", "--risk", "depth@onnx=.1"),
+        "gate: expected risks of accuracy@cifar10, latency_ms@raspi4, got depth@onnx.",
+    ),
+    "a lesson over its labels": (
+        ("teach", "--table", "table.csv", "--out", "table.csv"),
+        "table.csv: expected another file than the one that is read",
+    ),
+    "an evaluator that exits": (
+        (*SEARCH, GOALS, "--evaluator", "own_networks:exit_"),
+        "evaluator own_networks:exit_: expected an answer for |",
+    ),
+    "another split": (("train", "--config", "resplit.yaml"), "column split: expected train, valid, test or nothing"),
+    "an evaluator that fails": (
+        (*SEARCH, GOALS, "--evaluator", "own_networks:fail"),
+        "evaluator own_networks:fail: expected an answer for |",
+    ),
+    "no config": (("train", "--config", "none.yaml"), "none.yaml: expected a YAML file, got No such file"),
+    "unknown key": (("train", "--config", "misspelt.yaml"), "misspelt.yaml: epoch: Extra inputs are not permitted"),
+    "unwritable run": (
+        ("train", "--config", "good.yaml", "--out", "file/run"),
+        "file/run: expected a folder that can be written",  # before anything is converted
+    ),
+    "no goal": ((*SEARCH, "accuracy@cifar10"), "goal: expected max:objective or min:objective"),
+    "unknown goal": ((*SEARCH, "max:accuracy@cifar1"), "Did you mean accuracy@cifar10?"),
+    **{
+        f"{option[0]} beside {beside}": (
+            ("search", *SPACE, "--trials", 4, "--out", "study", "--objectives", GOALS, *beside, *option),
+            f"{option[0]}: expected {needed} It has no effect: leave it out.",
+        )
+        for beside, options, needed in IDLE
+        for option in options
+    },
+    "unknown evaluator": ((*SEARCH, GOALS, "--evaluator", "oracle"), "--evaluator: expected surrogate, table:PATH"),
+    "unwritable study": (("search", *SPACE, *MODEL, "--objectives", GOALS, "--out", "file/study"), "file/study"),
+    "infinite label": (
+        (
+            "adapt",
+            *MODEL,
+            "--table",
+            "infinite.csv",
+            "--objectives",
+            "latency_ms@unheard",
+            "--samples",
+            2,
+            "--out",
+            "x",
+        ),
+        "infinite.csv: expected finite or no numbers in column latency_ms@unheard, got inf in row 1.",
+    ),
+    "table without a space": (
+        (
+            "adapt",
+            *MODEL,
+            "--table",
+            "spaceless.csv",
+            "--objectives",
+            "latency_ms@unheard",
+            "--samples",
+            2,
+            "--out",
+            "x",
+        ),
+        "spaceless.csv: expected a column space, got none.",
+    ),
+    "key that is no word": (("train", "--config", "numbered.yaml"), "numbered.yaml: expected words as keys, got 3."),
+    "adapted to a file": (
+        ("adapt", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard", "--out", "file"),
+        "file: expected a folder for the new checkpoint, got a file",
+    ),
+    "adapted where nothing can be written": (
+        ("adapt", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard", "--out", "/proc/none/new"),
+        "/proc/none/new: expected a folder that can be written, got",
+    ),
+    "labels beyond 32 bits": (
+        ("adapt", *MODEL, "--table", "huge.csv", "--objectives", "delta@huge", "--samples", "2", "--out", "huge"),
+        "adapt: expected labels of delta@huge up to 1e+30, got 1e+35",
+    ),
+    "no exponents": (("train", "--config", "exponents.yaml"), "max_exponent: expected more than min_exponent, 2"),
+    "warm start without architectures": (
+        (*SEARCH, GOALS, "--warm-start", "texts.csv"),
+        "texts.csv: expected a column architecture",
+    ),
+    "a warm start with a bad line": (
+        (*SEARCH, GOALS, "--warm-start", "lines.txt"),
+        "lines.txt, line 2: nasbench201 notation: expected",
+    ),
+}
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    fill(checkpoint_folder)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize("mistake", COMMANDS)
+def test_bad_input_is_answered_in_one_line(nasrlm: CommandLine, mistake: str) -> None:
+    words, message = COMMANDS[mistake]
+    assert_one_line(nasrlm(*words), message)
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_a_text_too_long_to_train_on_is_named_as_it_stands_in_its_file(nasrlm: CommandLine, split: str) -> None:
+    first, second = layer_table(40), layer_table(40, seed=1).assign(space="mine")
+    second.loc[[0, 1, 20], "space"] = "other"
+    second.loc[30, ["text", "split"]] = ["Pool\n" * 600, split]
+    write_table(first.assign(space="mine"), Path("first.csv"))
+    write_table(second, Path("second.jsonl"))
+    sizes = "{width: 16, num_heads: 2, hidden: 32, num_encoder_layers: 1, num_decoder_layers: 1, max_text_tokens: 512}"
+    Path("long.yaml").write_text(
+        f"table: [first.csv, second.jsonl]\nout: run\nspace: mine\nmax_steps: 1\nmodel: {sizes}\n"
+    )
+    finished = nasrlm("train", "--config", "long.yaml")
+    assert_one_line(finished, "second.jsonl: text: expected 1 to 512 tokens, got 600 in row 30 ('Pool Pool")
