@@ -59,7 +59,7 @@ def _converter(lm: Any) -> Any:
 
 def _batch(converter: Any, examples: Sequence[Any]) -> dict[str, Any]:
     """Padded as its own training does: newer versions cut off what is padding in all texts."""
-    batch = converter.convert_examples(examples)
+    batch: dict[str, Any] = converter.convert_examples(examples)
     return converter.trim_padding(batch) if hasattr(converter, "trim_padding") else batch
 
 
