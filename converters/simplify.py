@@ -55,18 +55,19 @@ def gather_factors(graph: Graph) -> Graph:
 
 
 def fold_batch_norms(graph: Graph) -> Graph:
-    """A batch norm after a convolution that nothing else reads becomes the convolution's scale and bias."""
+    """A batch norm after a convolution or linear layer that nothing else reads becomes the layer's scale and bias."""
     uses = Counter(chain(graph.outputs, *[node.inputs for node in graph.nodes]))
     nodes: list[Node] = []
-    position: dict[str, int] = {}  # of the convolution that makes a value, as long as it may take in a batch norm
+    position: dict[str, int] = {}  # of the layer that makes a value, as long as it may take in a batch norm
     for node in graph.nodes:
         op_type = node.op_type
         if op_type == "nn.BatchNormalization" and uses[node.inputs[0]] == 1 and node.inputs[0] in position:
             at = position[node.outputs[0]] = position.pop(node.inputs[0])
-            conv = nodes[at]
-            nodes[at] = Node("nn.ConvBias", conv.inputs, node.outputs, conv.attributes, conv.weights + node.weights)
+            layer = nodes[at]
+            biased = f"{layer.op_type.removesuffix('Bias')}Bias"
+            nodes[at] = Node(biased, layer.inputs, node.outputs, layer.attributes, layer.weights + node.weights)
         else:
-            if op_type in ("nn.Conv", "nn.ConvBias"):
+            if op_type in ("nn.Conv", "nn.ConvBias") or _is_linear_of_rows(node, graph):
                 position[node.outputs[0]] = len(nodes)
             nodes.append(node)
     return _rebuild(graph, nodes)
@@ -163,6 +164,11 @@ def remove_dead_nodes(graph: Graph) -> Graph:
             needed.update(node.inputs)
             nodes.append(node)
     return _rebuild(graph, nodes[::-1])
+
+
+def _is_linear_of_rows(node: Node, graph: Graph) -> bool:
+    """Does a linear layer make rows? Of more axes a batch norm takes the second for channels, the layer the last."""
+    return node.op_type in ("nn.Linear", "nn.LinearBias") and len(graph.shapes.get(node.outputs[0], ())) == 2
 
 
 def _hands_on(node: Node) -> bool:

@@ -1,5 +1,7 @@
 """Every pass alone on tiny graphs; what all of them keep is in test_properties.py."""
 
+from dataclasses import replace
+
 import pytest
 
 from converters.convert import to_canonical_graph, to_graph
@@ -44,6 +46,19 @@ class TestFoldBatchNorms:
         nodes = (conv("x", "a", "w"), batch_norm("a", "b", "n"), node("Relu", "a", "c"))
         read_twice = graph(*nodes[: 2 + outputs.count("c")], outputs=outputs)
         assert spelled(fold_batch_norms(read_twice)) == spelled(read_twice)
+
+    @pytest.mark.parametrize(("shape", "left"), [((3, 2), 1), ((1, 2, 2), 2)])
+    def test_a_linear_layer_takes_it_in_where_both_have_the_same_channels(self, shape, left):
+        layer = node("nn.Linear", "x", "a", weights="w", weight_shape=(2, 2))
+        rows = replace(
+            graph(layer, batch_norm("a", "b", "n"), outputs="b"), shapes=dict.fromkeys(("x", "a", "b"), shape)
+        )
+        folded = fold_batch_norms(rows)
+        assert len(folded.nodes) == left
+        assert folded.nodes[0].op_type == ("nn.LinearBias" if left == 1 else "nn.Linear")
+        weights = draw_weights(rows)
+        if left == 1:  # the scene's Gemm, by which layers are run, takes rows alone
+            assert relative_error(run(folded, weights), run(rows, weights)) < 1e-5
 
     def test_not_without_a_convolution_before_it(self):
         lonely = graph(node("Relu", "x", "a"), batch_norm("a", "b", "n"), outputs="b")

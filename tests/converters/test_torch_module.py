@@ -227,6 +227,19 @@ def test_an_export_that_is_not_optimised_gives_the_same_text(name):
     assert statistics(model_to_graph(program.model_proto)) == statistics(model_to_graph(export_module(module, shape)))
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_batch_norm_after_a_linear_layer_is_the_layers(bias):
+    """Torch's default exporter folds it as well."""
+    module = nn.Sequential(nn.Linear(8, 6, bias=bias), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 1)).eval()
+    for part in module.parameters():
+        nn.init.normal_(part)
+    exported = torch.onnx.export(module, (torch.zeros(4, 8),), dynamo=True, verbose=False)
+    onnx_text = module_to_onnx_text(module, (4, 8))
+    assert onnx_text.count("nn.LinearBias") == 2
+    assert "BatchNormalization" not in onnx_text
+    assert model_to_onnx_text(exported.model_proto) == onnx_text
+
+
 class WithOptions(nn.Module):
     """Takes more than a tensor, as long as nobody says otherwise."""
 
