@@ -65,7 +65,7 @@ class Values:
         """
         if node.domain in (*STANDARD_DOMAINS, "nn"):
             try:
-                self.types.update(infer_types(node, self.types, self.arrays))
+                self.types.update(infer_types(_unbiased(node), self.types, self.arrays))
             except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as e:
                 if all(x in self.types or x in self.arrays for x in node.input if x):
                     got = " ".join(str(e).split())
@@ -192,6 +192,16 @@ class Values:
 def place(node: NodeProto) -> str:
     """Where in a model an error is: operator and name, or what it makes."""
     return f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
+
+
+def _unbiased(node: NodeProto) -> NodeProto:
+    """A linear layer without its bias, of which inference knows no size: one of a single row might be any it added."""
+    if node.domain != "nn" or node.op_type != "LinearBias":
+        return node
+    plain = NodeProto()
+    plain.CopyFrom(node)
+    plain.op_type = "Linear"
+    return plain
 
 
 def _is_foldable(node: NodeProto) -> bool:

@@ -276,6 +276,15 @@ def test_our_own_model_gives_its_text_back(proto, tmp_path):
     assert model_to_onnx_text(tmp_path / "own.onnx") == onnx_text
 
 
+@pytest.mark.parametrize("shape", ["4", "1,3,4"])
+def test_a_layer_of_one_output_keeps_its_shape(shape):
+    weights = tensor("w", 4, 1), tensor("b", 1)
+    proto = model(f"(float[1,{shape}] x) => (float y) {{ m = MatMul (x, w)  y = Add (m, b) }}", *weights)
+    onnx_text = model_to_onnx_text(proto)
+    assert "nn.LinearBias <weight_shape: ints = [1, 4]>" in onnx_text
+    assert model_to_onnx_text(to_model(onnx_text)) == onnx_text
+
+
 def test_names_and_attributes_of_any_spelling():
     proto = model('(float[1] x) => (float[1] y) { y = com.x.Say <word = "it\'s"> (x) }')
     proto.graph.node[0].attribute[0].s = b'a "quoted" \\ word'
