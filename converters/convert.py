@@ -22,6 +22,7 @@ from converters.simplify import remove_dead_nodes, simplify
 from converters.text import OnnxTextError, to_model, write
 from converters.torch_module import export_module
 from spaces.space import SearchSpace
+from spaces.spellings import Spellings
 
 if TYPE_CHECKING:
     import torch
@@ -155,6 +156,8 @@ def measured_text(space: SearchSpace[Any], faithful: Graph, canonical: Graph) ->
 
 
 def _builder(space: SearchSpace[Any]) -> Callable[[Any], Any]:
+    if isinstance(space, Spellings):
+        return _builder(space.space)
     if _is_users(space):
         return space.build  # type: ignore[attr-defined, no-any-return]
     for stem in _stems(space):

@@ -9,7 +9,7 @@ import pytest
 from converters import model_to_onnx_text, to_canonical_graph, to_graph, to_model, to_onnx_text
 from converters.builder import GraphBuilder
 from converters.graph import Graph
-from spaces import get_space
+from spaces import Spellings, get_space
 from spaces.nasbench201 import NASBench201
 from tests.spaces.contract import rng
 
@@ -97,6 +97,13 @@ def test_a_space_that_keeps_its_name_keeps_its_converter():
     space = Narrower()
     architecture = space.sample(rng(0))
     assert to_onnx_text(space, architecture) == to_onnx_text(get_space("nds_darts"), architecture)
+
+
+@pytest.mark.parametrize("name", ["nasbench201", "nds_pnas"])
+def test_spellings_are_built_as_in_their_space(name):
+    space = get_space(name)
+    architecture = space.sample(rng(0))
+    assert to_onnx_text(Spellings(space), architecture) == to_onnx_text(space, architecture)
 
 
 def test_canonical_graph_is_flat():
