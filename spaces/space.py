@@ -125,7 +125,7 @@ class SearchSpace(ABC, Generic[A]):
         """One line, equal for two architectures if and only if their networks are isomorphic."""
 
     def representative(self, architecture: A) -> A:
-        """The one architecture that stands for all of a key; itself where a key has a single spelling."""
+        """The architecture that stands for others of its key; itself in spaces that name none."""
         return architecture
 
     def _checked(self, genotype: Sequence[int]) -> Genotype:
