@@ -15,6 +15,7 @@ from spaces.space import ArchitectureError
 
 NUM_INPUTS = 2
 MIN_DEPTH = 4  # below, no normal cell comes after a cell: its two inputs would be one value
+MAX_DEPTH = 1000  # published networks have 20; without a limit one notation keeps whoever reads it busy for ever
 WEIGHTLESS = frozenset(f"{kind}_pool_{size}x{size}" for kind in ("avg", "max") for size in (3, 5, 7))
 
 Edge = tuple[str, int]  # operation, the state it reads
@@ -85,9 +86,9 @@ class CellNetwork:
     aux: bool = False
 
     def __post_init__(self) -> None:
-        if self.width < 1 or self.depth < MIN_DEPTH:
+        if self.width < 1 or not MIN_DEPTH <= self.depth <= MAX_DEPTH:
             raise ArchitectureError(
-                f"cell network: expected a width of 1 and a depth of {MIN_DEPTH} or more, "
+                f"cell network: expected a width of 1 or more and a depth of {MIN_DEPTH} to {MAX_DEPTH}, "
                 f"got width {self.width} and depth {self.depth}. Depth counts the two reductions too."
             )
 

@@ -57,7 +57,7 @@ class TestNetwork:
         assert [index for index in range(8) if network.is_reduction(index)] == [2, 5]
         assert [network.channels(index) for index in range(8)] == [16, 16, 32, 32, 32, 64, 64, 64]
 
-    @pytest.mark.parametrize(("width", "depth"), [(0, 8), (16, 3)])
+    @pytest.mark.parametrize(("width", "depth"), [(0, 8), (16, 3), (16, 1001), (16, 10**30)])
     def test_width_and_depth_are_checked(self, width, depth):
         with pytest.raises(ArchitectureError, match=f"got width {width} and depth {depth}"):
             CellNetwork(PLAIN, PLAIN, width, depth)
