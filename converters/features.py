@@ -29,6 +29,7 @@ A = TypeVar("A", bound=Hashable)
 Features = Mapping[str, float]
 
 WALK = "walk "  # how the names of walks begin
+SIZES = ("params", "macs", "activations", "nodes", "depth")  # of the whole network
 COUNT = "count "  # how those of layers of a kind begin; " /" and a number for their place
 BESIDE = "beside "  # how those of an operator and one or two beside it begin
 ROW = "row "  # how those of an operator with all its attributes begin
@@ -144,7 +145,22 @@ def operator_counts(rows: Sequence[Features]) -> np.ndarray[Any, Any]:
     Returns:
         (N, F), standardised one by one; without those that all have as often.
     """
-    names = sorted({name for row in rows for name in row if name.startswith(COUNT) and " /" not in name})
+    return _standardised(rows, sorted({x for row in rows for x in row if x.startswith(COUNT) and " /" not in x}))
+
+
+def whole_sizes(rows: Sequence[Features]) -> np.ndarray[Any, Any]:
+    """``SIZES`` of whole networks, as they are: costs add up.
+
+    Args:
+        rows: N networks' features.
+
+    Returns:
+        (N, F), standardised one by one; without those that all have the same of.
+    """
+    return _standardised(rows, SIZES)
+
+
+def _standardised(rows: Sequence[Features], names: Sequence[str]) -> np.ndarray[Any, Any]:
     values = np.array([[row.get(name, 0.0) for name in names] for row in rows], dtype=np.float64)
     values -= values.mean(axis=0)
     deviation = values.std(axis=0)

@@ -2,8 +2,8 @@
 
 An objective that the predictor does not know is learned with a Gaussian process of groups of features: accuracies by
 the walks of the networks' canonical graphs, which tell no spellings apart; costs by what the predictor says of their
-texts, by their genes, and by what a compiler leaves of them. Networks whose graphs are the same share what features do
-not explain.
+texts, by their genes, and by the sizes and operators of what a compiler leaves of them. Networks whose graphs are the
+same share what features do not explain.
 
 N texts, S samples, F features of a group.
 """
@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from converters.features import Features, feature_groups, operator_counts
+from converters.features import Features, feature_groups, operator_counts, whole_sizes
 from nasrlm.group_process import GroupProcess
 from nasrlm.objective import FloatArray, Objective
 from spaces import SearchSpace
@@ -34,7 +34,8 @@ class Networks:
     Attributes:
         row_of: by text, into the features; of architectures whose texts are the same, one.
         computed: (N, F) each, groups of features of what is computed, see ``converters.features.feature_groups``.
-        compiled: (N, F) operators of each kind that a compiler leaves, see ``converters.executed.compiled_graph``.
+        compiled: (N, F) each, sizes of what a compiler leaves, and how many operators of each kind, see
+            ``converters.executed.compiled_graph``.
         computed_kinds: (N,) numbers, the same where all features of what is computed are.
         compiled_kinds: likewise of what a compiler leaves.
         genes: (N, F) one column a choice of a gene, centred, of variance 1 on average.
@@ -42,7 +43,7 @@ class Networks:
 
     row_of: dict[str, int]
     computed: Sequence[FloatArray]
-    compiled: FloatArray
+    compiled: Sequence[FloatArray]
     computed_kinds: NDArray[np.intp]
     compiled_kinds: NDArray[np.intp]
     genes: FloatArray
@@ -78,7 +79,7 @@ def networks_of(
     return Networks(
         {text: row for row, text in enumerate(texts)},
         feature_groups(computed),
-        operator_counts(compiled),
+        (whole_sizes(compiled), operator_counts(compiled)),
         _kinds(computed),
         _kinds(compiled),
         genes,
@@ -149,8 +150,8 @@ class GraphProcess:
         if Objective.parse(name).is_accuracy:
             process = GroupProcess(networks.computed, linear=(0,), kinds=networks.computed_kinds)
         else:
-            groups = [predictions, networks.compiled, networks.genes]
-            process = GroupProcess(groups, linear=(0, 1), kinds=networks.compiled_kinds)
+            groups = [predictions, *networks.compiled, networks.genes]
+            process = GroupProcess(groups, linear=(0, 1, 2), kinds=networks.compiled_kinds)
         self._process = process.fit(networks.rows(texts), labels, LearningScale.of(name, labels))
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 

@@ -15,6 +15,7 @@ from converters.features import (
     features_of,
     graph_features,
     operator_counts,
+    whole_sizes,
 )
 from spaces import get_space
 
@@ -139,3 +140,6 @@ def test_what_a_compiler_leaves_differs_between_spellings() -> None:
     np.testing.assert_allclose(counts.std(axis=0), 1)
     assert (counts[0] == counts[1]).all()
     assert counts.shape[1] == 3  # sums, zeros and copies; convolutions are as many
+    sizes = whole_sizes(counted)
+    assert sizes.shape[1] == 3  # activations, nodes and depth; parameters and multiply-accumulates are as many
+    np.testing.assert_allclose(sizes.std(axis=0), 1)

@@ -41,6 +41,13 @@ def test_costs_add_up_beyond_those_that_are_known() -> None:
     assert np.abs(TRUE[some, 1].min() - TRUE[cheap, 1]).mean() > 1
 
 
+def test_a_cost_goes_by_sizes() -> None:
+    macs = [float(np.random.default_rng(row).uniform()) for row in range(len(ROWS))]
+    networks = networks_of(SPACE, ROWS, TEXTS, COUNTS, [row | {"macs": x} for row, x in zip(COUNTS, macs, strict=True)])
+    cost = GraphProcess(networks, np.zeros((len(ROWS), 1)), OBJECTIVES[1], TEXTS[:12], 3.0 + 2.0 * np.array(macs[:12]))
+    assert kendalltau(cost.quantiles(TEXTS, np.zeros(1))[:, 0], macs)[0] > 0.9
+
+
 def test_networks_of_the_same_graph_are_of_one_kind() -> None:
     networks = made_of(ROWS)
     assert networks.compiled_kinds.tolist() == networks.computed_kinds.tolist()

@@ -75,7 +75,7 @@ def _wait_for_another_line(path: Path) -> None:
 
 
 def test_two_workers_on_a_journal(tmp_path: Path) -> None:
-    assert_nothing_is_lost(str(tmp_path / "journal.log"), tmp_path, kills=1, seconds=0.1)
+    assert_nothing_is_lost(str(tmp_path / "journal.log"), tmp_path, kills=1, seconds=0.3)
 
 
 @pytest.mark.slow
