@@ -36,6 +36,7 @@ from rich.table import Table
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
+from benchmarks.command_line import one_line_errors
 from benchmarks.engine_timing import Measurement, measure
 from benchmarks.training_step import SETTINGS, make_step
 from converters.bulk import to_onnx_texts
@@ -102,25 +103,26 @@ class Peer:
     reason: str | None = None
 
 
-def main() -> None:
+@one_line_errors()
+def main(words: Sequence[str] | None = None) -> None:
     """Print a table, or one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", default="regress-lm==0.0.1", help="What pip installs.")
     parser.add_argument("--torch", default="torch==2.13.0", help="And beside it.")
     parser.add_argument("--space", default=Config.space, help="Whose networks the texts are of.")
     parser.add_argument("--batch", type=int, default=Config.batch, help="Texts of a training step, on both sides.")
-    words = "That our encoder joins behind its first layer; for texts of hundreds of tokens."
-    parser.add_argument("--tokens-per-state", type=int, default=SIZES.tokens_per_state, help=words)
+    joined = "That our encoder joins behind its first layer; for texts of hundreds of tokens."
+    parser.add_argument("--tokens-per-state", type=int, default=SIZES.tokens_per_state, help=joined)
     parser.add_argument("--contexts", nargs="+", default=CONTEXTS, choices=CONTEXTS, help="Of regress-lm.")
     parser.add_argument("--seconds", type=float, default=Config.seconds)
     parser.add_argument("--repeats", type=int, default=Config.repeats)
-    words = "For a machine with other work; then with one thread, for several wait for each other."
-    parser.add_argument("--processor-time", action="store_true", help=words)
+    busy = "For a machine with other work; then with one thread, for several wait for each other."
+    parser.add_argument("--processor-time", action="store_true", help=busy)
     parser.add_argument("--threads", type=int, default=Config.threads, help="Of torch, on both sides.")
     parser.add_argument("--engine", default=Config.engine, choices=get_args(EngineName))
     parser.add_argument("--compile", action="store_true", help="Training steps by torch.compile, on both sides.")
     parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     config = Config(
         space=arguments.space,
         batch=arguments.batch,
@@ -133,9 +135,11 @@ def main() -> None:
         threads=arguments.threads,
         compile=arguments.compile,
     )
+    if config.threads < 1:
+        raise ValueError(f"--threads: expected 1 or more, got {config.threads}.")
     torch.set_num_threads(config.threads)
+    texts = draw_texts(config)  # a space that is none is told before anything is installed
     python, reason = install_peer(ROOT / ".bench" / "regress-lm", arguments.peer, arguments.torch)
-    texts = draw_texts(config)
     size, ours = measure_ours(config, texts)
     peer = Peer({}, [], reason) if python is None else measure_peer(config, texts, size, [python])
     if peer.reason:

@@ -12,6 +12,7 @@ from hypothesis import settings
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli import main
 from tests.nasrlm.scenes import network_checkpoint
+from tests.nasrlm.workplace import fill
 
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no deadline")
@@ -32,6 +33,14 @@ def checkpoint_folder(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathF
     folder = tmp_path_factory.mktemp("checkpoints") / "tiny"
     checkpoint.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory, filled with what is good and bad."""
+    monkeypatch.chdir(tmp_path)
+    fill(checkpoint_folder)
+    return tmp_path
 
 
 class Finished(NamedTuple):

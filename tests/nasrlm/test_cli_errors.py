@@ -11,7 +11,7 @@ from nasrlm.cli import architectures, models
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.scenes import OBJECTIVES
 from tests.nasrlm.test_cli import ARCHITECTURE, SPACE
-from tests.nasrlm.workplace import MODEL, assert_one_line, fill
+from tests.nasrlm.workplace import MODEL, assert_one_line
 
 STREAM = ("predict", *MODEL, "--table")
 COMMANDS = {
@@ -195,13 +195,6 @@ COMMANDS = {
         "net: expected architectures with --space, files ending in .txt, .onnxtxt, .onnx, or pkg.module:factory.",
     ),
 }
-
-
-@pytest.fixture
-def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    fill(checkpoint_folder)
-    return tmp_path
 
 
 @pytest.mark.usefixtures("workplace")

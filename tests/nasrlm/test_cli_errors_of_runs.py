@@ -8,7 +8,7 @@ from nasrlm.files import write_table
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.scenes import layer_table
 from tests.nasrlm.test_cli import GOALS, SPACE
-from tests.nasrlm.workplace import MODEL, assert_one_line, fill
+from tests.nasrlm.workplace import MODEL, assert_one_line
 
 SEARCH = ("search", *SPACE, *MODEL, "--trials", 4, "--out", "study", "--objectives")
 OF_THE_MODEL = (
@@ -137,13 +137,6 @@ COMMANDS = {
         "lines.txt, line 2: nasbench201 notation: expected",
     ),
 }
-
-
-@pytest.fixture
-def workplace(tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    fill(checkpoint_folder)
-    return tmp_path
 
 
 @pytest.mark.usefixtures("workplace")

@@ -1,11 +1,16 @@
 """A folder with a checkpoint, tables and configs, good and bad, for commands that are to fail."""
 
+from __future__ import annotations
+
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nasrlm.files import write_table
-from tests.nasrlm.conftest import Finished
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table
+
+if TYPE_CHECKING:
+    from tests.nasrlm.conftest import Finished
 
 MODEL = ("--checkpoint", "tiny")
 NETWORKS = """
