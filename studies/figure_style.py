@@ -7,6 +7,7 @@ from nasrlm.objective import FloatArray
 from studies.history import History
 
 GREY, BLUE, ORANGE = "#b8bec6", "#1f5fa8", "#d9772b"  # what was evaluated, the front, known values
+PALE_ORANGE = "#f1ceb4"  # what breaks a constraint
 COLOURS = (BLUE, ORANGE, "#3c8d5a", "#8a4fa3", "#b23a48", "#5c6773")  # of things side by side
 
 

@@ -58,8 +58,8 @@ def _draw_progress_of_best(axes: Axes, config: SearchConfig, history: History) -
     best = np.fmin.accumulate(np.where(history.feasible, losses, np.nan))
     rows = front_rows(config, history)
     values, best_values = (from_losses(config.goals, x[:, None])[:, 0] for x in (losses, best))
-    order = np.arange(1, len(losses) + 1)
-    axes.scatter(order, values, s=10, color=GREY, linewidths=0, label="evaluated")
+    order = np.arange(1.0, len(losses) + 1)
+    _scatter_evaluated(axes, history, order, values)
     axes.step(order, best_values, where="post", color=BLUE, label="best feasible")
     axes.set(xlabel="evaluations", ylabel=_label(config.goals[0]), ylim=_limits(values, rows))
     axes.legend(frameon=False)
@@ -149,15 +149,19 @@ def _draw_evaluated(
 ) -> str:
     """Everything evaluated in grey, and the words for what lies outside the axes."""
     x, y = _medians(history, across), _medians(history, up)
+    _scatter_evaluated(axes, history, x, y)
+    axes.set(xlabel=_label(config.goals[across]), ylabel=_label(config.goals[up]))
+    axes.set(xlim=_limits(x, rows), ylim=_limits(y, rows))
+    polish(axes)
+    return _outside(axes, x, y, rows)
+
+
+def _scatter_evaluated(axes: Axes, history: History, x: FloatArray, y: FloatArray) -> None:
     feasible = np.array(history.feasible, dtype=np.bool_)
     axes.scatter(x[feasible], y[feasible], s=9, color=GREY, linewidths=0, label="evaluated")
     infeasible = ~feasible & ~np.isnan(x) & ~np.isnan(y)
     if infeasible.any():
         axes.scatter(x[infeasible], y[infeasible], s=9, color=ORANGE, alpha=0.35, linewidths=0, label="infeasible")
-    axes.set(xlabel=_label(config.goals[across]), ylabel=_label(config.goals[up]))
-    axes.set(xlim=_limits(x, rows), ylim=_limits(y, rows))
-    polish(axes)
-    return _outside(axes, x, y, rows)
 
 
 def _outside(axes: Axes, x: FloatArray, y: FloatArray, rows: Sequence[int]) -> str:

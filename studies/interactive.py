@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, Objective
 from studies.config import SearchConfig
-from studies.figure_style import BLUE, COLOURS, GREY, ORANGE, bar_lengths, front_label
+from studies.figure_style import BLUE, COLOURS, GREY, ORANGE, PALE_ORANGE, bar_lengths, front_label
 from studies.history import History
 from studies.known_values import known_of
 from studies.progress import progress_of, share_label
@@ -54,12 +54,19 @@ def front_html(config: SearchConfig, history: History, known: Mapping[str, Float
         }
         figure.add_annotation(note, align="left", font={"size": 9})
         return figure.update_layout(title=title, template="plotly_white", margin={"b": 60 + 14 * len(front)})
-    rest = np.setdiff1d(np.arange(len(history)), front).tolist()
+    rest = np.setdiff1d(np.arange(len(history)), front)
     flat = len(config.goals) != 3
-    for rows, name, colour, size in ((rest, "evaluated", GREY, 4), (front, front_label(history), BLUE, 7)):
+    feasible = np.array(history.feasible, dtype=np.bool_)[rest]
+    infeasible = rest[~feasible & history.complete()[rest]].tolist()
+    shown = [
+        (rest[feasible].tolist(), "evaluated", GREY, 4),
+        *([(infeasible, "infeasible", PALE_ORANGE, 4)] if infeasible else []),
+        (front, front_label(history), BLUE, 7),
+    ]
+    for rows, name, colour, size in shown:
         marker = {"color": colour, "size": size if flat else size / 2}
         figure.add_trace(_trace(config, history, rows, name=name, marker=marker))
-    figure.update_traces(_bars(config, history, front), selector=1)
+    figure.update_traces(_bars(config, history, front), selector=len(shown) - 1)
     true = known_of(history, front, known or {})[:, : len(config.goals)]
     if not np.isnan(true).all():
         figure.add_trace(_known(config, history, front, true))

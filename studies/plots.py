@@ -1,6 +1,7 @@
 """The figures of a study, and of several to compare."""
 
 import io
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -72,10 +73,12 @@ def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
     Studies that differ in their seeds alone are one curve, with a band.
 
     Raises:
-        StudyError: no folders, one without a study or without results, or studies of different spaces or goals, or of
-            predictions and of real results.
+        StudyError: no folders, one twice, one without a study or without results, or studies of different spaces or
+            goals, or of predictions and of real results.
         OSError: ``out`` cannot be written.
     """
+    if twice := [str(folder) for folder, count in Counter(map(Path.resolve, folders)).items() if count > 1]:
+        raise StudyError(f"plot: expected each study once, got {', '.join(twice)} twice. Leave it out.")
     studies = [load_study(folder) for folder in folders]
     kinds = sorted({_kind(config) for config, _ in studies})
     if len(kinds) != 1:

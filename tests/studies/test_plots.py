@@ -24,7 +24,7 @@ from studies.interactive import front_html
 from studies.known_values import coverage, known_values
 from studies.plots import plot_studies, plot_study, progress_figure
 from studies.progress import progress_of
-from studies.report import load_study
+from studies.report import front_rows, load_study
 from studies.search import search
 from studies.surrogate import Surrogate
 from tests.studies.scenes import (
@@ -102,7 +102,30 @@ def test_studies_without_results_are_named(tmp_path: Path) -> None:
     )
     search(toy_config(trials=5), ToySpace(), nothing, tmp_path / "empty")
     with pytest.raises(StudyError, match=r"plot: expected evaluated architectures, got none in .*empty"):
-        plot_studies([tmp_path / "empty"] * 2, tmp_path)
+        plot_studies([tmp_path / "empty"], tmp_path)
+
+
+def test_a_study_is_compared_once(tmp_path: Path) -> None:
+    search(toy_config(trials=10), ToySpace(), ToyEvaluator(), tmp_path / "a", figures=False)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    for other in (tmp_path / "a", tmp_path / "link", tmp_path / "b" / ".." / "a"):
+        with pytest.raises(StudyError, match=r"^plot: expected each study once, got .*a twice\. Leave it out\.$"):
+            plot_studies([tmp_path / "a", other], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("num_goals", [1, 2, 3])
+def test_what_breaks_a_constraint_is_told_apart(num_goals: int, tmp_path: Path) -> None:
+    config = toy_config(goals=GOALS[:num_goals], trials=40, constraints=["latency_ms@toy<=9"])
+    search(config, ToySpace(), ToyEvaluator(), tmp_path, figures=False)
+    _, history = load_study(tmp_path)
+    broken = history.feasible.count(False)
+    assert broken > 0
+    points = {dots.get_label(): dots for dots in front_figure(config, history).axes[0].collections}
+    assert len(points["infeasible"].get_offsets()) == broken
+    traces = {trace.name: trace for trace in front_html(config, history).data}
+    assert len(traces["infeasible"].y) == broken
+    assert len(traces["evaluated"].y) == len(history) - broken - len(front_rows(config, history))
 
 
 def test_damaged_files_of_a_study_are_named(tmp_path: Path) -> None:
