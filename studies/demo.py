@@ -23,7 +23,6 @@ from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.config import SearchConfig
 from studies.folder import CHECKPOINT, HISTORY_FILE, MAY_GROW, STUDY_FILE, StudyError, holds_study, read_study
-from studies.memory import TextMemory
 from studies.report import FRONT_FILE, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
@@ -52,7 +51,7 @@ def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool 
     digest = predictor.checkpoint.sha256
     config = SearchConfig(SPACE, tuple(map(Goal.parse, GOALS)), trials, checkpoint_sha256=digest)
     _remove_earlier(out, config)
-    to_text = TextMemory(partial(to_measured_text, space))
+    to_text = partial(to_measured_text, space)
     surrogate = Surrogate(space, predictor, objectives=config.objectives, to_text=to_text)
     result = search(config, space, surrogate, out, progress=progress)
     architectures = [row["architecture"] for row in result.front]

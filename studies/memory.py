@@ -1,6 +1,7 @@
 """A predictor that is asked each thing once. N texts, M objectives, Q quantiles, S samples."""
 
 from collections.abc import Callable, Hashable, Sequence
+from hashlib import blake2b
 from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -100,12 +101,12 @@ class _Answers:
     def __init__(self, num_quantiles: int) -> None:
         self.values: FloatArray = np.empty((0, 0, num_quantiles))
         self.known = np.zeros((0, 0), dtype=bool)
-        self._rows: dict[str, int] = {}
+        self._rows: dict[bytes, int] = {}  # by digest: the texts of large networks are 10 KB each
         self._columns: dict[str, int] = {}
 
     def places(self, texts: Sequence[str], objectives: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """(N,) rows of texts and (M,) columns of objectives, those not seen before included."""
-        rows = [self._rows.setdefault(text, len(self._rows)) for text in texts]
+        rows = [self._rows.setdefault(_digest(text), len(self._rows)) for text in texts]
         columns = [self._columns.setdefault(name, len(self._columns)) for name in objectives]
         lacking = (self._lacking(0, len(self._rows)), self._lacking(1, len(self._columns)))
         if any(lacking):
@@ -123,3 +124,7 @@ class _Answers:
         """How much to grow: to twice as much where it is too little, so that growing stays cheap."""
         size = self.known.shape[axis]
         return max(wanted, 2 * size) - size if wanted > size else 0
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=16).digest()

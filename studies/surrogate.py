@@ -5,13 +5,15 @@ from typing import Generic, TypeVar
 
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
-from studies.memory import PredictorMemory, TextMemory, TextPredictor
+from studies.memory import PredictorMemory, TextPredictor
 
 A = TypeVar("A", bound=Hashable)
 
 
 class Surrogate(Generic[A]):
     """A predictor in the terms of a search space; architectures of one text are predicted once.
+
+    Texts are not kept: of 100,000 networks of DARTS they are a gigabyte, and a search asks about each network once.
 
     Args:
         space: the search space.
@@ -33,7 +35,7 @@ class Surrogate(Generic[A]):
         self.space = space
         self.predictor = PredictorMemory(predictor)
         self.objectives = tuple(objectives)
-        self.to_text = TextMemory(to_text)
+        self.to_text = to_text
         self.quantiles = tuple(quantiles)
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:

@@ -175,15 +175,16 @@ def _search(
     """On predictions; with real results and a model that knows the objectives; or with real results alone."""
     # Loaded where it is needed.
     predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.address))
-    to_text = TextMemory(partial(to_measured_text, space))
+    write = partial(to_measured_text, space)
 
     def with_checkpoint() -> SearchConfig:
         return replace(config, checkpoint_sha256=predictor().checkpoint.sha256)
 
     if config.evaluator == "surrogate":
-        surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=to_text)
+        surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=write)
         warn_of_guesses(predictor(), [space.address], config.objectives)
         return search(with_checkpoint(), space, surrogate, out, **options)
+    to_text = TextMemory(write)
     evaluator = _real_evaluator(config.evaluator, space, config.objectives, to_text, predictor)
     if config.guide is not None:
         unknown = [name for name in config.objectives if name not in predictor().objectives]

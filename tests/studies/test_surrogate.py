@@ -1,5 +1,6 @@
 """A predictor in the terms of a search space."""
 
+import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
@@ -68,3 +69,22 @@ def test_a_memory_asks_for_what_it_lacks() -> None:
     assert len(predictor.calls) == 5
     with pytest.raises(ValueError, match="predictor memory: expected objectives by name, got None"):
         memory.predict(["0-1-2-0"], None, (0.5,))
+
+
+def test_texts_are_not_kept() -> None:
+    class Longs:
+        def predict(self, texts: Sequence[str], objectives: object, quantiles: Sequence[float]) -> Prediction:
+            return Prediction(OBJECTIVES[:1], tuple(quantiles), np.zeros((len(texts), 1, len(quantiles))))
+
+    def long_text(row: Row) -> str:
+        return SPACE.format(row) + " " * 100_000
+
+    surrogate = Surrogate(SPACE, Longs(), objectives=OBJECTIVES[:1], to_text=long_text)
+    tracemalloc.start()
+    try:
+        for row in SPACE.enumerate():
+            surrogate.evaluate([row])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 1_000_000
