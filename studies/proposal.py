@@ -99,7 +99,14 @@ def propose(
     for key, decision in screen.decisions.items():
         found = Candidate(screen.architectures[key], key, screen.texts[key], decision)
         (candidates if decision.kept else pruned).append(found)
-    chosen = _choose(config, guide, model, gate, ledger, candidates, pruned, count, seed)
+    chosen: list[Candidate[A]] = []
+    if candidates:
+        shortlist, reference_point = _shortlist(config, guide, ledger, gate, candidates, pruned)
+        samples, joint = _drawn(config, guide, model, shortlist, seed)
+        losses, feasible = _sampled_losses(config, samples)
+        best = choose(losses, feasible, gate.front, reference_point, count, joint=joint)
+        rest = [row for row in range(len(shortlist)) if row not in best]  # where nothing more is expected of any
+        chosen = [shortlist[row] for row in [*best, *rest][:count]]
     if guide.exhaustive and chosen and len(ledger.evaluated) + len(chosen) < config.trials:
         pruned = []
     recorded = {entry.key for entry in ledger.entries}
@@ -188,20 +195,15 @@ def _seed(config: SearchConfig, batch: int, attempt: int) -> int:
     return int(np.random.SeedSequence([config.seed, batch, attempt]).generate_state(1)[0])
 
 
-def _choose(
+def _shortlist(
     config: SearchConfig,
     guide: Guide,
-    model: Model[A],
-    gate: Gate,
     ledger: Ledger,
+    gate: Gate,
     candidates: Sequence[Candidate[A]],
     pruned: Sequence[Candidate[A]],
-    count: int,
-    seed: int,
-) -> list[Candidate[A]]:
-    """Those expected to add most hypervolume; where nothing more is expected, the most promising corners."""
-    if not candidates:
-        return []
+) -> tuple[list[Candidate[A]], FloatArray]:
+    """Candidates expected to add most by their quantiles, the most promising first; and (goals,) a reference point."""
     values = np.array([candidate.decision.values for candidate in candidates])
     medians = values[:, :, 1]
     if guide.exhaustive:
@@ -209,25 +211,21 @@ def _choose(
     reference_point = _reference_point(config, ledger.results, medians, of_front=not guide.exhaustive)
     losses, feasible = _sampled_losses(config, values)
     promise = expected_improvements(np.where(feasible[:, :, None], losses, np.inf), gate.front, reference_point)
-    shortlist = np.argsort(-promise, kind="stable")[: SHORTLIST_OF_ALL if guide.exhaustive else SHORTLIST].tolist()
-    if guide.acquisition == "median":
-        samples, joint = values[shortlist][:, :, [1]], False
-    else:
-        samples, joint = _drawn(config, guide, model, [candidates[row].text for row in shortlist], seed)
-    losses, feasible = _sampled_losses(config, samples)
-    best = choose(losses, feasible, gate.front, reference_point, count, joint=joint)
-    rest = [row for row in range(len(shortlist)) if row not in best]
-    return [candidates[shortlist[row]] for row in [*best, *rest][:count]]
+    best = np.argsort(-promise, kind="stable")[: SHORTLIST_OF_ALL if guide.exhaustive else SHORTLIST].tolist()
+    return [candidates[row] for row in best], reference_point
 
 
 def _drawn(
-    config: SearchConfig, guide: Guide, model: Model[A], texts: Sequence[str], seed: int
+    config: SearchConfig, guide: Guide, model: Model[A], candidates: Sequence[Candidate[A]], seed: int
 ) -> tuple[FloatArray, bool]:
-    """(N, M, S) samples of what is predicted, and whether those of a text's objectives belong together.
+    """(N, M, S) samples of what is predicted, or medians alone; and whether those of all objectives belong together.
 
     NOTE: none lies beyond what is LIKELY. Of a thousand samples some begin with a wrong digit or exponent, and one that
     promises a millionfold would be all of a mean over samples.
     """
+    if guide.acquisition == "median":
+        return np.array([candidate.decision.values[:, [1]] for candidate in candidates]), False
+    texts = [candidate.text for candidate in candidates]
     if joint := guide.joint and isinstance(model.predictor, JointPredictor):
         samples = model.predictor.joint_samples(texts, config.objectives, guide.samples, seed=seed)
     else:
