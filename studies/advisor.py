@@ -29,6 +29,16 @@ def released_predictor() -> Predictor:
     return Predictor.from_pretrained()
 
 
+def check_count(count: int) -> None:
+    """Of architectures to propose.
+
+    Raises:
+        ValueError: it is no integer of 1 or more.
+    """
+    if int(count) != count or count < 1:
+        raise ValueError(f"gate: expected a count of 1 or more to propose, got {count}.")
+
+
 class Advisor(Generic[A]):
     """The gate and the model behind ``ParetoGate`` and ``GatedProblem``.
 
@@ -109,7 +119,11 @@ class Advisor(Generic[A]):
 
         They are expected to add most hypervolume to the front; while an objective is still to be learned, they are
         drawn at random.
+
+        Raises:
+            ValueError: ``count`` is less than 1.
         """
+        check_count(count)
         if not self.can_predict:
             return self._random(tried, count, seed)
         guide = guide or Guide(risk=self.gate.risk)
@@ -121,9 +135,9 @@ class Advisor(Generic[A]):
         """Prepare to learn from each ``every`` results: with ``adapt``, or by a Gaussian process of each objective.
 
         Raises:
-            ValueError: ``every`` is less than 1.
+            ValueError: ``every`` is no integer of 1 or more.
         """
-        if every < 1:
+        if int(every) != every or every < 1:
             raise ValueError(f"adapt_callback: expected every of 1 or more, got {every}.")
         adapt = adapt or ProcessAdapter(self.space, self._predictor, self.objectives, to_text=self.to_text)
         self._learning.learn_by(adapt, every)

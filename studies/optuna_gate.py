@@ -11,7 +11,7 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 
 from spaces import ArchitectureError, SearchSpace
-from studies.advisor import Advisor
+from studies.advisor import Advisor, check_count
 from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk
 from studies.history import exchanged
@@ -27,6 +27,7 @@ from studies.optuna_storage import (
     gene_distributions,
     told_predictions,
 )
+from studies.tables import spelled_notation
 
 A = TypeVar("A", bound=Hashable)
 
@@ -169,6 +170,9 @@ class ParetoGate(Generic[A]):
         Returns:
             Those enqueued, best first; none that a trial has had before. While an objective is still to be learned,
             they are drawn at random.
+
+        Raises:
+            ValueError: ``count`` is less than 1, the study is not the gate's, or a trial's attributes cannot be read.
         """
         with self._lock:
             return self._enqueue(study, count, guide, seed)
@@ -194,7 +198,12 @@ class ParetoGate(Generic[A]):
         return list({entry.key: entry for entry in map(self._entry, known)}.values())
 
     def enqueue_callback(self, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> Callback:
-        """For ``study.optimize``: enqueues ``count`` architectures whenever none is waiting."""
+        """For ``study.optimize``: enqueues ``count`` architectures whenever none is waiting.
+
+        Raises:
+            ValueError: ``count`` is less than 1.
+        """
+        check_count(count)
         return partial(self._fill, count, guide, seed)
 
     def _fill(self, count: int, guide: Guide | None, seed: int, study: optuna.Study, trial: FrozenTrial) -> None:
@@ -256,15 +265,15 @@ class ParetoGate(Generic[A]):
         """M real values of a trial, NaN where it tells no finite one."""
         goals = len(self.gate.goals)
         values = trial.values if trial.state == TrialState.COMPLETE else [None] * goals
-        others = [trial.user_attrs.get(name) for name in self.gate.objectives[goals:]]
-        told = [np.nan if value is None else float(value) for value in (*values, *others)]
+        others = [_told_number(trial, name) for name in self.gate.objectives[goals:]]
+        told = [np.nan if value is None else value for value in (*values, *others)]
         return [value if np.isfinite(value) else np.nan for value in told]
 
     def _entry(self, trial: FrozenTrial) -> Entry:
         """A trial of which the architecture is known, as evaluated: nothing is proposed twice."""
         if trial.number not in self._entries:
             try:
-                architecture = self.space.parse(trial.user_attrs[ARCHITECTURE])
+                architecture = self.space.parse(spelled_notation(trial.user_attrs[ARCHITECTURE]))
             except ArchitectureError as e:
                 raise ValueError(f"trial {trial.number}, attribute {ARCHITECTURE}: {e}") from e
             results = np.array(self._results(trial))
@@ -278,6 +287,19 @@ class ParetoGate(Generic[A]):
 def _is_feasible(trial: FrozenTrial) -> bool:
     """Whether a trial meets the constraints that the user set on it."""
     return all(violation <= 0 for violation in trial.constraints.values())
+
+
+def _told_number(trial: FrozenTrial, name: str) -> float | None:
+    """The attribute of an objective that is no goal, None where there is none.
+
+    Raises:
+        ValueError: it is no number.
+    """
+    told = trial.user_attrs.get(name)
+    try:
+        return None if told is None else float(told)
+    except (TypeError, ValueError):
+        raise ValueError(f"trial {trial.number}, attribute {name}: expected a number, got {told!r}.") from None
 
 
 def _prune(trial: optuna.Trial, stage: int, reason: str, dominated_by: str | None) -> None:

@@ -114,6 +114,9 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             Up to ``count`` rows, best first: an algorithm's ``sampling``, or rows to evaluate and tell it. Of mixed
             variables a population, since pymoo takes no other. No rows, and a warning, where every candidate is
             pruned or was evaluated before.
+
+        Raises:
+            ValueError: ``count`` is less than 1.
         """
         chosen = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
         if not chosen:

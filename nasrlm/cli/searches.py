@@ -134,12 +134,19 @@ def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
         rows = rows_of_space(table, space)["architecture"]
         for row, notation in rows.items():
             parse_row(space, notation, path, row)  # or says what is wrong
-        return tuple(map(spelled_notation, rows))
+        return _some(space, path, tuple(map(spelled_notation, rows)))
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: expected architectures, one a line, got {error}.") from error
-    return tuple(_checked(space, x.strip(), f"{path}, line {n}") for n, x in enumerate(lines, 1) if x.strip())
+    notations = (_checked(space, x.strip(), f"{path}, line {n}") for n, x in enumerate(lines, 1) if x.strip())
+    return _some(space, path, tuple(notations))
+
+
+def _some(space: SearchSpace[Any], path: Path, notations: tuple[str, ...]) -> tuple[str, ...]:
+    if not notations:
+        raise ValueError(f"{path}: expected architectures of {space.name} to begin with, got none.")
+    return notations
 
 
 def _checked(space: SearchSpace[Any], notation: str, place: str) -> str:

@@ -132,6 +132,10 @@ COMMANDS = {
         (*SEARCH, GOALS, "--warm-start", "texts.csv"),
         "texts.csv: expected a column architecture",
     ),
+    "a warm start of nothing": (
+        (*SEARCH, GOALS, "--warm-start", "blank.txt"),
+        "blank.txt: expected architectures of nasbench201 to begin with, got none.",
+    ),
     "a warm start with a bad line": (
         (*SEARCH, GOALS, "--warm-start", "lines.txt"),
         "lines.txt, line 2: nasbench201 notation: expected",

@@ -71,6 +71,7 @@ def fill(checkpoint_folder: Path) -> None:
     write_table(long, Path("long.parquet"))
     Path("resplit.yaml").write_text("table: resplit.csv\nout: run\n")
     Path("numbered.yaml").write_text("table: table.csv\nout: run\n3: 1\n")
+    Path("blank.txt").write_text("\n\n")
     Path("lines.txt").write_text("|none~0|+|none~0|none~1|+|none~0|none~1|none~2|\n|bad~0|\n")
     Path("exponents.yaml").write_text("table: table.csv\nout: run\nmin_exponent: 2\nmax_exponent: 2\n")
     write_table(table, Path("half.parquet"))

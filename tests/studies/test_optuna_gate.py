@@ -100,10 +100,11 @@ def test_proposals_that_the_objective_does_not_take_up_are_told() -> None:
         study.optimize(renamed, n_trials=1)
 
 
-def test_an_attribute_that_is_no_architecture_is_named_with_its_trial() -> None:
+@pytest.mark.parametrize(("told", "got"), [("resnet50", "'resnet50'"), (-1.5, r"'-1\.5'"), ([50], r"'\[50\]'")])
+def test_an_attribute_that_is_no_architecture_is_named_with_its_trial(told: object, got: str) -> None:
     study = make_study()
-    study.add_trial(optuna.trial.create_trial(values=[1.0, 1.0], user_attrs={"architecture": "resnet50"}))
-    with pytest.raises(ValueError, match="trial 0, attribute architecture: toy: expected digits, got 'resnet50'"):
+    study.add_trial(optuna.trial.create_trial(values=[1.0, 1.0], user_attrs={"architecture": told}))
+    with pytest.raises(ValueError, match=f"trial 0, attribute architecture: toy: expected digits, got {got}"):
         make_gate().enqueue(study, 1)
 
 
@@ -183,6 +184,22 @@ def test_proposals_begin_with_results_whose_twins_were_pruned(monkeypatch: pytes
     monkeypatch.setattr(gate._advisor, "propose", lambda tried, *args, **options: told.extend(tried) or [])
     gate.enqueue(study)
     assert [(entry.architecture, entry.real.tolist()) for entry in told] == [("0-1-2-0", [100.0, 1.0])]
+
+
+@pytest.mark.parametrize("told", ["fast", [1.0, 2.0], {}])
+def test_a_real_value_that_is_no_number_is_named_with_its_trial(told: object) -> None:
+    gate, study = make_gate(constraints=["energy_mj@toy<=9"]), make_study()
+    study.add_trial(optuna.trial.create_trial(values=[1.0, 1.0], user_attrs={"energy_mj@toy": told}))
+    with pytest.raises(ValueError, match=r"^trial 0, attribute energy_mj@toy: expected a number, got .*\.$"):
+        study.optimize(objective(gate, []), n_trials=5)
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5])
+def test_fewer_than_one_are_not_proposed(count: int) -> None:
+    gate, study = make_gate(), make_study()
+    for propose in (lambda: gate.enqueue(study, count), lambda: gate.enqueue_callback(count)):
+        with pytest.raises(ValueError, match=r"^gate: expected a count of 1 or more to propose, got"):
+            propose()
 
 
 def test_without_the_real_value_of_a_constraint_a_trial_stays_off_the_front() -> None:
