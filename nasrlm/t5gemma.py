@@ -8,6 +8,8 @@ N texts, L text tokens, D width of the decoder.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,16 +76,22 @@ def load_t5gemma(config: ModelConfig) -> T5Gemma:
         config: ``backbone`` is its name or folder.
 
     Raises:
-        ValueError: there is none, it cannot be reached, or it is something else; one line.
+        ValueError: there is none, it cannot be reached, it is something else, or lacks weights; one line.
     """
     from transformers import AutoConfig, AutoTokenizer, T5GemmaEncoderModel
 
+    encoders: Any = T5GemmaEncoderModel  # its types do not know output_loading_info
     try:
         sizes = AutoConfig.from_pretrained(config.backbone)
         if sizes.model_type != "t5gemma":
             raise ValueError(f"a {sizes.model_type}")
         tokenizer = AutoTokenizer.from_pretrained(config.backbone)
-        model = T5GemmaEncoderModel.from_pretrained(config.backbone, is_encoder_decoder=False, dtype=torch.float32)
+        with _without_report():
+            model, loaded = encoders.from_pretrained(
+                config.backbone, is_encoder_decoder=False, dtype=torch.float32, output_loading_info=True
+            )
+        if lacking := sorted(loaded["missing_keys"]):
+            raise ValueError(f"one without the weights {lacking[0]}")  # which would be random ones
     except Exception as e:  # the hub, the network and broken files fail in many ways
         reason = " ".join(str(e).split())[:200]
         raise ValueError(
@@ -93,6 +101,26 @@ def load_t5gemma(config: ModelConfig) -> T5Gemma:
     _check(config, sizes, tokenizer)
     filled = replace(config, backbone_sizes=json.loads(model.config.to_json_string(use_diff=False)))
     return T5Gemma(filled, _text_tokenizer(tokenizer), model.state_dict())
+
+
+@contextmanager
+def _without_report() -> Iterator[None]:
+    """Without what transformers prints of weights: a bar, and a list of all those of the decoder that nobody reads."""
+    from huggingface_hub.utils.tqdm import enable_progress_bars
+    from transformers.utils import logging as untyped
+
+    logging: Any = untyped
+    level, shows_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    if shows_bars:
+        logging.disable_progress_bar()
+        enable_progress_bars()  # those of downloads, which may take minutes
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shows_bars:
+            logging.enable_progress_bar()
 
 
 def _check(config: ModelConfig, sizes: Any, tokenizer: Any) -> None:

@@ -1,11 +1,13 @@
 """The t5gemma backbone, on a tiny random one: loaded, trained, saved, loaded again, asked."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.model import RegressionLanguageModel
@@ -104,13 +106,29 @@ def test_a_fine_tuned_backbone_is_frozen_where_the_config_says_so(published: Pat
 
 
 def test_a_checkpoint_does_not_need_the_backbone_folder(published: Path, tmp_path: Path) -> None:
-    import shutil
-
     copy = tmp_path / "moved"
     shutil.copytree(published, copy)
     train(config(tmp_path / "run", model=sizes(copy), epochs=1), layer_examples(40), progress=False)
     shutil.rmtree(copy)
     assert Checkpoint.from_pretrained(tmp_path / "run" / "checkpoint").model.config.backbone == str(copy)
+
+
+def test_loading_prints_nothing(published: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    load_t5gemma(sizes(published))
+    assert capfd.readouterr() == ("", "")
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == (level, True)
+
+
+def test_one_that_lacks_weights_is_refused(published: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(published, tmp_path / "part")
+    weights = load_file(folder / "model.safetensors")
+    del weights["model.encoder.layers.0.self_attn.q_proj.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"one without the weights encoder\.layers\.0\.self_attn\.q_proj\.weight"):
+        load_t5gemma(sizes(folder))
 
 
 def test_what_is_no_t5gemma_is_refused(published: Path, tmp_path: Path) -> None:
