@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all, :: for all of IPv6.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
     max_networks: Annotated[int, typer.Option(min=1, help="Networks that one request may ask about.")] = 1024,
     max_connections: Annotated[int, typer.Option(min=1, help="Beyond these, requests are answered 503.")] = 256,
@@ -41,12 +41,18 @@ def serve(
     app = create_app(Predictor.from_pretrained(checkpoint, device, engine), Limits(max_networks=max_networks))
     config = uvicorn.Config(app, log_level="warning", limit_concurrency=max_connections)
     with _listen(host, port) as listening:
-        say(f"http://{host}:{listening.getsockname()[1]}")
+        say(f"http://{_spelled(host)}:{listening.getsockname()[1]}")
         uvicorn.Server(config).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        return socket.create_server((host, port))
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as e:
-        raise ValueError(f"serve: expected a free address, got {host}:{port} ({e.strerror}). Try --port 0.") from e
+        address = f"{_spelled(host)}:{port}"
+        raise ValueError(f"serve: expected a free address, got {address} ({e.strerror}). Try --port 0.") from e
+
+
+def _spelled(host: str) -> str:
+    """As a URL has it: an address of IPv6 in brackets."""
+    return f"[{host}]" if ":" in host else host

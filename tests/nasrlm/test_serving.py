@@ -211,10 +211,11 @@ def test_a_request_that_fails_does_not_spoil_the_others() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_serves_until_it_is_ended(checkpoint_folder: Path) -> None:
+@pytest.mark.parametrize("host", [[], ["--host", "::1"]])
+def test_the_command_serves_until_it_is_ended(checkpoint_folder: Path, host: Sequence[str]) -> None:
     words = [sys.executable, "-c", "from nasrlm.cli import main; main()", "serve", "--port", "0"]
     with subprocess.Popen(
-        [*words, "--checkpoint", str(checkpoint_folder)], stdout=subprocess.PIPE, text=True
+        [*words, *host, "--checkpoint", str(checkpoint_folder)], stdout=subprocess.PIPE, text=True
     ) as server:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
@@ -230,6 +231,14 @@ def test_a_port_in_use_is_told_in_one_line(nasrlm: CommandLine, checkpoint_folde
         finished = nasrlm("serve", "--port", port, "--checkpoint", checkpoint_folder)
     assert finished.status == 2
     assert f"serve: expected a free address, got 127.0.0.1:{port} (" in finished.stderr
+
+
+def test_an_address_of_ipv6_stands_in_brackets(nasrlm: CommandLine, checkpoint_folder: Path) -> None:
+    with services._listen("::1", 0) as taken:
+        port = taken.getsockname()[1]
+        finished = nasrlm("serve", "--host", "::1", "--port", port, "--checkpoint", checkpoint_folder)
+    assert finished.status == 2
+    assert f"serve: expected a free address, got [::1]:{port} (" in finished.stderr
 
 
 def test_without_the_extra_one_line_says_what_to_install(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
