@@ -133,7 +133,9 @@ class Predictor:
             )
         return Prediction(names, quantiles, values[[different[text] for text in texts]])
 
-    def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int = 0) -> FloatArray:
+    def sample(
+        self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int | np.random.Generator = 0
+    ) -> FloatArray:
         """Draw from each objective's calibrated distribution given the text.
 
         Few draws begin with a wrong exponent and lie far off: take quantiles of them, or ``expected``, not the mean.
@@ -144,6 +146,7 @@ class Predictor:
             texts: N texts.
             objectives: M names.
             samples: S draws a text and objective.
+            seed: or a generator, with which several calls have different draws.
 
         Returns:
             (N, M, S) values in the objectives' own units.
@@ -151,10 +154,10 @@ class Predictor:
         Raises:
             ValueError: as ``predict`` does, no samples, or a negative seed.
         """
-        samples, seed = checked_whole("samples", samples, 1), checked_whole("seed", seed, 0)
+        samples, rng = checked_whole("samples", samples, 1), _generator(seed)
         names = checked_names(objectives)
         texts = checked_texts(texts)
-        levels = np.random.default_rng(seed).uniform(size=(len(texts), len(names), samples))
+        levels = rng.uniform(size=(len(texts), len(names), samples))
         for index, name in enumerate(names):
             drawn = levels[:, index].ravel()
             calibrated = calibrated_levels(self.checkpoint.calibration, [name], list(drawn))
@@ -173,7 +176,7 @@ class Predictor:
         samples: int,
         known: Mapping[str, Sequence[float]] | None = None,
         temperature: float = 1.0,
-        seed: int = 0,
+        seed: int | np.random.Generator = 0,
     ) -> FloatArray:
         """Draw the objectives of a text together: each after those before it, in the order of decoding.
 
@@ -186,6 +189,7 @@ class Predictor:
             known: values of some of the objectives, one a text or NaN; the others are drawn given these where
                 they are decoded later. Accuracies are decoded first.
             temperature: below 1 sharpens the distribution of every token, above 1 flattens it.
+            seed: as ``sample`` takes one.
 
         Returns:
             (N, M, S) values in the objectives' own units.
@@ -194,7 +198,7 @@ class Predictor:
             ValueError: as ``predict`` does, no samples, a negative seed, a temperature below MIN_TEMPERATURE, or known
                 values that do not fit.
         """
-        samples, seed = checked_whole("samples", samples, 1), checked_whole("seed", seed, 0)
+        samples, rng = checked_whole("samples", samples, 1), _generator(seed)
         if not MIN_TEMPERATURE <= temperature < math.inf:
             raise ValueError(f"temperature: expected {MIN_TEMPERATURE} or more, got {temperature}.")
         asked = checked_names(objectives)
@@ -202,7 +206,7 @@ class Predictor:
         names = tuple(sorted(asked, key=self._index.__getitem__))
         texts = checked_texts(texts)
         given = known_values(known, texts, names)
-        levels = np.random.default_rng(seed).uniform(size=(len(texts), len(names), samples))
+        levels = rng.uniform(size=(len(texts), len(names), samples))
         ids = self._objective_ids(names)
 
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
@@ -357,6 +361,10 @@ class Predictor:
             for rows in _in_threads(work, batches, num_workers) if num_workers > 1 else map(work, batches):
                 bar.update(len(rows))
         return values
+
+
+def _generator(seed: int | np.random.Generator) -> np.random.Generator:
+    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(checked_whole("seed", seed, 0))
 
 
 def _in_threads(

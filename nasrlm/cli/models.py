@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 import torch
 import typer
@@ -106,7 +107,8 @@ def predict(
         raise ValueError(f"{table}: {e.in_row(inputs.numbers[e.row])}") from e
     warn_of_guesses(predictor, inputs.spaces, names)
     prediction = Prediction(names, levels, values)
-    drawn = ask(lambda own, x: own.sample(x, names, samples, seed)) if samples else None
+    rng = np.random.default_rng(seed)  # goes on from space to space
+    drawn = ask(lambda own, x: own.sample(x, names, samples, rng)) if samples else None
     if json:
         print_json(_answers(inputs.names, prediction, drawn))
     else:

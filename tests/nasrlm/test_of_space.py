@@ -118,6 +118,16 @@ def test_the_command_line_answers_for_every_row_by_its_space(
     assert (LATENCY in shown.stdout, ACCURACY in shown.stdout) == (True, False)
 
 
+def test_networks_of_several_spaces_are_drawn_of_with_different_noise(
+    checkpoint_folder: Path, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    write_table(pd.DataFrame({"space": ["other", "nasbench201"], "text": ["Conv3\n"] * 2}), tmp_path / "two.csv")
+    words = ("--table", tmp_path / "two.csv", "--checkpoint", checkpoint_folder, "--samples", 9, "--json")
+    first, second = json.loads(nasrlm("predict", *words).stdout)
+    assert first[LATENCY]["median"] == second[LATENCY]["median"]  # neither is known to the checkpoint
+    assert first[LATENCY]["samples"] != second[LATENCY]["samples"]
+
+
 def test_rows_without_a_space_are_answered_as_they_were_judged(
     several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
 ) -> None:

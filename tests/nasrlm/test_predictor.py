@@ -213,6 +213,9 @@ def test_there_must_be_samples_and_texts(predictor: Predictor, method: str) -> N
         getattr(predictor, method)(TEXTS, OBJECTIVES, 2, seed=None)
     drawn = getattr(predictor, method)(TEXTS, OBJECTIVES, 2, seed=5)
     np.testing.assert_array_equal(getattr(predictor, method)(TEXTS, OBJECTIVES, np.int64(2), seed=np.int64(5)), drawn)
+    rng = np.random.default_rng(5)
+    np.testing.assert_array_equal(getattr(predictor, method)(TEXTS, OBJECTIVES, 2, seed=rng), drawn)
+    assert (getattr(predictor, method)(TEXTS, OBJECTIVES, 2, seed=rng) != drawn).any()
 
 
 @pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
