@@ -102,8 +102,9 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
         space: of the texts; only what the checkpoint learned of it is predicted. Everything if empty.
 
     Raises:
-        ValueError: a text is empty or longer than the model's context.
+        ValueError: a text is empty or longer than the model's context, or the model spells no digits.
     """
+    check_adaptable(checkpoint)
     predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)
     prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
     scaled = [_scaled(name, prediction.median[:, m]) for m, name in enumerate(prediction.objectives)]
@@ -127,8 +128,13 @@ def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> ND
     Returns:
         (samples,) rows of the pool, most telling first.
 
+    Raises:
+        ValueError: fewer candidates than samples.
+
     Cost: samples times the square of the candidates; a second for ten of 3,000.
     """
+    if len(candidates) < samples:
+        raise ValueError(f"choose_diverse: expected {samples} candidates or more, got {len(candidates)}.")
     covariance = _kernel(pool.inputs.shape[1])(pool.inputs[candidates])
     chosen: list[int] = []
     for _ in range(samples):
@@ -154,8 +160,7 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         ValueError: not one label or NaN a text, fewer than two labels or more than MOST_LABELS, infinite ones or
             beyond 1e30, an accuracy beyond 0 to 100, a name that is no objective's, or a model that spells no digits.
     """
-    if checkpoint.model.config.head != "digits":
-        raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
+    check_adaptable(checkpoint, [objective])
     labels = np.asarray(labels, dtype=np.float64)
     known = _labelled(pool, objective, labels)
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
@@ -163,6 +168,18 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
     else:
         expected = _expected_by_predictions(pool, objective, known, labels[known])
     return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
+
+
+def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> None:
+    """To be asked before texts are read for ``adapt``.
+
+    Raises:
+        ValueError: a model that spells no digits, or a name that is no objective's.
+    """
+    if checkpoint.model.config.head != "digits":
+        raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
+    for name in objectives:
+        Objective.parse(name)
 
 
 def _labelled(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp]:

@@ -19,7 +19,7 @@ import torch
 from safetensors.torch import save_file
 
 from nasrlm.calibration import Calibration, read_calibration
-from nasrlm.files import make_readable, to_json
+from nasrlm.files import check_folder, make_readable, to_json
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
@@ -101,12 +101,10 @@ class Checkpoint:
         """Write the folder; an older checkpoint there is replaced when all files are written, other files stay.
 
         Raises:
-            ValueError: it is the working directory, which cannot be replaced, or holds it.
+            ValueError: as ``check_replaceable`` does.
         """
         folder = Path(folder).resolve()
-        if Path.cwd().is_relative_to(folder):
-            which = "the working directory" if folder == Path.cwd() else f"{folder}, which holds the working directory"
-            raise ValueError(f"checkpoint: expected a folder of its own, got {which}. Name one in it.")
+        check_replaceable(folder)
         fresh, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
         if old.exists() and not folder.exists():  # a save was killed between its two renames
             os.replace(old, folder)
@@ -171,6 +169,22 @@ class Checkpoint:
             raise CheckpointError(str(e)) from e
         model.to(torch_device(device)).eval()
         return cls(model, tokenizer.limited(token_limit(sizes)), objectives, calibration, card, by_space, encoders)
+
+
+def check_replaceable(folder: Path) -> None:
+    """To be asked before long work whose outcome ``save_pretrained`` is to write.
+
+    Raises:
+        ValueError: it is a file, or the working directory, which cannot be replaced, or holds it.
+        OSError: the folder that it is in cannot be written; the message names it.
+    """
+    place = folder.resolve()
+    if Path.cwd().is_relative_to(place):
+        which = "the working directory" if place == Path.cwd() else f"{place}, which holds the working directory"
+        raise ValueError(f"checkpoint: expected a folder of its own, got {which}. Name one in it.")
+    if place.exists() and not place.is_dir():
+        raise ValueError(f"{folder}: expected a folder for the checkpoint, got a file. Name another.")
+    check_folder(place.parent)  # where the new one is made, to be renamed
 
 
 def released_folder() -> Path:

@@ -14,11 +14,11 @@ import typer
 from numpy.typing import NDArray
 
 from converters.bulk import to_onnx_texts
-from nasrlm.adaptation import MOST_LABELS, adapt, choose_diverse, make_pool
-from nasrlm.checkpoint import Checkpoint, released_folder
+from nasrlm.adaptation import MOST_LABELS, adapt, check_adaptable, choose_diverse, make_pool
+from nasrlm.checkpoint import Checkpoint, check_replaceable, released_folder
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
-from nasrlm.files import check_folder, write_atomically
+from nasrlm.files import write_atomically
 from nasrlm.model_card import adapted, adapted_readme
 from spaces import get_space
 from studies.tables import only_space, read_rows, row_names, splits_of, table_texts
@@ -49,9 +49,9 @@ def adapt_checkpoint(
     """Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used."""
     started = time.monotonic()
     names = listed(objectives, "--objectives")
-    if out.exists() and not out.is_dir():
-        raise ValueError(f"{out}: expected a folder for the new checkpoint, got a file. Choose another --out.")
-    check_folder(out)
+    check_replaceable(out)
+    loaded = Checkpoint.from_pretrained(checkpoint)
+    check_adaptable(loaded, names)
     frame = read_rows(table, space, require=names)
     frame = frame[splits_of(frame, table) != "test"]
     labelled = frame[list(names)].notna().all(axis=1).to_numpy()
@@ -59,7 +59,6 @@ def adapt_checkpoint(
     rng = np.random.default_rng(seed)
     rows = _pool_rows(labelled, wanted, wanted + pool, rng)
     frame, labelled = frame.iloc[rows], labelled[rows]
-    loaded = Checkpoint.from_pretrained(checkpoint)
     if again := [name for name in names if name in loaded.objectives]:
         words = f"nasrlm: {', '.join(again)}: known already; {out} will answer by these labels alone, in every space."
         print(words, file=sys.stderr)

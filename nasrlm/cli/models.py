@@ -16,7 +16,7 @@ import typer
 import nasrlm
 from nasrlm.arguments import ascend
 from nasrlm.bf16 import multiplies_bf16
-from nasrlm.checkpoint import Checkpoint, released_folder, torch_device
+from nasrlm.checkpoint import Checkpoint, check_replaceable, released_folder, torch_device
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
     CheckpointOption,
@@ -200,6 +200,7 @@ def train_model(
     if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
         print("nasrlm: bf16: this processor multiplies 16 bits slower than 32; training in 32.", file=sys.stderr)
     check_folder(chosen.out)
+    check_replaceable(chosen.out / "checkpoint")
     examples = training_examples(chosen, show_progress())
     if is_first_process() and not examples.split("valid").any_label:
         print(

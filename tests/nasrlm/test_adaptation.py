@@ -14,7 +14,10 @@ from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint, CheckpointError
 from nasrlm.examples import make_examples
 from nasrlm.group_process import GroupProcess
+from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
+from nasrlm.number import NumberCode
+from nasrlm.point_decoder import POINT_DIGITS
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID
 from nasrlm.readout_fit import Readout, TextFeatures
@@ -258,6 +261,8 @@ def test_diverse_rows_are_distinct_candidates_from_different_groups() -> None:
     )
     assert set(chosen) <= set(candidates)
     assert sorted(chosen // 25) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="choose_diverse: expected 4 candidates or more, got 3"):
+        choose_diverse(Pool([""] * 100, ["cost@x"], features[:, :1], features), candidates[:3], 4)
 
 
 def test_the_command_adapts_and_says_what_it_used(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
@@ -285,11 +290,25 @@ def test_the_command_adapts_and_says_what_it_used(nasrlm: CommandLine, checkpoin
         ),
         ({"--samples": "some"}, "--samples: expected all or a number above 1, got 'some'."),
         ({"--objectives": "latency_ms@nowhere"}, "latency_ms@nowhere"),
+        ({"--objectives": "a delay"}, "objective: expected metric_unit@context, got 'a delay'."),
+        ({"--out": "."}, "checkpoint: expected a folder of its own, got the working directory. Name one in it."),
+        ({"--checkpoint": "points"}, "adapt: expected a checkpoint with head digits, got head mse."),
     ],
 )
 def test_what_cannot_be_adapted_is_refused_in_a_line(
-    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, changes: dict[str, object], message: str
+    nasrlm: CommandLine,
+    checkpoint: Checkpoint,
+    checkpoint_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, object],
+    message: str,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("nasrlm.cli.adaptations.table_texts", lambda *_, **__: pytest.fail("it worked before"))
+    points = ModelConfig(width=16, num_heads=2, head="mse")
+    model = RegressionLanguageModel(points, checkpoint.tokenizer.vocabulary_size, 2, NumberCode(POINT_DIGITS))
+    replace(checkpoint, model=model, calibration={}).save_pretrained("points")
     architecture_table(8).to_parquet(tmp_path / "table.parquet")
     options: dict[str, object] = {
         "--table": tmp_path / "table.parquet",

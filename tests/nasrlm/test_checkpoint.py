@@ -175,6 +175,15 @@ def test_a_folder_that_holds_the_working_directory_is_not_replaced(
         checkpoint.save_pretrained("..")
 
 
+def test_a_file_is_no_place_for_a_checkpoint(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(ValueError, match=r"notes: expected a folder for the checkpoint, got a file"):
+        checkpoint.save_pretrained(tmp_path / "notes")
+    assert (tmp_path / "notes").read_text() == "mine"
+    with pytest.raises(OSError, match=r"notes: expected a folder that can be written, got Not a directory"):
+        checkpoint.save_pretrained(tmp_path / "notes" / "new")
+
+
 def test_a_save_killed_between_its_renames_loses_nothing(checkpoint: Checkpoint, tmp_path: Path) -> None:
     folder = tmp_path / "ck"
     checkpoint.save_pretrained(folder)

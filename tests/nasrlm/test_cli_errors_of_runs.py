@@ -117,11 +117,15 @@ COMMANDS = {
     "key that is no word": (("train", "--config", "numbered.yaml"), "numbered.yaml: expected words as keys, got 3."),
     "adapted to a file": (
         ("adapt", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard", "--out", "file"),
-        "file: expected a folder for the new checkpoint, got a file",
+        "file: expected a folder for the checkpoint, got a file",
     ),
     "adapted where nothing can be written": (
         ("adapt", *MODEL, "--table", "table.csv", "--objectives", "latency_ms@unheard", "--out", "/proc/none/new"),
-        "/proc/none/new: expected a folder that can be written, got",
+        "/proc/none: expected a folder that can be written, got",
+    ),
+    "trained where one is": (
+        ("train", "--config", "good.yaml", "--out", "occupied"),
+        "occupied/checkpoint: expected a folder for the checkpoint, got a file",  # before anything is converted
     ),
     "labels beyond 32 bits": (
         ("adapt", *MODEL, "--table", "huge.csv", "--objectives", "delta@huge", "--samples", "2", "--out", "huge"),
