@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from nasrlm.calibration import Calibration, read_calibration
 from nasrlm.files import check_folder, make_readable, to_json
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import ModelConfig
+from nasrlm.model_config import COMPACT, ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.space_encoders import Changes, as_bytes, load_changes, of_bytes, save_changes, with_changes
 from nasrlm.tensor_file import read_tensors
@@ -152,18 +152,20 @@ class Checkpoint:
         except ValueError as e:
             raise CheckpointError(str(e)) from e
         try:
-            objectives, card = tuple(config["objectives"]), config["card"]
+            objectives, card = _objectives(config["objectives"]), dict(config["card"])
             calibration = read_calibration(config["calibration"])
             by_space = {space: read_calibration(x) for space, x in config.get("calibration_by_space", {}).items()}
             code = NumberCode(**config["number_code"])
             sizes = ModelConfig(**config["model"])
+            if sizes.backbone != COMPACT and not sizes.backbone_sizes:
+                raise ValueError(f"backbone {sizes.backbone} without backbone_sizes")
             if sizes.num_readouts and not sizes.num_anchors:
                 raise ValueError("num_readouts without num_anchors; adapt again what an earlier version has adapted")
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
-        except (AttributeError, KeyError, TypeError, ValueError) as e:
+        except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as e:  # the last: too little memory
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
         try:
-            _load_weights(model, folder / "model.safetensors")
+            _load_weights(model, len(objectives), folder / "model.safetensors")
             encoders = _load_encoders(config.get("encoders", []), folder / SPACES_FILE, model)
         except ValueError as e:
             raise CheckpointError(str(e)) from e
@@ -212,7 +214,14 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return dict(config)
 
 
-def _load_weights(model: RegressionLanguageModel, path: Path) -> None:
+def _objectives(stored: Any) -> tuple[str, ...]:
+    named = isinstance(stored, list) and all(isinstance(name, str) for name in stored)
+    if not named or len(set(stored)) < len(stored):
+        raise ValueError(f"objectives: expected a list of different names, got {str(stored)[:60]}")
+    return tuple(stored)
+
+
+def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path) -> None:
     weights = read_tensors(path)
     expected = model.state_dict()
     for name in sorted(expected.keys() | weights.keys()):
@@ -220,8 +229,15 @@ def _load_weights(model: RegressionLanguageModel, path: Path) -> None:
         want = tuple(expected[name].shape) if name in expected else "none"
         if have != want:
             raise ValueError(f"{path}: expected tensor {name} of shape {want}, got {have}.")
-        if name in weights and not torch.isfinite(weights[name]).all():
+        kinds = [x.dtype.is_floating_point for x in (weights[name], expected[name])]
+        if kinds[0] != kinds[1] or weights[name].is_complex():
+            raise ValueError(f"{path}: expected tensor {name} of {expected[name].dtype}, got {weights[name].dtype}.")
+        if not torch.isfinite(weights[name]).all():
             raise ValueError(f"{path}: expected finite weights, got NaN or infinite ones in tensor {name}.")
+    if model.readouts is not None:
+        read = weights["readouts.objectives"].tolist()
+        if len(set(read)) < len(read) or not set(read) <= set(range(num_objectives)):
+            raise ValueError(f"{path}: expected readouts of different objectives, 0..{num_objectives - 1}, got {read}.")
     model.load_state_dict(weights)
 
 

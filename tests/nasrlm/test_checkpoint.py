@@ -71,6 +71,24 @@ BREAKAGES = {
         "calibration of a@b: expected 99 lev",
     ),
     "no calibration": (edit_config(lambda c: c.update(calibration=[])), "expected levels of objectives, got list"),
+    "numbers of another kind": (
+        edit_weights(lambda w: w.update({EMBEDDING: w[EMBEDDING] > 0})),
+        f"expected tensor {EMBEDDING} of torch.float32, got torch.bool.",
+    ),
+    "an objective twice": (
+        edit_config(lambda c: c.update(objectives=["a@b", "a@b"])),
+        "objectives: expected a list of different names, got ['a@b', 'a@b']",
+    ),
+    "a word for objectives": (edit_config(lambda c: c.update(objectives="ab")), "a list of different names, got ab"),
+    "a list for a card": (edit_config(lambda c: c.update(card=[1])), "expected a model of this version, got TypeError"),
+    "an unknown backbone": (
+        edit_config(lambda c: c["model"].update(backbone="big")),
+        "backbone big without backbone_sizes",
+    ),
+    "a size beyond all memory": (
+        edit_config(lambda c: c["model"].update(hidden=10**13)),
+        "config.json: expected a model of this version, got RuntimeError",
+    ),
     "extra tensor": (edit_weights(lambda w: w.update(extra=torch.zeros(2))), "tensor extra of shape none, got (2,)"),
 }
 
