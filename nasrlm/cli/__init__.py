@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
 
@@ -10,7 +11,7 @@ import typer
 
 import nasrlm
 from nasrlm.cli import verbs
-from nasrlm.cli.users_code import told_in_one_line
+from nasrlm.cli.users_code import is_ours, told_in_one_line
 
 INTERRUPTED = 130  # what a verb ends with that Ctrl-C has stopped
 RESUMED = {"search"}  # with --resume
@@ -48,6 +49,7 @@ def main() -> NoReturn:
 
     Exit 0 when done, 2 with one line on bad input or an error in the user's code, 1 with a traceback on our mistakes.
     """
+    warnings.formatwarning = _spelled_warning
     try:
         status = app(standalone_mode=False)
     except typer.TyperException as e:
@@ -69,6 +71,18 @@ def _how_to_go_on(words: Sequence[str]) -> str:
     if words[0] in RESUMED or (words[0] in TABLES_RESUMED and of_table):
         return "The same command with --resume goes on."
     return "The same command goes on." if words[0] in GOES_ON else ""
+
+
+_of_python = warnings.formatwarning
+
+
+def _spelled_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """One of ours in one line, without the place in our code."""
+    if category is UserWarning and is_ours(filename):
+        return f"nasrlm: {' '.join(str(message).split())}\n"
+    return _of_python(message, category, filename, lineno, line)
 
 
 def _fail(message: str) -> NoReturn:

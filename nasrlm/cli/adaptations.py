@@ -17,7 +17,7 @@ from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import MOST_LABELS, adapt, check_adaptable, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint, check_replaceable, released_folder
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
+from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, show_progress
 from nasrlm.files import write_atomically
 from nasrlm.model_card import adapted, adapted_readme
 from spaces import get_space
@@ -95,7 +95,7 @@ def _print_learned(learned: pd.DataFrame, names: Sequence[str]) -> None:
     title = "learned from"
     if len(shown) < len(learned):
         title += f" {len(learned):,} rows, of which the first {len(shown)} are"
-    cells = zip(row_names(shown), *[shown[name] for name in names], strict=True)
+    cells = zip(first_lines(row_names(shown), shown.index.tolist()), *[shown[name] for name in names], strict=True)
     print_table(["architecture", *names], [list(row) for row in cells], title)
 
 

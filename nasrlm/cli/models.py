@@ -26,7 +26,7 @@ from nasrlm.cli.inputs import (
     listed,
     read_inputs,
 )
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
+from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, show_progress
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.engine import EngineName
@@ -112,7 +112,7 @@ def predict(
     if json:
         print_json(_answers(inputs.names, prediction, drawn))
     else:
-        _print_prediction(inputs.names, prediction)
+        _print_prediction(first_lines(inputs.names, inputs.numbers), prediction)
 
 
 def _answers(names: Sequence[str], prediction: Prediction, drawn: FloatArray | None) -> list[dict[str, Any]]:
@@ -202,7 +202,7 @@ def train_model(
     check_folder(chosen.out)
     check_replaceable(chosen.out / "checkpoint")
     examples = training_examples(chosen, show_progress())
-    if is_first_process() and not examples.split("valid").any_label:
+    if is_first_process() and examples.split("train").any_label and not examples.split("valid").any_label:
         print(
             "nasrlm: no row of split valid has a label: the last weights are kept, intervals are not calibrated.",
             file=sys.stderr,

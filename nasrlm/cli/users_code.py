@@ -19,6 +19,11 @@ def see_own_modules() -> None:
     sys.path.insert(0, os.getcwd())
 
 
+def is_ours(filename: str) -> bool:
+    """Whether a file of code is of this project."""
+    return any(Path(filename).resolve().is_relative_to(place) for place in _OURS)
+
+
 def told_in_one_line(error: BaseException) -> str | None:
     """What an error says and the user's line where it arose; None of one that has nothing to do with their code.
 

@@ -1,11 +1,14 @@
 """A new objective from a few labels, and nothing forgotten."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 from scipy.stats import spearmanr
 from torch import Tensor
 
@@ -201,6 +204,32 @@ def test_what_an_earlier_version_adapted_is_refused(trained: Checkpoint, tmp_pat
     (tmp_path / "old" / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError, match="adapt again what an earlier version has adapted"):
         Checkpoint.from_pretrained(tmp_path / "old")
+
+
+@pytest.mark.parametrize("read", [9, -1])
+def test_a_readout_of_no_objective_is_refused(trained: Checkpoint, tmp_path: Path, read: int) -> None:
+    pool = make_pool(trained, ["Pool\n", "Skip\n", "Conv3\n"])
+    adapt(trained, pool, NEW, np.array([1.0, 2.0, np.nan])).save_pretrained(tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    save_file(weights | {"readouts.objectives": torch.tensor([read])}, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match=rf"expected readouts of different objectives, 0\.\.2, got \[{read}\]"):
+        Checkpoint.from_pretrained(tmp_path)
+
+
+def test_the_command_names_texts_by_their_first_lines(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    table = layer_table(12).assign(split="train", **{NEW: 1.0})
+    table["text"] = [f"Conv3\nPool\n{text}" for text in table["text"]]
+    table.to_csv(tmp_path / "texts.csv", index=False)
+    words = ("--table", tmp_path / "texts.csv", "--checkpoint", checkpoint_folder)
+    shown = nasrlm("adapt", *words, "--objectives", NEW, "--samples", 4, "--out", tmp_path / "new").stdout
+    assert len(re.findall(r"│ row \d+: Conv3 … ", shown)) == 4
+    predicted = nasrlm("predict", *words).stdout
+    assert [f"row {row}: Conv3 …" in predicted for row in (0, 11, 12)] == [True, True, False]
+    assert "Pool" not in shown + predicted
+    answers = json.loads(nasrlm("predict", *words, "--json").stdout)
+    assert [answer["architecture"] for answer in answers] == table["text"].tolist()
 
 
 def test_a_known_objective_may_be_learned_anew(trained: Checkpoint) -> None:

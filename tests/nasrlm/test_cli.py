@@ -1,6 +1,9 @@
 """Every verb does what it says, and prints one JSON document with --json."""
 
 import json
+import re
+import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +291,31 @@ def test_training_without_valid_rows_says_what_it_lacks(nasrlm: CommandLine, tmp
     assert told.stderr == (
         "nasrlm: no row of split valid has a label: the last weights are kept, intervals are not calibrated.\n"
     )
+
+
+def test_training_without_train_rows_is_told_in_one_line(nasrlm: CommandLine, tmp_path: Path) -> None:
+    write_table(layer_table(8).assign(split="test"), tmp_path / "t.csv")
+    (tmp_path / "t.yaml").write_text(f"table: {tmp_path / 't.csv'}\nout: {tmp_path / 'run'}\n")
+    finished = nasrlm("train", "--config", tmp_path / "t.yaml")
+    assert finished.status == 2
+    assert finished.stderr == (
+        "nasrlm: train: expected labelled rows with split 'train', got none. See the column `split`.\n"
+    )
+
+
+@pytest.mark.filterwarnings("default")
+def test_what_our_code_warns_of_is_one_line(
+    nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_table(layer_table(8), tmp_path / "t.csv")
+    sizes = "{width: 16, num_heads: 2, hidden: 32, num_encoder_layers: 1, max_text_tokens: 2, truncation: tail}"
+    (tmp_path / "t.yaml").write_text(
+        f"table: {tmp_path / 't.csv'}\nout: {tmp_path / 'run'}\nmodel: {sizes}\nmax_steps: 1\n"
+    )
+    monkeypatch.setattr("warnings.showwarning", lambda *told: sys.stderr.write(warnings.formatwarning(*told[:4])))
+    told = nasrlm("train", "--config", tmp_path / "t.yaml").stderr
+    assert re.search(r"^nasrlm: text: \d of \d are longer than 2 tokens; only tail is read", told, re.MULTILINE)
+    assert all(line.startswith("nasrlm: ") for line in told.splitlines())
 
 
 def test_train_reads_texts_and_architectures_from_one_table(answers: Any, tmp_path: Path) -> None:
