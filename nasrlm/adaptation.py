@@ -32,6 +32,7 @@ from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, FloatArray, Objective, decoding_order
 from nasrlm.predictor import MEMORY_BYTES, Predictor
+from nasrlm.reader import checked_texts
 from nasrlm.readout import GRID
 from nasrlm.readout_fit import Readout, TextFeatures, stacked
 from nasrlm.text_counts import NUM_COUNTS, NUM_SIZES, operator_counts
@@ -102,9 +103,12 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
         space: of the texts; only what the checkpoint learned of it is predicted. Everything if empty.
 
     Raises:
-        ValueError: a text is empty or longer than the model's context, or the model spells no digits.
+        ValueError: no texts, one that is empty or longer than the model's context, or a model that spells no digits.
     """
     check_adaptable(checkpoint)
+    texts = checked_texts(texts)
+    if not texts:
+        raise ValueError("adapt: expected a pool of texts, got none.")
     predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)
     prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
     scaled = [_scaled(name, prediction.median[:, m]) for m, name in enumerate(prediction.objectives)]
@@ -157,11 +161,15 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         labels: (N,) in the objective's unit, NaN where there is none; ten are a good start.
 
     Raises:
-        ValueError: not one label or NaN a text, fewer than two labels or more than MOST_LABELS, infinite ones or
-            beyond 1e30, an accuracy beyond 0 to 100, a name that is no objective's, or a model that spells no digits.
+        ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than MOST_LABELS, infinite
+            ones or beyond 1e30, an accuracy beyond 0 to 100, a name that is no objective's, or a model that spells no
+            digits.
     """
     check_adaptable(checkpoint, [objective])
-    labels = np.asarray(labels, dtype=np.float64)
+    try:
+        labels = np.asarray(labels, dtype=np.float64)
+    except (TypeError, ValueError) as e:
+        raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
         expected = _expected_by_networks(pool, known, labels[known])
