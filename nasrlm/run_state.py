@@ -22,6 +22,10 @@ from nasrlm.train_config import TrainConfig
 UNTOLD = frozenset({"initial_share", "out", "resume", "save_every_seconds", "shard", "sources", "tensorboard"})
 # What a run that goes on may have otherwise: its steps do not depend on it, but for rounding on ``device``.
 FREE_TO_CHANGE = UNTOLD | {"device", "patience", "table"}
+# Of a saved state; ``identity`` is JSON, ``tokenizer`` too.
+KEYS = frozenset(
+    {"identity", "tokenizer", "step", "seconds", "losses", "log", "best", "model", "average", "optimizers"}
+)
 BY_CONTENT = ("initial_checkpoint", "initial_tokenizer")  # folders that may be moved
 
 
@@ -87,6 +91,9 @@ def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as e:  # a broken file fails in many ways
         raise ValueError(f"{path}: expected a training state, got {type(e).__name__}. Delete it.") from e
+    if not isinstance(state, dict) or (lacking := KEYS - state.keys()):
+        got = f"none of {', '.join(sorted(lacking))}" if isinstance(state, dict) else type(state).__name__
+        raise ValueError(f"{path}: expected a training state, got {got}. Delete it.")
     if differences := identity.differences(state["identity"]):
         raise ValueError(
             f"{path}: expected the state of this run, got one with {'; '.join(differences)}. "
@@ -96,7 +103,8 @@ def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Atomically; ``identity`` is among it."""
+    """Atomically."""
+    assert state.keys() == KEYS, "what is saved is what is read"
     buffer = io.BytesIO()
     torch.save(state, buffer)
     write_atomically(path, buffer.getvalue())

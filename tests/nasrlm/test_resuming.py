@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from nasrlm.run_state import BY_CONTENT, FREE_TO_CHANGE
+from nasrlm.run_state import BY_CONTENT, FREE_TO_CHANGE, KEYS
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.training import TrainResult, train
 from nasrlm.training_run import TrainingRun
@@ -152,6 +152,12 @@ def test_a_state_of_other_spaces_or_another_beginning_is_refused(tmp_path: Path)
 def test_a_broken_state_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state.pt").write_bytes(b"half")
     with pytest.raises(ValueError, match=r"state\.pt: expected a training state, got \w+\. Delete it"):
+        train(config(tmp_path), layer_examples(), progress=False)
+    torch.save([1], tmp_path / "state.pt")
+    with pytest.raises(ValueError, match=r"state\.pt: expected a training state, got list\. Delete it"):
+        train(config(tmp_path), layer_examples(), progress=False)
+    torch.save(dict.fromkeys(KEYS - {"optimizers", "best"}), tmp_path / "state.pt")
+    with pytest.raises(ValueError, match=r"state\.pt: expected a training state, got none of best, optimizers\."):
         train(config(tmp_path), layer_examples(), progress=False)
 
 
