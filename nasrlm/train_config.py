@@ -248,6 +248,8 @@ class TrainConfig(BaseModel):
         except ValidationError as e:
             first = e.errors()[0]
             key, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+            if first["type"] == "tuple_type":
+                problem = "expected a list"
             if not key:  # keys that do not fit together: the message names them
                 raise ValueError(f"{path}: {problem}") from e
             where = path if first["loc"][0] in overrides else _saying(path, str(first["loc"][0]))

@@ -94,6 +94,7 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
         (LEAST + "objective_weights: {a@b: 0}\n", "objective_weights.a@b: Input should be greater than 0, got 0"),
         (LEAST + "learning_rate: fast\n", "learning_rate: Input should be a valid number"),
         (LEAST + "objectives: [a@b]\nmonitor: [c@d]\n", "monitor: expected objectives that are learned, got ['c@d']"),
+        (LEAST + "objectives: a@b\n", "objectives: expected a list, got 'a@b'"),
         (LEAST + "model: {head: mae}\n", "model.head: Input should be 'digits' or 'mse', got 'mae'"),
         (LEAST + "model: {lora_rank: 4}\n", "model: ModelConfig: expected lora_rank of 0 or more, and a"),
         (LEAST + "model: {truncation: middle}\n", "model.truncation: Input should be 'error', 'head', 'tail' or"),
