@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 import threading
@@ -210,8 +211,19 @@ def test_a_request_that_fails_does_not_spoil_the_others() -> None:
     assert (good[0, 0, 0], other[0, 0, 0]) == (2, 3)
 
 
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="needs IPv6")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("host", [[], ["--host", "::1"]])
+@pytest.mark.parametrize("host", [[], pytest.param(["--host", "::1"], marks=needs_ipv6)])
 def test_the_command_serves_until_it_is_ended(checkpoint_folder: Path, host: Sequence[str]) -> None:
     words = [sys.executable, "-c", "from nasrlm.cli import main; main()", "serve", "--port", "0"]
     with subprocess.Popen(
@@ -233,6 +245,7 @@ def test_a_port_in_use_is_told_in_one_line(nasrlm: CommandLine, checkpoint_folde
     assert f"serve: expected a free address, got 127.0.0.1:{port} (" in finished.stderr
 
 
+@needs_ipv6
 def test_an_address_of_ipv6_stands_in_brackets(nasrlm: CommandLine, checkpoint_folder: Path) -> None:
     with services._listen("::1", 0) as taken:
         port = taken.getsockname()[1]
