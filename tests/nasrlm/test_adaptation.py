@@ -324,6 +324,10 @@ def test_the_command_adapts_and_says_what_it_used(nasrlm: CommandLine, checkpoin
     [
         ({"--samples": 100}, "expected at least 100 rows outside the test split with labels of latency_ms@unheard"),
         (
+            {"--objectives": f"{NEW},{OBJECTIVES[0]}", "--samples": 100},
+            " and accuracy@cifar10, got 6. Learn objectives of different rows one after the other, with --checkpoint.",
+        ),
+        (
             {"--samples": 9000},
             "--samples: expected at most 8,000 labels, got 9,000. Name a number, or use `nasrlm train`.",
         ),
