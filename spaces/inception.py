@@ -32,6 +32,7 @@ from spaces.inception_genes import (
     all_stages,
     count_stages,
     decode_stage,
+    encode_filled_stage,
     encode_stage,
     sample_stage,
     stage_gene_sizes,
@@ -107,6 +108,12 @@ class Inception(SearchSpace[InceptionNetwork]):
         starts = range(0, len(genotype), GENES_PER_STAGE)
         genes = [genotype[start : start + GENES_PER_STAGE] for start in starts]
         return InceptionNetwork(tuple(map(decode_stage, genes, STAGE_CHANNELS)))
+
+    def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
+        """As everywhere; paths and operations that a mutation brings are random ones."""
+        pairs = zip(self._build(genotype).stages, STAGE_CHANNELS, strict=True)
+        filled = tuple(gene for stage, channels in pairs for gene in encode_filled_stage(stage, channels, rng))
+        return super()._neighbours(filled, rng)
 
     def parse(self, notation: str) -> InceptionNetwork:
         value = read_object(self.name, notation, REMEDY, required=("stages",))

@@ -51,7 +51,7 @@ def sample_stage(channels: int, rng: np.random.Generator) -> Stage:
         maximum = left - MIN_LENGTHS[num_paths] * (num_paths - number)
         operations = SEQUENCES.sample(int(rng.integers(MIN_LENGTHS[num_paths], maximum + 1)), rng)
         left -= len(operations)
-        internal = internal_choices(operations, out)[rng.choice(3, p=INTERNAL_ODDS)]
+        internal = internal_choices(operations, out)[_draw_change(rng)]
         paths.append(BlockPath(operations, internal, out))
     return Stage(tuple(paths), num_blocks)
 
@@ -103,6 +103,26 @@ def encode_stage(stage: Stage) -> Genotype:
         change = internal_choices(path.operations, path.out).index(path.internal)
         genes += [*SEQUENCES.encode(path.operations), change]
     return (*genes, *[0] * (GENES_PER_STAGE - len(genes)))
+
+
+def encode_filled_stage(stage: Stage, channels: int, rng: np.random.Generator) -> Genotype:
+    """The genes of a stage of ``channels``, drawn where ``encode_stage`` has 0 for what has no use."""
+    num_blocks, layout, widest, *_ = encode_stage(stage)
+    if len(stage.paths) != 3:
+        widest = int(rng.integers(len(_arrangements(channels, 3))))
+    genes = [num_blocks, layout, widest]
+    for path in stage.paths:
+        choices = internal_choices(path.operations, path.out)
+        change = choices.index(path.internal) if choices.count(path.internal) < len(choices) else _draw_change(rng)
+        genes += [*SEQUENCES.encode_filled(path.operations, rng), change]
+    for _ in range(MAX_PATHS - len(stage.paths)):
+        operations = SEQUENCES.sample(int(rng.integers(1, SEQUENCES.max_length + 1)), rng)
+        genes += [*SEQUENCES.encode_filled(operations, rng), _draw_change(rng)]
+    return tuple(genes)
+
+
+def _draw_change(rng: np.random.Generator) -> int:
+    return int(rng.choice(len(INTERNAL_ODDS), p=INTERNAL_ODDS))
 
 
 @lru_cache(maxsize=1 << 12)

@@ -95,6 +95,14 @@ class Sequences:
                 genes[index] = self.convolutions.index(operation)
         return extra, position, *genes
 
+    def encode_filled(self, operations: Operations, rng: np.random.Generator) -> Genotype:
+        """The genes of a sequence, convolutions and a position drawn where ``encode`` has 0 for what has no use."""
+        extra, position, *genes = self.encode(operations)
+        in_use = [operation in self.convolutions for operation in operations]
+        drawn = rng.integers(len(self.convolutions), size=self.max_length).tolist()
+        drawn[: len(in_use)] = [gene if used else draw for gene, used, draw in zip(genes, in_use, drawn, strict=False)]
+        return extra, position if extra else int(rng.integers(self.max_length)), *drawn
+
     def decode(self, genes: Sequence[int], length: int) -> Operations:
         """The sequence of ``length`` operations that genes spell."""
         extra, position, *convolutions = genes

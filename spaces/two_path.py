@@ -76,6 +76,11 @@ class TwoPath(SearchSpace[TwoPathNetwork]):
     def _build(self, genotype: Genotype) -> TwoPathNetwork:
         return TwoPathNetwork((_decode_path(genotype[:_GENES_PER_PATH]), _decode_path(genotype[_GENES_PER_PATH:])))
 
+    def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
+        """As everywhere; blocks and operations that a mutation brings are random ones."""
+        paths = self._build(genotype).paths
+        return super()._neighbours(tuple(gene for path in paths for gene in _encode_filled(path, rng)), rng)
+
     def parse(self, notation: str) -> TwoPathNetwork:
         names = ("path1", "path2")
         keys = (*names, *(f"{name}_reduce_inds" for name in names))
@@ -110,8 +115,12 @@ class TwoPath(SearchSpace[TwoPathNetwork]):
 
 def _sample_path(rng: np.random.Generator) -> BlockPath:
     length = int(rng.integers(NUM_REDUCTIONS, MAX_BLOCKS + 1))
-    blocks = [BLOCKS.sample(int(rng.integers(1, BLOCKS.max_length + 1)), rng) for _ in range(length)]
+    blocks = [_sample_block(rng) for _ in range(length)]
     return BlockPath(tuple(blocks), tuple(sorted(rng.permutation(length)[:NUM_REDUCTIONS].tolist())))
+
+
+def _sample_block(rng: np.random.Generator) -> Operations:
+    return BLOCKS.sample(int(rng.integers(1, BLOCKS.max_length + 1)), rng)
 
 
 def _cross(first: BlockPath, second: BlockPath, rng: np.random.Generator) -> BlockPath:
@@ -140,6 +149,14 @@ def _encode_path(path: BlockPath) -> Genotype:
     for operations in path.blocks:
         genes += [len(operations) - 1, *BLOCKS.encode(operations)]
     return (*genes, *[0] * (_GENES_PER_PATH - len(genes)))
+
+
+def _encode_filled(path: BlockPath, rng: np.random.Generator) -> Genotype:
+    """The genes of a path, those of blocks that it lacks drawn."""
+    genes = [LAYOUTS.index((len(path.blocks), path.reductions))]
+    for operations in (*path.blocks, *[_sample_block(rng) for _ in range(MAX_BLOCKS - len(path.blocks))]):
+        genes += [len(operations) - 1, *BLOCKS.encode_filled(operations, rng)]
+    return tuple(genes)
 
 
 def _decode_path(genes: Genotype) -> BlockPath:

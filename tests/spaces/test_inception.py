@@ -8,7 +8,16 @@ import pytest
 
 from spaces import ArchitectureError
 from spaces.inception import Inception, InceptionNetwork
-from spaces.inception_blocks import LAYOUTS, STAGE_CHANNELS, BlockPath, Stage, internal_choices, path_widths
+from spaces.inception_blocks import (
+    CONVOLUTIONS,
+    LAYOUTS,
+    STAGE_CHANNELS,
+    SUPPLEMENTARY,
+    BlockPath,
+    Stage,
+    internal_choices,
+    path_widths,
+)
 from spaces.inception_genes import all_stages, count_stages, decode_stage, encode_stage
 from tests.spaces.contract import SpaceContract, read_goldens, rng
 
@@ -155,3 +164,19 @@ def test_networks_made_by_hand_have_four_stages():
     stage = SPACE.sample(rng(0)).stages[0]
     with pytest.raises(ArchitectureError, match="expected 4 stages, got 1"):
         InceptionNetwork((stage,))
+
+
+def test_mutation_draws_the_paths_it_adds():
+    path = BlockPath(("conv3x3",), 32, 32)
+    stages = (Stage((path,), 2), *(Stage((replace(path, internal=c, out=c),), 2) for c in STAGE_CHANNELS[1:]))
+    children = [SPACE.mutate(InceptionNetwork(stages), rng(seed)) for seed in range(300)]
+    added = [path for child in children for stage in child.stages for path in stage.paths[1:]]
+    assert {operation for path in added for operation in path.operations} == {*CONVOLUTIONS, *SUPPLEMENTARY}
+    assert {path.internal / path.out for path in added} == {0.5, 1, 2}
+    widest = {
+        stage.paths.index(max(stage.paths, key=lambda path: path.out))
+        for child in children
+        for stage in child.stages[1:]
+        if len(stage.paths) == 3
+    }
+    assert widest == {0, 1, 2}

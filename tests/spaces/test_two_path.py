@@ -134,3 +134,13 @@ class TestKey:
 def test_paths_made_by_hand_are_checked(reductions):
     with pytest.raises(ArchitectureError, match="expected 2 to 4 blocks and 2 of them"):
         BlockPath((("conv3x3",), ("conv3x3",)), reductions)
+
+
+def test_mutation_draws_the_blocks_it_adds():
+    parent = TwoPathNetwork((BlockPath((("conv3x3",),) * 2, (0, 1)),) * 2)
+    children = [SPACE.mutate(parent, rng(seed)) for seed in range(500)]
+    added = [path.blocks[-1] for child in children for path in child.paths if len(path.blocks) > 2]
+    assert {operation for block in added for operation in block} == {*CONVOLUTIONS, *SUPPLEMENTARY}
+    assert {len(block) for block in added} == {1, 2, 3}
+    longer = [block for child in children for path in child.paths for block in path.blocks[:2] if len(block) > 1]
+    assert {operation for block in longer for operation in block} == set(CONVOLUTIONS)
