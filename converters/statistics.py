@@ -17,7 +17,7 @@ NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
 INDICES = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)  # arrays of these are no parameters
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
 PLAIN_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})  # that no function of ours says: transposed, half precision
-PLAIN = PLAIN_CONVOLUTIONS | {"Gemm", "MatMul"}
+PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,9 @@ class Statistics:
         params: trainable numbers of the faithful graph: convolutions, linear layers, weight and bias of norms, and
             floating-point weights that other operators read; no running statistics. A weight that is used in two ways,
             such as an embedding that is also the last layer, transposed, counts for each.
-        macs: multiply-accumulates of the faithful graph's convolutions and linear layers; no biases, batch norms,
-            pooling or activations, and none of quantised or recurrent operators.
+        macs: multiply-accumulates of the faithful graph's convolutions, linear layers and other products with a weight,
+            on either side; no biases, batch norms, pooling, activations or products of activations, and none of
+            quantised or recurrent operators.
         convs: convolutions of the faithful graph.
         live_macs: the same of the canonical graph, from which dead branches are gone.
         live_convs: convolutions of the canonical graph.
@@ -119,22 +120,45 @@ def _macs(graph: Graph) -> int:
         if node.op_type in CONVOLUTIONS | LINEARS
     )
     owned = _weights(graph)
-    return in_layers + sum(
-        _plain_macs(graph, node, owned[node.inputs[1]])
+    plain = sum(
+        _plain_convolution_macs(graph, node, owned[node.inputs[1]])
         for node in graph.nodes
-        if node.op_type in PLAIN and node.inputs[1] in owned
+        if node.op_type in PLAIN_CONVOLUTIONS and node.inputs[1] in owned
     )
+    products = sum(
+        _product_macs(graph, node)
+        for node in graph.nodes
+        if node.op_type in PRODUCTS and not owned.keys().isdisjoint(node.inputs[:2])
+    )
+    return in_layers + plain + products
 
 
-def _plain_macs(graph: Graph, node: Node, weight_shape: Shape) -> int:
+def _plain_convolution_macs(graph: Graph, node: Node, weight_shape: Shape) -> int:
     """The same; of a transposed convolution, every element of its input takes the outputs of a group, times kernel."""
-    if node.op_type == "MatMul":
-        return _output_size(graph, node) * weight_shape[-2:][0]
-    if node.op_type == "Gemm":
-        return _output_size(graph, node) * weight_shape[1 if node.attribute("transB") else 0]
-    if node.op_type == "Conv":
-        return _output_size(graph, node) * prod(weight_shape[1:])
-    return _size(graph, node.inputs[0], node) * prod(weight_shape[1:])
+    x = node.inputs[0] if node.op_type == "ConvTranspose" else node.outputs[0]
+    return _size(graph, x, node) * prod(weight_shape[1:])
+
+
+def _product_macs(graph: Graph, node: Node) -> int:
+    """Every element of an output takes a row of the first operand."""
+    if node.op_type == "Einsum":
+        return _einsum_macs(graph, node)
+    first = _shape(graph, node.inputs[0], node)
+    return _output_size(graph, node) * first[-2 if node.attribute("transA") else -1]
+
+
+def _einsum_macs(graph: Graph, node: Node) -> int:
+    """Every element of an output takes the axes that its equation sums over."""
+    terms, arrow, kept = str(node.attribute("equation")).replace(" ", "").partition("->")
+    sizes: dict[str, int] = {}
+    for term, x in zip(terms.split(","), node.inputs, strict=True):
+        before, _, after = term.partition("...")
+        shape = _shape(graph, x, node)
+        sizes |= zip(before, shape, strict=False)
+        sizes |= zip(after[::-1], shape[::-1], strict=False)
+    implied = {letter for letter in sizes if terms.count(letter) == 1}
+    summed = sizes.keys() - (set(kept) if arrow else implied)
+    return _output_size(graph, node) * prod(sizes[letter] for letter in summed)
 
 
 def _output_size(graph: Graph, node: Node) -> int:
@@ -142,10 +166,14 @@ def _output_size(graph: Graph, node: Node) -> int:
 
 
 def _size(graph: Graph, x: str, node: Node) -> int:
+    return prod(_shape(graph, x, node))
+
+
+def _shape(graph: Graph, x: str, node: Node) -> Shape:
     shape = graph.shapes.get(x)
     if shape is None:
         raise ValueError(f"statistics: expected layers of known shape, got {node.op_type} behind an unknown operator.")
-    return prod(shape)
+    return shape
 
 
 def _weight_shape(node: Node) -> Shape:

@@ -87,6 +87,13 @@ def test_a_network_that_hands_its_input_on():
         ("(float16[2,5,4] x) => (float16[2,5,27] y) { y = MatMul (x, w) }", (4, 27), 10 * 4 * 27, 0),
         ("(float16[10,4] x) => (float16[10,27] y) { y = Gemm (x, w) }", (4, 27), 10 * 4 * 27, 0),
         ("(float16[10,4] x) => (float16[10,27] y) { y = Gemm <transB = 1> (x, w) }", (27, 4), 10 * 4 * 27, 0),
+        ("(float[4,10] x) => (float[27,10] y) { y = MatMul (w, x) }", (27, 4), 10 * 4 * 27, 0),
+        ("(float[2,4,5] x) => (float[2,27,5] y) { y = MatMul (w, x) }", (27, 4), 10 * 4 * 27, 0),
+        ("(float[108,4] x) => (float[4] y) { y = MatMul (w, x) }", (108,), 4 * 108, 0),
+        ("(float[4,10] x) => (float[27,10] y) { y = Gemm <transA = 1> (w, x) }", (4, 27), 10 * 4 * 27, 0),
+        ('(float[2,5,4] x) => (float[2,5,27] y) { y = Einsum <equation = "bnd, de->bne"> (x, w) }', (4, 27), 1080, 0),
+        ('(float[2,5,4] x) => (float[2,5,27] y) { y = Einsum <equation = "...d,ed"> (x, w) }', (27, 4), 1080, 0),
+        ('(float[5,4] x) => (float[5] y) { y = Einsum <equation = "nd,ad->n"> (x, w) }', (27, 4), 540, 0),
     ],
 )
 def test_layers_that_stay_plain_operators_are_counted(graph, weight, macs, convs):
