@@ -57,20 +57,39 @@ def gather_factors(graph: Graph) -> Graph:
 def fold_batch_norms(graph: Graph) -> Graph:
     """A batch norm after a convolution or linear layer that nothing else reads becomes the layer's scale and bias."""
     uses = Counter(chain(graph.outputs, *[node.inputs for node in graph.nodes]))
+    owned = {node.outputs[0] for node in graph.nodes if node.op_type == "nn.Weight"}
     nodes: list[Node] = []
     position: dict[str, int] = {}  # of the layer that makes a value, as long as it may take in a batch norm
     for node in graph.nodes:
         op_type = node.op_type
         if op_type == "nn.BatchNormalization" and uses[node.inputs[0]] == 1 and node.inputs[0] in position:
-            at = position[node.outputs[0]] = position.pop(node.inputs[0])
-            layer = nodes[at]
-            biased = f"{layer.op_type.removesuffix('Bias')}Bias"
-            nodes[at] = Node(biased, layer.inputs, node.outputs, layer.attributes, layer.weights + node.weights)
+            at = position.pop(node.inputs[0])
+            layer, bias = _with_batch_norm(nodes[at], node)
+            if bias is None:
+                nodes[at] = layer
+            else:  # takes the layer's place, so that the layer can read it
+                nodes[at] = bias
+                at = len(nodes)
+                nodes.append(layer)
+            position[node.outputs[0]] = at
         else:
-            if op_type in ("nn.Conv", "nn.ConvBias") or _is_linear_of_rows(node, graph):
+            transposed = op_type == "ConvTranspose" and owned.issuperset(node.inputs[1:])
+            if op_type in ("nn.Conv", "nn.ConvBias") or transposed or _is_linear_of_rows(node, graph):
                 position[node.outputs[0]] = len(nodes)
             nodes.append(node)
     return _rebuild(graph, nodes)
+
+
+def _with_batch_norm(layer: Node, norm: Node) -> tuple[Node, Node | None]:
+    """The layer that takes in a batch norm, and the bias that it then reads; none if it has one or owns it."""
+    op_type, inputs, _, attributes, weights = layer
+    if op_type != "ConvTranspose":
+        biased = f"{op_type.removesuffix('Bias')}Bias"
+        return Node(biased, inputs, norm.outputs, attributes, weights + norm.weights), None
+    if len(inputs) == 3:
+        return layer._replace(outputs=norm.outputs), None
+    bias = Node("nn.Weight", (), (f"{norm.outputs[0]}.bias",), norm.attributes, norm.weights)
+    return layer._replace(inputs=(*inputs, *bias.outputs), outputs=norm.outputs), bias
 
 
 def propagate_zeros(graph: Graph) -> Graph:

@@ -60,6 +60,19 @@ class TestFoldBatchNorms:
         if left == 1:  # the scene's Gemm, by which layers are run, takes rows alone
             assert relative_error(run(folded, weights), run(rows, weights)) < 1e-5
 
+    @pytest.mark.parametrize("bias", ["", " b0"])
+    def test_a_transposed_convolution_reads_it_as_bias(self, bias):
+        weights = [node("nn.Weight", "", name, weights=name, weight_shape=(2,)) for name in f"w{bias}".split()]
+        norms = (batch_norm("a", "b", "m"), batch_norm("b", "c", "n"))
+        layer = node("ConvTranspose", f"x w{bias}", "a")
+        folded = fold_batch_norms(graph(*weights, layer, *norms, node("Relu", "c", "d"), outputs="d"))
+        assert spelled(simplify(folded))[-2:] == [f"c = ConvTranspose({bias.strip() or 'b.bias'} w x)", "d = Relu(c)"]
+        assert [n.op_type for n in folded.nodes] == ["nn.Weight", "nn.Weight", "ConvTranspose", "Relu"]
+
+    def test_not_a_transposed_convolution_whose_weights_are_computed(self):
+        computed = graph(node("ConvTranspose", "x x", "a"), batch_norm("a", "b", "n"), outputs="b")
+        assert spelled(fold_batch_norms(computed)) == spelled(computed)
+
     def test_not_without_a_convolution_before_it(self):
         lonely = graph(node("Relu", "x", "a"), batch_norm("a", "b", "n"), outputs="b")
         assert spelled(fold_batch_norms(lonely)) == spelled(lonely)
