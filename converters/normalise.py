@@ -14,20 +14,26 @@ import onnx
 from converters.graph import AttributeValue, Graph, Node
 from converters.onnx_model import STATE_INPUTS
 from converters.rewriting import Spelling, Surroundings, as_integers, rewrite
-from converters.spell_activations import spell_activation, spell_clip, spell_composite, spell_hard_sigmoid
-from converters.spell_arithmetic import round_scale, spell_number, spell_product, spell_sum, write_out_sum
+from converters.spell_activations import (
+    spell_activation,
+    spell_clip,
+    spell_composite,
+    spell_hard_sigmoid,
+    spell_slope,
+    spell_softplus,
+)
+from converters.spell_arithmetic import round_scale, spell_gemm, spell_number, spell_product, spell_sum, write_out_sum
 from converters.spell_layers import (
     absorb_bias,
     absorb_group_norm,
     absorb_layer_norm,
-    absorb_padding,
+    absorb_unbiased_layer_norm,
     spell_global_pool,
     spell_norm_pool,
-    spell_padding,
-    spell_pool,
     spell_row_pool,
 )
 from converters.spell_views import spell_slice, spell_view
+from converters.spell_windows import absorb_padding, spell_padding, spell_pool, spell_wrap
 from converters.text import OPSET
 
 _WINDOW_DEFAULTS: Mapping[str, AttributeValue] = {
@@ -150,18 +156,23 @@ SPELLINGS: tuple[Spelling, ...] = (
     drop_single_operand,
     write_out_sum,
     absorb_bias,
+    spell_gemm,
     spell_number,
     spell_clip,
     spell_hard_sigmoid,
     spell_product,
     spell_activation,
+    spell_softplus,
+    spell_slope,
     absorb_layer_norm,
+    absorb_unbiased_layer_norm,
     spell_padding,
     absorb_padding,
     spell_pool,
     spell_global_pool,
     spell_norm_pool,
     spell_slice,
+    spell_wrap,
     spell_view,
     spell_row_pool,
     spell_view,

@@ -15,11 +15,20 @@ import onnx.checker
 import onnx.inliner
 import onnx.shape_inference
 import onnx.version_converter
-from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+)
 from onnx.external_data_helper import load_external_data_for_tensor
 from onnx.helper import make_attribute, make_tensor_type_proto
 
-from converters.constants import FLOATS
+from converters.constants import FLOATS, read_array
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
 from converters.input_sizes import fix_sizes
@@ -203,6 +212,7 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
         is_weight = name in learned and tensor.data_type in FLOATS
         return (is_constant(tensor) and not is_weight) or (small and name in kept)
 
+    made_up = _made_up_biases(graph)
     weights: dict[str, TypeProto] = {}
     for tensor in graph.initializer:
         if is_kept(tensor.name, tensor):
@@ -215,6 +225,8 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
         value = _tensor_of_constant(node)
         if value is None:
             light.graph.node.append(node)
+            if node.op_type == "LayerNormalization" and node.input[-1] in made_up:
+                del light.graph.node[-1].input[2:]
         elif is_kept(node.output[0], value):
             light.graph.initializer.add().CopyFrom(value)
             light.graph.initializer[-1].name = node.output[0]
@@ -224,6 +236,22 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
     light.graph.input.extend(value for value in graph.input if value.name not in named)
     light.graph.input.extend(ValueInfoProto(name=name, type=kind) for name, kind in weights.items())
     return light, weights
+
+
+def _made_up_biases(graph: GraphProto) -> set[str]:
+    """Zeros that torch's older exporter writes as nodes where a layer norm has a learned weight but no bias."""
+    learned = {tensor.name for tensor in graph.initializer}
+    constants = {node.output[0]: value for node in graph.node if (value := _tensor_of_constant(node)) is not None}
+    biases = [
+        node.input[2]
+        for node in graph.node
+        if node.op_type == "LayerNormalization" and len(node.input) == 3 and node.input[1] in learned
+    ]
+    return {bias for bias in biases if bias in constants and _is_made_of_zeros(constants[bias])}
+
+
+def _is_made_of_zeros(tensor: TensorProto) -> bool:
+    return tensor.data_location != TensorProto.EXTERNAL and not read_array(tensor).any()
 
 
 def _tensor_of_constant(node: NodeProto) -> TensorProto | None:

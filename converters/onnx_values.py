@@ -6,6 +6,7 @@ What is made of constants alone is a constant, of weights and constants a weight
 from __future__ import annotations
 
 import hashlib
+from itertools import accumulate, pairwise
 from math import prod
 
 import numpy as np
@@ -40,6 +41,7 @@ class Values:
         self.weights = {x: _weight(x, kind) for x, kind in source.weights.items()}
         self.in_full = read_by_value(source.nodes)
         self._declared = source.declared
+        self._splits: dict[str, NodeProto] = {}  # by the sequences that they make
 
     def shape(self, x: str) -> Shape | None:
         """Of a value, if every size is known."""
@@ -95,9 +97,15 @@ class Values:
                 )
 
     def plainer(self, node: NodeProto) -> NodeProto:
-        """The node as optimised models have it: torch's exporter may cast to the type of a value, and add zeros."""
+        """The node as optimised models have it: torch's exporter may cast to the type of a value, add zeros, and split
+        into sequences.
+        """
         if node.domain not in STANDARD_DOMAINS:
             return node
+        if node.op_type == "SplitToSequence":
+            self._splits[node.output[0]] = node
+        if node.op_type == "SequenceAt":
+            return self._slice(node)
         if node.op_type == "CastLike":
             return self._cast(node)
         if node.op_type in BIASED and len(node.input) == 3 and self._is_made_of_zeros(node.input[2]):
@@ -106,6 +114,23 @@ class Values:
             del without.input[2:]
             return without
         return node
+
+    def _slice(self, node: NodeProto) -> NodeProto:
+        """An element of a sequence as the slice that it is."""
+        split, index = self._splits.get(node.input[0]), self.arrays.get(node.input[1])
+        if split is None or len(split.input) < 2 or index is None:
+            return node
+        given, shape = self.arrays.get(split.input[1]), self.shape(split.input[0])
+        axis = next((attribute.i for attribute in split.attribute if attribute.name == "axis"), 0)
+        borders = _borders(given, shape[axis]) if given is not None and shape else []
+        if index.size != 1 or not -len(borders) <= index.item() < len(borders):
+            return node
+        operands = [f"{node.output[0]}\0{name}" for name in ("starts", "ends", "axes")]
+        for x, number in zip(operands, (*borders[int(index.item())], axis), strict=True):
+            self.arrays[x] = np.array([number])
+        sliced = make_node("Slice", [split.input[0], *operands], node.output, node.name)
+        self.infer(sliced)
+        return sliced
 
     def _cast(self, node: NodeProto) -> NodeProto:
         x, output = node.input[0], node.output[0]
@@ -187,6 +212,15 @@ class Values:
         ]
         values = {attribute.name: str(get_attribute_value(attribute)) for attribute in node.attribute}
         return f"{node.op_type}{sorted(values.items())}({', '.join(operands)})"
+
+
+def _borders(sizes: Array, size: int) -> list[tuple[int, int]]:
+    """Where parts of these sizes begin and end; a single one is that of each but the last, which may be smaller."""
+    given = [int(number) for number in sizes.ravel()]
+    if not given or min(given) < 1:
+        return []
+    starts = list(accumulate(given, initial=0))[:-1] if sizes.ndim else range(0, size, given[0])
+    return list(pairwise((*starts, size)))
 
 
 def place(node: NodeProto) -> str:

@@ -6,9 +6,10 @@ from math import inf, isclose, pi, sqrt
 
 from converters.constants import attributes
 from converters.graph import Node
-from converters.rewriting import Surroundings
+from converters.rewriting import Surroundings, as_integers
 
 TOLERANCE = 1e-5  # of a factor that has passed through 32 bits and six digits
+LINEAR_SOFTPLUS = 20.0  # above it 32 bits do not tell log(1 + exp(x)) from x
 
 
 def spell_clip(node: Node, at: Surroundings) -> list[Node] | None:
@@ -61,6 +62,31 @@ def spell_activation(node: Node, at: Surroundings) -> list[Node] | None:
             if _is_tanh_of(shifted, x, at):
                 return [Node("Gelu", (x,), node.outputs, attributes(approximate="tanh"))]
     return None
+
+
+def spell_softplus(node: Node, at: Surroundings) -> list[Node] | None:
+    """Where it is large ``Softplus`` hands on what it reads, which torch's newer exporter writes out."""
+    if node.op_type != "Where" or not at.is_float(node.outputs[0]):
+        return None
+    above, soft = at.producer(node.inputs[0], "Greater"), at.producer(node.inputs[2], "Softplus")
+    x = node.inputs[1]
+    if not above or not soft or soft.inputs[0] != x or above.inputs[0] != x:
+        return None
+    threshold = at.number(above.inputs[1])
+    return [soft._replace(outputs=node.outputs)] if threshold is not None and threshold >= LINEAR_SOFTPLUS else None
+
+
+def spell_slope(node: Node, at: Surroundings) -> list[Node] | None:
+    """The weights of ``PRelu`` without axes of size 1 in front."""
+    slope = at.producer(node.inputs[1], "nn.Weight") if node.op_type == "PRelu" else None
+    shape = as_integers(slope.attribute("weight_shape")) if slope else ()
+    if slope is None or len(shape) < 2 or shape[0] != 1:
+        return None
+    while len(shape) > 1 and shape[0] == 1:
+        shape = shape[1:]
+    name = at.define(f"{node.outputs[0]}.slope", shape, like=node.inputs[1])
+    values = attributes(**{**dict(slope.attributes), "weight_shape": shape})
+    return [slope._replace(outputs=(name,), attributes=values), node._replace(inputs=(node.inputs[0], name))]
 
 
 def spell_composite(node: Node, at: Surroundings) -> list[Node] | None:

@@ -26,6 +26,23 @@ def spell_number(node: Node, at: Surroundings) -> list[Node] | None:
     return None
 
 
+def spell_gemm(node: Node, at: Surroundings) -> list[Node] | None:
+    """``Gemm`` of two matrices is their ``MatMul``, with a transpose before it where no weight is turned."""
+    if node.op_type != "Gemm" or len(node.inputs) != 2 or node.attribute("alpha", 1.0) != 1.0:
+        return None
+    nodes: list[Node] = []
+    operands: list[str] = []
+    for x, flag in zip(node.inputs, ("transA", "transB"), strict=True):
+        if not node.attribute(flag):
+            operands.append(x)
+        elif at.producer(x, "nn.Weight") or x not in at.shapes:
+            return None
+        else:
+            operands.append(at.define(f"{node.outputs[0]}.{flag}", at.shapes[x][::-1], like=x))
+            nodes.append(Node("Transpose", (x,), (operands[-1],), attributes(perm=(1, 0))))
+    return [*nodes, Node("MatMul", tuple(operands), node.outputs)]
+
+
 def spell_product(node: Node, at: Surroundings) -> list[Node] | None:
     """A scale inside a product stands after it, and two scales are one; but for those that end an activation."""
     if node.op_type == "nn.Scale" and (inner := _scale_of(node.inputs[0], at)):

@@ -1,4 +1,4 @@
-"""One spelling of layers: biases inside, padding said by the layer, layer norms and global pools whole."""
+"""One spelling of layers: biases inside, norms and global pools whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from converters.rewriting import Surroundings, as_integers
 
 BIASABLE = ("nn.Conv", "nn.Linear")
 GLOBAL_POOLS = {"ReduceMax": "GlobalMaxPool", "ReduceMean": "GlobalAveragePool"}  # of all axes but the first two
-WINDOWS = frozenset({"AveragePool", "MaxPool", "nn.Conv", "nn.ConvBias"})
 
 
 def absorb_bias(node: Node, at: Surroundings) -> list[Node] | None:
@@ -39,6 +38,15 @@ def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
                 identity = ",".join([*scale.weights, *shift.weights])
                 values = attributes(epsilon=epsilon, weight_shape=shape)
                 return [Node("nn.LayerNormalization", (x,), node.outputs, values, (identity,))]
+    return None
+
+
+def absorb_unbiased_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
+    """The same without the last weight, which is no function of ours."""
+    for x, scale in (node.inputs, node.inputs[::-1]) if node.op_type == "Mul" else ():
+        normed = _normed(x, at) if at.producer(scale, "nn.Weight") else None
+        if normed and at.shapes[scale] == at.shapes.get(normed[0], ())[-1:]:
+            return [Node("LayerNormalization", (normed[0], scale), node.outputs, attributes(epsilon=normed[1]))]
     return None
 
 
@@ -152,106 +160,6 @@ def _reduced_axes(node: Node, at: Surroundings) -> tuple[str, set[int]]:
         return node.inputs[0] if node.inputs else "", set()
     rank = len(at.shapes[node.inputs[0]])
     return node.inputs[0], {axis % rank for axis in at.integers(node.inputs[1]) or ()}
-
-
-def spell_padding(node: Node, at: Surroundings) -> list[Node] | None:
-    """Padding in numbers, and no ``ceil_mode`` where the windows come out even."""
-    window = _window(node, at)
-    if window is None:
-        return None
-    given: dict[str, AttributeValue | None] = {**dict(node.attributes), "auto_pad": None, "pads": window.pads}
-    spans = [n + low + high - reach for n, low, high, reach in window.axes()]
-    if window.after == tuple([span // stride + 1 for span, stride in zip(spans, window.strides, strict=True)]):
-        given["ceil_mode"] = None
-    if not any(window.pads):
-        given["count_include_pad"] = None
-    return [node._replace(attributes=attributes(**given))]
-
-
-def absorb_padding(node: Node, at: Surroundings) -> list[Node] | None:
-    """Zeros put around what a convolution or mean reads are its own padding."""
-    window = _window(node, at)
-    around = _zeros_around(node.inputs[0], at) if window else None
-    if window is None or around is None:
-        return None
-    x, pads = around
-    total = tuple([own + more for own, more in zip(window.pads, pads, strict=True)])
-    if node.op_type.startswith("nn.Conv"):
-        return [node._replace(inputs=(x,), attributes=attributes(**{**dict(node.attributes), "pads": total}))]
-    fits = all(max(low, high) < reach for _, low, high, reach in window._replace(pads=total).axes())
-    if node.op_type == "AveragePool" and not any(window.pads) and not node.attribute("ceil_mode") and fits:
-        given = {**dict(node.attributes), "pads": total, "count_include_pad": 1}
-        return [node._replace(inputs=(x,), attributes=attributes(**given))]
-    return None
-
-
-def spell_pool(node: Node, at: Surroundings) -> list[Node] | None:
-    """A mean over everything is ``GlobalAveragePool``, a maximum ``GlobalMaxPool``."""
-    if node.op_type == "MaxPool" and (len(node.outputs) > 1 or not at.is_float(node.inputs[0])):
-        return None  # GlobalMaxPool tells no indices and takes no integers
-    op_type = {"AveragePool": "GlobalAveragePool", "MaxPool": "GlobalMaxPool"}.get(node.op_type)
-    window = _window(node, at) if op_type else None
-    if window is None or any(window.pads) or window.kernel != window.before or set(window.dilations) != {1}:
-        return None
-    return [Node(str(op_type), node.inputs, node.outputs)]
-
-
-class _Window(NamedTuple):
-    """A window operator on its axes; sizes before and after it."""
-
-    kernel: Shape
-    strides: Shape
-    dilations: Shape
-    pads: Shape  # at the start of every axis, then at the end
-    before: Shape
-    after: Shape
-
-    def axes(self) -> Iterator[tuple[int, int, int, int]]:
-        """Size, padding at start and end, and reach of the kernel along every axis."""
-        count = len(self.kernel)
-        reach = [dilation * (k - 1) + 1 for dilation, k in zip(self.dilations, self.kernel, strict=True)]
-        return zip(self.before, self.pads[:count], self.pads[count:], reach, strict=True)
-
-
-def _window(node: Node, at: Surroundings) -> _Window | None:
-    if node.op_type not in WINDOWS or node.inputs[0] not in at.shapes or node.outputs[0] not in at.shapes:
-        return None
-    before, after = at.shapes[node.inputs[0]][2:], at.shapes[node.outputs[0]][2:]
-    ones = (1,) * len(before)
-    kernel = as_integers(node.attribute("weight_shape"))[2:] or as_integers(node.attribute("kernel_shape")) or ones
-    strides = as_integers(node.attribute("strides")) or ones
-    dilations = as_integers(node.attribute("dilations")) or ones
-    pads = as_integers(node.attribute("pads")) or (0, 0) * len(before)
-    window = _Window(kernel, strides, dilations, pads, before, after)
-    if node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
-        missing = [
-            max((windows - 1) * stride + reach - n, 0)
-            for windows, stride, (n, _, _, reach) in zip(after, strides, window.axes(), strict=True)
-        ]
-        half = [total // 2 for total in missing]
-        rest = [total - total // 2 for total in missing]
-        return window._replace(pads=(*half, *rest) if node.attribute("auto_pad") == "SAME_UPPER" else (*rest, *half))
-    return window
-
-
-def _zeros_around(x: str, at: Surroundings) -> tuple[str, Shape] | None:
-    """What ``x`` is with zeros around it on the axes of windows, and how many, as ``pads`` says it."""
-    pad = at.producer(x, "Pad")
-    if pad is None or pad.attribute("mode", "constant") != "constant" or pad.inputs[0] not in at.shapes:
-        return None
-    counts = at.integers(pad.inputs[1])
-    if counts is None or (len(pad.inputs) > 2 and pad.inputs[2] and at.number(pad.inputs[2]) != 0):
-        return None
-    rank = len(at.shapes[pad.inputs[0]])
-    axes = at.integers(pad.inputs[3]) if len(pad.inputs) > 3 else tuple(range(rank))
-    if axes is None or len(counts) != 2 * len(axes):
-        return None
-    low = dict(zip([axis % rank for axis in axes], counts, strict=False))
-    high = dict(zip([axis % rank for axis in axes], counts[len(axes) :], strict=True))
-    if min(counts) < 0 or any(side.get(axis) for side in (low, high) for axis in (0, 1)):
-        return None
-    spatial = range(2, rank)
-    return pad.inputs[0], tuple([side.get(axis, 0) for side in (low, high) for axis in spatial])
 
 
 def _is_bias(x: str, layer: Node, at: Surroundings) -> bool:

@@ -23,10 +23,14 @@ def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
     if node.op_type not in KEEP_ORDER or node.inputs[0] not in at.shapes or node.outputs[0] not in at.shapes:
         return None
     before, after = at.shapes[node.inputs[0]], at.shapes[node.outputs[0]]
+    if node.op_type == "Transpose":
+        node = node._replace(attributes=attributes(perm=_axes(node, len(before))))
     if 0 in after:  # to nn.Reshape a zero is a size that is kept
         return [node]
     if prod(before) != prod(after) or (node.op_type == "Transpose" and not _keeps_order(node, before)):
         return [node]
+    if whole := _of_all_axes(node, at):
+        return spell_view(whole, at) or [whole]
     x = node.inputs[0]
     while (inner := at.producer(x, *RESHAPES)) and inner.inputs[0] in at.shapes:
         x = inner.inputs[0]
@@ -38,6 +42,22 @@ def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
     return [Node("nn.Reshape", (x,), node.outputs, attributes(shape=after))]
 
 
+def _of_all_axes(node: Node, at: Surroundings) -> Node | None:
+    """A transpose behind the first axes, which were one for it and are apart again, as one of all axes."""
+    transpose = at.producer(node.inputs[0], "Transpose")
+    merged = at.producer(transpose.inputs[0], "nn.Reshape") if transpose else None
+    if transpose is None or merged is None or transpose.outputs[0] not in at.shapes:
+        return None
+    x, after = merged.inputs[0], at.shapes[node.outputs[0]]
+    rows, turned = at.shapes[merged.outputs[0]], at.shapes[transpose.outputs[0]]
+    first = len(after) - len(turned) + 1  # axes that were one
+    perm = _axes(transpose, len(turned))
+    if perm[0] != 0 or first < 2 or after[first:] != turned[1:] or at.shapes.get(x) != (*after[:first], *rows[1:]):
+        return None
+    order = (*range(first), *[axis + first - 1 for axis in perm[1:]])
+    return Node("Transpose", (x,), node.outputs, attributes(perm=order))
+
+
 def spell_slice(node: Node, at: Surroundings) -> list[Node] | None:
     """Parts of a value are ``nn.Slice`` whatever operator takes them; a slice of a slice is one."""
     if node.op_type not in ("Gather", "Slice", "Split") or node.inputs[0] not in at.shapes:
@@ -45,7 +65,7 @@ def spell_slice(node: Node, at: Surroundings) -> list[Node] | None:
     x, shape = node.inputs[0], at.shapes[node.inputs[0]]
     if node.op_type == "Slice":
         cuts = _slice_cuts(node, shape, at)
-        return [_cut(x, cuts, node.outputs[0], at)] if cuts is not None else None
+        return [cut(x, cuts, node.outputs[0], at)] if cuts is not None else None
     axis = node.attribute("axis", 0)
     assert isinstance(axis, int), f"{node} has no axis"
     if node.op_type == "Split":
@@ -58,7 +78,7 @@ def _split(node: Node, axis: int, at: Surroundings) -> list[Node] | None:
         return None
     borders = [0, *accumulate(at.shapes[output][axis] for output in node.outputs)]
     return [
-        _cut(node.inputs[0], [(axis, *border)], output, at)
+        cut(node.inputs[0], [(axis, *border)], output, at)
         for output, border in zip(node.outputs, pairwise(borders), strict=True)
     ]
 
@@ -71,15 +91,15 @@ def _gather(node: Node, axis: int, shape: Shape, at: Surroundings) -> list[Node]
     first = indices[0] % shape[axis]
     if any((index - first - offset) % shape[axis] for offset, index in enumerate(indices)):
         return None
-    cut = (axis, first, first + len(indices))
-    if cut[2] > shape[axis]:
+    indexed = (axis, first, first + len(indices))
+    if indexed[2] > shape[axis]:
         return None
     if isinstance(at.constant(node.inputs[1]), tuple):
-        return [_cut(node.inputs[0], [cut], node.outputs[0], at)]
+        return [cut(node.inputs[0], [indexed], node.outputs[0], at)]
     kept = at.define(f"{node.outputs[0]}.kept", (*shape[:axis], 1, *shape[axis + 1 :]), like=node.inputs[0])
     after = (*shape[:axis], *shape[axis + 1 :])
     return [
-        _cut(node.inputs[0], [cut], kept, at),
+        cut(node.inputs[0], [indexed], kept, at),
         Node("nn.Reshape", (kept,), node.outputs, attributes(shape=after)),
     ]
 
@@ -96,7 +116,7 @@ def _slice_cuts(node: Node, shape: Shape, at: Surroundings) -> list[Cut] | None:
     return [(axis % len(shape), *bound) for axis, bound in zip(axes, bounds, strict=True)]
 
 
-def _cut(x: str, cuts: Sequence[Cut], output: str, at: Surroundings) -> Node:
+def cut(x: str, cuts: Sequence[Cut], output: str, at: Surroundings) -> Node:
     """The slice of ``x``, or of what ``x`` is a slice of; Identity if nothing is cut away."""
     ranges = {axis: (start, end) for axis, start, end in cuts}
     if inner := at.producer(x, "nn.Slice"):

@@ -192,6 +192,10 @@ SPELLINGS = {
     "convolution of a sequence": ("(float[1,4,9] x) => (float[1,4,4] y)", [
         "v1 = nn.ConvBias <dilations: ints = [1], pads: ints = [0, 0], strides: ints = [2], weight_shape: ints = [4, 4, 3]> (v0)"
     ], ["y = Conv <strides = [2]> (x, w443, b4)", "y = Conv <strides = [2], pads = [0,0], kernel_shape = [3]> (x, w443, b4)"]),
+    "layer norm without bias": (ROW, ["v1 = nn.Weight <weight_shape: ints = [8]> ()", "v2 = LayerNormalization (v0, v1)"], [
+        "y = LayerNormalization (x, w8)",
+        f"{MEAN} s = Pow (d, two)  v = ReduceMean (s, l)  a = Add (v, e)  r = Sqrt (a)  n = Div (d, r)  y = Mul (w8, n)",
+    ]),
     "layer norm": (ROW, ["v1 = nn.LayerNormalization <weight_shape: ints = [8]> (v0)"], [
         "y = LayerNormalization (x, w8, b8)",
         "y = LayerNormalization <axis = 2, epsilon = 1e-5> (x, w8, b8)",
@@ -245,6 +249,62 @@ SPELLINGS = {
     "scaled activation": (ROW, ["v1 = Gelu (v0)", "v2 = nn.Scale <factor: float = 3> (v1)"], [
         f"{NUMBERS} g = Gelu (x)  y = Mul (g, three)",
         f"{NUMBERS} {GELU} m = Mul (x, o)  g = Mul (m, half)  y = Mul (g, three)",
+    ]),
+    "Softplus": (X, ["v1 = Softplus (v0)"], [
+        "y = Softplus (x)",
+        "t = Constant <value_float = 20.0> ()  g = Greater (x, t)  s = Softplus (x)  y = Where (g, x, s)",
+    ]),
+    "Softplus from where it is not a line yet": (X, [
+        "v1 = Constant <value_float: float = 5> ()", "v2 = Greater (v0, v1)", "v3 = Softplus (v0)", "v4 = Where (v2, v0, v3)"
+    ], ["t = Constant <value_float = 5.0> ()  g = Greater (x, t)  s = Softplus (x)  y = Where (g, x, s)"]),
+    "slopes": (X, ["v1 = nn.Weight <weight_shape: ints = [4, 1, 1]> ()", "v2 = PRelu (v0, v1)"], [
+        "y = PRelu (x, b411)", "a = Constant <value_ints = [0]> ()  s = Unsqueeze (b411, a)  y = PRelu (x, s)",
+    ]),
+    "one slope": (X, ["v1 = nn.Weight <weight_shape: ints = [1]> ()", "v2 = PRelu (v0, v1)"], [
+        "y = PRelu (x, b1)", "y = PRelu (x, b111)",
+    ]),
+    "product of matrices": ("(float[4,8] x) => (float[8,8] y)", [
+        "v1 = Transpose <perm: ints = [1, 0]> (v0)", "v2 = MatMul (v1, v0)"
+    ], ["t = Transpose <perm = [1,0]> (x)  y = MatMul (t, x)", "t = Transpose (x)  y = MatMul (t, x)", "t = Transpose (x)  y = Gemm <beta = 0.0> (t, x)",
+        "y = Gemm <transA = 1> (x, x)"]),
+    "parts of a row": ("(float[1,5,8] x) => (float[1,5,3] y)", [
+        "v1 = nn.Slice <axes: ints = [2], ends: ints = [8], starts: ints = [5]> (v0)"
+    ], [
+        "s = Constant <value_ints = [5,3]> ()  a, y = Split <axis = -1> (x, s)",
+        "s = Constant <value_ints = [5,3]> ()  i = Constant <value_int = 1> ()  q = SplitToSequence <axis = -1> (x, s)  "
+        "y = SequenceAt (q, i)",
+        "s = Constant <value_int = 5> ()  i = Constant <value_int = -1> ()  q = SplitToSequence <axis = 2> (x, s)  "
+        "y = SequenceAt (q, i)",
+    ]),
+    "circular padding": ("(float[1,4,6,6] x) => (float[1,4,8,7] y)", [
+        "v1 = nn.Slice <axes: ints = [2], ends: ints = [6], starts: ints = [5]> (v0)",
+        "v2 = nn.Slice <axes: ints = [2], ends: ints = [1], starts: ints = [0]> (v0)",
+        "v3 = Concat <axis: int = 2> (v1, v0, v2)",
+        "v4 = nn.Slice <axes: ints = [3], ends: ints = [6], starts: ints = [5]> (v3)",
+        "v5 = Concat <axis: int = 3> (v4, v3)",
+    ], [
+        'p = Constant <value_ints = [0,0,1,1,0,0,1,0]> ()  y = Pad <mode = "wrap"> (x, p)',
+        'p = Constant <value_ints = [1,1,0,1]> ()  a = Constant <value_ints = [3,2]> ()  y = Pad <mode = "wrap"> (x, p, "", a)',
+        "a = Constant <value_ints = [2]> ()  b = Constant <value_ints = [3]> ()  o = Constant <value_ints = [-1]> ()  "
+        "z = Constant <value_ints = [0]> ()  i = Constant <value_ints = [1]> ()  e = Constant <value_ints = [99]> ()  "
+        "c = Slice (x, o, e, a)  d = Slice (x, z, i, a)  f = Concat <axis = 2> (c, x, d)  h = Slice (f, o, e, b)  "
+        "y = Concat <axis = 3> (h, f)",
+    ]),
+    "transpose of the last axes": ("(float[2,3,4,6] x) => (float[2,3,6,4] y)", [
+        "v1 = Transpose <perm: ints = [0, 1, 3, 2]> (v0)"
+    ], [
+        "y = Transpose <perm = [0,1,3,2]> (x)",
+        "a = Constant <value_ints = [-1,4,6]> ()  b = Constant <value_ints = [2,3,6,4]> ()  r = Reshape (x, a)  "
+        "t = Transpose <perm = [0,2,1]> (r)  y = Reshape (t, b)",
+        "a = Constant <value_ints = [6,4,6]> ()  b = Constant <value_ints = [2,3,6,4]> ()  u = Transpose <perm = [0,1,3,2]> (x) "
+        " v = Transpose <perm = [0,1,3,2]> (u)  r = Reshape (v, a)  t = Transpose <perm = [0,2,1]> (r)  y = Reshape (t, b)",
+    ]),
+    "transpose of rows put together otherwise": ("(float[2,3,4,6] x) => (float[3,2,6,4] y)", [
+        "v1 = nn.Reshape <shape: ints = [6, 4, 6]> (v0)", "v2 = Transpose <perm: ints = [0, 2, 1]> (v1)",
+        "v3 = nn.Reshape <shape: ints = [3, 2, 6, 4]> (v2)",
+    ], [
+        "a = Constant <value_ints = [6,4,6]> ()  b = Constant <value_ints = [3,2,6,4]> ()  r = Reshape (x, a)  "
+        "t = Transpose <perm = [0,2,1]> (r)  y = Reshape (t, b)",
     ]),
     "scaled attention": ("(float[2,5,8] x, float[2,8,5] k) => (float[2,5,5] y)", [
         "v2 = MatMul (v0, v1)", "v3 = nn.Scale <factor: float = 0.353553> (v2)"

@@ -1,0 +1,92 @@
+"""One network, one text: what torch's two exporters write differently."""
+
+import io
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from converters import model_to_graph, model_to_onnx_text, module_to_onnx_text, statistics
+from tests.converters.models import run
+
+
+class Computing(nn.Module):
+    """A function of the input and of layers."""
+
+    def __init__(self, function, *layers):
+        super().__init__()
+        self.function, self.layers = function, nn.ModuleList(layers)
+
+    def forward(self, x):
+        return self.function(x, *self.layers)
+
+
+def gated(x, norm, layer, other):
+    gate, value = layer(norm(x)).split([5, 3], -1)
+    return functional.silu(gate[..., :3]) * other(value)
+
+
+def attended(x, queries):
+    return functional.scaled_dot_product_attention(queries(x), x, x)
+
+
+IMAGE, ROWS = (1, 8, 6, 6), (1, 2, 5, 8)
+DIFFERENT = {
+    "transposed": (lambda: nn.Sequential(nn.ConvTranspose2d(8, 6, 3, 2, bias=False), nn.BatchNorm2d(6)), IMAGE),
+    "transposed, biased": (lambda: nn.Sequential(nn.ConvTranspose2d(8, 6, 3, 2), nn.BatchNorm2d(6)), IMAGE),
+    "transposed, of a row": (lambda: nn.Sequential(nn.ConvTranspose1d(8, 6, 4, 2), nn.BatchNorm1d(6)), (1, 8, 9)),
+    "circular": (lambda: nn.Conv2d(8, 8, 3, padding=(1, 2), padding_mode="circular"), IMAGE),
+    "circular, of a row": (lambda: nn.Conv1d(8, 8, 4, padding="same", padding_mode="circular"), (1, 8, 9)),
+    "layer norm": (lambda: nn.Sequential(nn.LayerNorm(8, bias=False), nn.Linear(8, 8), nn.LayerNorm(8)), ROWS),
+    "layer norm of images": (lambda: nn.LayerNorm((6, 6), bias=False), IMAGE),
+    "one slope": (lambda: nn.Sequential(nn.Conv2d(8, 8, 1), nn.PReLU()), IMAGE),
+    "slopes": (lambda: nn.Sequential(nn.Conv2d(8, 8, 1), nn.PReLU(8)), IMAGE),
+    "softplus": (nn.Softplus, IMAGE),
+    "attention": (lambda: Computing(attended, nn.Linear(8, 8)), ROWS),
+    "matrix product": (lambda: Computing(lambda x: torch.mm(x.t(), x)), (4, 8)),
+}
+BY_ONE_ALONE = {"split": (lambda: Computing(gated, nn.RMSNorm(8), nn.Linear(8, 8), nn.Linear(3, 3)), ROWS)}
+
+
+def exported(module, shape, **options):
+    return torch.onnx.export(module, (torch.zeros(shape),), dynamo=True, verbose=False, **options).model_proto
+
+
+def exported_by_torch_script(module, shape):
+    buffer = io.BytesIO()
+    with pytest.warns(DeprecationWarning, match="TorchScript"):
+        torch.onnx.export(module, (torch.zeros(shape),), buffer, dynamo=False, opset_version=17)
+    return onnx.load_from_string(buffer.getvalue())
+
+
+@pytest.mark.parametrize("name", DIFFERENT | BY_ONE_ALONE)
+def test_all_exports_of_a_module_give_one_text(name):
+    factory, shape = (DIFFERENT | BY_ONE_ALONE)[name]
+    module = factory().eval()
+    for parameter in module.parameters():
+        nn.init.normal_(parameter)
+    models = [exported(module, shape), exported(module, shape, optimize=False)]
+    if name in DIFFERENT:
+        models.append(exported_by_torch_script(module, shape))
+    assert {model_to_onnx_text(model) for model in models} == {module_to_onnx_text(module, shape)}
+    assert statistics(model_to_graph(models[1])).params == sum(parameter.numel() for parameter in module.parameters())
+
+
+FUNCTIONS = {
+    "circular": (lambda x: functional.pad(x, (1, 2, 3, 0), mode="circular"), IMAGE),
+    "softplus": (lambda x: functional.softplus(30 * x), IMAGE),
+    "attention": (lambda x: functional.scaled_dot_product_attention(x, x, x), ROWS),
+    "matrix product": (lambda x: torch.mm(x.t(), x), (4, 8)),
+    "chunk": (lambda x: x.chunk(3, -1)[-1] - x.split(5, -1)[0][..., :2], ROWS),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_text_computes_what_the_module_does(name):
+    function, shape = FUNCTIONS[name]
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    (output,) = run(exported(Computing(function).eval(), shape, optimize=False), x)
+    np.testing.assert_allclose(output, function(torch.from_numpy(x)), rtol=1e-4, atol=1e-5)
