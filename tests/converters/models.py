@@ -7,6 +7,8 @@ from onnx import numpy_helper
 from converters import model_to_onnx_text, to_model
 from converters.text import parse, print_model
 
+CONV_RELU = "(float[1,3,8,8] x) => (float[1,4,8,8] y) { c = Conv <pads = [1,1,1,1]> (x, w, b)  y = Relu (c) }"
+
 
 def tensor(name, *shape, dtype=np.float32):
     """A weight; its numbers do not matter."""
@@ -18,6 +20,11 @@ def model(text, *weights, opset=20, domain="com.x"):
     proto = parse(f'<ir_version: 8, opset_import: ["" : {opset}, "{domain}" : 3]>\nnetwork {text}')
     proto.graph.initializer.extend(weights)
     return proto
+
+
+def conv_relu(opset=20, inputs="float[1,3,8,8] x"):
+    """A convolution with bias and a ReLU."""
+    return model(CONV_RELU.replace("float[1,3,8,8] x", inputs), tensor("w", 4, 3, 3, 3), tensor("b", 4), opset=opset)
 
 
 def body(proto, input_shape=None):

@@ -1,0 +1,111 @@
+"""Weights of any ONNX model: however they are kept, and of whatever type, known by shape alone."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+
+from converters import model_to_graph, model_to_onnx_text, statistics
+from tests.converters.models import CONV_RELU, body, conv_relu, model, run, tensor
+
+
+def test_weights_are_known_by_shape_alone(tmp_path):
+    onnx.save(conv_relu(), tmp_path / "inside.onnx")
+    onnx.save(conv_relu(), tmp_path / "outside.onnx", save_as_external_data=True, location="weights", size_threshold=0)
+    (tmp_path / "weights").unlink()  # nobody misses it
+    zeros = conv_relu()
+    for weight in zeros.graph.initializer:
+        weight.raw_data = bytes(len(weight.raw_data))
+    texts = {model_to_onnx_text(given) for given in (tmp_path / "inside.onnx", tmp_path / "outside.onnx", zeros)}
+    assert len(texts) == 1
+
+
+def test_external_integers_that_shape_the_computation_are_read(tmp_path):
+    reshape = model("(float[1,4] x) => (float[2,2] y) { y = Reshape (x, s) }")
+    reshape.graph.initializer.append(numpy_helper.from_array(np.array([2, 2]), "s"))
+    onnx.save(reshape, tmp_path / "m.onnx", save_as_external_data=True, location="data", size_threshold=0)
+    assert body(tmp_path / "m.onnx") == ["v1 = nn.Reshape <shape: ints = [2, 2]> (v0)"]
+
+
+def test_weights_may_be_constants_inputs_or_sparse():
+    initialised = conv_relu()
+    listed = conv_relu(inputs="float[1,3,8,8] x, float[4,3,3,3] w, float[4] b")
+    constant = model(CONV_RELU)
+    for weight in initialised.graph.initializer:
+        constant.graph.node.insert(0, onnx.helper.make_node("Constant", [], [weight.name], value=weight))
+    sparse = model(CONV_RELU, tensor("b", 4))
+    numbers, places = tensor("w", 2), numpy_helper.from_array(np.array([3, 5]))
+    sparse.graph.sparse_initializer.append(onnx.helper.make_sparse_tensor(numbers, places, [4, 3, 3, 3]))
+    assert len({model_to_onnx_text(proto) for proto in (initialised, listed, constant, sparse)}) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.int8, np.int64, np.bool_])
+def test_weights_of_other_types_are_cast(dtype):
+    name = {np.float16: "float16", np.float64: "double", np.int8: "int8", np.int64: "int64", np.bool_: "bool"}[dtype]
+    proto = model(f"(int64[2] i) => ({name}[2,6] y) {{ y = Gather (w, i) }}", tensor("w", 900, 6, dtype=dtype))
+    assert "dtype: int = " in body(proto)[0]
+    (y,) = run(proto, np.zeros(2, np.int64))
+    assert (y.dtype, y.shape) == (dtype, (2, 6))
+
+
+def test_a_half_precision_layer_stays_an_operator():
+    proto = model(
+        "(float16[1,3,8,8] x) => (float16[1,4,6,6] y) { y = Conv (x, w) }", tensor("w", 4, 3, 3, 3, dtype=np.float16)
+    )
+    assert [line.split()[2] for line in body(proto)] == ["nn.Weight", "Conv"]
+    assert run(proto, np.zeros((1, 3, 8, 8), np.float16))[0].shape == (1, 4, 6, 6)
+
+
+def test_quantised_weights_are_not_computed_ahead():
+    proto = model(
+        "(float[1,4] x) => (float[1,4] y) { w = DequantizeLinear (q, s, z)  y = MatMul (x, w) }",
+        tensor("q", 4, 4, dtype=np.int8),
+        tensor("s"),
+        tensor("z", dtype=np.int8),
+    )
+    assert "DequantizeLinear" in "".join(body(proto))
+    assert run(proto, np.ones((1, 4), np.float32))[0].shape == (1, 4)
+
+
+QUANTISED = {
+    "dequantised": "w = DequantizeLinear (q, s, z)  c = DequantizeLinear (b, s)  y = Conv (x, w, c)",
+    "integer": "i = QuantizeLinear (x, s, z)  o = QLinearConv (i, s, z, q, s, z, s, z, b)  "
+    "y = DequantizeLinear (o, s, z)",
+}
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_quantised_biases_are_known_by_shape_alone(name):
+    def text(bias):
+        zero, scale = tensor("z", dtype=np.int8), tensor("s")
+        weights = [tensor("q", 4, 2, 1, 1, dtype=np.int8), onnx.numpy_helper.from_array(np.array(bias, np.int32), "b")]
+        ends = "(float[1,2,5,5] x) => (float[1,4,5,5] y)"
+        return body(model(f"{ends} {{ {QUANTISED[name]} }}", *weights, zero, scale))
+
+    lines = text((-5291, 546, 160, 7))
+    assert lines == text((3, 2, 1, 0))
+    assert any("nn.Weight <dtype: int = 6, weight_shape: ints = [4]>" in line for line in lines)
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_slope_without_axes_is_a_weight_of_one_number(shape):
+    proto = model("(float[1,4] x) => (float[1,4] y) { y = PRelu (x, s) }", tensor("s", *shape))
+    assert body(proto) == ["v1 = nn.Weight <weight_shape: ints = [1]> ()", "v2 = PRelu (v0, v1)"]
+    assert run(proto, np.ones((1, 4), np.float32))[0].tolist() == [[1, 1, 1, 1]]
+
+
+@pytest.mark.parametrize("product", ["m = MatMul (x, w)", "t = Transpose (w)  m = MatMul (x, t)"])
+def test_a_single_number_by_which_a_layer_multiplies_is_a_weight(product):
+    proto = model(f"(float[1,5,1] x) => (float[1,5,1] m) {{ {product} }}", tensor("w", 1, 1))
+    assert body(proto) == ["v1 = nn.Linear <weight_shape: ints = [1, 1]> (v0)"]
+    assert statistics(model_to_graph(proto)).params == 1
+
+
+def test_statistics_count_weights_of_any_operator_once():
+    proto = model(
+        "(int64[1,4] i) => (float[1,4,9] y) { e = Gather (w, i)  t = Transpose <perm = [1,0]> (w)  y = MatMul (e, t) }",
+        tensor("w", 9, 6),
+    )
+    counts = statistics(model_to_graph(proto))
+    assert counts.params in (54, 108)  # a weight and its transpose are not known to be one
+    assert counts.macs == 4 * 9 * 6
