@@ -15,7 +15,7 @@ ELEMENTWISE = frozenset({"Add", "Div", "Max", "Min", "Mul", "Pow", "Sub"})
 
 
 def spell_number(node: Node, at: Surroundings) -> list[Node] | None:
-    """Products with a number are ``nn.Scale``; a number that changes nothing is gone, others have no axes."""
+    """Products with a number are ``nn.Scale``, squares products; others have no axes, what changes nothing is gone."""
     if node.op_type not in ELEMENTWISE or len(node.inputs) != 2 or not at.is_float(node.outputs[0]):
         return None
     shape = at.shapes[node.outputs[0]]
@@ -112,6 +112,8 @@ def _with_number(node: Node, x: str, number: float, *, is_first: bool) -> list[N
     if node.op_type == "Mul" or (node.op_type == "Div" and number != 0 and not is_first):
         factor = number if node.op_type == "Mul" else 1 / number
         return [_scaled(x, factor, output)]
+    if node.op_type == "Pow" and number == 2 and not is_first:
+        return [Node("Mul", (x, x), node.outputs)]
     if node.op_type == "Max" and number == 0:
         return [Node("Relu", (x,), node.outputs)]
     if node.op_type == "Add" or (node.op_type == "Sub" and not is_first):

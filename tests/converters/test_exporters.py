@@ -44,6 +44,7 @@ DIFFERENT = {
     "layer norm of images": (lambda: nn.LayerNorm((6, 6), bias=False), IMAGE),
     "one slope": (lambda: nn.Sequential(nn.Conv2d(8, 8, 1), nn.PReLU()), IMAGE),
     "slopes": (lambda: nn.Sequential(nn.Conv2d(8, 8, 1), nn.PReLU(8)), IMAGE),
+    "square": (lambda: Computing(lambda x: functional.relu(x).square()), ROWS),
     "softplus": (nn.Softplus, IMAGE),
     "attention": (lambda: Computing(attended, nn.Linear(8, 8)), ROWS),
     "matrix product": (lambda: Computing(lambda x: torch.mm(x.t(), x)), (4, 8)),

@@ -263,6 +263,9 @@ SPELLINGS = {
     "one slope": (X, ["v1 = nn.Weight <weight_shape: ints = [1]> ()", "v2 = PRelu (v0, v1)"], [
         "y = PRelu (x, b1)", "y = PRelu (x, b111)",
     ]),
+    "square": (X, ["v1 = Mul (v0, v0)"], [
+        "y = Mul (x, x)", "two = Constant <value_float = 2.0> ()  y = Pow (x, two)",
+    ]),
     "product of matrices": ("(float[4,8] x) => (float[8,8] y)", [
         "v1 = Transpose <perm: ints = [1, 0]> (v0)", "v2 = MatMul (v1, v0)"
     ], ["t = Transpose <perm = [1,0]> (x)  y = MatMul (t, x)", "t = Transpose (x)  y = MatMul (t, x)", "t = Transpose (x)  y = Gemm <beta = 0.0> (t, x)",
