@@ -63,6 +63,7 @@ def list_spaces(json: JsonOption = False) -> None:
 
 
 def sample(
+    context: typer.Context,
     space: Annotated[
         list[str] | None,
         typer.Option("--space", help="A space as elsewhere; with --out, given several times, several."),
@@ -81,6 +82,7 @@ def sample(
     if out is not None:
         _write_drawn(space or [], count, held_out, seed, out, json=json)
         return
+    refuse_given(context, ["held_out"], "--out", "none")
     if space and len(space) > 1:
         raise ValueError(f"sample: expected one --space, or --out for a table of several, got {', '.join(space)}.")
     chosen = require_space(space[0] if space else None, "sample")
@@ -119,6 +121,8 @@ def convert(
     if architecture is None or workers is not None or resume:
         raise ValueError("convert: expected an architecture, or --table with --workers or --resume. See --help.")
     refuse_given(context, ["engine"], "--table", "an architecture")
+    if not json:
+        refuse_given(context, ["checkpoint"], "--json", "none")
     if out is not None:
         check_not_read(out, architecture)
     text = _text(read_network(architecture, space, input_shape, "convert"), architecture)

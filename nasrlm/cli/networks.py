@@ -34,5 +34,5 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
         raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {given}.")
     if suffix == ONNX_TEXT_ENDING:
         return model_to_graph(to_model(read_text(given)))
-    chosen = require_space(space, what)
+    chosen = require_space(space, f"{what} {given}")
     return to_graph(chosen, chosen.parse(given))

@@ -21,6 +21,15 @@ COMMANDS = {
     "no number": (("sample", *SPACE, "-n", "many"), "Invalid value for '-n'"),
     "negative seed": (("sample", *SPACE, "--seed", -1), "Invalid value for '--seed'"),
     "no space": (("sample",), "sample: expected --space, got none. `nasrlm spaces` lists them."),
+    "no space of a word": (("convert", "network.pb"), "convert network.pb: expected --space, got none."),
+    "a share that nothing is held out of": (
+        ("sample", *SPACE, "--held-out", 10),
+        "--held-out: expected --out beside it, got none.",
+    ),
+    "a checkpoint that counts no tokens": (
+        ("convert", *SPACE, ARCHITECTURE, *MODEL),
+        "--checkpoint: expected --json beside it, got none.",
+    ),
     "unknown space": (("sample", "--space", "moon"), "space: expected one of "),
     "malformed architecture": (("convert", *SPACE, "|conv~0|"), "nasbench201"),
     "unknown kind of file": (
