@@ -88,7 +88,7 @@ def guided_search(
         started = time.monotonic()
         ledger = Ledger.load(path, config) if path.exists() else Ledger(config)
         ledger.save(path)
-        learning = LearningModel(predictor, TextMemory(to_text), evaluator.modelled)
+        learning = LearningModel(predictor, TextMemory.of(to_text), evaluator.modelled)
         if adapt is not None and guide.adapt_every:
             learning.learn_by(adapt, guide.adapt_every)
         with tqdm(total=config.trials, initial=len(ledger.evaluated), unit="evaluation", disable=not progress) as bar:

@@ -39,7 +39,7 @@ class Model(Generic[A]):
     Attributes:
         predictor: samples, and quantiles.
         memory: the same predictor's quantiles, each predicted once.
-        to_text: architecture to the text that it reads.
+        to_text: architecture to the text that it reads, each written once.
     """
 
     predictor: SamplingPredictor
@@ -53,7 +53,6 @@ class Candidate(Generic[A]):
 
     architecture: A
     key: str
-    text: str
     decision: Decision
 
 
@@ -97,7 +96,7 @@ def propose(
     candidates: list[Candidate[A]] = []
     pruned: list[Candidate[A]] = []
     for key, decision in screen.decisions.items():
-        found = Candidate(screen.architectures[key], key, screen.texts[key], decision)
+        found = Candidate(screen.architectures[key], key, decision)
         (candidates if decision.kept else pruned).append(found)
     chosen: list[Candidate[A]] = []
     if candidates:
@@ -225,7 +224,7 @@ def _drawn(
     """
     if guide.acquisition == "median":
         return np.array([candidate.decision.values[:, [1]] for candidate in candidates]), False
-    texts = [candidate.text for candidate in candidates]
+    texts = [model.to_text(candidate.architecture) for candidate in candidates]
     if joint := guide.joint and isinstance(model.predictor, JointPredictor):
         samples = model.predictor.joint_samples(texts, config.objectives, guide.samples, seed=seed)
     else:

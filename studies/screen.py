@@ -28,7 +28,6 @@ class Screen(Generic[A]):
     Attributes:
         decisions: by key, about every architecture without real results, in the order in which they were looked at.
         architectures: by key, the same.
-        texts: likewise.
     """
 
     def __init__(
@@ -49,15 +48,13 @@ class Screen(Generic[A]):
         self.results = results
         self.decisions: dict[str, Decision] = {}
         self.architectures: dict[str, A] = {}
-        self.texts: dict[str, str] = {}
 
     def look(self, architectures: Mapping[str, A]) -> None:
         """Decide about architectures by key, where there is neither a decision nor real results."""
         new = {key: x for key, x in architectures.items() if key not in self.results and key not in self.decisions}
-        texts = {key: self.to_text(architecture) for key, architecture in new.items()}
+        texts = [self.to_text(architecture) for architecture in new.values()]
         self.architectures |= new
-        self.texts |= texts
-        self.decisions |= zip(new, self._decide(list(texts.values())), strict=True)
+        self.decisions |= zip(new, self._decide(texts), strict=True)
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
         """(N, M, 3) values at the gate's levels; NaN where pruned.

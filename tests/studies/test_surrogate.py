@@ -1,13 +1,16 @@
 """A predictor in the terms of a search space."""
 
+import pickle
 import tracemalloc
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
+from converters import to_measured_text
 from nasrlm.prediction import Prediction
-from studies.memory import PredictorMemory
+from spaces import get_space
+from studies.memory import PredictorMemory, TextMemory
 from studies.surrogate import Surrogate
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, columns_of, true_values
 
@@ -88,3 +91,35 @@ def test_texts_are_not_kept() -> None:
     finally:
         tracemalloc.stop()
     assert kept < 1_000_000
+
+
+def test_a_text_is_written_once() -> None:
+    written: list[Row] = []
+
+    def write(row: Row) -> str:
+        written.append(row)
+        return one_text(row) + "\u03c4"
+
+    memory = TextMemory(write)
+    rows = [Row((0, 1, 2, 0)), Row((2, 1, 0, 0)), Row((0, 1, 2, 0))]
+    assert [memory(row) for row in rows] == ["0-1-2-0\u03c4"] * 3
+    assert written == rows[:2]
+    assert TextMemory.of(memory) is memory
+    assert TextMemory.of(one_text)(rows[0]) == "0-1-2-0"
+    anew = pickle.loads(pickle.dumps(TextMemory(one_text)))
+    assert anew(rows[1]) == "0-1-2-0"
+
+
+def test_remembered_texts_take_a_quarter_of_their_size() -> None:
+    space, rng = get_space("darts"), np.random.default_rng(0)
+    architectures = [space.sample(rng) for _ in range(20)]
+    texts = {architecture: to_measured_text(space, architecture) for architecture in architectures}
+    memory = TextMemory(lambda architecture: texts[architecture][:1] + texts[architecture][1:])  # a new string
+    tracemalloc.start()
+    try:
+        assert [memory(architecture) for architecture in texts] == list(texts.values())
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < sum(map(len, texts.values())) / 4
+    assert [memory(architecture) for architecture in texts] == list(texts.values())
