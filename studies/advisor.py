@@ -15,7 +15,7 @@ from studies.config import Constraint, SearchConfig, twins_of
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.learning import Adapt, LearningModel
-from studies.ledger import CHOSEN, EVALUATED, Entry, Ledger
+from studies.ledger import EVALUATED, Entry, Ledger
 from studies.memory import SamplingPredictor, TextMemory
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import propose
@@ -115,10 +115,10 @@ class Advisor(Generic[A]):
         return self.gate.check(texts, self._learning.model.memory)
 
     def propose(self, tried: Sequence[Entry], count: int, *, guide: Guide | None = None, seed: int = 0) -> list[Entry]:
-        """Up to ``count`` entries of architectures that were not tried, best first.
+        """Up to ``count`` entries of architectures that were not tried, best first, behind those that the gate pruned.
 
         They are expected to add most hypervolume to the front; while an objective is still to be learned, they are
-        drawn at random.
+        drawn at random, and nothing is pruned.
 
         Raises:
             ValueError: ``count`` is less than 1.
@@ -128,8 +128,7 @@ class Advisor(Generic[A]):
             return self._random(tried, count, seed)
         guide = guide or Guide(risk=self.gate.risk)
         model, ledger = self._learning.model, self._ledger(tried)
-        proposed = propose(self._config(seed), guide, self.space, model, ledger, count=count)
-        return [entry for entry in proposed if entry.status == CHOSEN]
+        return propose(self._config(seed), guide, self.space, model, ledger, count=count)
 
     def learns(self, every: int, adapt: Adapt | None = None) -> None:
         """Prepare to learn from each ``every`` results: with ``adapt``, or by a Gaussian process of each objective.

@@ -16,7 +16,7 @@ from studies.advisor import Advisor
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.learning import Adapt
-from studies.ledger import Entry
+from studies.ledger import PRUNED, Entry
 from studies.memory import SamplingPredictor
 
 A = TypeVar("A", bound=Hashable)
@@ -116,14 +116,25 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             pruned or was evaluated before.
 
         Raises:
-            ValueError: ``count`` is less than 1.
+            ValueError: ``count`` is less than 1, or there is no front yet and the gate's constraints forbid every
+                candidate.
         """
-        chosen = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
+        proposed = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
+        chosen = [entry for entry in proposed if entry.status != PRUNED]
         if not chosen:
+            self._refuse_unmet(proposed)
             warnings.warn("GatedProblem: nothing to propose, all was pruned or evaluated before.", stacklevel=2)
             return Population.new() if getattr(self, "vars", None) else np.empty((0, self.n_var))
         rows = np.array([self._to_row(self.space.parse(entry.architecture)) for entry in chosen])
         return Population.new(X=rows) if rows.dtype == object else rows
+
+    def _refuse_unmet(self, pruned: Sequence[Entry]) -> None:
+        """An algorithm that begins with no rows fails in pymoo, without a word of the constraint."""
+        if pruned and not self.gate.names:
+            raise ValueError(
+                f"GatedProblem: expected an architecture of {self.space.name} that may meet the constraints, got none "
+                f"among {len(pruned):,}: {pruned[0].architecture} is pruned, for {pruned[0].reason}. Loosen it."
+            )
 
     def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None) -> Callable[[Algorithm], None]:
         """For ``minimize``: the model learns from the results after a generation, when ``every`` more are there.

@@ -188,11 +188,17 @@ def test_proposals_are_rows_of_new_networks() -> None:
 
 
 def test_where_nothing_is_left_nothing_is_proposed() -> None:
-    gated = make_gated(
-        Bench(num_constraints=0), ToyPredictor(), constraints=["accuracy@toy>=1e6"], to_architecture=None
-    )
+    gated = make_gated(Bench(num_constraints=0), ToyPredictor(), to_architecture=None)
+    gated.evaluate(np.array(SPACE_ROWS), return_as_dictionary=True)
     with pytest.warns(UserWarning, match="GatedProblem: nothing to propose"):
         assert gated.propose(4, guide=Guide(generations=1)).shape == (0, 4)
+
+
+def test_a_constraint_that_nothing_meets_is_told() -> None:
+    gated = make_gated(Bench(num_constraints=0), Tolerant(), constraints=["latency_ms@toy<=9", "accuracy@toy>=1e6"])
+    message = r"expected an architecture of toy that may meet the constraints, got none among [0-9]+: .* is pruned, "
+    with pytest.raises(ValueError, match=message + r"for accuracy@toy is .* at best, outside accuracy@toy>=1000000"):
+        gated.propose(4, guide=Guide(generations=1))
 
 
 def test_the_model_learns_after_generations() -> None:
