@@ -75,6 +75,20 @@ def test_architectures_are_converted(client: Any, predictor: Predictor) -> None:
     assert network["tokens"] == len(predictor.to_ids([network["text"]])[0])
 
 
+def test_texts_are_read_by_what_was_learned_of_their_space(checkpoint: Checkpoint) -> None:
+    low = [level / 200 for level in range(1, 100)]
+    by_space: dict[str, dict[str, list[float]]] = {SPACE.name: {OBJECTIVES[1]: low}, "mine.py:Mine": {}}
+    predictor = Predictor(replace(checkpoint, calibration_by_space=by_space))
+    texts = ["Conv3\n", "Pool\nPool\n"]
+    expected = predictor.of_space(SPACE.name).predict(texts)
+    assert expected.values.tolist() != predictor.predict(texts, expected.objectives).values.tolist()
+    with testclient.TestClient(create_app(predictor)) as client:
+        rows = client.post("/predict", json={"texts": texts, "space": SPACE.name}).json()["predictions"]
+        assert [[row[name]["low"] for name in expected.objectives] for row in rows] == pytest.approx(expected.low)
+        for other in ("mine.py:Mine", "darts"):  # learned of a user's own space; not learned of
+            assert client.post("/predict", json={"texts": texts, "space": other}).status_code == 200
+
+
 def test_a_text_beyond_the_models_context_is_converted_all_the_same(checkpoint: Checkpoint) -> None:
     sizes = replace(SIZES, max_text_tokens=8)
     model = RegressionLanguageModel(sizes, checkpoint.tokenizer.vocabulary_size, len(OBJECTIVES), CODE).eval()
@@ -97,7 +111,7 @@ def test_health_and_description(client: Any) -> None:
     [
         ("/predict", {}, "predict: expected either texts, or a space and architectures."),
         ("/predict", {"texts": ["x"], **NETWORKS}, "predict: expected either texts, or a space and architectures."),
-        ("/predict", {"texts": ["x"], "space": "darts"}, "predict: expected no space with texts, got 'darts'."),
+        ("/predict", {"texts": ["x"], "space": "moon"}, "two_path, got 'moon'."),
         ("/predict", {"texts": []}, "texts: expected 1 to 3, got 0."),
         ("/predict", {"texts": ["x"] * 4}, "texts: expected 1 to 3, got 4."),
         ("/predict", {"texts": ["x", "x" * 101]}, "text 1: characters: expected 1 to 100, got 101."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -162,7 +162,7 @@ class _Service:
             return self._converted(request.space, request.architectures, measured=True)
         assert request.texts is not None, "one of the two is there"
         if request.space is not None:
-            raise ValueError(f"predict: expected no space with texts, got {request.space!r}.")
+            self._check_space(request.space, {*space_names(), *self.predictor.checkpoint.spaces})
         self._check_count("texts", request.texts, self.limits.max_networks)
         for row, text in enumerate(request.texts):
             self._check_count(f"text {row}: characters", text, self.limits.max_characters)
@@ -170,9 +170,12 @@ class _Service:
 
     def _converted(self, space: str | None, architectures: Sequence[str], *, measured: bool) -> list[str]:
         self._check_count("architectures", architectures, self.limits.max_networks)
-        if space not in space_names():  # and never a file: that would run whatever somebody asks for
-            raise ValueError(f"space: expected one of {', '.join(space_names())}, got {space!r}.")
+        self._check_space(space, space_names())  # and never a file: that would run whatever somebody asks for
         return [cached_text(space, notation, measured=measured) for notation in architectures]
+
+    def _check_space(self, name: str | None, names: Collection[str]) -> None:
+        if name not in names:
+            raise ValueError(f"space: expected one of {', '.join(sorted(names))}, got {name!r}.")
 
     def _check_count(self, what: str, given: Sequence[object], most: int) -> None:
         if not 0 < len(given) <= most:

@@ -16,9 +16,15 @@ class PredictRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    space: str | None = Field(None, description="A registered space, with architectures.", examples=["nasbench201"])
+    space: str | None = Field(
+        None,
+        description="A registered space, or of texts another that the checkpoint learned; texts need none.",
+        examples=["nasbench201"],
+    )
     architectures: Architectures | None = None
-    texts: list[str] | None = Field(None, description="Instead: canonical ONNX text.")
+    texts: list[str] | None = Field(
+        None, description="Instead: canonical ONNX text; read by what was learned of the space, if one is named."
+    )
     objectives: list[str] | None = Field(
         None, description="All that the checkpoint learned of the space if left out; see /health."
     )
