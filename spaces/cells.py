@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from spaces.isomorphism import ZERO, Dataflow, Value, add
+from spaces.notation import shown
 from spaces.space import ArchitectureError
 
 NUM_INPUTS = 2
@@ -89,7 +90,7 @@ class CellNetwork:
         if self.width < 1 or not MIN_DEPTH <= self.depth <= MAX_DEPTH:
             raise ArchitectureError(
                 f"cell network: expected a width of 1 or more and a depth of {MIN_DEPTH} to {MAX_DEPTH}, "
-                f"got width {self.width} and depth {self.depth}. Depth counts the two reductions too."
+                f"got width {shown(self.width)} and depth {shown(self.depth)}. Depth counts the two reductions too."
             )
 
     def is_reduction(self, index: int) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from spaces.notation import check_keys, check_list, choice_index, read_json
+from spaces.notation import check_keys, check_list, choice_index, read_json, shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 OPERATIONS = ("k3_e1", "k3_e1_g2", "k3_e3", "k3_e6", "k5_e1", "k5_e1_g2", "k5_e3", "k5_e6", "skip")  # official order
@@ -126,7 +126,7 @@ def _read_indices(value: Any) -> tuple[str, list[str]]:
     ]
     if value.get("arch_str", names) != names:
         raise ArchitectureError(
-            f"fbnet notation: expected arch_str to name the blocks of op_idx_list, {names}, got {value['arch_str']}."
-            " Leave it out."
+            f"fbnet notation: expected arch_str to name the blocks of op_idx_list, {names}, got "
+            f"{shown(value['arch_str'])}. Leave it out."
         )
     return value["dataset"], names

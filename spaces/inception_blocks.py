@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
+from spaces.notation import shown
 from spaces.sequences import Operations, Sequences
 from spaces.space import ArchitectureError
 
@@ -128,5 +129,5 @@ def internal_choices(operations: Operations, out: int) -> tuple[int, int, int]:
 
 def _error(expected: str, got: object, where: str) -> ArchitectureError:
     return ArchitectureError(
-        f"inception network: expected {expected}, got {got} in {where}. See spaces/inception_blocks.py."
+        f"inception network: expected {expected}, got {shown(got)} in {where}. See spaces/inception_blocks.py."
     )

@@ -17,6 +17,7 @@ from itertools import product
 import numpy as np
 
 from spaces.isomorphism import ZERO, Dataflow, Value, add
+from spaces.notation import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 OPERATIONS = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")
@@ -125,7 +126,7 @@ class NASBench201(SearchSpace[Cell]):
         if len(nodes) != NUM_NODES - 1:
             raise ArchitectureError(
                 f"nasbench201 notation: expected {NUM_NODES - 1} nodes joined by '+', got {len(nodes)} "
-                f"in {notation!r}. Write it like {self.format(self._build((0,) * len(EDGES)))}."
+                f"in {shown(notation)}. Write it like {self.format(self._build((0,) * len(EDGES)))}."
             )
         inputs = (_parsed_inputs(text, node, notation) for node, text in enumerate(nodes, start=1))
         return Cell(tuple(operation for operations in inputs for operation in operations))
@@ -181,16 +182,16 @@ def _parsed_inputs(text: str, node: int, notation: str) -> Iterator[str]:
     entries = text[1:-1].split("|")
     if text[:1] != "|" or text[-1:] != "|" or len(entries) != node:
         raise ArchitectureError(
-            f"nasbench201 notation: expected {node} inputs of node {node}, each between bars, got {text!r} "
-            f"in {notation!r}. See EDGES in spaces/nasbench201.py."
+            f"nasbench201 notation: expected {node} inputs of node {node}, each between bars, got {shown(text)} "
+            f"in {shown(notation)}. See EDGES in spaces/nasbench201.py."
         )
     for source, entry in enumerate(entries):
         operation, _, index = entry.rpartition("~")
         if operation not in OPERATIONS or index != str(source):
             raise ArchitectureError(
                 f"nasbench201 notation: expected OPERATION~{source} with one of {', '.join(OPERATIONS)}, "
-                f"got {entry!r}, position {EDGES.index((source, node))} (node {source} to {node}) "
-                f"in {notation!r}. See OPERATIONS in spaces/nasbench201.py."
+                f"got {shown(entry)}, position {EDGES.index((source, node))} (node {source} to {node}) "
+                f"in {shown(notation)}. See OPERATIONS in spaces/nasbench201.py."
             )
         yield operation
 

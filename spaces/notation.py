@@ -51,7 +51,7 @@ def check_keys(space: str, value: Any, remedy: str, *, required: Sequence[str], 
             raise ArchitectureError(f"{space} notation: expected {wanted}, got no {key} in {shown(value)}. {remedy}")
     for key in value:
         if key not in required and key not in optional:
-            raise ArchitectureError(f"{space} notation: expected {wanted}, got also {key!r}. {remedy}")
+            raise ArchitectureError(f"{space} notation: expected {wanted}, got also {shown(key)}. {remedy}")
 
 
 def check_list(space: str, name: str, value: Any, lengths: Sequence[int], remedy: str) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from spaces.notation import check_list, choice_index
+from spaces.notation import check_list, choice_index, shown
 from spaces.space import ArchitectureError, Genotype
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class Sequences:
         if not 1 <= len(operations) <= self.max_length or num_extra > 1 or num_extra == len(operations):
             raise ArchitectureError(
                 f"{self.space} notation: expected {name} to have 1 to {self.max_length} operations, a convolution "
-                f"among them and at most one supplementary, got {list(operations)}. {self._remedy}"
+                f"among them and at most one supplementary, got {shown(list(operations))}. {self._remedy}"
             )
 
     def read(self, names: Any, types: Any, name: str) -> Operations:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
+from spaces.notation import shown
 from spaces.sequences import Operations, Sequences
 from spaces.space import ArchitectureError
 
@@ -66,7 +67,7 @@ class BlockPath:
         if (len(self.blocks), self.reductions) not in LAYOUTS:
             raise ArchitectureError(
                 f"two_path path: expected {NUM_REDUCTIONS} to {MAX_BLOCKS} blocks and {NUM_REDUCTIONS} of them, "
-                f"ascending, as reductions, got {len(self.blocks)} and {list(self.reductions)}. "
+                f"ascending, as reductions, got {len(self.blocks)} and {shown(list(self.reductions))}. "
                 "See LAYOUTS in spaces/two_path_blocks.py."
             )
         for position, operations in enumerate(self.blocks):

@@ -15,6 +15,7 @@ from spaces import ArchitectureError, SearchSpace, get_space
 GOLDENS = Path(__file__).parents[1] / "goldens"
 ENUMERABLE = 20_000  # spaces up to this size are listed in full
 SEEDS = range(20)
+LONGS = ("x" * 100_000, "9" * 4_000)
 
 
 def read_goldens(name: str) -> list[dict[str, Any]]:
@@ -24,6 +25,20 @@ def read_goldens(name: str) -> list[dict[str, Any]]:
 
 def rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
+
+
+def words(notation: str) -> set[str]:
+    """Names and numbers in a notation."""
+    return set(re.findall(r"\w+", notation))
+
+
+def refusal(space: SearchSpace[Any], notation: str) -> str:
+    """What the error says; empty where there is none."""
+    try:
+        space.parse(notation)
+    except ArchitectureError as error:
+        return str(error)
+    return ""
 
 
 class SpaceContract:
@@ -140,6 +155,12 @@ class SpaceContract:
         for wrong in (notation[:-1], notation[1:], notation + "\x00", notation + notation):
             with pytest.raises(ArchitectureError):
                 space.parse(wrong)
+
+    def test_parse_repeats_little_of_a_long_notation(self, space, architectures):
+        notation = space.format(architectures[0])
+        longs = [re.sub(rf"\b{word}\b", long, notation, count=1) for word in words(notation) for long in LONGS]
+        for wrong in (*LONGS, f"[{LONGS[0]}]", f"[{'0,' * 50_000}0]", notation * 1000, *longs):
+            assert len(refusal(space, wrong)) < 2000
 
     def test_key_is_one_line_and_equal_for_equal_architectures(self, space, architectures):
         for architecture in architectures:

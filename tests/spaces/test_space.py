@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from spaces import ArchitectureError, SearchSpace
+from spaces.notation import shown
 from tests.spaces.contract import SpaceContract
 
 
@@ -40,7 +41,7 @@ class Towers(SearchSpace[Tower]):
         parts = notation.split("-")
         known = [part.isdecimal() and int(part) < n for part, n in zip(parts, self.gene_sizes[1:], strict=False)]
         if len(parts) > 3 or not all(known) or notation != "-".join(str(int(part)) for part in parts):
-            raise ArchitectureError(f"towers notation: expected widths joined by '-', got {notation!r}. See size.")
+            raise ArchitectureError(f"towers notation: expected widths joined by '-', got {shown(notation)}. See size.")
         return self._tower(tuple(int(part) for part in parts))
 
     def format(self, architecture: Tower) -> str:
