@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable
 
 import numpy as np
@@ -17,6 +18,7 @@ def load_augmentation(name: str) -> Augmentation:
 
     It takes a text and, if it has a second parameter without a default, a ``numpy.random.Generator`` that depends on
     the run's seed and the step alone; it returns a text. Draw from nothing else, or the run cannot be repeated.
+    What it raises is told as a ValueError with its line.
 
     Raises:
         ValueError: there is no such module or function, or it takes something else; the module's own errors pass.
@@ -39,7 +41,11 @@ def load_augmentation(name: str) -> Augmentation:
         )
 
     def augment(text: str, rng: np.random.Generator) -> str:
-        changed = function(text) if parameters == 1 else function(text, rng)
+        try:
+            changed = function(text) if parameters == 1 else function(text, rng)
+        except Exception as e:
+            problem = f"expected a text, got {type(e).__name__}: {e}{_place_of(e)} for {text[:40]!r}…"
+            raise ValueError(f"augment {name}: {problem}") from e
         if not isinstance(changed, str) or not changed:
             raise ValueError(f"augment {name}: expected a text that is not empty, got {changed!r} for {text[:40]!r}…")
         try:
@@ -50,3 +56,9 @@ def load_augmentation(name: str) -> Augmentation:
         return changed
 
     return augment
+
+
+def _place_of(error: Exception) -> str:
+    """The line of the function that was called; none of what is written in C."""
+    frames = traceback.extract_tb(error.__traceback__)[1:2]
+    return "".join(f" ({frame.filename}:{frame.lineno})" for frame in frames)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,9 +25,19 @@ UNTOLD = frozenset({"initial_share", "out", "resume", "save_every_seconds", "sha
 # What a run that goes on may have otherwise: its steps do not depend on it, but for rounding on ``device``.
 FREE_TO_CHANGE = UNTOLD | {"device", "patience", "table"}
 # Of a saved state; ``identity`` is JSON, ``tokenizer`` too.
-KEYS = frozenset(
-    {"identity", "tokenizer", "step", "seconds", "losses", "log", "best", "model", "average", "optimizers"}
-)
+KINDS: dict[str, type | tuple[type, ...]] = {
+    "identity": str,
+    "tokenizer": str,
+    "step": int,
+    "seconds": (int, float),
+    "losses": list,
+    "log": list,
+    "best": tuple,
+    "model": dict,
+    "average": dict,
+    "optimizers": list,
+}
+MOST_SAID = 200  # characters of an error; torch's list every weight
 BY_CONTENT = ("initial_checkpoint", "initial_tokenizer")  # folders that may be moved
 
 
@@ -61,6 +73,9 @@ class RunIdentity:
         """What of a saved identity is another than here, as far as it goes, beyond what is free to change.
 
         Keys of a config that it is too old to have had their defaults.
+
+        Raises:
+            ValueError, TypeError: it is no identity.
         """
         theirs = RunIdentity(**asdict(self) | json.loads(text))
         try:
@@ -91,10 +106,11 @@ def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as e:  # a broken file fails in many ways
         raise ValueError(f"{path}: expected a training state, got {type(e).__name__}. Delete it.") from e
-    if not isinstance(state, dict) or (lacking := KEYS - state.keys()):
-        got = f"none of {', '.join(sorted(lacking))}" if isinstance(state, dict) else type(state).__name__
+    if got := _misfit(state):
         raise ValueError(f"{path}: expected a training state, got {got}. Delete it.")
-    if differences := identity.differences(state["identity"]):
+    with told_as_broken(path):
+        differences = identity.differences(state["identity"])
+    if differences:
         raise ValueError(
             f"{path}: expected the state of this run, got one with {'; '.join(differences)}. "
             "Choose another `out`, or set `resume: false` to start again."
@@ -102,17 +118,46 @@ def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
     return state
 
 
+@contextmanager
+def told_as_broken(path: Path) -> Iterator[None]:
+    """What fails while a state is taken up is the fault of its file.
+
+    Raises:
+        ValueError: something failed.
+    """
+    try:
+        yield
+    except Exception as e:  # in as many ways
+        said = " ".join(f"{type(e).__name__}: {e}".split())
+        raise ValueError(f"{path}: expected a training state, got {said[:MOST_SAID]}. Delete it.") from e
+
+
+def _misfit(state: object) -> str:
+    """What a state has instead of what ``KINDS`` lists; empty where it fits."""
+    if not isinstance(state, dict):
+        return type(state).__name__
+    if lacking := KINDS.keys() - state.keys():
+        return f"none of {', '.join(sorted(lacking))}"
+    wrong = [key for key, kind in KINDS.items() if not isinstance(state[key], kind)]
+    return ", ".join(f"{type(state[key]).__name__} for {key}" for key in wrong)
+
+
 def write_state(path: Path, state: dict[str, Any]) -> None:
     """Atomically."""
-    assert state.keys() == KEYS, "what is saved is what is read"
+    assert state.keys() == KINDS.keys(), "what is saved is what is read"
     buffer = io.BytesIO()
     torch.save(state, buffer)
     write_atomically(path, buffer.getvalue())
 
 
-def saved_tokenizer(state: dict[str, Any] | None) -> TextTokenizer | None:
-    """That of a saved state, if there is one."""
-    return TextTokenizer.from_json(state["tokenizer"]) if state else None
+def saved_tokenizer(path: Path, state: dict[str, Any] | None) -> TextTokenizer | None:
+    """That of the state saved at ``path``, if there is one.
+
+    Raises:
+        ValueError: it is none.
+    """
+    with told_as_broken(path):
+        return TextTokenizer.from_json(state["tokenizer"]) if state else None
 
 
 def _decisive(config: TrainConfig) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes
 from nasrlm.reader import TokenIds, UnreadableTextError, told_by
-from nasrlm.run_state import RunIdentity, read_state, saved_tokenizer, write_state
+from nasrlm.run_state import RunIdentity, read_state, saved_tokenizer, told_as_broken, write_state
 from nasrlm.sharding import load_optimizer, part_like, whole
 from nasrlm.stored_ids import FILE, key_of, store_ids, stored_ids
 from nasrlm.train_config import TrainConfig
@@ -76,7 +76,7 @@ class TrainingRun:
         self.identity = RunIdentity.of(config, examples)
         self.log = TrainLog(config.out, config.tensorboard and self.processes.rank == 0)
         self.saved = read_state(self._state_path, self.identity) if config.resume else None
-        model, tokenizer = initial_model(config, train_rows, saved_tokenizer(self.saved))
+        model, tokenizer = initial_model(config, train_rows, saved_tokenizer(self._state_path, self.saved))
         self.initial = {name: x.clone() for name, x in model.state_dict().items()} if config.initial_share else {}
         self.model = model.to(self.processes.device)
         self.average = MovingAverage(self.model, self.processes)
@@ -276,7 +276,8 @@ class TrainingRun:
 
     def _load_state(self) -> None:
         if self.saved is not None:
-            self._restore(self.saved)
+            with told_as_broken(self._state_path):
+                self._restore(self.saved)
             self.saved = None
         if (step := self.processes.from_first(lambda: self.step)) != self.step:
             raise ValueError(
@@ -286,8 +287,10 @@ class TrainingRun:
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.step, self.seconds = state["step"], state["seconds"]
-        self.losses, self.log.entries = state["losses"], state["log"]
-        self.best_tau, self.best_step, self.best_weights = state["best"]
+        self.losses, self.log.entries = list(map(float, state["losses"])), list(map(dict, state["log"]))
+        best_tau, best_step, self.best_weights = state["best"]
+        self.best_tau, self.best_step = float(best_tau), int(best_step)
+        self.average.model.load_state_dict(self.best_weights)  # if they do not fit, it is told now
         own = self.model.state_dict()
         self.model.load_state_dict({name: part_like(x, own[name]) for name, x in state["model"].items()})
         self.average.load(state["average"])

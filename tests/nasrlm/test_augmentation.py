@@ -35,6 +35,9 @@ def nothing(text):
 def three(a, b, c):
     return a
 
+def absent(text):
+    return {}[text]
+
 number = 3
 """
 
@@ -76,6 +79,11 @@ def test_augmented_batches_depend_on_seed_and_step_alone(tmp_path: Path) -> None
         ("my_augmentations:three", "expected a function of a text and a generator, got 3 parameters"),
         ("my_augmentations:nothing", "expected a text that is not empty, got '' for 'conv'"),
         ("my_augmentations:half", "expected text that UTF-8 can spell, got surrogates not allowed for 'conv'"),
+        ("math:sqrt", r"expected a text, got TypeError: must be real number, not str for 'conv'…$"),
+        (
+            "my_augmentations:absent",
+            r"expected a text, got KeyError: 'conv' \(.*my_augmentations\.py:2\d\) for 'conv'…$",
+        ),
         ("builtins:str", r"expected a function that says its parameters, got <class 'str'>. Name one that calls it"),
     ],
 )

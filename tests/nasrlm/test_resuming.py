@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from nasrlm.run_state import BY_CONTENT, FREE_TO_CHANGE, KEYS
+from nasrlm.run_state import BY_CONTENT, FREE_TO_CHANGE, KINDS
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.training import TrainResult, train
 from nasrlm.training_run import TrainingRun
@@ -156,9 +156,36 @@ def test_a_broken_state_is_refused(tmp_path: Path) -> None:
     torch.save([1], tmp_path / "state.pt")
     with pytest.raises(ValueError, match=r"state\.pt: expected a training state, got list\. Delete it"):
         train(config(tmp_path), layer_examples(), progress=False)
-    torch.save(dict.fromkeys(KEYS - {"optimizers", "best"}), tmp_path / "state.pt")
+    torch.save(dict.fromkeys(KINDS.keys() - {"optimizers", "best"}), tmp_path / "state.pt")
     with pytest.raises(ValueError, match=r"state\.pt: expected a training state, got none of best, optimizers\."):
         train(config(tmp_path), layer_examples(), progress=False)
+
+
+def test_a_state_with_values_of_another_kind_is_refused(tmp_path: Path) -> None:
+    train(config(tmp_path, epochs=1), layer_examples(40), progress=False)
+    state = torch.load(tmp_path / "state.pt", weights_only=True)
+    message = r"state\.pt: expected a training state, got .*\. Delete it\.$"
+    inner: list[tuple[str, Any]] = [
+        ("identity", "half"),
+        ("identity", '{"own": 1}'),
+        ("tokenizer", "half"),
+        ("losses", [None]),
+        ("log", [3]),
+        ("best", (0.5, 3)),
+        ("best", ("high", 3, {})),
+        ("best", (0.5, 3, {"weight": torch.zeros(3)})),
+        ("model", {"weight": torch.zeros(3)}),
+        ("average", {"weight": 3}),
+        ("optimizers", []),
+        ("optimizers", [{}, {}]),
+    ]
+    for key, value in [*((key, {1, 2}) for key in KINDS), *inner]:
+        torch.save(state | {key: value}, tmp_path / "state.pt")
+        with pytest.raises(ValueError, match=message):
+            train(config(tmp_path, epochs=1), layer_examples(40), progress=False)
+    torch.save(state | {"step": "3", "log": None}, tmp_path / "state.pt")
+    with pytest.raises(ValueError, match="got str for step, NoneType for log"):
+        train(config(tmp_path, epochs=1), layer_examples(40), progress=False)
 
 
 def test_a_state_of_before_a_key_was_added_is_taken_up(tmp_path: Path) -> None:
