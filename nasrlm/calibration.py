@@ -56,7 +56,7 @@ def fit_calibration(scores: Mapping[str, FloatArray]) -> dict[str, list[float]]:
 
 
 def read_calibration(stored: object) -> Calibration:
-    """What was stored, if it has a level in [0, 1] for every level of GRID, or no level.
+    """What was stored, if it has a level in [0, 1] for every level of GRID, none below the one before, or no level.
 
     Raises:
         ValueError: it has not.
@@ -65,8 +65,9 @@ def read_calibration(stored: object) -> Calibration:
         raise ValueError(f"calibration: expected levels of objectives, got {type(stored).__name__}.")
     for name, levels in stored.items():
         known = isinstance(levels, list) and all(isinstance(level, int | float) and 0 <= level <= 1 for level in levels)
-        if not known or len(levels) not in (0, len(GRID)):
-            raise ValueError(f"calibration of {name}: expected {len(GRID)} levels in [0, 1], got {str(levels)[:40]}.")
+        if not known or len(levels) not in (0, len(GRID)) or levels != sorted(levels):
+            wanted = f"{len(GRID)} levels in [0, 1] that do not descend"
+            raise ValueError(f"calibration of {name}: expected {wanted}, got {str(levels)[:40]}.")
     return stored
 
 

@@ -24,7 +24,7 @@ from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import COMPACT, ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.space_encoders import Changes, as_bytes, load_changes, of_bytes, save_changes, with_changes
-from nasrlm.tensor_file import read_tensors
+from nasrlm.tensor_file import LARGEST_NUMBER, LARGEST_WEIGHT, check_numbers, read_tensors
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.truncation import token_limit
 
@@ -223,7 +223,7 @@ def _objectives(stored: Any) -> tuple[str, ...]:
 
 def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path) -> None:
     weights = read_tensors(path)
-    expected = model.state_dict()
+    expected, learned = model.state_dict(), dict(model.named_parameters())
     for name in sorted(expected.keys() | weights.keys()):
         have = tuple(weights[name].shape) if name in weights else "none"
         want = tuple(expected[name].shape) if name in expected else "none"
@@ -232,8 +232,7 @@ def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Pat
         kinds = [x.dtype.is_floating_point for x in (weights[name], expected[name])]
         if kinds[0] != kinds[1] or weights[name].is_complex():
             raise ValueError(f"{path}: expected tensor {name} of {expected[name].dtype}, got {weights[name].dtype}.")
-        if not torch.isfinite(weights[name]).all():
-            raise ValueError(f"{path}: expected finite weights, got NaN or infinite ones in tensor {name}.")
+        check_numbers(path, name, weights[name], LARGEST_WEIGHT if name in learned else LARGEST_NUMBER)
     if model.readouts is not None:
         read = weights["readouts.objectives"].tolist()
         if len(set(read)) < len(read) or not set(read) <= set(range(num_objectives)):

@@ -11,13 +11,17 @@ Head = Literal["digits", "mse"]
 Truncation = Literal["error", "head", "tail", "head_and_tail"]
 
 
+MOST_LAYERS = 1000  # or a broken config keeps whoever reads it busy for ever
+
+
 @dataclass(frozen=True)
 class ModelConfig:
     """What a model is made of. The defaults have 3.2 M parameters at a vocabulary of 1,024.
 
     Attributes:
         width: D of the decoder, and of the encoder of the compact backbone.
-        max_text_tokens: the longest text.
+        num_encoder_layers: of the compact backbone, up to ``MOST_LAYERS``, as ``num_decoder_layers``.
+        max_text_tokens: the longest text; 2 or more where its head and its tail are kept.
         tokens_per_state: of the compact encoder, which joins as many neighbouring tokens behind its first layer; more
             than one is for texts of hundreds of tokens.
         head: "digits" spells numbers; "mse" gives one number, learned by its squared error, without intervals.
@@ -57,6 +61,10 @@ class ModelConfig:
                 f"ModelConfig: expected sizes of 1 or more, width a multiple of 2 * num_heads, dropout in [0, 1), "
                 f"got {self}."
             )
+        if max(self.num_encoder_layers, self.num_decoder_layers) > MOST_LAYERS:
+            raise ValueError(f"ModelConfig: expected at most {MOST_LAYERS:,} layers, got {self}.")
+        if self.truncation == "head_and_tail" and self.max_text_tokens < 2:
+            raise ValueError("ModelConfig: expected max_text_tokens of 2 or more to keep head_and_tail, got 1.")
         for name, kinds in (("head", Head), ("truncation", Truncation)):
             if getattr(self, name) not in get_args(kinds):
                 raise ValueError(

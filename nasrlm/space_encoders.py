@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.tensor_file import read_tensors
+from nasrlm.tensor_file import LARGEST_WEIGHT, check_numbers, read_tensors
 
 # By name of the encoder's weights: changes of each, and, with the ending UNIT, what they are multiplied by.
 Changes = Mapping[str, Tensor]
@@ -78,7 +78,6 @@ def load_changes(path: Path, model: RegressionLanguageModel) -> Mapping[str, Cha
         want = () if name.endswith(UNIT) else tuple(weights[name].shape) if name in weights else None
         if changed not in weights or tuple(tensor.shape) != want or f"{space}/{changed}{UNIT}" not in stored:
             raise ValueError(f"{path}: expected changes of the encoder's weights, got {key} of {tuple(tensor.shape)}.")
-        if not torch.isfinite(tensor.float()).all():
-            raise ValueError(f"{path}: expected finite changes, got NaN or infinite ones in {key}.")
+        check_numbers(path, key, tensor, LARGEST_WEIGHT)
         result.setdefault(space, {})[name] = tensor
     return result

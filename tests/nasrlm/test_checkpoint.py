@@ -65,6 +65,23 @@ BREAKAGES = {
     "reshaped tensor": (edit_weights(lambda w: w.update({EMBEDDING: w[EMBEDDING].T.contiguous()})), EMBEDDING),
     "missing tensor": (edit_weights(lambda w: w.pop(EMBEDDING)), f"expected tensor {EMBEDDING} of shape ("),
     "no numbers": (edit_weights(lambda w: w[EMBEDDING].fill_(math.nan)), f"ones in tensor {EMBEDDING}."),
+    "no end": (edit_weights(lambda w: w[EMBEDDING].fill_(math.inf)), f"ones in tensor {EMBEDDING}."),
+    "absurd numbers": (
+        edit_weights(lambda w: w["decoder.head.weight"].fill_(1e30)),
+        "expected numbers within ±1e+06, got NaN or larger ones in tensor decoder.head.weight.",
+    ),
+    "ten million layers": (
+        edit_config(lambda c: c["model"].update(num_encoder_layers=10**7)),
+        "expected at most 1,000 layers, got ModelConfig(",
+    ),
+    "a head and tail of one token": (
+        edit_config(lambda c: c["model"].update(truncation="head_and_tail", max_text_tokens=1)),
+        "expected max_text_tokens of 2 or more to keep head_and_tail, got 1.",
+    ),
+    "descending levels": (
+        edit_config(lambda c: c.update(calibration={"a@b": [level / 100 for level in range(99, 0, -1)]})),
+        "calibration of a@b: expected 99 levels in [0, 1] that do not descend, got [0.99, ",
+    ),
     "few levels": (edit_config(lambda c: c.update(calibration={"a@b": [0.5]})), "calibration of a@b: expected 99 lev"),
     "few levels of a space": (
         edit_config(lambda c: c.update(calibration_by_space={"here": {"a@b": [0.5]}})),

@@ -126,7 +126,10 @@ def edit(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path]
         (edit(lambda x: x.update({"own/head": torch.ones(2)})), r"weights, got own/head of \(2,\)"),
         (edit(lambda x: x.update({f"own/{UP}": torch.ones(2)})), rf"weights, got own/{UP} of \(2,\)"),
         (edit(lambda x: x.pop(f"own/{UP}.unit")), f"weights, got own/{UP} of"),
-        (edit(lambda x: x[f"own/{UP}.unit"].fill_(float("nan"))), "expected finite changes, got NaN"),
+        (
+            edit(lambda x: x[f"own/{UP}.unit"].fill_(float("nan"))),
+            "got NaN or larger ones in tensor own/",
+        ),
         (edit(lambda x: x.update({k.replace("own/", "b/"): x.pop(k) for k in list(x)})), "encoders of own, got b"),
     ],
 )
