@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from converters.errors import instead_of_file
+
 WORDS = ("architecture", "text", "space", "split")  # columns that hold words, whatever they look like
 # Cells of a CSV's column of numbers in which there is none; in a column of WORDS these are words, and "" is none.
 NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
@@ -104,7 +106,7 @@ def open_table(path: Path, only: Collection[str] | None = None, *, spell_mixed: 
         endings = ", ".join(_FORMATS)
         raise ValueError(f"{path}: expected a table ending in {endings}, got {path.suffix or 'no ending'}.")
     if not path.is_file():
-        raise ValueError(f"{path}: expected a table, got no such file.")
+        raise ValueError(f"{path}: expected a table, got {instead_of_file(path)}.")
     scan, _ = _FORMATS[path.suffix]
     try:
         return BatchedTable(path, *scan(path, lambda name: only is None or name in only, spell_mixed))
@@ -119,15 +121,17 @@ def _explained(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
         raise _damaged(path, e) from e
 
 
-class _CellError(ValueError):
-    """A cell that its column cannot hold; nothing else is wrong with the table."""
+class _ContentError(ValueError):
+    """What a table holds that it should not; the file is whole."""
 
 
 def _damaged(path: Path, error: Exception) -> ValueError:
-    if isinstance(error, _CellError):
+    if isinstance(error, _ContentError):
         return ValueError(f"{path}: {error}")
     reason = " ".join(str(error).split())[:200]
-    return ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. Is it truncated?")
+    is_spelling = isinstance(error, UnicodeDecodeError) or "UTF8" in reason  # as Arrow writes it
+    question = "Is it whole, and in UTF-8?" if is_spelling else "Is it truncated?"
+    return ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. {question}")
 
 
 def _resized(batches: Iterable[Any], schema: Any, size: int, start: int) -> Iterator[Any]:
@@ -184,7 +188,7 @@ def _spelled(name: str, values: Sequence[Any], start: int) -> list[str | None]:
     """Words of a column from row ``start`` on; a notation may stand in the table as the JSON that it is, a text not."""
     for row, value in enumerate(values, start) if name == TEXT else ():
         if not (value is None or isinstance(value, str)):
-            raise _CellError(f"expected a string in column {name}, got {repr(value)[:40]} in row {row}.")
+            raise _ContentError(f"expected a string in column {name}, got {repr(value)[:40]} in row {row}.")
     return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
 
 
@@ -203,8 +207,8 @@ def _scan_csv(path: Path, is_read: _IsRead, spell_mixed: bool) -> _Scanned:
 
 
 def _check_names(names: Sequence[str]) -> None:
-    if len(set(names)) != len(names):
-        raise ValueError(f"columns of one name among {', '.join(names)}")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise _ContentError(f"expected columns of different names, got {twice} twice. Rename one.")
 
 
 def _widened(kind: Any, words: Any) -> Any:
@@ -277,7 +281,7 @@ def _scan_jsonl(path: Path, is_read: _IsRead, spell_mixed: bool) -> _Scanned:
         for name in filter(is_read, names):
             try:
                 kinds[name] = _json_kind(name, [row.get(name) for row in rows], num_rows, kinds.get(name, pa.null()))
-            except _CellError:
+            except _ContentError:
                 if not spell_mixed or name in WORDS:
                     raise
                 kinds[name] = pa.string()
@@ -306,7 +310,7 @@ def _json_row(number: int, line: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as e:
         raise ValueError(f"{e} in line {number}") from e
     if not isinstance(row, dict):
-        raise ValueError(f"no object in line {number}")
+        raise _ContentError(f"expected an object in every line, got {repr(row)[:40]} in line {number}.")
     return row
 
 
@@ -344,7 +348,7 @@ def _of_one_kind(name: str, values: Sequence[Any], start: int, use: Callable[[Se
 
     row = bisect(range(1, len(values)), False, key=fails)
     reason = " ".join(str(problem).split())[:120]
-    raise _CellError(
+    raise _ContentError(
         f"expected values of one kind in column {name}, got {repr(values[row])[:40]} in row {start + row} ({reason})."
     )
 

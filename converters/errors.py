@@ -1,13 +1,19 @@
-"""The error of a model that cannot be read."""
+"""The errors of files and models that cannot be read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 class OnnxModelError(ValueError):
     """A file, model or torch module that cannot be read as a network."""
+
+
+def instead_of_file(path: Path) -> str:
+    """What is at a path that leads to no file, in words."""
+    return "a folder" if path.is_dir() else "no such file"
 
 
 @contextmanager

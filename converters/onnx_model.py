@@ -29,7 +29,7 @@ from onnx.external_data_helper import load_external_data_for_tensor
 from onnx.helper import make_attribute, make_tensor_type_proto
 
 from converters.constants import FLOATS, read_array
-from converters.errors import OnnxModelError, one_line_errors
+from converters.errors import OnnxModelError, instead_of_file, one_line_errors
 from converters.graph import Shape
 from converters.input_sizes import fix_sizes
 from converters.limits import excess_of_model
@@ -75,7 +75,7 @@ def read_model(path: Path | str) -> ModelProto:
     """
     path = Path(path)
     if not path.is_file():
-        raise OnnxModelError(f"{path}: expected an ONNX model, got no such file.")
+        raise OnnxModelError(f"{path}: expected an ONNX model, got {instead_of_file(path)}.")
     with one_line_errors(f"{path}: expected an ONNX model", "Is it truncated?"):
         model = onnx.load(path, load_external_data=False)
     if not model.graph.node:

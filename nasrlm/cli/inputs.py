@@ -13,6 +13,7 @@ from converters import OnnxTextError, graph_to_onnx_text, model_to_onnx_text, to
 from converters.batches import WORDS
 from converters.bulk import to_onnx_texts
 from converters.convert import checked
+from converters.errors import instead_of_file
 from converters.graph import Shape
 from converters.text import prelude
 from nasrlm.cli.named_modules import named_graph
@@ -183,7 +184,7 @@ def read_text(name: str, shape: Shape | None = None) -> str:
     if path.suffix in MODEL_ENDINGS:
         return model_to_onnx_text(path, shape)
     if not path.is_file():
-        raise ValueError(f"{path}: expected a text file, got no such file.")
+        raise ValueError(f"{path}: expected a text file, got {instead_of_file(path)}.")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as e:

@@ -163,15 +163,28 @@ def test_words_of_a_csv_are_read_as_they_are(tmp_path):
         ("t.parquet", "PAR1", "expected a readable parquet table, got .* Is it truncated"),
         ("t.csv", "", "expected a readable csv table, got Empty CSV file"),
         ("t.csv", "a,b\n1\n", "expected a readable csv table, got"),
-        ("t.csv", "a,a\n1,2\n", "expected a readable csv table, got columns of one name among a, a"),
+        ("t.csv", "a,a\n1,2\n", "expected columns of different names, got a twice. Rename one.$"),
         ("t.jsonl", '{"a": 1}\n{"a', "expected a readable jsonl table, got .* in line 2"),
-        ("t.jsonl", "[1]", "expected a readable jsonl table, got no object in line 1"),
+        ("t.jsonl", "[1]", r"expected an object in every line, got \[1\] in line 1.$"),
     ],
 )
 def test_damage_is_told(tmp_path, name, contents, message):
     (tmp_path / name).write_text(contents)
     with pytest.raises(ValueError, match=f"{name}: {message}"):
         open_table(tmp_path / name)
+
+
+@pytest.mark.parametrize(("name", "contents"), [("t.csv", "text,a\ncafé,1\n"), ("t.jsonl", '{"text": "café"}\n')])
+def test_another_encoding_is_told(tmp_path, name, contents):
+    (tmp_path / name).write_bytes(contents.encode("latin-1"))
+    with pytest.raises(ValueError, match=rf"{name}: expected a readable .* table, got .* Is it whole, and in UTF-8\?$"):
+        list(open_table(tmp_path / name).batches(9))
+
+
+def test_a_folder_is_told(tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(ValueError, match=r"folder\.csv: expected a table, got a folder\.$"):
+        open_table(tmp_path / "folder.csv")
 
 
 def test_a_missing_file_is_told(tmp_path):

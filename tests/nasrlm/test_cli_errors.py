@@ -59,6 +59,8 @@ COMMANDS = {
     "an own space that fails": (("stats", "--space", "./own_space.py:Broken", "[16]"), "own_space.py:9)"),
     "a text of no space": (("predict", *MODEL, "--space", "moon", "body.txt"), "space: expected one of "),
     "no text": (("predict", *MODEL, "binary.txt"), "binary.txt: expected UTF-8 text, got"),
+    "a folder for a text": (("predict", *MODEL, "folder.txt"), "folder.txt: expected a text file, got a folder."),
+    "a folder for a model": (("predict", *MODEL, "folder.onnx"), "folder.onnx: expected an ONNX model, got a folder."),
     "no such objective": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", "latency_ms@raspi"),
         "got 'latency_ms@raspi'. Did you mean latency_ms@raspi4?",
