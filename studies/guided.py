@@ -1,7 +1,8 @@
 """A search with real evaluations: the model proposes, the gate prunes, the evaluator decides."""
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -73,32 +74,17 @@ def guided_search(
         ValueError: there is no guide, the config is of another space, evaluator, predictor or truth lack an objective,
             or the evaluator knows no results of an architecture to begin with.
     """
-    guide = config.guide
-    if guide is None:
-        raise ValueError("guided search: expected a config with a guide, got none. Set guide.")
-    missing = [name for name in config.objectives if name not in predictor.objectives]
-    if missing and (adapt is None or not guide.adapt_every):
-        raise ValueError(
-            f"guided search: expected a predictor of {', '.join(config.objectives)}, got none of {', '.join(missing)}. "
-            "Adapt the checkpoint to it first, or while searching."
-        )
+    guide = _checked_guide(config, predictor, adapt)
     _check_warm_start(config, config.searched(space), evaluator)
     with open_study(config, space, out, truth=truth, resume=resume) as (config, searched):
-        path = out / HISTORY_FILE
         started = time.monotonic()
-        ledger = Ledger.load(path, config) if path.exists() else Ledger(config)
-        ledger.save(path)
+        ledger = _begun_ledger(config, out / HISTORY_FILE)
         learning = LearningModel(predictor, TextMemory.of(to_text), evaluator.modelled)
         if adapt is not None and guide.adapt_every:
             learning.learn_by(adapt, guide.adapt_every)
-        with tqdm(total=config.trials, initial=len(ledger.evaluated), unit="evaluation", disable=not progress) as bar:
-
-            def after_change(known: Ledger) -> None:
-                known.save(path)
-                bar.update(len(known.evaluated) - bar.n)
-
-            next_batch = _proposer(config, guide, searched, evaluator, learning)
-            shared = storage or config.storage
+        next_batch = _proposer(config, guide, searched, evaluator, learning)
+        shared = storage or config.storage
+        with _saved_changes(ledger, out / HISTORY_FILE, progress) as after_change:
             if shared is None:
                 stopped = _run(config, guide, searched, evaluator, next_batch, ledger, after_change)
             else:
@@ -107,6 +93,18 @@ def guided_search(
                     ledger = study.ledger()
     history, seconds = ledger.history(), time.monotonic() - started
     return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
+
+
+def _checked_guide(config: SearchConfig, predictor: SamplingPredictor, adapt: Adapt | None) -> Guide:
+    if config.guide is None:
+        raise ValueError("guided search: expected a config with a guide, got none. Set guide.")
+    missing = [name for name in config.objectives if name not in predictor.objectives]
+    if missing and (adapt is None or not config.guide.adapt_every):
+        raise ValueError(
+            f"guided search: expected a predictor of {', '.join(config.objectives)}, got none of {', '.join(missing)}. "
+            "Adapt the checkpoint to it first, or while searching."
+        )
+    return config.guide
 
 
 def _check_warm_start(config: SearchConfig, space: SearchSpace[A], evaluator: RealEvaluator[A]) -> None:
@@ -119,6 +117,26 @@ def _check_warm_start(config: SearchConfig, space: SearchSpace[A], evaluator: Re
             f"warm start: expected architectures that the evaluator has results of, got {len(unknown)} others, "
             f"the first {unknown[0]}."
         )
+
+
+def _begun_ledger(config: SearchConfig, path: Path) -> Ledger:
+    """What an earlier run has saved, or an empty one; saved from now on."""
+    ledger = Ledger.load(path, config) if path.exists() else Ledger(config)
+    ledger.save(path)
+    return ledger
+
+
+@contextmanager
+def _saved_changes(ledger: Ledger, path: Path, progress: bool) -> Iterator[Callable[[Ledger], None]]:
+    """To be called after each change of a ledger: it saves the file, and moves the bar if one is shown."""
+    total, done = ledger.config.trials, len(ledger.evaluated)
+    with tqdm(total=total, initial=done, unit="evaluation", disable=not progress) as bar:
+
+        def after_change(known: Ledger) -> None:
+            known.save(path)
+            bar.update(len(known.evaluated) - bar.n)
+
+        yield after_change
 
 
 def _run(
