@@ -47,25 +47,17 @@ def adapt_checkpoint(
     json: JsonOption = False,
 ) -> None:
     """Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used."""
-    started = time.monotonic()
+    started, rng = time.monotonic(), np.random.default_rng(seed)
     names = listed(objectives, "--objectives")
     check_replaceable(out)
     loaded = Checkpoint.from_pretrained(checkpoint)
     check_adaptable(loaded, names)
-    frame = read_rows(table, space, require=names)
-    frame = frame[splits_of(frame, table) != "test"]
-    labelled = frame[list(names)].notna().all(axis=1).to_numpy()
-    wanted = _count(samples, int(labelled.sum()), table, names)
-    rng = np.random.default_rng(seed)
-    rows = _pool_rows(labelled, wanted, wanted + pool, rng)
-    frame, labelled = frame.iloc[rows], labelled[rows]
-    if again := [name for name in names if name in loaded.objectives]:
-        words = f"nasrlm: {', '.join(again)}: known already; {out} will answer by these labels alone, in every space."
-        print(words, file=sys.stderr)
+    frame, wanted = _drawn_rows(table, space, names, samples, pool, rng)
+    _warn_of_known([name for name in names if name in loaded.objectives], out)
     texts = table_texts(frame, table, progress=show_progress())
     texts += _more_texts(frame, wanted + pool - len(frame), rng)
     known = make_pool(loaded, texts, progress=show_progress(), space=only_space(frame))
-    candidates = np.flatnonzero(labelled)
+    candidates = np.flatnonzero(_labelled(frame, names))
     if choose == "active":
         used = choose_diverse(known, candidates, wanted)
     else:
@@ -74,19 +66,28 @@ def adapt_checkpoint(
         labels = np.full(len(texts), np.nan)
         labels[used] = frame[name].to_numpy(dtype=np.float64)[used]
         loaded = adapt(loaded, known, name, labels)
-    learned = frame.iloc[used]
-    loaded = adapted(loaded, names, wanted, table)
-    readme = adapted_readme(loaded, checkpoint or released_folder())
-    if (out / "config.json").exists():
-        print(f"nasrlm: {out}: the checkpoint that was there is replaced.", file=sys.stderr)
-    loaded.save_pretrained(out)
-    write_atomically(out / "README.md", readme.encode())
-    seconds = round(time.monotonic() - started, 1)
+    _save(adapted(loaded, names, wanted, table), checkpoint or released_folder(), out)
+    learned, seconds = frame.iloc[used], round(time.monotonic() - started, 1)
     if json:
         print_json({"used": row_names(learned), "seconds": seconds})
     else:
         _print_learned(learned, names)
         say(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {seconds} s")
+
+
+def _warn_of_known(names: Sequence[str], out: Path) -> None:
+    if names:
+        words = f"nasrlm: {', '.join(names)}: known already; {out} will answer by these labels alone, in every space."
+        print(words, file=sys.stderr)
+
+
+def _save(checkpoint: Checkpoint, origin: Path, out: Path) -> None:
+    """With the README of the checkpoint that it was made of, brought up to date."""
+    readme = adapted_readme(checkpoint, origin)  # before ``out``, which may be the same folder, is replaced
+    if (out / "config.json").exists():
+        print(f"nasrlm: {out}: the checkpoint that was there is replaced.", file=sys.stderr)
+    checkpoint.save_pretrained(out)
+    write_atomically(out / "README.md", readme.encode())
 
 
 def _print_learned(learned: pd.DataFrame, names: Sequence[str]) -> None:
@@ -97,6 +98,26 @@ def _print_learned(learned: pd.DataFrame, names: Sequence[str]) -> None:
         title += f" {len(learned):,} rows, of which the first {len(shown)} are"
     cells = zip(first_lines(row_names(shown), shown.index.tolist()), *[shown[name] for name in names], strict=True)
     print_table(["architecture", *names], [list(row) for row in cells], title)
+
+
+def _drawn_rows(
+    table: Path, space: str | None, names: tuple[str, ...], samples: str, pool: int, rng: np.random.Generator
+) -> tuple[pd.DataFrame, int]:
+    """Rows of the table outside its test split for the pool, and how many labelled ones are to be learned from.
+
+    Raises:
+        ValueError: the table cannot be read, or has too few labels.
+    """
+    frame = read_rows(table, space, require=names)
+    frame = frame[splits_of(frame, table) != "test"]
+    labelled = _labelled(frame, names)
+    wanted = _count(samples, int(labelled.sum()), table, names)
+    return frame.iloc[_pool_rows(labelled, wanted, wanted + pool, rng)], wanted
+
+
+def _labelled(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.bool_]:
+    """(rows,) flags of those that have all these labels."""
+    return frame[list(names)].notna().all(axis=1).to_numpy()
 
 
 def _count(samples: str, labelled: int, table: Path, names: tuple[str, ...]) -> int:
