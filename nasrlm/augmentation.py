@@ -24,6 +24,28 @@ def load_augmentation(name: str) -> Augmentation:
         ValueError: there is no such module or function, or it takes something else; the module's own errors pass.
     """
     function = named_function(name, "augment")
+    takes_generator = _num_parameters(name, function) == 2
+
+    def augment(text: str, rng: np.random.Generator) -> str:
+        try:
+            changed = function(text, rng) if takes_generator else function(text)
+        except Exception as e:
+            said = " ".join(f"{type(e).__name__}: {e}{_place_of(e)}".split())
+            raise ValueError(f"augment {name}: expected a text, got {said} for {text[:40]!r}…") from e
+        if not isinstance(changed, str) or not changed:
+            raise ValueError(f"augment {name}: expected a text that is not empty, got {changed!r} for {text[:40]!r}…")
+        try:
+            changed.encode()
+        except UnicodeEncodeError as e:
+            problem = f"expected text that UTF-8 can spell, got {e.reason} for {text[:40]!r}…"
+            raise ValueError(f"augment {name}: {problem}") from e
+        return changed
+
+    return augment
+
+
+def _num_parameters(name: str, function: Callable[..., object]) -> int:
+    """One or two that have no default."""
     try:
         signature = inspect.signature(function)
     except ValueError as e:  # of what is written in C
@@ -39,23 +61,7 @@ def load_augmentation(name: str) -> Augmentation:
             f"augment {name}: expected a function of a text and a generator, got {parameters} parameters "
             "without a default."
         )
-
-    def augment(text: str, rng: np.random.Generator) -> str:
-        try:
-            changed = function(text) if parameters == 1 else function(text, rng)
-        except Exception as e:
-            problem = f"expected a text, got {type(e).__name__}: {e}{_place_of(e)} for {text[:40]!r}…"
-            raise ValueError(f"augment {name}: {problem}") from e
-        if not isinstance(changed, str) or not changed:
-            raise ValueError(f"augment {name}: expected a text that is not empty, got {changed!r} for {text[:40]!r}…")
-        try:
-            changed.encode()
-        except UnicodeEncodeError as e:
-            problem = f"expected text that UTF-8 can spell, got {e.reason} for {text[:40]!r}…"
-            raise ValueError(f"augment {name}: {problem}") from e
-        return changed
-
-    return augment
+    return parameters
 
 
 def _place_of(error: Exception) -> str:

@@ -24,7 +24,7 @@ from nasrlm.train_config import TrainConfig
 UNTOLD = frozenset({"initial_share", "out", "resume", "save_every_seconds", "shard", "sources", "tensorboard"})
 # What a run that goes on may have otherwise: its steps do not depend on it, but for rounding on ``device``.
 FREE_TO_CHANGE = UNTOLD | {"device", "patience", "table"}
-# Of a saved state; ``identity`` is JSON, ``tokenizer`` too.
+# Keys of a saved state and their values' types; ``identity`` is JSON, ``tokenizer`` too.
 KINDS: dict[str, type | tuple[type, ...]] = {
     "identity": str,
     "tokenizer": str,
@@ -120,13 +120,15 @@ def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
 
 @contextmanager
 def told_as_broken(path: Path) -> Iterator[None]:
-    """What fails while a state is taken up is the fault of its file.
+    """What fails while a state is taken up is the fault of its file, but for too little memory.
 
     Raises:
         ValueError: something failed.
     """
     try:
         yield
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
     except Exception as e:  # in as many ways
         said = " ".join(f"{type(e).__name__}: {e}".split())
         raise ValueError(f"{path}: expected a training state, got {said[:MOST_SAID]}. Delete it.") from e
