@@ -97,8 +97,8 @@ class Values:
                 )
 
     def plainer(self, node: NodeProto) -> NodeProto:
-        """The node as optimised models have it: torch's exporter may cast to the type of a value, add zeros, and split
-        into sequences.
+        """The node as optimised models have it: torch's exporter may cast to the type of a value, add zeros, split into
+        sequences, and gather all elements in their order to give them more axes.
         """
         if node.domain not in STANDARD_DOMAINS:
             return node
@@ -108,6 +108,10 @@ class Values:
             return self._slice(node)
         if node.op_type == "CastLike":
             return self._cast(node)
+        if node.op_type == "Gather" and self._keeps_order(node):
+            sizes = f"{node.output[0]}\0sizes"
+            self.arrays[sizes] = np.array(self.shape(node.output[0]))
+            return make_node("Reshape", [node.input[0], sizes], node.output, node.name)
         if node.op_type in BIASED and len(node.input) == 3 and self._is_made_of_zeros(node.input[2]):
             without = NodeProto()
             without.CopyFrom(node)
@@ -141,6 +145,14 @@ class Values:
         if given == wanted:
             return make_node("Identity", [x], [output], node.name)
         return make_node("Cast", [x], [output], node.name, to=wanted)
+
+    def _keeps_order(self, node: NodeProto) -> bool:
+        """Are all elements of an axis gathered, in their order, into several axes?"""
+        indices, shape = self.arrays.get(node.input[1]), self.shape(node.input[0])
+        if indices is None or indices.ndim < 2 or not shape or self.shape(node.output[0]) is None:
+            return False
+        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
+        return bool(np.array_equal(indices.ravel(), np.arange(shape[axis])))
 
     def _is_made_of_zeros(self, x: str) -> bool:
         """Not written down in the model, but computed: nothing that was learned."""

@@ -18,6 +18,8 @@ Cut = tuple[int, int, int]  # axis, start, end
 
 def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
     """Reshapes of every kind are ``nn.Reshape``, to (N, all the rest) ``Flatten``; in a row they are one."""
+    if node.op_type == "Transpose" and (moved := _before_new_axes(node, at)):
+        return moved
     if node.op_type == "Transpose" and (inner := at.producer(node.inputs[0], "Transpose")):
         node = node._replace(inputs=inner.inputs, attributes=attributes(perm=_composed(inner, node, at)))
     if node.op_type not in KEEP_ORDER or node.inputs[0] not in at.shapes or node.outputs[0] not in at.shapes:
@@ -40,6 +42,25 @@ def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
     if len(before) > 2 and after == (before[0], prod(before[1:])):
         return [Node("Flatten", (x,), node.outputs)]
     return [Node("nn.Reshape", (x,), node.outputs, attributes(shape=after))]
+
+
+def _before_new_axes(node: Node, at: Surroundings) -> list[Node] | None:
+    """A transpose of what another made and axes of size 1 were added to, as one transpose before these axes."""
+    view = at.producer(node.inputs[0], "nn.Reshape")
+    inner = at.producer(view.inputs[0], "Transpose") if view else None
+    if view is None or inner is None or inner.outputs[0] not in at.shapes or node.outputs[0] not in at.shapes:
+        return None
+    rows, seen = at.shapes[inner.outputs[0]], at.shapes[view.outputs[0]]
+    old = [axis for axis, size in enumerate(seen) if size != 1]
+    if 1 in rows or tuple([seen[axis] for axis in old]) != rows:
+        return None
+    order = [old.index(axis) for axis in _axes(node, len(seen)) if axis in old]
+    perm = tuple([_axes(inner, len(rows))[axis] for axis in order])
+    turned = at.define(f"{node.outputs[0]}.turned", tuple([rows[axis] for axis in order]), like=node.outputs[0])
+    return [
+        Node("Transpose", inner.inputs, (turned,), attributes(perm=perm)),
+        Node("nn.Reshape", (turned,), node.outputs, attributes(shape=at.shapes[node.outputs[0]])),
+    ]
 
 
 def _of_all_axes(node: Node, at: Surroundings) -> Node | None:

@@ -33,6 +33,15 @@ def attended(x, queries):
     return functional.scaled_dot_product_attention(queries(x), x, x)
 
 
+def pooled_and_normed(x, norm):  # the head of a ConvNeXt, behind a block that ends with channels last
+    x = norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+    return norm(functional.adaptive_avg_pool2d(x, 1).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+def encoder_layer():
+    return nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True)
+
+
 IMAGE, ROWS = (1, 8, 6, 6), (1, 2, 5, 8)
 DIFFERENT = {
     "transposed": (lambda: nn.Sequential(nn.ConvTranspose2d(8, 6, 3, 2, bias=False), nn.BatchNorm2d(6)), IMAGE),
@@ -47,6 +56,8 @@ DIFFERENT = {
     "square": (lambda: Computing(lambda x: functional.relu(x).square()), ROWS),
     "softplus": (nn.Softplus, IMAGE),
     "attention": (lambda: Computing(attended, nn.Linear(8, 8)), ROWS),
+    "transformer": (lambda: nn.TransformerEncoder(encoder_layer(), 1, enable_nested_tensor=False), (1, 5, 8)),
+    "pooled and normed": (lambda: Computing(pooled_and_normed, nn.LayerNorm(70)), (1, 70, 6, 6)),
     "matrix product": (lambda: Computing(lambda x: torch.mm(x.t(), x)), (4, 8)),
 }
 BY_ONE_ALONE = {"split": (lambda: Computing(gated, nn.RMSNorm(8), nn.Linear(8, 8), nn.Linear(3, 3)), ROWS)}
@@ -81,6 +92,8 @@ FUNCTIONS = {
     "softplus": (lambda x: functional.softplus(30 * x), IMAGE),
     "attention": (lambda x: functional.scaled_dot_product_attention(x, x, x), ROWS),
     "matrix product": (lambda x: torch.mm(x.t(), x), (4, 8)),
+    "turned twice": (lambda x: x[0].permute(1, 0, 2).unsqueeze(1).permute(3, 1, 0, 2).exp(), ROWS),
+    "pooled": (lambda x: functional.adaptive_avg_pool2d(x.transpose(1, 3).exp().transpose(1, 3), 1), IMAGE),
     "chunk": (lambda x: x.chunk(3, -1)[-1] - x.split(5, -1)[0][..., :2], ROWS),
 }
 
