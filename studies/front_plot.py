@@ -167,9 +167,9 @@ def _scatter_evaluated(axes: Axes, history: History, x: FloatArray, y: FloatArra
 def _outside(axes: Axes, x: FloatArray, y: FloatArray, rows: Sequence[int]) -> str:
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     outside = (x < left) | (x > right) | (y < low) | (y > high)
-    on_front = int(outside[rows].sum())
+    count, on_front = int(outside.sum()), int(outside[rows].sum())
     front = f", {on_front} of them on the front" if on_front else ""
-    return f"{int(outside.sum()):,} lie outside{front}" if outside.any() else ""
+    return f"{count:,} {'lies' if count == 1 else 'lie'} outside{front}" if count else ""
 
 
 def _limits(values: FloatArray, rows: Sequence[int]) -> tuple[float, float]:

@@ -70,7 +70,7 @@ def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, Hist
         config = studies[members[0]][0]
         guide = f", {config.guide.acquisition}" if config.guide else ""
         several = f"{config.engine} {config.sampler}{guide}, {len(members)} seeds"
-        name = several if len(members) > 1 else f"{names[members[0]]} ({config.sampler})"
+        name = several if len(members) > 1 else f"{names[members[0]]} ({config.engine} {config.sampler})"
         if len(set(bounds)) > 1:
             name += f", {bounds[members[0]]}"
         found.append(Progress(name, np.array(counts, dtype=np.float64), shares))

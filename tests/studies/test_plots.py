@@ -77,6 +77,9 @@ def test_what_lies_outside_is_counted(tmp_path: Path) -> None:
     (axes,) = front_figure(config, history).axes
     assert axes.get_xlim()[1] < 1_000
     assert "lie outside" in axes.get_legend().get_title().get_text()
+    history.values[1:] = [history.values[1] for _ in history.values[1:]]
+    (axes,) = front_figure(config, history).axes
+    assert axes.get_legend().get_title().get_text() == "1 lies outside"
 
 
 def test_progress_compares_studies(tmp_path: Path) -> None:
@@ -84,6 +87,7 @@ def test_progress_compares_studies(tmp_path: Path) -> None:
     for folder, sampler in zip(folders, ("nsga2", "random"), strict=True):
         search(toy_config(trials=50, sampler=sampler), ToySpace(), ToyEvaluator(), folder)
     (axes,) = progress_figure(["genetic", "random"], [load_study(folder) for folder in folders]).axes
+    assert [line.get_label() for line in axes.get_lines()] == ["genetic (optuna nsga2)", "random (optuna random)"]
     for line in axes.get_lines():
         heights = np.asarray(line.get_ydata(), dtype=float)
         assert (np.diff(heights) >= 0).all()
@@ -161,7 +165,7 @@ def test_seeds_of_one_search_are_a_band(tmp_path: Path) -> None:
         studies.append(load_study(tmp_path / f"seed{seed}"))
     search(toy_config(trials=30, sampler="random"), ToySpace(), ToyEvaluator(), tmp_path / "other")
     band, alone = progress_of(["0", "1", "2", "other"], [*studies, load_study(tmp_path / "other")])
-    assert (band.name, alone.name) == ("optuna nsga2, 3 seeds", "other (random)")
+    assert (band.name, alone.name) == ("optuna nsga2, 3 seeds", "other (optuna random)")
     assert band.shares.shape[0] == 3
     assert (band.band[0] <= band.median).all()
     assert (band.median <= band.band[1]).all()
