@@ -253,7 +253,7 @@ def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Pa
     if json:
         print_json({"rows": len(rows)})
     else:
-        say(f"{len(rows):,} different architectures: {out}")
+        say(f"{len(rows):,} different architectures of {count * len(spaces):,} drawn: {out}")
 
 
 def _write_rows(rows: Sequence[Mapping[Any, Any]], out: Path) -> None:

@@ -1,6 +1,7 @@
 """Labels that cost nothing on the command line: architectures are drawn, counted, and a model learns the counts."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -26,6 +27,11 @@ def test_drawn_counted_and_learned(tmp_path: Path, nasrlm: CommandLine) -> None:
     (tmp_path / "train.yaml").write_text(yaml.safe_dump(config))
     trained = json.loads(nasrlm("train", "--config", tmp_path / "train.yaml", "--json").stdout)
     assert trained["steps"] == 2
+
+
+def test_sample_tells_how_many_of_those_drawn_are_different(nasrlm: CommandLine, tmp_path: Path) -> None:
+    told = nasrlm("sample", "--space", "nasbench_macro", "-n", 2000, "--out", tmp_path / "drawn.parquet").stdout
+    assert re.match(r"1,\d{3} different architectures of 2,000 drawn: ", told)
 
 
 @pytest.mark.parametrize(
