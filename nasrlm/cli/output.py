@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -92,7 +93,7 @@ def first_lines(names: Sequence[str], numbers: Sequence[Any] = ()) -> list[str]:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
-    """A table as wide as it needs to be; numbers to four significant digits, right-aligned.
+    """A table as wide as it needs to be; numbers to four significant digits, right-aligned, a dash for NaN.
 
     Where it is wider than the terminal, the first column stands above its rows, whole, if the others fit by themselves.
     """
@@ -133,7 +134,7 @@ def _stacked(
 
 def _spell(value: object) -> str:
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return "-" if math.isnan(value) else f"{value:.4g}"
     if isinstance(value, int):
         return f"{value:,}" if abs(value) < 10**15 else f"{Decimal(value):.3e}"
     return str(value)

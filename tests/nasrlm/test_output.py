@@ -31,3 +31,11 @@ def test_numbers_too_long_to_read_are_rounded(capsys: pytest.CaptureFixture[str]
     printed = capsys.readouterr().out
     assert "100,000,000,000,000" in printed
     assert "3.000e+400" in printed
+
+
+def test_a_number_that_is_none_is_a_dash(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["method", "spread"], [["macs", float("nan")], ["forest", 0.125]])
+    shown = capsys.readouterr().out
+    assert "nan" not in shown
+    assert "0.125 │" in shown
+    assert "- │" in shown
