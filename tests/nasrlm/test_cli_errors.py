@@ -1,20 +1,19 @@
-"""Bad input: exit status 2 and one line on stderr that says what, where, expected and got.
-
-Of verbs that run for long see ``test_cli_errors_of_runs.py``.
-"""
+"""Bad input: exit status 2 and one line on stderr that says what, where, expected and got."""
 
 from pathlib import Path
 
 import pytest
 
 from nasrlm.cli import architectures, models
+from nasrlm.files import write_table
 from tests.nasrlm.conftest import CommandLine
-from tests.nasrlm.scenes import OBJECTIVES
+from tests.nasrlm.mistakes_of_runs import MISTAKES_OF_RUNS
+from tests.nasrlm.scenes import OBJECTIVES, layer_table
 from tests.nasrlm.test_cli import ARCHITECTURE, SPACE
 from tests.nasrlm.workplace import MODEL, assert_one_line
 
 STREAM = ("predict", *MODEL, "--table")
-COMMANDS = {
+MISTAKES = {
     "no verb": ((), "expected a verb, got none."),
     "unknown verb": (("prophesy",), "No such command 'prophesy'."),
     "unknown option": (("spaces", "--colour"), "No such option: --colour"),
@@ -209,9 +208,11 @@ COMMANDS = {
 
 
 @pytest.mark.usefixtures("workplace")
-@pytest.mark.parametrize("mistake", COMMANDS)
-def test_bad_input_is_answered_in_one_line(nasrlm: CommandLine, mistake: str) -> None:
-    words, message = COMMANDS[mistake]
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [pytest.param(*case, id=name) for cases in (MISTAKES, MISTAKES_OF_RUNS) for name, case in cases.items()],
+)
+def test_bad_input_is_answered_in_one_line(nasrlm: CommandLine, words: tuple[object, ...], message: str) -> None:
     assert_one_line(nasrlm(*words), message)
 
 
@@ -219,6 +220,22 @@ def test_bad_input_is_answered_in_one_line(nasrlm: CommandLine, mistake: str) ->
 def test_the_row_of_a_table_is_named_as_it_stands_in_the_file(nasrlm: CommandLine) -> None:
     finished = nasrlm("evaluate", *MODEL, "--table", "wrong.csv", "--split", "train")
     assert_one_line(finished, "wrong.csv, row 3: nasbench201")
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+def test_a_text_too_long_to_train_on_is_named_as_it_stands_in_its_file(nasrlm: CommandLine, split: str) -> None:
+    first, second = layer_table(40), layer_table(40, seed=1).assign(space="mine")
+    second.loc[[0, 1, 20], "space"] = "other"
+    second.loc[30, ["text", "split"]] = ["Pool\n" * 600, split]
+    write_table(first.assign(space="mine"), Path("first.csv"))
+    write_table(second, Path("second.jsonl"))
+    sizes = "{width: 16, num_heads: 2, hidden: 32, num_encoder_layers: 1, num_decoder_layers: 1, max_text_tokens: 512}"
+    Path("long.yaml").write_text(
+        f"table: [first.csv, second.jsonl]\nout: run\nspace: mine\nmax_steps: 1\nmodel: {sizes}\n"
+    )
+    finished = nasrlm("train", "--config", "long.yaml")
+    assert_one_line(finished, "second.jsonl: text: expected 1 to 512 tokens, got 600 in row 30 ('Pool Pool")
 
 
 def test_a_stream_that_fails_leaves_nothing_behind(nasrlm: CommandLine, workplace: Path) -> None:

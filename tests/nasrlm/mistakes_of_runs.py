@@ -1,14 +1,7 @@
-"""Bad input of train, adapt, teach and search: exit status 2 and one line on stderr."""
+"""Bad input of train, adapt, teach and search, by name: the words of a command, and what its one line says."""
 
-from pathlib import Path
-
-import pytest
-
-from nasrlm.files import write_table
-from tests.nasrlm.conftest import CommandLine
-from tests.nasrlm.scenes import layer_table
 from tests.nasrlm.test_cli import GOALS, SPACE
-from tests.nasrlm.workplace import MODEL, assert_one_line
+from tests.nasrlm.workplace import MODEL
 
 SEARCH = ("search", *SPACE, *MODEL, "--trials", 4, "--out", "study", "--objectives")
 OF_THE_MODEL = (
@@ -48,7 +41,7 @@ IDLE = (
         "no --exhaustive beside it, got it.",
     ),
 )
-COMMANDS = {
+MISTAKES_OF_RUNS = {
     "a risk of nothing": (
         (*SEARCH, GOALS, "--evaluator", "table:table.csv", "--risk", "depth@onnx=.1"),
         "gate: expected risks of accuracy@cifar10, latency_ms@raspi4, got depth@onnx.",
@@ -145,26 +138,3 @@ COMMANDS = {
         "lines.txt, line 2: nasbench201 notation: expected",
     ),
 }
-
-
-@pytest.mark.usefixtures("workplace")
-@pytest.mark.parametrize("mistake", COMMANDS)
-def test_bad_input_is_answered_in_one_line(nasrlm: CommandLine, mistake: str) -> None:
-    words, message = COMMANDS[mistake]
-    assert_one_line(nasrlm(*words), message)
-
-
-@pytest.mark.usefixtures("workplace")
-@pytest.mark.parametrize("split", ["train", "valid", "test"])
-def test_a_text_too_long_to_train_on_is_named_as_it_stands_in_its_file(nasrlm: CommandLine, split: str) -> None:
-    first, second = layer_table(40), layer_table(40, seed=1).assign(space="mine")
-    second.loc[[0, 1, 20], "space"] = "other"
-    second.loc[30, ["text", "split"]] = ["Pool\n" * 600, split]
-    write_table(first.assign(space="mine"), Path("first.csv"))
-    write_table(second, Path("second.jsonl"))
-    sizes = "{width: 16, num_heads: 2, hidden: 32, num_encoder_layers: 1, num_decoder_layers: 1, max_text_tokens: 512}"
-    Path("long.yaml").write_text(
-        f"table: [first.csv, second.jsonl]\nout: run\nspace: mine\nmax_steps: 1\nmodel: {sizes}\n"
-    )
-    finished = nasrlm("train", "--config", "long.yaml")
-    assert_one_line(finished, "second.jsonl: text: expected 1 to 512 tokens, got 600 in row 30 ('Pool Pool")
