@@ -109,11 +109,9 @@ class Inception(SearchSpace[InceptionNetwork]):
         genes = [genotype[start : start + GENES_PER_STAGE] for start in starts]
         return InceptionNetwork(tuple(map(decode_stage, genes, STAGE_CHANNELS)))
 
-    def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
-        """As everywhere; paths and operations that a mutation brings are random ones."""
-        pairs = zip(self._build(genotype).stages, STAGE_CHANNELS, strict=True)
-        filled = tuple(gene for stage, channels in pairs for gene in encode_filled_stage(stage, channels, rng))
-        return super()._neighbours(filled, rng)
+    def _encode_filled(self, architecture: InceptionNetwork, rng: np.random.Generator) -> Genotype:
+        pairs = zip(architecture.stages, STAGE_CHANNELS, strict=True)
+        return tuple(gene for stage, channels in pairs for gene in encode_filled_stage(stage, channels, rng))
 
     def parse(self, notation: str) -> InceptionNetwork:
         value = read_object(self.name, notation, REMEDY, required=("stages",))

@@ -82,10 +82,10 @@ class OnceForAll(SearchSpace[S]):
     def _build(self, genotype: Genotype) -> S:
         return self.subnet.of(*self.choices.decode(genotype))
 
-    def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
-        """As in every space, but blocks that a deeper stage adds are drawn, not the first of the choices."""
+    def _encode_filled(self, architecture: S, rng: np.random.Generator) -> Genotype:
+        genotype = self.encode(architecture)
         drawn = np.where(self.choices.in_use(genotype), genotype, rng.integers(self.gene_sizes))
-        return super()._neighbours(tuple(drawn.tolist()), rng)
+        return tuple(drawn.tolist())
 
 
 class MobileBlock(NamedTuple):

@@ -71,7 +71,7 @@ class SearchSpace(ABC, Generic[A]):
 
     def mutate(self, architecture: A, rng: np.random.Generator) -> A:
         """A valid architecture other than its parent: one gene, drawn uniformly, takes another choice."""
-        neighbours = self._valid(self._neighbours(self.encode(architecture), rng))
+        neighbours = self._valid(self._neighbours(self._encode_filled(architecture, rng), rng))
         return self._first((child for child in neighbours if child != architecture), "mutate")
 
     def crossover(self, first: A, second: A, rng: np.random.Generator) -> A:
@@ -146,6 +146,13 @@ class SearchSpace(ABC, Generic[A]):
             f"{self.name} genotype: expected {len(self.gene_sizes)} integers in 0..{choices - 1}, "
             f"got ({', '.join(map(str, genotype))}), {where}. {self.gene_help}"
         )
+
+    def _encode_filled(self, architecture: A, rng: np.random.Generator) -> Genotype:
+        """As ``encode``; in spaces with genes that an architecture has no use for, these drawn.
+
+        What a mutation brings into use is random then, not the first of the choices.
+        """
+        return self.encode(architecture)
 
     def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
         """Every choice of every gene beside the others: a fair draw of the gene, then of its choice."""

@@ -76,10 +76,8 @@ class TwoPath(SearchSpace[TwoPathNetwork]):
     def _build(self, genotype: Genotype) -> TwoPathNetwork:
         return TwoPathNetwork((_decode_path(genotype[:_GENES_PER_PATH]), _decode_path(genotype[_GENES_PER_PATH:])))
 
-    def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
-        """As everywhere; blocks and operations that a mutation brings are random ones."""
-        paths = self._build(genotype).paths
-        return super()._neighbours(tuple(gene for path in paths for gene in _encode_filled(path, rng)), rng)
+    def _encode_filled(self, architecture: TwoPathNetwork, rng: np.random.Generator) -> Genotype:
+        return tuple(gene for path in architecture.paths for gene in _encode_filled_path(path, rng))
 
     def parse(self, notation: str) -> TwoPathNetwork:
         names = ("path1", "path2")
@@ -151,7 +149,7 @@ def _encode_path(path: BlockPath) -> Genotype:
     return (*genes, *[0] * (_GENES_PER_PATH - len(genes)))
 
 
-def _encode_filled(path: BlockPath, rng: np.random.Generator) -> Genotype:
+def _encode_filled_path(path: BlockPath, rng: np.random.Generator) -> Genotype:
     """The genes of a path, those of blocks that it lacks drawn."""
     genes = [LAYOUTS.index((len(path.blocks), path.reductions))]
     for operations in (*path.blocks, *[_sample_block(rng) for _ in range(MAX_BLOCKS - len(path.blocks))]):
