@@ -35,8 +35,12 @@ def check_count(count: int) -> None:
     Raises:
         ValueError: it is no integer of 1 or more.
     """
-    if int(count) != count or count < 1:
+    if not _is_count(count):
         raise ValueError(f"gate: expected a count of 1 or more to propose, got {count}.")
+
+
+def _is_count(number: int) -> bool:
+    return int(number) == number and number >= 1
 
 
 class Advisor(Generic[A]):
@@ -136,7 +140,7 @@ class Advisor(Generic[A]):
         Raises:
             ValueError: ``every`` is no integer of 1 or more.
         """
-        if int(every) != every or every < 1:
+        if not _is_count(every):
             raise ValueError(f"adapt_callback: expected every of 1 or more, got {every}.")
         adapt = adapt or ProcessAdapter(self.space, self._predictor, self.objectives, to_text=self.to_text)
         self._learning.learn_by(adapt, every)

@@ -93,7 +93,9 @@ def test_texts_are_not_kept() -> None:
     assert kept < 1_000_000
 
 
-def test_a_text_is_written_once() -> None:
+@pytest.mark.parametrize("as_they_are", [2**20, 8, 0])  # all, the first, none
+def test_a_text_is_written_once(monkeypatch: pytest.MonkeyPatch, as_they_are: int) -> None:
+    monkeypatch.setattr("studies.memory.AS_THEY_ARE", as_they_are)
     written: list[Row] = []
 
     def write(row: Row) -> str:
@@ -110,7 +112,8 @@ def test_a_text_is_written_once() -> None:
     assert anew(rows[1]) == "0-1-2-0"
 
 
-def test_remembered_texts_take_a_quarter_of_their_size() -> None:
+def test_texts_beyond_those_kept_as_they_are_take_a_quarter_of_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("studies.memory.AS_THEY_ARE", 0)
     space, rng = get_space("darts"), np.random.default_rng(0)
     architectures = [space.sample(rng) for _ in range(20)]
     texts = {architecture: to_measured_text(space, architecture) for architecture in architectures}
