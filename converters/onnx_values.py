@@ -113,8 +113,7 @@ class Values:
             self.arrays[sizes] = np.array(self.shape(node.output[0]))
             return make_node("Reshape", [node.input[0], sizes], node.output, node.name)
         if node.op_type in BIASED and len(node.input) == 3 and self._is_made_of_zeros(node.input[2]):
-            without = NodeProto()
-            without.CopyFrom(node)
+            without = _copy(node)
             del without.input[2:]
             return without
         return node
@@ -125,7 +124,7 @@ class Values:
         if split is None or len(split.input) < 2 or index is None:
             return node
         given, shape = self.arrays.get(split.input[1]), self.shape(split.input[0])
-        axis = next((attribute.i for attribute in split.attribute if attribute.name == "axis"), 0)
+        axis = _axis(split)
         borders = _borders(given, shape[axis]) if given is not None and shape else []
         if index.size != 1 or not -len(borders) <= index.item() < len(borders):
             return node
@@ -151,8 +150,7 @@ class Values:
         indices, shape = self.arrays.get(node.input[1]), self.shape(node.input[0])
         if indices is None or indices.ndim < 2 or not shape or self.shape(node.output[0]) is None:
             return False
-        axis = next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
-        return bool(np.array_equal(indices.ravel(), np.arange(shape[axis])))
+        return bool(np.array_equal(indices.ravel(), np.arange(shape[_axis(node)])))
 
     def _is_made_of_zeros(self, x: str) -> bool:
         """Not written down in the model, but computed: nothing that was learned."""
@@ -240,12 +238,21 @@ def place(node: NodeProto) -> str:
     return f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
 
 
+def _axis(node: NodeProto) -> int:
+    return next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
+
+
+def _copy(node: NodeProto) -> NodeProto:
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    return copy
+
+
 def _unbiased(node: NodeProto) -> NodeProto:
     """A linear layer without its bias, of which inference knows no size: one of a single row might be any it added."""
     if node.domain != "nn" or node.op_type != "LinearBias":
         return node
-    plain = NodeProto()
-    plain.CopyFrom(node)
+    plain = _copy(node)
     plain.op_type = "Linear"
     return plain
 
