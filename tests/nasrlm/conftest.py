@@ -1,9 +1,10 @@
 """Fixtures of all tests of nasrlm: one thread, one small checkpoint, and the command line as a function."""
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -62,5 +63,20 @@ def nasrlm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         with pytest.raises(SystemExit) as exit_:
             main()
         return Finished(int(exit_.value.code or 0), *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def answers(nasrlm: CommandLine, checkpoint_folder: Path) -> Any:
+    """``answers("predict", …)``: what the command prints with --json; verbs of a model use the tiny checkpoint."""
+
+    def run(verb: str, *words: object) -> Any:
+        checkpoint = (
+            [] if verb in ("spaces", "sample", "measure", "train", "plot") else ["--checkpoint", checkpoint_folder]
+        )
+        finished = nasrlm(verb, *words, *checkpoint, "--json")
+        assert (finished.status, finished.stderr) == (0, "")
+        return json.loads(finished.stdout)
 
     return run

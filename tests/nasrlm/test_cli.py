@@ -1,9 +1,6 @@
-"""Every verb does what it says, and prints one JSON document with --json."""
+"""Every verb does what it says, and prints one JSON document with --json; of train see ``test_cli_training.py``."""
 
 import json
-import re
-import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,6 @@ import onnx.parser
 import onnxruntime
 import pandas as pd
 import pytest
-import yaml
 
 from converters import to_model, to_onnx_text
 from nasrlm.checkpoint import Checkpoint
@@ -22,26 +18,11 @@ from nasrlm.files import write_table
 from nasrlm.predictor import Predictor
 from spaces import get_space, space_names
 from tests.nasrlm.conftest import CommandLine
-from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
+from tests.nasrlm.scenes import OBJECTIVES, architecture_table
 
 SPACE = ("--space", "nasbench201")
 ARCHITECTURE = "|nor_conv_3x3~0|+|none~0|nor_conv_1x1~1|+|skip_connect~0|avg_pool_3x3~1|nor_conv_3x3~2|"
 GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
-
-
-@pytest.fixture
-def answers(nasrlm: CommandLine, checkpoint_folder: Path) -> Any:
-    """``answers("predict", …)``: what the command prints with --json; verbs of a model use the tiny checkpoint."""
-
-    def run(verb: str, *words: object) -> Any:
-        checkpoint = (
-            [] if verb in ("spaces", "sample", "measure", "train", "plot") else ["--checkpoint", checkpoint_folder]
-        )
-        finished = nasrlm(verb, *words, *checkpoint, "--json")
-        assert (finished.status, finished.stderr) == (0, "")
-        return json.loads(finished.stdout)
-
-    return run
 
 
 @pytest.fixture
@@ -254,102 +235,6 @@ def test_evaluate_names_the_space_that_was_given(answers: Any, table: Path) -> N
     other = frame.assign(space="elsewhere", architecture="unreadable")
     write_table(pd.concat([frame, other], ignore_index=True), table)
     assert answers("evaluate", "--table", table, *SPACE)["nasbench201"][OBJECTIVES[0]]["n"] == len(frame)
-
-
-def train_config(folder: Path, table: pd.DataFrame, **changes: object) -> Path:
-    write_table(table, folder / "train.csv")
-    sizes = {"width": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "hidden": 32}
-    config = {
-        "table": str(folder / "train.csv"),
-        "out": str(folder / "run"),
-        "model": sizes,
-        "epochs": 2,
-        "batch_size": 8,
-    }
-    (folder / "train.yaml").write_text(yaml.safe_dump(config | changes))
-    return folder / "train.yaml"
-
-
-def test_train_writes_a_checkpoint_with_a_card(answers: Any, tmp_path: Path) -> None:
-    frame = layer_table(48).assign(split=["train", "valid", "train", "test"] * 12)
-    config = train_config(tmp_path, frame, sources=["Labels: made up."])
-    result = answers("train", "--config", config, "--seed", 4)
-    assert result["steps"] == 6
-    assert set(result["test"]["text"]) == set(OBJECTIVES)
-    folder = Path(result["checkpoint"])
-    loaded = Checkpoint.from_pretrained(folder)
-    assert loaded.card["test"] == result["test"]
-    assert loaded.card["training"]["seed"] == 4
-    card = (folder / "README.md").read_text()
-    assert f"nasrlm train --config {config}" in card
-    assert "- Labels: made up.\n" in card
-
-
-def test_training_without_valid_rows_says_what_it_lacks(nasrlm: CommandLine, tmp_path: Path) -> None:
-    told = nasrlm("train", "--config", train_config(tmp_path, layer_table(16).assign(split="train")))
-    assert told.status == 0
-    assert told.stderr == (
-        "nasrlm: no row of split valid has a label: the last weights are kept, intervals are not calibrated.\n"
-    )
-
-
-def test_training_without_train_rows_is_told_in_one_line(nasrlm: CommandLine, tmp_path: Path) -> None:
-    write_table(layer_table(8).assign(split="test"), tmp_path / "t.csv")
-    (tmp_path / "t.yaml").write_text(f"table: {tmp_path / 't.csv'}\nout: {tmp_path / 'run'}\n")
-    finished = nasrlm("train", "--config", tmp_path / "t.yaml")
-    assert finished.status == 2
-    assert finished.stderr == (
-        "nasrlm: train: expected labelled rows with split 'train', got none. See the column `split`.\n"
-    )
-
-
-@pytest.mark.filterwarnings("default")
-def test_what_our_code_warns_of_is_one_line(
-    nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_table(layer_table(8), tmp_path / "t.csv")
-    sizes = "{width: 16, num_heads: 2, hidden: 32, num_encoder_layers: 1, max_text_tokens: 2, truncation: tail}"
-    (tmp_path / "t.yaml").write_text(
-        f"table: {tmp_path / 't.csv'}\nout: {tmp_path / 'run'}\nmodel: {sizes}\nmax_steps: 1\n"
-    )
-    monkeypatch.setattr("warnings.showwarning", lambda *told: sys.stderr.write(warnings.formatwarning(*told[:4])))
-    told = nasrlm("train", "--config", tmp_path / "t.yaml").stderr
-    assert re.search(r"^nasrlm: text: \d of \d are longer than 2 tokens; only tail is read", told, re.MULTILINE)
-    assert all(line.startswith("nasrlm: ") for line in told.splitlines())
-
-
-def test_train_reads_texts_and_architectures_from_one_table(answers: Any, tmp_path: Path) -> None:
-    texts = layer_table(16).assign(split=["train", "valid", "train", "test"] * 4)
-    architectures = architecture_table(16).drop(columns=OBJECTIVES[1])  # these have no latency
-    config = train_config(tmp_path, pd.concat([texts, architectures]), objectives=list(OBJECTIVES), epochs=1)
-    found = answers("train", "--config", config)["test"]
-    assert {space: set(quality) for space, quality in found.items()} == {
-        "nasbench201": {OBJECTIVES[0]},
-        "text": set(OBJECTIVES),
-    }
-
-
-def test_train_reads_lists_and_spaces_of_texts(answers: Any, nasrlm: CommandLine, tmp_path: Path) -> None:
-    fbnet, rng = get_space("fbnet"), np.random.default_rng(0)
-    lists = pd.DataFrame(
-        {"space": "fbnet", "architecture": [json.loads(fbnet.format(fbnet.sample(rng))) for _ in range(6)]}
-    )
-    texts = pd.DataFrame({"space": "mine", "architecture": "unread", "text": ["Conv3\n", "Pool\n"] * 3})
-    rows = pd.concat([lists, texts], ignore_index=True)
-    rows = rows.assign(split=["train", "valid", "test"] * 4, **{OBJECTIVES[0]: np.linspace(90, 95, 12)})
-    write_table(rows, tmp_path / "rows.jsonl")
-    config = train_config(tmp_path, rows, epochs=1)
-    config.write_text(config.read_text().replace("train.csv", "rows.jsonl"))
-    assert set(answers("train", "--config", config)["test"]) == {"fbnet", "mine"}
-    write_table(rows.assign(architecture="[1]"), tmp_path / "rows.jsonl")
-    told = nasrlm("train", "--config", config)
-    assert "rows.jsonl, row 1: fbnet notation: expected a list" in told.stderr
-
-
-def test_train_reads_architectures(answers: Any, tmp_path: Path) -> None:
-    config = train_config(tmp_path, architecture_table(16), objectives=list(OBJECTIVES), epochs=1)
-    assert set(answers("train", "--config", config, "--out", tmp_path / "other")["test"]) == {"nasbench201"}
-    assert (tmp_path / "other" / "checkpoint" / "model.safetensors").is_file()
 
 
 def test_search_and_plot(
