@@ -4,11 +4,12 @@ import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from threading import RLock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 import optuna
 from optuna.trial import FrozenTrial, TrialState
+from typing_extensions import TypeVar
 
 from spaces import ArchitectureError, SearchSpace
 from studies.advisor import Advisor, check_count
@@ -29,7 +30,7 @@ from studies.optuna_storage import (
 )
 from studies.tables import spelled_notation
 
-A = TypeVar("A", bound=Hashable)
+A = TypeVar("A", bound=Hashable, default=Any)  # a space's name does not tell it
 
 Callback = Callable[[optuna.Study, FrozenTrial], None]
 

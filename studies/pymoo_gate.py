@@ -2,13 +2,14 @@
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
 from pymoo.core.algorithm import Algorithm
 from pymoo.core.population import Population
 from pymoo.core.problem import Problem
+from typing_extensions import TypeVar
 
 from nasrlm.objective import FloatArray, from_losses
 from spaces import ArchitectureError, SearchSpace
@@ -19,7 +20,7 @@ from studies.learning import Adapt
 from studies.ledger import PRUNED, Entry
 from studies.memory import SamplingPredictor
 
-A = TypeVar("A", bound=Hashable)
+A = TypeVar("A", bound=Hashable, default=Any)  # a space's name does not tell it
 
 Answer = dict[str, FloatArray]  # one row of F, G and H, or several
 

@@ -1,0 +1,15 @@
+"""What a user's script may write without an annotation; mypy reads it, nothing runs it."""
+
+from typing import Any, assert_type
+
+from pymoo.core.problem import Problem
+
+import nasrlm
+
+
+def gates_of_a_named_space(problem: Problem) -> None:
+    goals = ["max:accuracy@cifar10", "min:latency_ms@pixel3"]
+    gate = nasrlm.optuna.ParetoGate("nasbench201", goals)
+    assert_type(gate, nasrlm.optuna.ParetoGate[Any])
+    gated = nasrlm.pymoo.GatedProblem(problem, "nasbench201", goals)
+    assert_type(gated, nasrlm.pymoo.GatedProblem[Any])
