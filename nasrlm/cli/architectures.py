@@ -129,14 +129,14 @@ def convert(
     if out is not None:
         _write_network(text, out)
     if json:
-        print_json({"text": text, "tokens": _count_tokens(text, checkpoint)})
+        print_json({"text": text, "tokens": _count_tokens([text], checkpoint)[0]})
     elif out is None:
         say(text)
 
 
 def stats(
     context: typer.Context,
-    architecture: Annotated[str | None, NETWORK_ARGUMENT] = None,
+    architectures: Annotated[list[str] | None, NETWORK_ARGUMENT] = None,
     space: SpaceOption = None,
     table: TableOption = None,
     input_shape: InputShapeOption = None,
@@ -156,7 +156,7 @@ def stats(
 ) -> None:
     """Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph."""
     if table is not None:
-        if architecture is not None or out is None:
+        if architectures or out is None:
             raise ValueError("stats --table: expected --out and no architecture. See --help.")
         refuse_given(context, OF_NETWORKS, "an architecture", "--table")
         if not latency:
@@ -165,16 +165,19 @@ def stats(
         workers = 1 if latency and workers is None else workers  # they would slow each other down
         config = StreamConfig(table, out, space, workers, engine, resume, derivation=counts)
         return convert_whole_table(config, "stats", json=json)
-    if architecture is None or out is not None or latency or texts or workers is not None or resume:
+    if not architectures or out is not None or latency or texts or workers is not None or resume:
         raise ValueError("stats: expected an architecture, or --table with --out. See --help.")
     refuse_given(context, ["engine", "repeats"], "--table", "an architecture")
-    faithful = read_network(architecture, space, input_shape, "stats")
-    counted = asdict(statistics(faithful))
-    counted["tokens"] = _count_tokens(_text(faithful, architecture), checkpoint)
+    graphs = [read_network(name, space, input_shape, "stats") for name in architectures]
+    tokens = _count_tokens(list(map(_text, graphs, architectures)), checkpoint)
+    named = zip(architectures, graphs, tokens, strict=True)
+    rows = [{"architecture": name, **_counts(graph, name), "tokens": count} for name, graph, count in named]
     if json:
-        print_json(counted)
+        print_json(rows)
+    elif len(rows) == 1:  # fits a narrow terminal
+        print_table(["count", "value"], list(rows[0].items())[1:])
     else:
-        print_table(["count", "value"], list(counted.items()))
+        print_table(list(rows[0]), [list(row.values()) for row in rows])
 
 
 def measure(
@@ -231,10 +234,17 @@ def _text(faithful: Graph, name: str) -> str:
     return checked(graph_to_onnx_text(faithful), name)
 
 
-def _count_tokens(text: str, checkpoint: Path | None) -> int:
+def _counts(faithful: Graph, name: str) -> dict[str, int]:
+    try:
+        return asdict(statistics(faithful))
+    except ValueError as e:
+        raise ValueError(f"{name}: {e}") from e
+
+
+def _count_tokens(texts: Sequence[str], checkpoint: Path | None) -> list[int]:
     from nasrlm.checkpoint import Checkpoint  # takes seconds to import, and converting does without it
 
-    return len(Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids([text])[0])
+    return [len(token_ids) for token_ids in Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids(texts)]
 
 
 def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:

@@ -56,6 +56,10 @@ MISTAKES = {
         "own_networks:Silent: model: expected a model with outputs, got none.",
     ),
     "an own space that fails": (("stats", "--space", "./own_space.py:Broken", "[16]"), "own_space.py:9)"),
+    "a network that cannot be counted": (
+        ("stats", *MODEL, "mystery.onnxtxt"),
+        "mystery.onnxtxt: statistics: expected layers of known shape",
+    ),
     "a text of no space": (("predict", *MODEL, "--space", "moon", "body.txt"), "space: expected one of "),
     "no text": (("predict", *MODEL, "binary.txt"), "binary.txt: expected UTF-8 text, got"),
     "a folder for a text": (("predict", *MODEL, "folder.txt"), "folder.txt: expected a text file, got a folder."),

@@ -30,6 +30,13 @@ class Silent(torch.nn.Module):
     def forward(self, x):
         return None
 """
+MYSTERY = """<ir_version: 13, opset_import: ["": 26, "nn": 1, "mine": 1]>
+network (float[1,3,8,8] x) => (float[N,M,H,W] y) {
+   a = mine.Mystery (x)
+   w = nn.Weight <weight_shape = [4, 3, 3, 3]> ()
+   y = Conv (a, w)
+}
+"""
 OWN_SPACE = """
 from spaces import GenotypeSpace
 
@@ -54,6 +61,7 @@ def fill(checkpoint_folder: Path) -> None:
     Path("binary.txt").write_bytes(b"\xff\xfe")
     Path("cut.onnxtxt").write_text("<ir_version: 13")
     Path("body.txt").write_text("Conv")
+    Path("mystery.onnxtxt").write_text(MYSTERY)
     Path("own_networks.py").write_text(NETWORKS)
     Path("own_space.py").write_text(OWN_SPACE)
     table = architecture_table(4)
