@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spaces.cells import NUM_INPUTS, Cell, Edge
-from spaces.notation import check_keys, check_list, choice_index, shown
+from spaces.notation import check_keys, check_list, choice_index
+from spaces.shown import shown
 from spaces.space import ArchitectureError
 
 GENOTYPE_KEYS = ("normal", "normal_concat", "reduce", "reduce_concat")

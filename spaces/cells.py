@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import permutations
 
 from spaces.isomorphism import ZERO, Dataflow, Value, add
-from spaces.notation import shown
+from spaces.shown import shown
 from spaces.space import ArchitectureError
 
 NUM_INPUTS = 2

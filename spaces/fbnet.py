@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from spaces.notation import check_keys, check_list, choice_index, read_json, shown
+from spaces.notation import check_keys, check_list, choice_index, read_json
+from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 OPERATIONS = ("k3_e1", "k3_e1_g2", "k3_e3", "k3_e6", "k5_e1", "k5_e1_g2", "k5_e3", "k5_e6", "skip")  # official order

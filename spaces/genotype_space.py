@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from spaces.notation import check_list, choice_index, read_json, shown
+from spaces.notation import check_list, choice_index, read_json
+from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 Choice = str | int | float

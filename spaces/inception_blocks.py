@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
-from spaces.notation import shown
 from spaces.sequences import Operations, Sequences
+from spaces.shown import shown
 from spaces.space import ArchitectureError
 
 CONVOLUTIONS = (

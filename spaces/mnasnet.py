@@ -13,7 +13,8 @@ from dataclasses import astuple, dataclass
 from itertools import islice
 from typing import Any
 
-from spaces.notation import check_keys, check_list, read_json, shown
+from spaces.notation import check_keys, check_list, read_json
+from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 FIELDS = ("e", "k", "l", "se")  # the published names of Block's attributes

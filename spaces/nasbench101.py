@@ -25,7 +25,8 @@ from spaces.nasbench101_graphs import (
     module_hash,
     on_paths,
 )
-from spaces.notation import check_list, choice_index, read_object, shown
+from spaces.notation import check_list, choice_index, read_object
+from spaces.shown import shown
 from spaces.space import MAX_DRAWS, ArchitectureError, Genotype, SearchSpace
 
 OPERATIONS = ("conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3")

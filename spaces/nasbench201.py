@@ -17,7 +17,7 @@ from itertools import product
 import numpy as np
 
 from spaces.isomorphism import ZERO, Dataflow, Value, add
-from spaces.notation import shown
+from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 OPERATIONS = ("none", "skip_connect", "nor_conv_1x1", "nor_conv_3x3", "avg_pool_3x3")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from spaces.notation import shown
+from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 OPERATIONS = ("id", "ir_3x3_t3", "ir_5x5_t6")  # kernel and expansion of an inverted residual

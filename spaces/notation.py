@@ -6,9 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from spaces.shown import shown
 from spaces.space import ArchitectureError
-
-SHOWN = 200  # characters of a refused notation that the message repeats
 
 
 def read_json(space: str, notation: str, remedy: str) -> Any:
@@ -78,9 +77,3 @@ def read_integer(space: str, name: str, value: Any, minimum: int, remedy: str) -
             f"{space} notation: expected {name} to be an integer of {minimum} or more, got {shown(value)}. {remedy}"
         )
     return int(value)
-
-
-def shown(value: object) -> str:
-    """``value`` as a message shows it, cut in the middle where it is long."""
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} … {text[-SHOWN // 2 :]}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spaces.notation import shown
+from spaces.shown import shown
 from spaces.space import SearchSpace
 
 

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from spaces.notation import check_list, choice_index, shown
+from spaces.notation import check_list, choice_index
+from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype
 
 T = TypeVar("T")

@@ -11,6 +11,8 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
+from spaces.shown import cut
+
 A = TypeVar("A", bound=Hashable)
 Genotype = tuple[int, ...]
 
@@ -142,9 +144,10 @@ class SearchSpace(ABC, Generic[A]):
         return tuple(genes)
 
     def _genotype_error(self, genotype: Sequence[int], choices: int, where: str) -> ArchitectureError:
+        got = cut(f"({', '.join(map(str, genotype))})")
         return ArchitectureError(
-            f"{self.name} genotype: expected {len(self.gene_sizes)} integers in 0..{choices - 1}, "
-            f"got ({', '.join(map(str, genotype))}), {where}. {self.gene_help}"
+            f"{self.name} genotype: expected {len(self.gene_sizes)} integers in 0..{choices - 1}, got {got}, {where}. "
+            f"{self.gene_help}"
         )
 
     def _encode_filled(self, architecture: A, rng: np.random.Generator) -> Genotype:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
-from spaces.notation import shown
 from spaces.sequences import Operations, Sequences
+from spaces.shown import shown
 from spaces.space import ArchitectureError
 
 CONVOLUTIONS = (

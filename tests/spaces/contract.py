@@ -140,6 +140,13 @@ class SpaceContract:
                 with pytest.raises(ArchitectureError, match=rf"in 0\.\.{choices - 1}, got .*position {position}\b"):
                     space.decode(wrong)
 
+    def test_decode_repeats_little_of_a_long_genotype(self, space, architectures):
+        genotype = space.encode(architectures[0])
+        for wrong in (genotype * 1000, (*genotype[:-1], "0" * 100_000)):
+            with pytest.raises(ArchitectureError) as refused:
+                space.decode(wrong)
+            assert len(str(refused.value)) < 1000
+
     @pytest.mark.parametrize("gene", [0.5, 0.0, "0", None, float("nan")])
     def test_decode_refuses_genes_that_are_no_integers(self, space, architectures, gene):
         with pytest.raises(ArchitectureError, match=r"integers in .* position 0\."):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spaces import ArchitectureError, SearchSpace
-from spaces.notation import shown
+from spaces.shown import shown
 from tests.spaces.contract import SpaceContract
 
 
