@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from nasrlm.objective import FloatArray
+from studies.figure_style import polish
 from studies.pareto import hypervolume_ratio, pareto_mask
 
 TARGETS = (0.985, 0.992)
@@ -75,6 +76,6 @@ def draw(curves: Mapping[tuple[str, str], Sequence[Sequence[float]]], path: Path
             low, high = np.quantile(regrets, (0.1, 0.9), axis=0)
             axes.fill_between(counts, low, high, color=line.get_color(), alpha=0.15, linewidth=0)
         axes.set(xlabel="real evaluations", ylabel="1 - hypervolume ratio", yscale="log", title=space)
-        axes.grid(color="#e6e8eb", linewidth=0.7)
+        polish(axes)
     panels[-1].legend(frameon=False, fontsize=8)
     figure.savefig(path, dpi=150)
