@@ -15,7 +15,7 @@ from studies.config import Constraint, SearchConfig, twins_of
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.learning import Adapt, LearningModel
-from studies.ledger import EVALUATED, Entry, Ledger
+from studies.ledger import EVALUATED, PRUNED, Entry, Ledger
 from studies.memory import SamplingPredictor, TextMemory
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import propose
@@ -118,10 +118,12 @@ class Advisor(Generic[A]):
         texts = [self.to_text(architecture) for architecture in architectures]
         return self.gate.check(texts, self._learning.model.memory)
 
-    def propose(self, tried: Sequence[Entry], count: int, *, guide: Guide | None = None, seed: int = 0) -> list[Entry]:
-        """Up to ``count`` entries of architectures that were not tried, best first, behind those that the gate pruned.
+    def propose(
+        self, tried: Sequence[Entry], count: int, *, guide: Guide | None = None, seed: int = 0
+    ) -> tuple[list[Entry], list[Entry]]:
+        """Up to ``count`` entries of architectures that were not tried, best first; and those that the gate pruned.
 
-        They are expected to add most hypervolume to the front; while an objective is still to be learned, they are
+        The first are expected to add most hypervolume to the front; while an objective is still to be learned, they are
         drawn at random, and nothing is pruned.
 
         Raises:
@@ -129,10 +131,12 @@ class Advisor(Generic[A]):
         """
         check_count(count)
         if not self.can_predict:
-            return self._random(tried, count, seed)
+            return self._random(tried, count, seed), []
         guide = guide or Guide(risk=self.gate.risk)
         model, ledger = self._learning.model, self._ledger(tried)
-        return propose(self._config(seed), guide, self.space, model, ledger, count=count)
+        found = propose(self._config(seed), guide, self.space, model, ledger, count=count)
+        pruned = [entry for entry in found if entry.status == PRUNED]
+        return found[len(pruned) :], pruned
 
     def learns(self, every: int, adapt: Adapt | None = None) -> None:
         """Prepare to learn from each ``every`` results: with ``adapt``, or by a Gaussian process of each objective.

@@ -17,7 +17,7 @@ from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk
 from studies.history import exchanged
 from studies.learning import Adapt
-from studies.ledger import PRUNED, Entry
+from studies.ledger import Entry
 from studies.memory import SamplingPredictor
 from studies.optuna_storage import (
     ARCHITECTURE,
@@ -181,10 +181,10 @@ class ParetoGate(Generic[A]):
     def _enqueue(self, study: optuna.Study, count: int, guide: Guide | None, seed: int) -> list[A]:
         self._follow(study)
         trials = study.get_trials(deepcopy=False)
-        proposed = self._advisor.propose(self._tried(trials), count, guide=guide, seed=seed + len(trials))
+        proposed, _ = self._advisor.propose(self._tried(trials), count, guide=guide, seed=seed + len(trials))
         # Proposing takes a while, in which another worker may have enqueued the same.
         tried = {entry.key for entry in self._tried(study.get_trials(deepcopy=False))}
-        chosen = [entry for entry in proposed if entry.status != PRUNED and entry.key not in tried]
+        chosen = [entry for entry in proposed if entry.key not in tried]
         architectures = [self.space.parse(entry.architecture) for entry in chosen]
         for entry, architecture in zip(chosen, architectures, strict=True):
             predicted = told_predictions(self.gate.objectives, entry.predicted)

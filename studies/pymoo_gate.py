@@ -17,7 +17,7 @@ from studies.advisor import Advisor
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.learning import Adapt
-from studies.ledger import PRUNED, Entry
+from studies.ledger import Entry
 from studies.memory import SamplingPredictor
 
 A = TypeVar("A", bound=Hashable, default=Any)  # a space's name does not tell it
@@ -120,10 +120,9 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             ValueError: ``count`` is less than 1, or there is no front yet and the gate's constraints forbid every
                 candidate.
         """
-        proposed = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
-        chosen = [entry for entry in proposed if entry.status != PRUNED]
+        chosen, pruned = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
         if not chosen:
-            self._refuse_unmet(proposed)
+            self._refuse_unmet(pruned)
             warnings.warn("GatedProblem: nothing to propose, all was pruned or evaluated before.", stacklevel=2)
             return Population.new() if getattr(self, "vars", None) else np.empty((0, self.n_var))
         rows = np.array([self._to_row(self.space.parse(entry.architecture)) for entry in chosen])

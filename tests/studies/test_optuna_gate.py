@@ -181,7 +181,7 @@ def test_proposals_begin_with_results_whose_twins_were_pruned(monkeypatch: pytes
         gate.check(twin := study.ask(), SPACE.decode((2, 1, 0, 0)))
     study.tell(twin, state=TrialState.PRUNED)
     told: list[Any] = []
-    monkeypatch.setattr(gate._advisor, "propose", lambda tried, *args, **options: told.extend(tried) or [])
+    monkeypatch.setattr(gate._advisor, "propose", lambda tried, *args, **options: told.extend(tried) or ([], []))
     gate.enqueue(study)
     assert [(entry.architecture, entry.real.tolist()) for entry in told] == [("0-1-2-0", [100.0, 1.0])]
 
