@@ -10,6 +10,9 @@ from nasrlm.metrics import Quality, quality
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by
 
+# What tables call space, objective and the metrics of ``Quality``.
+COLUMNS = ("space", "objective", "rows", "Kendall τ", "Spearman ρ", "mean absolute error", "80 % interval covers")
+
 
 @dataclass(frozen=True)
 class Evaluation:

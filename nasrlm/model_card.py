@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.evaluation import Evaluation
+from nasrlm.evaluation import COLUMNS, Evaluation
 from nasrlm.files import write_atomically
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import TrainResult
@@ -125,8 +125,8 @@ def _card(
     if measured is not None:
         lines += [
             "",
-            "| space | objective | rows | Kendall τ | Spearman ρ | mean absolute error | 80 % interval covers |",
-            "|---|---|---|---|---|---|---|",
+            f"| {' | '.join(COLUMNS)} |",
+            f"|{'---|' * len(COLUMNS)}",
         ]
         for space, objectives in measured.quality.items():
             for name, q in objectives.items():

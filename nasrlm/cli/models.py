@@ -30,7 +30,7 @@ from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, p
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.engine import EngineName
-from nasrlm.evaluation import Evaluation, evaluate
+from nasrlm.evaluation import COLUMNS, Evaluation, evaluate
 from nasrlm.examples import Origins, make_examples
 from nasrlm.files import check_folder
 from nasrlm.model_card import release
@@ -270,13 +270,12 @@ def _rows_of_split(frame: pd.DataFrame, split: str | None, path: Path) -> pd.Dat
 
 
 def _print_quality(evaluation: Evaluation) -> None:
-    columns = ["space", "objective", "n", "Kendall τ", "Spearman ρ", "mae", "coverage"]
     rows = [
         [space, objective, *metrics.values()]
         for space, measured in evaluation.quality.items()
         for objective, metrics in measured.items()
     ]
-    print_table(columns, rows)
+    print_table(COLUMNS, rows)
     say(f"{evaluation.predictions_per_second:,.0f} predictions/s, each of all objectives with intervals")
 
 

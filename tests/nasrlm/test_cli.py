@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from converters import to_model, to_onnx_text
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, released_folder
 from nasrlm.cli import models
 from nasrlm.files import write_table
 from nasrlm.predictor import Predictor
@@ -229,6 +229,9 @@ def test_evaluate(answers: Any, nasrlm: CommandLine, table: Path, checkpoint_fol
     assert found["predictions_per_second"] > 0
     shown = nasrlm("evaluate", "--table", table, "--checkpoint", checkpoint_folder).stdout
     assert "not known to the checkpoint, or without two labels: latency_ms@unheard" in shown
+    told = (released_folder() / "README.md").read_text(encoding="utf-8")
+    columns, of_card = (next(line for line in x.splitlines() if "Kendall" in line) for x in (shown, told))
+    assert columns.replace("┃", "|").split() == of_card.split()
 
 
 def test_evaluate_prints_several_tables_as_one(answers: Any, table: Path, tmp_path: Path) -> None:
