@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+import studies
 from converters import OnnxTextError, graph_to_onnx_text, model_to_onnx_text, to_model
 from converters.batches import WORDS
 from converters.bulk import to_onnx_texts
@@ -45,6 +46,7 @@ InputShapeOption = Annotated[
 ONNX_TEXT_ENDING = ".onnxtxt"
 TEXT_ENDINGS = (".txt", ONNX_TEXT_ENDING)
 MODEL_ENDINGS = (".onnx",)
+RECIPES = Path(studies.__file__).parent / "recipes"  # that ship with the package
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,20 @@ def require_space(name: str | None, what: str) -> SearchSpace[Any]:
     if name is None:
         raise ValueError(f"{what}: expected --space, got none. `nasrlm spaces` lists them.")
     return get_space(name)
+
+
+def config_file(given: Path) -> Path:
+    """A config's file: as given, or that of the recipe of this name.
+
+    Raises:
+        ValueError: a name of neither.
+    """
+    if given.suffix or given.exists():
+        return given
+    recipes = {path.stem: path for path in sorted(RECIPES.glob("*.yaml"))}
+    if str(given) not in recipes:
+        raise ValueError(f"--config: expected a YAML file or a recipe, {', '.join(recipes)}, got {given}.")
+    return recipes[str(given)]
 
 
 def read_inputs(

@@ -23,6 +23,7 @@ from nasrlm.cli.inputs import (
     InputShapeOption,
     SpaceOption,
     TableOption,
+    config_file,
     listed,
     read_inputs,
 )
@@ -188,15 +189,16 @@ def evaluate_table(
 
 
 def train_model(
-    config: Annotated[Path, typer.Option("--config", help="YAML file, see docs/training.md.")],
+    config: Annotated[Path, typer.Option("--config", help="YAML file, see docs/training.md; or a recipe's name.")],
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the run, instead of the config's.")] = None,
     device: Annotated[str | None, typer.Option("--device", help="Where torch runs, instead of the config's.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Instead of the config's.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Train a model; the same command goes on where a stopped run was. torchrun and accelerate launch may run it."""
-    overrides = {"out": out, "device": device, "seed": seed}
-    chosen = TrainConfig.load(config, **{key: value for key, value in overrides.items() if value is not None})
+    given = {"out": out, "device": device, "seed": seed}
+    overrides = {key: value for key, value in given.items() if value is not None}
+    chosen = TrainConfig.load(config_file(config), **overrides)
     if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
         print("nasrlm: bf16: this processor multiplies 16 bits slower than 32; training in 32.", file=sys.stderr)
     check_folder(chosen.out)

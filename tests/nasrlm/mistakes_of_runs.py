@@ -60,6 +60,10 @@ MISTAKES_OF_RUNS = {
         "evaluator own_networks:fail: expected an answer for |",
     ),
     "no config": (("train", "--config", "none.yaml"), "none.yaml: expected a YAML file, got No such file"),
+    "no recipe": (
+        ("train", "--config", "nasbench2"),
+        "--config: expected a YAML file or a recipe, counts, devices_held_out, encoders, labels, nasbench201, ",
+    ),
     "unknown key": (("train", "--config", "misspelt.yaml"), "misspelt.yaml: epoch: Extra inputs are not permitted"),
     "unwritable run": (
         ("train", "--config", "good.yaml", "--out", "file/run"),

@@ -17,6 +17,7 @@ from nasrlm.files import write_table
 from spaces import get_space
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
+from tests.nasrlm.workplace import assert_one_line
 
 
 def train_config(folder: Path, table: pd.DataFrame, **changes: object) -> Path:
@@ -46,6 +47,17 @@ def test_train_writes_a_checkpoint_with_a_card(answers: Any, tmp_path: Path) -> 
     card = (folder / "README.md").read_text()
     assert f"nasrlm train --config {config}" in card
     assert "- Labels: made up.\n" in card
+
+
+def test_a_recipe_is_named_without_its_folder(
+    nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    told = nasrlm("train", "--config", "nasbench201_unseen")
+    assert_one_line(told, "../shared/data/nasbench201.parquet: expected a table, got no such file.")
+    train_config(Path(), layer_table(16)).rename("nasbench201_unseen")  # a file of one's own goes first
+    assert nasrlm("train", "--config", "nasbench201_unseen").status == 0
 
 
 def test_training_without_valid_rows_says_what_it_lacks(nasrlm: CommandLine, tmp_path: Path) -> None:
