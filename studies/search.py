@@ -77,7 +77,7 @@ def _run(
     progress: bool,
 ) -> tuple[History, str | None]:
     writer = HistoryWriter(path)
-    with tqdm(total=config.trials, unit="architecture", disable=not progress) as bar:
+    with tqdm(total=config.trials, desc="search", unit="architecture", disable=not progress) as bar:
 
         def after_batch(problem: Problem[A]) -> None:
             bar.update(problem.evaluations - bar.n)

@@ -17,7 +17,7 @@ from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import MOST_LABELS, adapt, check_adaptable, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint, check_replaceable, released_folder
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
-from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, show_progress
+from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say
 from nasrlm.files import write_atomically
 from nasrlm.model_card import adapted, adapted_readme
 from spaces import get_space
@@ -54,9 +54,9 @@ def adapt_checkpoint(
     check_adaptable(loaded, names)
     frame, wanted = _drawn_rows(table, space, names, samples, pool, rng)
     _warn_of_known([name for name in names if name in loaded.objectives], out)
-    texts = table_texts(frame, table, progress=show_progress())
+    texts = table_texts(frame, table, progress=True)
     texts += _more_texts(frame, wanted + pool - len(frame), rng)
-    known = make_pool(loaded, texts, progress=show_progress(), space=only_space(frame))
+    known = make_pool(loaded, texts, progress=True, space=only_space(frame))
     candidates = np.flatnonzero(_labelled(frame, names))
     if choose == "active":
         used = choose_diverse(known, candidates, wanted)
@@ -151,4 +151,4 @@ def _more_texts(frame: pd.DataFrame, count: int, rng: np.random.Generator) -> li
         return []
     space = get_space(str(frame["space"].iloc[0]))
     drawn = [space.sample(rng) for _ in range(max(count, 0))]
-    return to_onnx_texts(space, drawn, measured=True, progress=show_progress())
+    return to_onnx_texts(space, drawn, measured=True, progress=True)

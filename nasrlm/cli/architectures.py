@@ -31,7 +31,7 @@ from nasrlm.cli.inputs import (
     require_space,
 )
 from nasrlm.cli.networks import NETWORK_ARGUMENT, read_network
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say
 from nasrlm.cli.whole_tables import convert_whole_table
 from nasrlm.files import check_not_read, check_table_name, write_atomically, write_table
 from nasrlm.objective import Objective
@@ -203,7 +203,7 @@ def measure(
     inputs = read_inputs(architectures, table, space, input_shape)
     names = [f"{table}, row {number}" for number in inputs.numbers] or inputs.names
     options = {"threads": threads, "repeats": repeats, "seed": seed}
-    latencies = measure_latencies(inputs.texts, **options, names=names, progress=show_progress())
+    latencies = measure_latencies(inputs.texts, **options, names=names, progress=True)
     machine = machine_description()
     measured = [
         {
@@ -255,9 +255,7 @@ def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Pa
     rows = [
         {"space": name, **drawn._asdict()}
         for name, space in spaces.items()
-        for drawn in tqdm(
-            draw(space, count, seed, held_out_percent=held_out), f"sample {name}", count, disable=not show_progress()
-        )
+        for drawn in tqdm(draw(space, count, seed, held_out_percent=held_out), f"sample {name}", count)
     ]
     _write_rows(rows, out)
     if json:

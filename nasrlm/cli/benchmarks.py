@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from nasrlm.cli.inputs import listed
-from nasrlm.cli.output import JsonOption, print_json, print_table, say, show_progress
+from nasrlm.cli.output import JsonOption, print_json, print_table, say
 from studies.benchmark.protocol import PROTOCOLS, get_protocol
 from studies.benchmark.results import summary
 from studies.benchmark.run import METHODS, BenchmarkConfig, known_targets, run_benchmark
@@ -49,7 +49,7 @@ def benchmark(
     if known := known_targets(chosen, checkpoint):
         print(f"nasrlm: the checkpoint knows {', '.join(known)} and may have seen labels of test rows", file=sys.stderr)
     try:
-        records = run_benchmark(config, Tables(tables, progress=False), path, progress=show_progress())
+        records = run_benchmark(config, Tables(tables, progress=False), path, progress=True)
     except ImportError as e:
         raise ValueError(str(e)) from e
     rows = summary(records, chosen.judge)

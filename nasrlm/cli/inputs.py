@@ -18,7 +18,6 @@ from converters.errors import instead_of_file
 from converters.graph import Shape
 from converters.text import prelude
 from nasrlm.cli.named_modules import named_graph
-from nasrlm.cli.output import show_progress
 from nasrlm.named_function import FUNCTION_NAME
 from spaces import get_space
 from spaces.space import SearchSpace
@@ -159,7 +158,7 @@ def read_inputs(
         )
     chosen = get_space(space)
     parsed = [chosen.parse(name) for name in names]
-    texts = to_onnx_texts(chosen, parsed, measured=True, progress=show_progress())
+    texts = to_onnx_texts(chosen, parsed, measured=True, progress=True)
     rows: list[dict[Hashable, Any]] = [{"space": chosen.address, "architecture": name} for name in names]
     return Inputs(names, texts, [chosen.address] * len(names), rows)
 
@@ -174,7 +173,7 @@ def _read_table(table: Path, space: str | None) -> Inputs:
     spaces = frame["space"].fillna("").astype(str).tolist() if "space" in frame else [""] * len(frame)
     words = frame[[name for name in WORDS if name in frame]].to_dict("records")
     rows = [{name: word for name, word in row.items() if not is_empty(word)} for row in words]
-    texts = table_texts(frame, table, progress=show_progress())
+    texts = table_texts(frame, table, progress=True)
     return Inputs(row_names(frame), texts, spaces, rows, frame.index.tolist())
 
 

@@ -27,7 +27,7 @@ from nasrlm.cli.inputs import (
     listed,
     read_inputs,
 )
-from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, show_progress
+from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.engine import EngineName
@@ -101,7 +101,7 @@ def predict(
     names = listed(objectives, "--objectives") or objectives_of(predictor, inputs.spaces)
     ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
     try:
-        values = ask(lambda own, x: own.predict(x, names, levels, show_progress()).values)
+        values = ask(lambda own, x: own.predict(x, names, levels, progress=True).values)
     except UnreadableTextError as e:
         if table is None:
             raise e.in_row(e.row, inputs.names[e.row]) from e
@@ -169,11 +169,11 @@ def evaluate_table(
             f"{named}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
         )
     require_labels(frames, tables, known)
-    parts = [table_texts(frame, table, progress=show_progress()) for frame, table in zip(frames, tables, strict=True)]
+    parts = [table_texts(frame, table, progress=True) for frame, table in zip(frames, tables, strict=True)]
     texts = [text for part in parts for text in part]
     origins = Origins.of_tables(frames, tables)
     examples = make_examples(pd.concat(frames, ignore_index=True), texts, known, origins)
-    result = evaluate(predictor, examples, progress=show_progress())
+    result = evaluate(predictor, examples, progress=True)
     answered = {name for of_space in result.quality.values() for name in of_space}
     if unlabelled := [name for name in wanted if name not in answered]:
         named = ", ".join(map(str, tables))
@@ -203,14 +203,14 @@ def train_model(
         print("nasrlm: bf16: this processor multiplies 16 bits slower than 32; training in 32.", file=sys.stderr)
     check_folder(chosen.out)
     check_replaceable(chosen.out / "checkpoint")
-    examples = training_examples(chosen, show_progress())
+    examples = training_examples(chosen, progress=is_first_process())
     if is_first_process() and examples.split("train").any_label and not examples.split("valid").any_label:
         print(
             "nasrlm: no row of split valid has a label: the last weights are kept, intervals are not calibrated.",
             file=sys.stderr,
         )
     try:
-        result = train(chosen, examples, progress=show_progress())
+        result = train(chosen, examples, progress=True)
     except ImportError as e:  # of an extra that the config asks for
         raise ValueError(str(e)) from e
     if not is_first_process():

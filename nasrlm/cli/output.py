@@ -7,7 +7,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from decimal import Decimal
 from typing import Annotated, Any, TextIO
 
@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from nasrlm.cli.progress_lines import ProgressLines
 from nasrlm.files import to_json
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
@@ -32,7 +33,8 @@ _results: list[TextIO] = []  # where results go while a verb runs, else to stdou
 def results_alone() -> Iterator[None]:
     """While a verb runs, stdout takes its results alone.
 
-    What else is printed, by code that users bring or by programs that are started, goes to stderr.
+    What else is printed, by code that users bring or by programs that are started, goes to stderr. Where that is no
+    terminal, bars are lines.
 
     Raises:
         ValueError: stdout is closed.
@@ -44,11 +46,12 @@ def results_alone() -> Iterator[None]:
     except io.UnsupportedOperation:  # a buffer
         is_own = True
     sys.stdout.flush()
+    others: Any = ProgressLines(sys.stderr) if sys.stderr and not sys.stderr.isatty() else sys.stderr
     stdout = os.dup(1)
     _results.append(sys.stdout if is_own else os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding))
     os.dup2(2, 1)
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stderr(others), redirect_stdout(others):
             yield
     finally:
         os.dup2(stdout, 1)
@@ -65,11 +68,6 @@ def say(text: str) -> None:
 
 def _stream() -> TextIO:
     return _results[-1] if _results else sys.stdout
-
-
-def show_progress() -> bool:
-    """Bars are for people: only where stderr is a terminal."""
-    return sys.stderr.isatty()
 
 
 def print_json(value: Any) -> None:

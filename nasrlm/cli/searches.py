@@ -16,7 +16,7 @@ import typer
 from converters import to_measured_text
 from nasrlm.cli import search_options as option
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, show_progress
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.cli.users_code import see_own_modules, told_in_one_line
@@ -116,7 +116,7 @@ def search_space(
         warm_start=() if warm_start is None else _architectures(warm_start, chosen),
     )
     true_values = None if truth is None else _table_evaluator(chosen, truth, config.objectives)
-    options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": show_progress()}
+    options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": True}
     result = _search(config, chosen, out, checkpoint, **options)
     if json:
         print_json(result.to_dict())

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from converters.batches import WORDS, BatchedTable, open_table
 from converters.cached_texts import cached_text
 from converters.engines import map_in_order, num_workers
-from nasrlm.cli.output import print_json, say, show_progress
+from nasrlm.cli.output import print_json, say
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
 from nasrlm.files import check_not_read, replacing
 from nasrlm.predictor import Predictor
@@ -79,7 +79,7 @@ def predict_whole_table(
     with (
         replacing(out) as temporary,
         pq.ParquetWriter(temporary, _with_numbers(words, columns), compression="zstd") as writer,
-        tqdm(desc="predict", total=source.num_rows, unit="row", disable=not show_progress()) as bar,
+        tqdm(desc="predict", total=source.num_rows, unit="row") as bar,
     ):
         for chunks, texts in _groups(source, words, space):
             described = pa.concat_tables([chunk.words for chunk in chunks])

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from converters.importers import importer_names, read_benchmark
-from nasrlm.cli.output import JsonOption, print_json, print_table, show_progress
+from nasrlm.cli.output import JsonOption, print_json, print_table
 from nasrlm.files import check_not_read, check_table_name, write_table
 
 
@@ -30,7 +30,7 @@ def import_benchmark(
     out = out or Path(f"{benchmark}.parquet")
     check_table_name(out)
     check_not_read(out, path)
-    frame = read_benchmark(benchmark, path, progress=show_progress(), space=space)
+    frame = read_benchmark(benchmark, path, progress=True, space=space)
     write_table(frame, out)
     if json:
         print_json({"rows": len(frame), "columns": list(frame.columns)})

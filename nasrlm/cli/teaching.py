@@ -15,7 +15,7 @@ from tqdm import tqdm
 from converters.features import feature_groups, features_of
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, show_progress
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table
 from nasrlm.files import check_not_read, check_table_name, write_table
 from nasrlm.group_process import GroupProcess, NormalScores
 from nasrlm.objective import FloatArray, Objective
@@ -55,17 +55,16 @@ def teach(
     named = listed(objectives, "--objectives")
     frame, names = _train_rows(table, space, named)
     chosen = get_space(only_space(frame))
-    progress = show_progress()
     notations = frame["architecture"]
     known = pd.Series([parse_row(chosen, x, table, row) for row, x in notations.items()], notations.index, dtype=object)
     sample = _like(chosen, known[frame[list(names)].notna().any(axis=1)], table) if like_table else None
-    drawn = [x.architecture for x in tqdm(draw(chosen, count, seed, sample), "draw", count, disable=not progress)]
-    groups = feature_groups(features_of(chosen, [*known, *map(chosen.parse, drawn)], progress=progress))
+    drawn = [x.architecture for x in tqdm(draw(chosen, count, seed, sample), "draw", count)]
+    groups = feature_groups(features_of(chosen, [*known, *map(chosen.parse, drawn)], progress=True))
     new = len(frame) + np.arange(len(drawn))
     rng = np.random.default_rng(seed)
     columns: dict[str, Any] = {"space": chosen.address, "architecture": drawn, "split": "train"}
     used: dict[str, int] = {}
-    for objective in tqdm(names, "teach", disable=not progress):
+    for objective in tqdm(names, "teach"):
         values = frame[objective].to_numpy(dtype=np.float64, na_value=np.nan)
         rows = rng.permutation(np.flatnonzero(np.isfinite(values)))
         columns[objective], used[objective] = _expected(objective, groups, rows, values[rows], new, labels)

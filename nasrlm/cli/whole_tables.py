@@ -7,7 +7,7 @@ import sys
 from tqdm import tqdm
 
 from converters.stream import StreamConfig, StreamResult, convert_table
-from nasrlm.cli.output import print_json, say, show_progress
+from nasrlm.cli.output import print_json, say
 
 
 def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
@@ -16,7 +16,7 @@ def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
     Raises:
         ValueError: bad input, or the engine is not installed.
     """
-    with tqdm(desc=verb, unit="row", disable=not show_progress()) as bar:
+    with tqdm(desc=verb, unit="row") as bar:
 
         def report(done: int, total: int) -> None:
             if bar.total is None:

@@ -1,0 +1,51 @@
+"""Progress where no terminal shows it, as in the log of a batch job."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any, TextIO
+
+INTERVAL = 60  # seconds from line to line; what takes less says nothing
+
+
+class ProgressLines:
+    """A stream on which a bar, each state of it behind a carriage return, is a plain line now and then.
+
+    Everything else is written as it comes.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._state = ""  # of the bar, if that was written last
+        self._began: float | None = None  # the bar that is open
+        self._told = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """As streams do."""
+        if text.startswith("\r"):
+            self._follow(text.strip())
+        elif text == "\n" and self._state:
+            self._close()
+        elif text:
+            self._state = ""
+            self._stream.write(text)
+        return len(text)
+
+    def _follow(self, state: str) -> None:
+        self._state = state
+        if self._began is None:
+            self._began = self._told = monotonic()
+        elif state and monotonic() - self._told >= INTERVAL:
+            self._tell()
+
+    def _close(self) -> None:
+        if self._told != self._began:
+            self._tell()
+        self._began, self._state = None, ""
+
+    def _tell(self) -> None:
+        self._stream.write(f"{self._state}\n")
+        self._told = monotonic()
