@@ -28,7 +28,7 @@ from nasrlm.cli.inputs import (
     read_inputs,
 )
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say
-from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
+from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses, warn_of_strangers
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.engine import EngineName
 from nasrlm.evaluation import COLUMNS, Evaluation, evaluate
@@ -107,6 +107,8 @@ def predict(
             raise e.in_row(e.row, inputs.names[e.row]) from e
         raise ValueError(f"{table}: {e.in_row(inputs.numbers[e.row])}") from e
     warn_of_guesses(predictor, inputs.spaces, names)
+    if space is not None and "file" in inputs.rows[0]:
+        warn_of_strangers(inputs.names, inputs.texts, space)
     prediction = Prediction(names, levels, values)
     rng = np.random.default_rng(seed)  # goes on from space to space
     drawn = ask(lambda own, x: own.sample(x, names, samples, rng)) if samples else None

@@ -219,6 +219,19 @@ def test_predict_reads_a_text_without_its_prelude(
     assert [row[name]["median"] for name in OBJECTIVES] == pytest.approx(medians, rel=1e-3)
 
 
+def test_a_file_of_another_space_is_told(nasrlm: CommandLine, tmp_path: Path) -> None:
+    own, other = tmp_path / "own.onnx", tmp_path / "other.onnxtxt"
+    mnasnet = nasrlm("sample", "--space", "mnasnet").stdout.strip()
+    for words in ((*SPACE, ARCHITECTURE, "--out", own), ("--space", "mnasnet", mnasnet, "--out", other)):
+        assert nasrlm("convert", *words).status == 0
+    told = nasrlm("predict", own, other, *SPACE, "--objectives", OBJECTIVES[0])
+    assert told.status == 0
+    assert told.stderr == (
+        f"nasrlm: {other}: expected a network of nasbench201, got Mul, Sigmoid, float[1,1000] and 1 more, which none "
+        "of 64 drawn from it has: what is predicted is a guess.\n"
+    )
+
+
 def test_evaluate(answers: Any, nasrlm: CommandLine, table: Path, checkpoint_folder: Path) -> None:
     found = answers("evaluate", "--table", table, "--split", "train")
     assert set(found) == {"nasbench201", "skipped", "predictions_per_second"}
