@@ -92,7 +92,7 @@ def test_the_commands_of_the_tutorial_run(folder: Path, run) -> None:
     sampled = printed["sample"].splitlines()
     assert [space.format(space.parse(line)) for line in sampled] == sampled
     onnx.checker.check_model(onnx.load("network.onnx"), full_check=True)
-    assert json.loads(printed["stats"])[0]["params"] == _params(width=16, depth=2, kernel=3)
+    assert json.loads(printed["stats"])["params"] == _params(width=16, depth=2, kernel=3)
     assert pd.read_parquet("measured.parquet")["latency_ms@here"].gt(0).all()
     texts = pd.read_parquet("texts.parquet")
     assert texts["architecture"].tolist() == [space.format(architecture) for architecture in listed]

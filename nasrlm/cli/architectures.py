@@ -171,11 +171,13 @@ def stats(
     graphs = [read_network(name, space, input_shape, "stats") for name in architectures]
     tokens = _count_tokens(list(map(_text, graphs, architectures)), checkpoint)
     named = zip(architectures, graphs, tokens, strict=True)
-    rows = [{"architecture": name, **_counts(graph, name), "tokens": count} for name, graph, count in named]
+    counted = [_counts(graph, name) | {"tokens": count} for name, graph, count in named]
+    if len(counted) == 1:
+        _print_counts(counted[0], json=json)
+        return
+    rows = [{"architecture": name, **counts} for name, counts in zip(architectures, counted, strict=True)]
     if json:
         print_json(rows)
-    elif len(rows) == 1:  # fits a narrow terminal
-        print_table(["count", "value"], list(rows[0].items())[1:])
     else:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
 
@@ -232,6 +234,13 @@ def measure(
 
 def _text(faithful: Graph, name: str) -> str:
     return checked(graph_to_onnx_text(faithful), name)
+
+
+def _print_counts(counts: dict[str, int], *, json: bool) -> None:
+    if json:
+        print_json(counts)
+    else:
+        print_table(["count", "value"], list(counts.items()))
 
 
 def _counts(faithful: Graph, name: str) -> dict[str, int]:

@@ -65,8 +65,7 @@ def test_convert_writes_a_model_that_runs_and_a_text_that_parses(nasrlm: Command
 
 
 def test_stats(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> None:
-    (counted,) = answers("stats", *SPACE, ARCHITECTURE)
-    assert counted.pop("architecture") == ARCHITECTURE
+    counted = answers("stats", *SPACE, ARCHITECTURE)
     keys = {"params", "macs", "convs", "live_macs", "live_convs", "nodes", "depth", "activations", "tokens"}
     assert keys <= counted.keys()
     assert all(value > 0 for value in counted.values())
@@ -81,8 +80,7 @@ def test_stats_of_several_networks(answers: Any, nasrlm: CommandLine, tmp_path: 
     ):
         assert nasrlm("convert", *SPACE, architecture, "--out", file).status == 0
     rows = answers("stats", *files)
-    assert rows == [row for file in files for row in answers("stats", file)]
-    assert [row["architecture"] for row in rows] == list(map(str, files))
+    assert rows == [{"architecture": str(file), **answers("stats", file)} for file in files]
     shown = nasrlm("stats", *files, "--checkpoint", checkpoint_folder).stdout
     assert all(str(row["architecture"]) in shown and f"{row['params']:,}" in shown for row in rows)
 
@@ -311,7 +309,7 @@ def test_what_a_module_prints_is_no_part_of_the_answer(
         f"{module}        return super().forward(x)\ndef build():\n    return Talker(4, 2)\n"
     )
     finished = nasrlm("stats", "talking_network:build", "--input-shape", "1,4", "--json")
-    assert json.loads(finished.stdout)[0]["params"] == 10
+    assert json.loads(finished.stdout)["params"] == 10
 
 
 def test_a_torch_module_is_predicted_as_its_text_is(

@@ -41,7 +41,7 @@ def test_a_space_that_prints_leaves_one_document(nasrlm: CommandLine, tmp_path: 
     path = tmp_path / "loud.py"
     path.write_text(LOUD)
     finished = nasrlm("stats", "--space", f"{path}:Loud", "[16]", "--json")
-    assert json.loads(finished.stdout)[0]["params"] == 16 * 3
+    assert json.loads(finished.stdout)["params"] == 16 * 3
     assert finished.stderr.splitlines() == ["imported", "built"]
     assert nasrlm("sample", "--space", f"{path}:Loud").stdout == "[16]\n"
 
