@@ -8,7 +8,7 @@ before, bit for bit.
 Where the texts are networks, their sizes (``nasrlm.text_counts``) are features beside the predictions: a device that
 drops what is not needed is unlike most others. Accuracies in a space that the model has not seen resemble nothing it
 predicts but other accuracies; beside these, what a text says of its network is what a process goes by, each group of
-features with a scale that the labels decide, and boosted trees join it.
+features with a scale that the labels decide, and boosted trees and graph networks join it.
 
 N texts, M known objectives, S numbers of a summary, C counts, F of them that are sizes and differ, G points of a table.
 """
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.calibration import Calibration
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.graph_network import expected_by_graphs
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, FloatArray, Objective, decoding_order
@@ -151,7 +152,13 @@ def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> ND
     return candidates[chosen]
 
 
-def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray) -> Checkpoint:
+def adapt(
+    checkpoint: Checkpoint,
+    pool: Pool,
+    objective: str,
+    labels: FloatArray,
+    progress: bool = False,
+) -> Checkpoint:
     """A checkpoint that also answers a new objective, or answers a known one anew.
 
     Args:
@@ -159,6 +166,7 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         pool: texts with and without labels; a thousand or two of the space that will be asked about.
         objective: ``metric_unit@context``.
         labels: (N,) in the objective's unit, NaN where there is none; ten are a good start.
+        progress: show a bar on stderr where graph networks learn.
 
     Raises:
         ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than MOST_LABELS, infinite
@@ -172,7 +180,7 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
-        expected = _expected_by_networks(pool, known, labels[known])
+        expected = _expected_by_networks(pool, known, labels[known], progress)
     else:
         expected = _expected_by_predictions(pool, objective, known, labels[known])
     return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
@@ -253,18 +261,22 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     return _Expected(mean, np.hypot(deviation, NOISE**0.5), table, logarithmic)
 
 
-def _expected_by_networks(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
+def _expected_by_networks(pool: Pool, known: NDArray[np.intp], labels: FloatArray, progress: bool) -> _Expected:
     """The same, of an accuracy, by what texts say of their networks and, one group more, other accuracies as predicted.
 
-    The mean is halfway to what boosted trees expect, which see steps that a process smooths.
+    The mean is halfway to what boosted trees expect, which see steps that a process smooths, and from there as far to
+    what graph networks expect as labels say that were kept from them.
     """
     _, *of_networks = pool.text_features.numbers()  # the encoder's states add nothing
     process = GroupProcess([*of_networks, pool.accuracies]).fit(known, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))
     scores = process.scale.forward(labels)
     by_trees = expected_by_trees(np.concatenate([pool.counts, pool.accuracies], axis=1), known, scores)
+    mean = (mean + by_trees) / 2
+    by_graphs, share = expected_by_graphs(pool.texts, known, scores, process.left_out(), progress)
+    mean += share * (by_graphs - mean)
     table = process.scale.backward(GRID.numpy()).clip(*PERCENT)
-    return _Expected((mean + by_trees) / 2, np.hypot(deviation, process.noise**0.5), table)
+    return _Expected(mean, np.hypot(deviation, process.noise**0.5), table)
 
 
 def _multiplies(objective: str, values: FloatArray) -> bool:

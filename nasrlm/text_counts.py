@@ -22,12 +22,12 @@ from operator import mul
 import numpy as np
 
 from nasrlm.objective import FloatArray
-from nasrlm.onnx_bodies import Body, Line
 from nasrlm.onnx_network import CalledBody, read_written_out
+from nasrlm.operator_graph import OperatorGraph, operator_label
 
 NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
 NUM_ROWS = 512  # of rows as they stand, with all attributes
-NUM_PATH_NUMBERS = 6  # see ``_Nodes.paths``; of the network, and of its blocks as measured
+NUM_PATH_NUMBERS = 6  # see ``paths``; of the network, and of its blocks as measured
 NUM_WEIGHTS = 64  # of weights by operators, and of all together
 NUM_SIZES = 2 * NUM_PATH_NUMBERS + NUM_WEIGHTS + 1
 PARTS = (NUM_STRUCTURES, NUM_ROWS, NUM_SIZES)
@@ -35,11 +35,7 @@ NUM_COUNTS = sum(PARTS)
 LONGEST_WALK = 4
 MOST_WALKS = 2_000  # names of one body, five times what any space has; of more none are counted: some would take hours
 LARGEST = 1e30  # walks through sums of sums, or weights that somebody spells, are more than any number
-_PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
-_INPUT, _OUTPUT = "input", "output"
-_KERNEL = re.compile(r"weight_shape=\[\d+,\d+,([\d,]+)\]|kernel_shape=\[(\d+)")
 _WEIGHT = re.compile(r"(?:weight_shape=\[(\d+(?:,\d+)*)|(?:^|,)\[(\d+,\d+,\d+,\d+))\]")
-_MARKS = {"s": r"strides=\[(?!1(?:,1)*\])", "g": r"group=(?!1\b)", "d": r"dilations=\[(?!1(?:,1)*\])"}
 
 Counts = Counter[str]
 
@@ -63,7 +59,7 @@ def operator_counts(texts: Sequence[str]) -> FloatArray:
     counted: list[Counts] = [Counter() for _ in texts]
     for counts, text in zip(counted, texts, strict=True):
         for called in read_written_out(text):
-            counts.update(f"{_kind(called)}{_label(line)}" for line in called.body.lines)
+            counts.update(f"{_kind(called)}{operator_label(line)}" for line in called.body.lines)
     names = sorted({name for counts in counted for name in counts})
     return np.log1p([[float(counts[name]) for name in names] for counts in counted])
 
@@ -75,92 +71,81 @@ def _kind(called: CalledBody) -> str:
 def _counts(called: CalledBody) -> FloatArray:
     """(C,) of a body."""
     body, kind = called.body, _kind(called)
-    nodes = _Nodes(body)
+    graph = OperatorGraph.of(body)
     structures, rows, weights = [0.0] * NUM_STRUCTURES, [0.0] * NUM_ROWS, [0.0] * NUM_WEIGHTS
-    for name, count in (nodes.walks() + nodes.neighbours()).items():
+    for name, count in (walks(graph) + neighbours(graph)).items():
         place, sign = _hash(kind + name)
         structures[place % NUM_STRUCTURES] += sign * log1p(min(count, LARGEST))
     for name, count in Counter(line.operator for line in body.lines).items():
         place, sign = _hash(kind + name)
         rows[place % NUM_ROWS] += sign * log1p(count)
-    for line, label in zip(body.lines, nodes.labels[1:-1], strict=True):
+    for line, label in zip(body.lines, graph.labels[1:-1], strict=True):
         weights[_hash(kind + label)[0] % NUM_WEIGHTS] += _num_weights(line.attributes)
-    paths = np.zeros((2, NUM_PATH_NUMBERS))
-    paths[int(called.is_executed)] = nodes.paths()
-    return np.concatenate([structures, rows, paths.flatten(), weights, [sum(weights)]])
+    numbers = np.zeros((2, NUM_PATH_NUMBERS))
+    numbers[int(called.is_executed)] = paths(graph)
+    return np.concatenate([structures, rows, numbers.flatten(), weights, [sum(weights)]])
 
 
 _remembered_counts = lru_cache(maxsize=1024)(_counts)  # a space's texts share most bodies
 
 
-class _Nodes:
-    """The operators of a body, its input first and its output last, each with those that it reads."""
+def walks(graph: OperatorGraph) -> Counts:
+    """How often each occurs, over all paths; none if there are too many."""
+    total: Counts = Counter()
+    ending: list[Sequence[Mapping[str, int]]] = []  # at an operator: walks that end there, by length
+    for label, passed, sources in zip(graph.labels, graph.passed, graph.sources, strict=True):
+        reached = _together([ending[source] for source in sources])
+        if not passed:
+            step = f" > {label}"
+            longer = [{walk + step: count for walk, count in walks.items()} for walks in reached]
+            reached = [{label: 1}, *longer[:-1]]
+            for walks in (reached[0], *longer):
+                for walk, count in walks.items():
+                    total[walk] += count
+        if len(total) > MOST_WALKS:
+            return Counter()
+        ending.append(reached)
+    return total
 
-    def __init__(self, body: Body) -> None:
-        self.labels = [_INPUT, *map(_label, body.lines), _OUTPUT]
-        self.passed = [False, *(line.op_type.rpartition(".")[2] in _PASSED for line in body.lines), False]
-        self.sources: list[list[int]] = [[]]
-        maker = dict.fromkeys(body.inputs, 0)
-        for number, line in enumerate(body.lines, start=1):
-            self.sources.append([maker[x] for x in line.inputs if x in maker])
-            maker.update(dict.fromkeys(line.outputs, number))
-        self.sources.append([maker[x] for x in body.outputs if x in maker])
 
-    def walks(self) -> Counts:
-        """How often each occurs, over all paths; none if there are too many."""
-        total: Counts = Counter()
-        ending: list[Sequence[Mapping[str, int]]] = []  # at an operator: walks that end there, by length
-        for label, passed, sources in zip(self.labels, self.passed, self.sources, strict=True):
-            reached = _together([ending[source] for source in sources])
-            if not passed:
-                step = f" > {label}"
-                longer = [{walk + step: count for walk, count in walks.items()} for walks in reached]
-                reached = [{label: 1}, *longer[:-1]]
-                for walks in (reached[0], *longer):
-                    for walk, count in walks.items():
-                        total[walk] += count
-            if len(total) > MOST_WALKS:
-                return Counter()
-            ending.append(reached)
-        return total
+def paths(graph: OperatorGraph) -> Sequence[float]:
+    """Of the paths from input to output: their number (logarithm), mean, variance and minimum of the convolutions
+    on one, operators on the longest; and the number of all operators.
+    """
+    reached = [(0.0, 0.0, 0.0, 0.0, 0.0)]
+    for label, sources in zip(graph.labels[1:], graph.sources[1:], strict=True):
+        step = float(label.startswith("Conv"))
+        if len(sources) < 2:
+            number, mean, variance, minimum, depth = reached[sources[0] if sources else 0]
+            reached.append((number, mean + step, variance, minimum + step, depth + 1))
+            continue
+        numbers, means, variances, minima, depths = zip(*(reached[x] for x in sources), strict=True)
+        most = max(numbers)
+        shares = [exp(number - most) for number in numbers]
+        total = sum(shares)
+        mean = sum(map(mul, shares, means)) / total
+        squares = sum(share * (x + y * y) for share, x, y in zip(shares, variances, means, strict=True)) / total
+        variance = max(squares - mean**2, 0.0)
+        reached.append((most + log(total), mean + step, variance, min(minima) + step, max(depths) + 1))
+    return (*reached[-1], len(graph.labels))
 
-    def paths(self) -> Sequence[float]:
-        """Of the paths from input to output: their number (logarithm), mean, variance and minimum of the convolutions
-        on one, operators on the longest; and the number of all operators.
-        """
-        reached = [(0.0, 0.0, 0.0, 0.0, 0.0)]
-        for label, sources in zip(self.labels[1:], self.sources[1:], strict=True):
-            step = float(label.startswith("Conv"))
-            if len(sources) < 2:
-                number, mean, variance, minimum, depth = reached[sources[0] if sources else 0]
-                reached.append((number, mean + step, variance, minimum + step, depth + 1))
-                continue
-            numbers, means, variances, minima, depths = zip(*(reached[x] for x in sources), strict=True)
-            most = max(numbers)
-            shares = [exp(number - most) for number in numbers]
-            total = sum(shares)
-            mean = sum(map(mul, shares, means)) / total
-            squares = sum(share * (x + y * y) for share, x, y in zip(shares, variances, means, strict=True)) / total
-            variance = max(squares - mean**2, 0.0)
-            reached.append((most + log(total), mean + step, variance, min(minima) + step, max(depths) + 1))
-        return (*reached[-1], len(self.labels))
 
-    def neighbours(self) -> Counts:
-        """How often an operator stands beside one other, or between two, before or after it."""
-        before, after = ([f"{sign} {label}" for label in self.labels] for sign in "<>")
-        beside: list[Counts] = [Counter() for _ in self.labels]
-        for number, sources in enumerate(self.sources):
-            for source in sources:
-                beside[number][before[source]] += 1
-                beside[source][after[number]] += 1
-        total: Counts = Counter()
-        for label, counts in zip(self.labels, beside, strict=True):
-            for kind, count in counts.items():
-                total[f"{label} {kind}"] += count
-            for (kind, count), (other, others) in combinations_with_replacement(sorted(counts.items()), 2):
-                if pairs := count * others if kind != other else count * (count - 1) // 2:
-                    total[f"{label} {kind} {other}"] += pairs
-        return total
+def neighbours(graph: OperatorGraph) -> Counts:
+    """How often an operator stands beside one other, or between two, before or after it."""
+    before, after = ([f"{sign} {label}" for label in graph.labels] for sign in "<>")
+    beside: list[Counts] = [Counter() for _ in graph.labels]
+    for number, sources in enumerate(graph.sources):
+        for source in sources:
+            beside[number][before[source]] += 1
+            beside[source][after[number]] += 1
+    total: Counts = Counter()
+    for label, counts in zip(graph.labels, beside, strict=True):
+        for kind, count in counts.items():
+            total[f"{label} {kind}"] += count
+        for (kind, count), (other, others) in combinations_with_replacement(sorted(counts.items()), 2):
+            if pairs := count * others if kind != other else count * (count - 1) // 2:
+                total[f"{label} {kind} {other}"] += pairs
+    return total
 
 
 def _together(endings: Sequence[Sequence[Mapping[str, int]]]) -> Sequence[Mapping[str, int]]:
@@ -173,21 +158,6 @@ def _together(endings: Sequence[Sequence[Mapping[str, int]]]) -> Sequence[Mappin
             for walk, count in more.items():
                 walks[walk] = walks.get(walk, 0) + count
     return merged
-
-
-def _label(line: Line) -> str:
-    """The operator with its kernel, as in ``converters.features``; blocks by their names."""
-    return line.op_type if line.callee else _operator_label(line.op_type, line.attributes)
-
-
-@lru_cache(maxsize=16_384)
-def _operator_label(op_type: str, attributes: str) -> str:
-    operator = op_type.rpartition(".")[2].removesuffix("Bias")
-    if operator == "Scale" and attributes == "factor=0":
-        return "Zero"
-    kernel = _KERNEL.search(attributes)
-    size = (kernel[1] or kernel[2]).replace(",", "x") if kernel else ""
-    return operator + size + "".join(mark for mark, pattern in _MARKS.items() if re.search(pattern, attributes))
 
 
 @lru_cache(maxsize=16_384)

@@ -65,7 +65,7 @@ def adapt_checkpoint(
     for name in names:
         labels = np.full(len(texts), np.nan)
         labels[used] = frame[name].to_numpy(dtype=np.float64)[used]
-        loaded = adapt(loaded, known, name, labels)
+        loaded = adapt(loaded, known, name, labels, progress=True)
     _save(adapted(loaded, names, wanted, table), checkpoint or released_folder(), out)
     learned, seconds = frame.iloc[used], round(time.monotonic() - started, 1)
     if json:

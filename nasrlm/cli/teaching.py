@@ -12,11 +12,13 @@ import typer
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from converters.bulk import to_onnx_texts
 from converters.features import feature_groups, features_of
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table
 from nasrlm.files import check_not_read, check_table_name, write_table
+from nasrlm.graph_network import expected_by_graphs
 from nasrlm.group_process import GroupProcess, NormalScores
 from nasrlm.objective import FloatArray, Objective
 from spaces import get_space
@@ -59,7 +61,10 @@ def teach(
     known = pd.Series([parse_row(chosen, x, table, row) for row, x in notations.items()], notations.index, dtype=object)
     sample = _like(chosen, known[frame[list(names)].notna().any(axis=1)], table) if like_table else None
     drawn = [x.architecture for x in tqdm(draw(chosen, count, seed, sample), "draw", count)]
-    groups = feature_groups(features_of(chosen, [*known, *map(chosen.parse, drawn)], progress=True))
+    architectures = [*known, *map(chosen.parse, drawn)]
+    groups = feature_groups(features_of(chosen, architectures, progress=True))
+    reads_texts = any(Objective.parse(name).is_accuracy for name in names)
+    texts = to_onnx_texts(chosen, architectures, progress=True) if reads_texts else []
     new = len(frame) + np.arange(len(drawn))
     rng = np.random.default_rng(seed)
     columns: dict[str, Any] = {"space": chosen.address, "architecture": drawn, "split": "train"}
@@ -67,7 +72,7 @@ def teach(
     for objective in tqdm(names, "teach"):
         values = frame[objective].to_numpy(dtype=np.float64, na_value=np.nan)
         rows = rng.permutation(np.flatnonzero(np.isfinite(values)))
-        columns[objective], used[objective] = _expected(objective, groups, rows, values[rows], new, labels)
+        columns[objective], used[objective] = _expected(objective, groups, texts, rows, values[rows], new, labels)
     write_table(pd.DataFrame(columns), out)
     if json:
         print_json({"rows": len(drawn), "labels": used})
@@ -78,6 +83,7 @@ def teach(
 def _expected(
     objective: str,
     groups: Sequence[FloatArray],
+    texts: Sequence[str],
     rows: NDArray[np.intp],
     labels: FloatArray,
     new: NDArray[np.intp],
@@ -85,14 +91,19 @@ def _expected(
 ) -> tuple[FloatArray, int]:
     """(new,) labels that a process expects, of ``most`` labels, and how many were learned from.
 
-    Accuracies are halfway to what boosted trees expect of all labels; costs have no steps that a process smooths.
+    Accuracies are halfway to what boosted trees expect of all labels, and from there as far to what graph networks
+    expect of ``most`` as labels say that were kept from them; costs have no steps that a process smooths.
     """
     process = GroupProcess(groups).fit(rows[:most], labels[:most])
     scores = process.expected_scores(new)
     if not Objective.parse(objective).is_accuracy:
         return process.scale.backward(scores), min(most, len(rows))
     by_trees = expected_by_trees(np.concatenate(groups, axis=1), rows, NormalScores.of(labels).forward(labels))
-    return process.scale.backward((scores + by_trees[new]) / 2), len(rows)
+    scores = (scores + by_trees[new]) / 2
+    targets = process.scale.forward(labels[:most])
+    by_graphs, share = expected_by_graphs(texts, rows[:most], targets, process.left_out(), progress=True)
+    scores += share * (by_graphs[new] - scores)
+    return process.scale.backward(scores), len(rows)
 
 
 def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[pd.DataFrame, Sequence[str]]:

@@ -97,7 +97,7 @@ class LanguageModels:
         objective = task.target.objective
         labels = np.full(len(pool.texts), np.nan)
         labels[labelled] = task.table.labels(objective)[_pool_rows(task)[labelled]]
-        answer = Predictor(adapt(self._loaded, pool, objective, labels))
+        answer = Predictor(adapt(self._loaded, pool, objective, labels, task.table.progress))
         tests = task.table.texts(task.test, self._measured)
         return answer.predict(tests, [objective], quantiles=(0.5,)).median[:, 0]
 

@@ -12,7 +12,18 @@ from converters.convert import to_canonical_graph, to_graph
 from converters.features import BESIDE, ROW, WALK, graph_features
 from nasrlm import inlining
 from nasrlm.onnx_network import read_written_out
-from nasrlm.text_counts import LONGEST_WALK, MOST_WALKS, NUM_COUNTS, NUM_SIZES, NUM_STRUCTURES, _Nodes, text_counts
+from nasrlm.operator_graph import OperatorGraph
+from nasrlm.text_counts import (
+    LONGEST_WALK,
+    MOST_WALKS,
+    NUM_COUNTS,
+    NUM_SIZES,
+    NUM_STRUCTURES,
+    neighbours,
+    paths,
+    text_counts,
+    walks,
+)
 from spaces import get_space, space_names
 from tests.nasrlm.test_presentation import called, function, network
 
@@ -20,11 +31,11 @@ CONV = "nn.ConvBias <pads: ints = [1, 1, 1, 1], weight_shape: ints = [8, 8, 3, 3
 POOL = "AveragePool <kernel_shape: ints = [3, 3], strides: ints = [2, 2]>"
 
 
-def nodes(text: str) -> _Nodes:
-    return _Nodes(read_written_out(text)[0].body)
+def nodes(text: str) -> OperatorGraph:
+    return OperatorGraph.of(read_written_out(text)[0].body)
 
 
-def enumerated(nodes: _Nodes) -> Counter[str]:
+def enumerated(nodes: OperatorGraph) -> Counter[str]:
     """Every path of up to LONGEST_WALK operators, one by one."""
     total: Counter[str] = Counter()
 
@@ -45,11 +56,11 @@ def enumerated(nodes: _Nodes) -> Counter[str]:
 
 def test_walks_pass_sums_and_relus_and_know_kernels_and_strides() -> None:
     text = network(f"v1 = {CONV} (v0)", f"v2 = {POOL} (v1)", "v3 = Relu (v2)", "v9 = Sum (v3, v1)")
-    walks = nodes(text).walks()
-    assert walks["input > Conv3x3 > AveragePool3s > output"] == 1
-    assert walks["Conv3x3 > output"] == 1
-    assert not any("Sum" in walk or "Relu" in walk for walk in walks)
-    assert nodes(text).neighbours()["Sum < Conv3x3 < Relu"] == 1
+    of_text = walks(nodes(text))
+    assert of_text["input > Conv3x3 > AveragePool3s > output"] == 1
+    assert of_text["Conv3x3 > output"] == 1
+    assert not any("Sum" in walk or "Relu" in walk for walk in of_text)
+    assert neighbours(nodes(text))["Sum < Conv3x3 < Relu"] == 1
 
 
 @pytest.mark.parametrize("name", ["nasbench101", "nasbench201", "darts", "mnasnet"])
@@ -57,8 +68,8 @@ def test_walks_are_all_paths(name: str) -> None:
     space, rng = get_space(name), np.random.default_rng(0)
     for _ in range(3):
         for each in read_written_out(to_measured_text(space, space.sample(rng))):
-            of_body = _Nodes(each.body)
-            assert of_body.walks() == enumerated(of_body)
+            of_body = OperatorGraph.of(each.body)
+            assert walks(of_body) == enumerated(of_body)
 
 
 @pytest.mark.parametrize("name", space_names())
@@ -68,16 +79,16 @@ def test_a_text_counts_what_its_graph_does(name: str) -> None:
     for architecture in [space.sample(rng) for _ in range(3)]:
         of_graph = graph_features(to_canonical_graph(to_graph(space, architecture)))
         body = read_written_out(to_onnx_text(space, architecture))[0].body
-        of_text = _Nodes(body)
-        assert within(of_text.walks()) == named(of_graph, WALK)
-        assert within(of_text.neighbours()) == named(of_graph, BESIDE)
+        of_text = OperatorGraph.of(body)
+        assert within(walks(of_text)) == named(of_graph, WALK)
+        assert within(neighbours(of_text)) == named(of_graph, BESIDE)
         rows = Counter(line.operator for line in body.lines)  # whose attributes are spelled otherwise
         assert sorted(rows.values()) == sorted(named(of_graph, ROW).values())
-        *paths, depth, _ = of_text.paths()
+        *by_paths, depth, _ = paths(of_text)
         assert depth == of_graph["depth"] + 1
         if all(of_text.sources[1:]):
             expected = [of_graph[of] for of in ("paths", "path mean", "path variance", "path minimum")]
-            assert paths == pytest.approx(expected, abs=1e-6)
+            assert by_paths == pytest.approx(expected, abs=1e-6)
 
 
 def within(counts: Counter[str]) -> dict[str, int]:
@@ -116,7 +127,7 @@ def test_what_differs_in_attributes_alone_differs_in_rows_and_sizes() -> None:
 
 def test_sizes_are_of_all_paths() -> None:
     text = network(f"v1 = {CONV} (v0)", f"v2 = {CONV} (v1)", f"v3 = {CONV} (v2)", "v4 = Relu (v1)", "v9 = Sum (v3, v4)")
-    logarithm, mean, variance, minimum, depth, operators = nodes(text).paths()
+    logarithm, mean, variance, minimum, depth, operators = paths(nodes(text))
     assert (np.exp(logarithm), mean, variance, minimum, depth, operators) == pytest.approx((2, 2, 1, 1, 5, 7))
 
 
@@ -154,7 +165,7 @@ def test_sums_of_sums_and_many_kinds_stay_within_bounds() -> None:
     made = [f"k{index} = Kind{index} (v{index})" for index in range(1, 200)]
     lines = [line for pair in zip(made, kinds, strict=True) for line in pair]
     many = network("v1 = Start (v0)", *lines, outputs="float[1,8] v200")
-    assert len(nodes(many).walks()) == 0 < MOST_WALKS
+    assert len(walks(nodes(many))) == 0 < MOST_WALKS
     assert text_counts([many]).any()
 
 

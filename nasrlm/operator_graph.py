@@ -1,0 +1,63 @@
+"""The operators of a body of canonical ONNX text, and which reads which.
+
+V operators.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from nasrlm.onnx_bodies import Body, Line
+
+INPUT, OUTPUT = "input", "output"
+_PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})
+_KERNEL = re.compile(r"weight_shape=\[\d+,\d+,([\d,]+)\]|kernel_shape=\[(\d+)")
+_MARKS = {"s": r"strides=\[(?!1(?:,1)*\])", "g": r"group=(?!1\b)", "d": r"dilations=\[(?!1(?:,1)*\])"}
+
+
+@dataclass(frozen=True)
+class OperatorGraph:
+    """Operators in the order of a body, its input first and its output last.
+
+    Attributes:
+        labels: (V,) each with its kernel.
+        passed: (V,) whether walks go on through it.
+        sources: (V,) those that each reads.
+    """
+
+    labels: Sequence[str]
+    passed: Sequence[bool]
+    sources: Sequence[Sequence[int]]
+
+    @classmethod
+    def of(cls, body: Body) -> OperatorGraph:
+        """What reads values of no body reads nothing."""
+        sources: list[Sequence[int]] = [[]]
+        maker = dict.fromkeys(body.inputs, 0)
+        for number, line in enumerate(body.lines, start=1):
+            sources.append([maker[x] for x in line.inputs if x in maker])
+            maker.update(dict.fromkeys(line.outputs, number))
+        sources.append([maker[x] for x in body.outputs if x in maker])
+        passed = [line.op_type.rpartition(".")[2] in _PASSED for line in body.lines]
+        return cls([INPUT, *map(operator_label, body.lines), OUTPUT], [False, *passed, False], sources)
+
+
+NO_OPERATORS = OperatorGraph((INPUT, OUTPUT), (False, False), ((), ()))
+
+
+def operator_label(line: Line) -> str:
+    """The operator with its kernel, as in ``converters.features``; blocks by their names."""
+    return line.op_type if line.callee else _operator_label(line.op_type, line.attributes)
+
+
+@lru_cache(maxsize=16_384)
+def _operator_label(op_type: str, attributes: str) -> str:
+    operator = op_type.rpartition(".")[2].removesuffix("Bias")
+    if operator == "Scale" and attributes == "factor=0":
+        return "Zero"
+    kernel = _KERNEL.search(attributes)
+    size = (kernel[1] or kernel[2]).replace(",", "x") if kernel else ""
+    return operator + size + "".join(mark for mark, pattern in _MARKS.items() if re.search(pattern, attributes))
