@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from nasrlm.decoder import Memory, masked_log_softmax
+from nasrlm.decoder import Memory
 from nasrlm.encoded import Encoded
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.number import NEGATIVE, POSITIVE, ZERO, NumberCode
@@ -153,8 +153,9 @@ def _walk(
     sign = torch.full_like(rows, POSITIVE)
     chosen: list[Tensor] = []
     for position in range(model.code.length):
-        logits = decoder.step(memory, rows, position, tokens, cache)
-        probabilities = masked_log_softmax(logits / temperature, decoder.grammar[sign, position]).double().exp()
+        logits = decoder.step(memory, rows, position, tokens, cache).float()
+        allowed = logits.masked_fill(~decoder.grammar[sign, position], -torch.inf)  # of no share at any temperature
+        probabilities = (allowed / temperature).log_softmax(-1).double().exp()
         cumulative = probabilities.cumsum(-1)
         target = level.clamp(max=1 - 1e-9) * cumulative[..., -1]  # below the end: the token is always an allowed one
         tokens = (cumulative <= target[..., None]).sum(-1)

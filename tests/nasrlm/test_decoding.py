@@ -205,3 +205,12 @@ def test_joint_samples_follow_the_conditional_distribution_of_a_known_value() ->
 def test_samples_at_a_low_temperature_are_all_alike() -> None:
     drawn = joint_samples(*read(tiny_model(), TEXT), OBJECTIVES, uniform(50), UNKNOWN, temperature=1e-3)
     assert (rounded(drawn).std(dim=-1) < 1e-9).all()
+
+
+@pytest.mark.parametrize("temperature", [1e-4, 1.0, 1e8])
+def test_samples_depend_on_differences_of_logits_alone(temperature: float) -> None:
+    model = tiny_model()
+    drawn = joint_samples(*read(model, TEXT), OBJECTIVES, uniform(200), UNKNOWN, temperature)
+    model.decoder.head.register_forward_hook(lambda _module, _inputs, logits: logits - 16)
+    lower = joint_samples(*read(model, TEXT), OBJECTIVES, uniform(200), UNKNOWN, temperature)
+    torch.testing.assert_close(rounded(lower), rounded(drawn))
