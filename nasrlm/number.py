@@ -177,11 +177,11 @@ class NumberCode:
         exponent = np.where(carry, exponent + 1, exponent)
         mantissa = np.where(carry, smallest, mantissa)
         # Below the smallest normal number there is only zero.
-        nearer_to_zero = _scaled(magnitude, np.array(-self.min_exponent)) < 0.5
+        nearer_to_zero = magnitude < _scaled(np.array(0.5), np.array(self.min_exponent))
         return exponent, np.where(nearer_to_zero, 0, np.maximum(mantissa, smallest))
 
 
 def _scaled(values: NDArray[np.float64], exponent: NDArray[np.int64]) -> NDArray[np.float64]:
     """``values * 10**exponent``, by division for negative exponents: powers of ten are exact only upwards."""
-    power = 10.0 ** np.abs(exponent)
-    return np.where(exponent < 0, values / power, values * power)
+    up, down = (10.0 ** np.maximum(x, 0) for x in (exponent, -exponent))
+    return values * up / down  # one of which is 1

@@ -147,3 +147,10 @@ def test_what_lies_within_bounds_rounds_to_the_same_number(value: float) -> None
     inside, outside = low + width * np.array([0.001, 0.999]), low + width * np.array([-0.001, 1.001])
     assert code.decode(code.encode(inside)).tolist() == [number, number]
     assert number not in code.decode(code.encode(outside))
+
+
+def test_numbers_of_any_size_round_without_a_warning() -> None:
+    code = NumberCode(num_digits=15, min_exponent=-280, max_exponent=280)
+    values = np.array([1.5e-280, 2.5e-160, -3.5e160, 4.5e280])
+    with warnings.catch_warnings(action="error"):
+        np.testing.assert_allclose(code.decode(code.encode(values)), values, rtol=1e-15)
