@@ -252,13 +252,16 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     scaled, logarithmic = _scaled(objective, labels), _multiplies(objective, labels)
     centre, deviation = scaled.mean(), scaled.std()  # of equal labels only about 0
     scale = deviation if deviation > SMALLEST_DEVIATION * np.abs(scaled).max() else 1.0
+    targets = (scaled - centre) / scale
     process = GaussianProcessRegressor(_kernel(pool.inputs.shape[1]), alpha=NOISE, optimizer=None)
-    process.fit(pool.inputs[known], (scaled - centre) / scale)
+    process.fit(pool.inputs[known], targets)
     mean, deviation = process.predict(pool.inputs, return_std=True)
+    # All its variances times what makes the labels most likely, as if there were one more that deviates as expected.
+    stretch = (targets @ process.alpha_ + 1) / (len(targets) + 1)
     table = centre + scale * GRID.numpy()
     if Objective.parse(objective).is_accuracy:
         table = table.clip(*PERCENT)
-    return _Expected(mean, np.hypot(deviation, NOISE**0.5), table, logarithmic)
+    return _Expected(mean, np.sqrt(stretch) * np.hypot(deviation, NOISE**0.5), table, logarithmic)
 
 
 def _expected_by_networks(pool: Pool, known: NDArray[np.intp], labels: FloatArray, progress: bool) -> _Expected:

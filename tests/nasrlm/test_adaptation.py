@@ -72,8 +72,20 @@ def test_equal_labels_leave_an_interval(trained: Checkpoint, label: float) -> No
     adapted = adapt(trained, pool, NEW, np.where(np.arange(30) < 10, label, np.nan))
     prediction = Predictor(adapted).predict(pool.texts, [NEW])
     np.testing.assert_allclose(prediction.median, label, rtol=0.01)
-    assert (prediction.low < 0.9 * label).all()
-    assert (prediction.high > 1.1 * label).all()
+    assert (prediction.low < 0.95 * label).all()
+    assert (prediction.high > 1.05 * label).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])  # of chance in the labels
+def test_intervals_are_as_wide_as_the_labels_deviate(trained: Checkpoint, share: float) -> None:
+    table, rng = layer_table(300, seed=1), np.random.default_rng(0)
+    pool = make_pool(trained, table["text"].tolist())
+    explained = np.log(table[OBJECTIVES[1]].to_numpy())
+    true = np.exp((1 - share) * explained + share * rng.normal(size=300) * explained.std())
+    adapted = adapt(trained, pool, NEW, np.where(np.arange(300) < 20, true, np.nan))
+    prediction = Predictor(adapted).predict(list(pool.texts)[20:], [NEW])
+    inside = (prediction.low[:, 0] <= true[20:]) & (true[20:] <= prediction.high[:, 0])
+    assert 0.6 < inside.mean() < 0.95
 
 
 @pytest.fixture
