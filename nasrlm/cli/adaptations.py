@@ -58,7 +58,7 @@ def adapt_checkpoint(
     texts += _more_texts(frame, wanted + pool - len(frame), rng)
     known = make_pool(loaded, texts, progress=True, space=only_space(frame))
     candidates = np.flatnonzero(_labelled(frame, names))
-    if choose == "active":
+    if choose == "active" and wanted < len(candidates):  # to order all of thousands would take minutes
         used = choose_diverse(known, candidates, wanted)
     else:
         used = rng.choice(candidates, wanted, replace=False)

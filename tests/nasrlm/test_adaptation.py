@@ -331,6 +331,18 @@ def test_the_command_adapts_and_says_what_it_used(nasrlm: CommandLine, checkpoin
     assert json.loads(again.stdout)["used"] == used
 
 
+def test_of_all_labels_none_are_chosen(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = architecture_table(24)
+    table.to_parquet(tmp_path / "table.parquet")
+    monkeypatch.setattr("nasrlm.cli.adaptations.choose_diverse", lambda *_: pytest.fail("all are learned from"))
+    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder]
+    done = nasrlm(*words, "--samples", "all", "--choose", "active", "--pool", 30, "--out", tmp_path / "new", "--json")
+    learned = table[(table["split"] != "test") & table[NEW].notna()]
+    assert sorted(json.loads(done.stdout)["used"]) == sorted(learned["architecture"])
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
