@@ -19,7 +19,7 @@ from nasrlm.objective import MAX_LABEL, FloatArray
 
 POINT_DIGITS = 15  # of the code a point is spelled in: as many as float64 holds
 SMALLEST_DEVIATION = 1e-6  # of the largest label: 32 bits hold no mean more closely
-_CERTAIN = 1e4  # logit of the only token
+_CERTAIN = 1e30  # logit of the only token: at any temperature
 
 
 class PointDecoder(nn.Module):

@@ -35,8 +35,9 @@ def test_it_learns_a_rule_and_answers_with_points(tmp_path: Path) -> None:
     prediction = predictor.predict(examples.texts)
     np.testing.assert_allclose(prediction.low, prediction.median, rtol=1e-10)
     np.testing.assert_allclose(prediction.high, prediction.median, rtol=1e-10)
-    samples = predictor.joint_samples(examples.texts, OBJECTIVES, samples=2)
-    np.testing.assert_allclose(samples, prediction.values[:, :, :2], rtol=1e-6)
+    for temperature in (1e-4, 1.0, 1e8):
+        samples = predictor.joint_samples(examples.texts, OBJECTIVES, samples=2, temperature=temperature)
+        np.testing.assert_allclose(samples, prediction.values[:, :, :2], rtol=1e-6)
     quality = evaluate(predictor, examples).quality["text"]
     assert all(quality[name]["kendall_tau"] > 0.8 for name in OBJECTIVES)
 
