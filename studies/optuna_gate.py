@@ -242,12 +242,15 @@ class ParetoGate(Generic[A]):
                 f"got {', '.join(direction.name.lower() for direction in study.directions)}."
             )
         self._study_name = self._study_name or study.study_name
-        if study.study_name != self._study_name:
+        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        got = study.study_name
+        if got == self._study_name and not self._added <= {trial.number for trial in trials}:
+            got = "another study of that name"  # as of a notebook's cell that is run again
+        if got != self._study_name:
             raise ValueError(
-                f"ParetoGate: expected trials of study {self._study_name}, got one of {study.study_name}. "
+                f"ParetoGate: expected trials of study {self._study_name}, got one of {got}. "
                 "Make a gate for each study."
             )
-        trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         new = [trial for trial in trials if trial.number not in self._added]
         if feasible := [trial for trial in new if _is_feasible(trial)]:
             names = [str(trial.user_attrs.get(ARCHITECTURE, f"trial {trial.number}")) for trial in feasible]

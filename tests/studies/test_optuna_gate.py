@@ -366,6 +366,14 @@ def test_a_gate_is_of_one_study() -> None:
         gate.enqueue(other)
 
 
+def test_another_study_of_the_same_name_is_told_apart() -> None:
+    gate = make_gate()
+    first, again = (optuna.create_study(study_name="mine", directions=["maximize", "minimize"]) for _ in range(2))
+    first.optimize(objective(gate, []), n_trials=3)
+    with pytest.raises(ValueError, match="expected trials of study mine, got one of another study of that name"):
+        again.optimize(objective(gate, []), n_trials=3)
+
+
 def test_threads_fill_the_queue_once() -> None:
     gate, study = make_gate(), make_study()
     study.optimize(objective(gate, []), n_trials=4)
