@@ -12,6 +12,7 @@ from converters.runtime import measure_latencies
 from nasrlm.objective import FloatArray, Objective
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
+from spaces.notation import shown
 from studies.memory import SamplingPredictor
 from studies.pareto import complete_mask
 from studies.tables import parse_row, rows_of_space
@@ -164,7 +165,7 @@ class FunctionEvaluator(Generic[A]):
         if any(math.isinf(value) for value in values):
             raise ValueError(
                 f"evaluator: expected a dict with a finite number, or NaN, for each of {', '.join(self.objectives)}, "
-                f"got {answer!r} for {notation}."
+                f"got {shown(answer)} for {notation}."
             )
         return values
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from converters.batches import open_table
 from nasrlm.objective import Objective
+from spaces.notation import shown
 
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
@@ -81,7 +82,7 @@ def numbers_of(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
     wrong = numbers.isna() & labels.notna()
     if wrong.any():
         row, word = next(labels[wrong].items())
-        raise ValueError(f"{path}: expected numbers in column {labels.name}, got {word!r} in row {row}.")
+        raise ValueError(f"{path}: expected numbers in column {labels.name}, got {shown(word)} in row {row}.")
     infinite = np.isinf(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     if infinite.any():
         row, value = next(labels[infinite].items())

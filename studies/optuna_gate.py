@@ -12,6 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 from typing_extensions import TypeVar
 
 from spaces import ArchitectureError, SearchSpace
+from spaces.notation import shown
 from studies.advisor import Advisor, check_count
 from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk
@@ -303,7 +304,7 @@ def _told_number(trial: FrozenTrial, name: str) -> float | None:
     try:
         return None if told is None else float(told)
     except (TypeError, ValueError):
-        raise ValueError(f"trial {trial.number}, attribute {name}: expected a number, got {told!r}.") from None
+        raise ValueError(f"trial {trial.number}, attribute {name}: expected a number, got {shown(told)}.") from None
 
 
 def _prune(trial: optuna.Trial, stage: int, reason: str, dominated_by: str | None) -> None:
