@@ -1,6 +1,7 @@
 """The figures of a study, and of several to compare."""
 
 import io
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -87,10 +88,17 @@ def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
         str(folder) for folder, (_, history) in zip(folders, studies, strict=True) if not history.complete().any()
     ]:
         raise StudyError(f"plot: expected evaluated architectures, got none in {', '.join(empty)}.")
-    target, names = _made(out), [folder.resolve().name for folder in folders]
+    target, names = _made(out), _told_apart(folders)
     _write(progress_figure(names, studies), target / "comparison.png")
     write_html([interactive_progress(names, studies)], target / "comparison.html")
     return target / "comparison.png", target / "comparison.html"
+
+
+def _told_apart(folders: Sequence[Path]) -> list[str]:
+    """Their paths from the folder that all are in: ``first/study`` and ``second/study`` have one name."""
+    paths = [folder.resolve() for folder in folders]
+    shared = os.path.commonpath([path.parent for path in paths])
+    return [str(path.relative_to(shared)) for path in paths]
 
 
 def _kind(config: SearchConfig) -> str:

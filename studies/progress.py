@@ -21,7 +21,8 @@ class Progress:
     """Studies that differ in their seeds alone.
 
     Attributes:
-        name: of the folder where there is one study, else of engine, sampler and guide, with the number of seeds.
+        name: of the folder, or of the first and the last one, with engine and sampler; of several studies also what
+            guides them and the number of seeds.
         counts: (P,) evaluations.
         shares: (S, P) hypervolume of each of S studies after so many, as a share of what all studies reach together.
     """
@@ -69,8 +70,10 @@ def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, Hist
         shares = np.array([_volumes(*studies[index], counts, worst) for index in members]) / together
         config = studies[members[0]][0]
         guide = f", {config.guide.acquisition}" if config.guide else ""
-        several = f"{config.engine} {config.sampler}{guide}, {len(members)} seeds"
-        name = several if len(members) > 1 else f"{names[members[0]]} ({config.engine} {config.sampler})"
+        name = f"{names[members[0]]} ({config.engine} {config.sampler})"
+        if len(members) > 1:
+            ends = f"{names[members[0]]} to {names[members[-1]]}"
+            name = f"{ends} ({config.engine} {config.sampler}{guide}, {len(members)} seeds)"
         if len(set(bounds)) > 1:
             name += f", {bounds[members[0]]}"
         found.append(Progress(name, np.array(counts, dtype=np.float64), shares))

@@ -165,12 +165,25 @@ def test_seeds_of_one_search_are_a_band(tmp_path: Path) -> None:
         studies.append(load_study(tmp_path / f"seed{seed}"))
     search(toy_config(trials=30, sampler="random"), ToySpace(), ToyEvaluator(), tmp_path / "other")
     band, alone = progress_of(["0", "1", "2", "other"], [*studies, load_study(tmp_path / "other")])
-    assert (band.name, alone.name) == ("optuna nsga2, 3 seeds", "other (optuna random)")
+    assert (band.name, alone.name) == ("0 to 2 (optuna nsga2, 3 seeds)", "other (optuna random)")
     assert band.shares.shape[0] == 3
     assert (band.band[0] <= band.median).all()
     assert (band.median <= band.band[1]).all()
     (axes,) = progress_figure(["0", "1", "2"], studies).axes
     assert len(axes.collections) == len(axes.get_lines()) == 1
+
+
+def test_compared_studies_have_names_of_their_own(tmp_path: Path) -> None:
+    folders = [tmp_path / place / "study" for place in ("few", "many", "few again", "many again")]
+    for number, folder in enumerate(folders):
+        config = toy_config(trials=20, population_size=4 + number % 2 * 6, seed=number // 2)
+        search(config, ToySpace(), ToyEvaluator(), folder, figures=False)
+    plot_studies(folders[:2], tmp_path / "two")
+    plot_studies(folders, tmp_path / "four")
+    two, four = ((tmp_path / name / "comparison.html").read_text() for name in ("two", "four"))
+    assert all(f'"name":"{name}\\u002fstudy (optuna nsga2)"' in two for name in ("few", "many"))
+    ends = ("few\\u002fstudy to few again\\u002fstudy", "many\\u002fstudy to many again\\u002fstudy")
+    assert all(f'"name":"{name} (optuna nsga2, 2 seeds)"' in four for name in ends)
 
 
 def test_constraints_are_told_where_studies_differ_in_them(tmp_path: Path) -> None:
