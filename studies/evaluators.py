@@ -12,7 +12,7 @@ from converters.runtime import measure_latencies
 from nasrlm.objective import FloatArray, Objective
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
-from spaces.notation import shown
+from spaces.shown import shown
 from studies.memory import SamplingPredictor
 from studies.pareto import complete_mask
 from studies.tables import parse_row, rows_of_space

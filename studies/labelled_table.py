@@ -12,7 +12,7 @@ import pandas as pd
 
 from converters.batches import open_table
 from nasrlm.objective import Objective
-from spaces.notation import shown
+from spaces.shown import shown
 
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 

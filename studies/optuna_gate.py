@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 from typing_extensions import TypeVar
 
 from spaces import ArchitectureError, SearchSpace
-from spaces.notation import shown
+from spaces.shown import shown
 from studies.advisor import Advisor, check_count
 from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk
