@@ -26,7 +26,6 @@ import torch
 from numpy.typing import NDArray
 
 from nasrlm.boosted_trees import expected_by_trees
-from nasrlm.calibration import Calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.graph_network import expected_by_graphs
 from nasrlm.group_process import GroupProcess
@@ -180,7 +179,8 @@ def adapt(
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
-        expected = _expected_by_networks(pool, known, labels[known], progress)
+        others = pool.accuracies[:, : 0 if objective in pool.objectives else None]  # which may know these very labels
+        expected = _expected_by_networks(pool, others, known, labels[known], progress)
     else:
         expected = _expected_by_predictions(pool, objective, known, labels[known])
     return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
@@ -264,17 +264,19 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     return _Expected(mean, np.sqrt(stretch) * np.hypot(deviation, NOISE**0.5), table, logarithmic)
 
 
-def _expected_by_networks(pool: Pool, known: NDArray[np.intp], labels: FloatArray, progress: bool) -> _Expected:
+def _expected_by_networks(
+    pool: Pool, accuracies: FloatArray, known: NDArray[np.intp], labels: FloatArray, progress: bool
+) -> _Expected:
     """The same, of an accuracy, by what texts say of their networks and, one group more, other accuracies as predicted.
 
     The mean is halfway to what boosted trees expect, which see steps that a process smooths, and from there as far to
     what graph networks expect as labels say that were kept from them.
     """
     _, *of_networks = pool.text_features.numbers()  # the encoder's states add nothing
-    process = GroupProcess([*of_networks, pool.accuracies]).fit(known, labels)
+    process = GroupProcess([*of_networks, accuracies]).fit(known, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))
     scores = process.scale.forward(labels)
-    by_trees = expected_by_trees(np.concatenate([pool.counts, pool.accuracies], axis=1), known, scores)
+    by_trees = expected_by_trees(np.concatenate([pool.counts, accuracies], axis=1), known, scores)
     mean = (mean + by_trees) / 2
     by_graphs, share = expected_by_graphs(pool.texts, known, scores, process.left_out(), progress)
     mean += share * (by_graphs - mean)
@@ -317,8 +319,11 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
         checkpoint,
         model=model.to(prompts.device).eval(),
         objectives=names,
-        calibration=_without(objective, checkpoint.calibration),
-        calibration_by_space={space: _without(objective, x) for space, x in checkpoint.calibration_by_space.items()},
+        calibration={name: levels for name, levels in checkpoint.calibration.items() if name != objective},
+        calibration_by_space={
+            space: {name: () if name == objective else levels for name, levels in known.items()}
+            for space, known in checkpoint.calibration_by_space.items()
+        },
     )
 
 
@@ -332,7 +337,3 @@ def _readouts(checkpoint: Checkpoint) -> dict[str, Readout]:
         checkpoint.objectives[index]: Readout({name: x[row] for name, x in tensors.items()})
         for row, index in enumerate(readouts.objectives.tolist())
     }
-
-
-def _without(objective: str, calibration: Calibration) -> Calibration:
-    return {name: levels for name, levels in calibration.items() if name != objective}

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from nasrlm.calibration import Calibration, read_calibration
 from nasrlm.files import check_folder, make_readable, to_json
@@ -51,6 +52,7 @@ class Checkpoint:
         calibration_by_space: of every space's own rows, where it has learned several; its keys are the objectives that
             it learned of that space, with no levels where there were too few rows to calibrate.
         encoders: of spaces that have one of their own, what it changes of the model's.
+        weight_bits: 32, or 16 where the model's weights are rounded to what 16 bits hold, and its file is half as long.
     """
 
     model: RegressionLanguageModel
@@ -60,6 +62,7 @@ class Checkpoint:
     card: Mapping[str, Any] = field(default_factory=dict)
     calibration_by_space: Mapping[str, Calibration] = field(default_factory=dict)
     encoders: Mapping[str, Changes] = field(default_factory=dict)
+    weight_bits: int = 32
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"encoders": {space: as_bytes(changes) for space, changes in self.encoders.items()}}
@@ -125,7 +128,7 @@ class Checkpoint:
         }
         (fresh / "config.json").write_text(to_json(config, indent=1) + "\n")
         self.tokenizer.save(fresh / "tokenizer.json")
-        save_file({name: x.contiguous() for name, x in self.model.state_dict().items()}, fresh / "model.safetensors")
+        save_file(self._stored_weights(), fresh / "model.safetensors")
         if self.encoders:
             save_changes(fresh / SPACES_FILE, self.encoders)
         else:
@@ -137,6 +140,11 @@ class Checkpoint:
             os.replace(folder, old)
         os.replace(fresh, folder)
         shutil.rmtree(old, ignore_errors=True)
+
+    def _stored_weights(self) -> dict[str, Tensor]:
+        halved = {name for name, _ in self.model.named_parameters()} if self.weight_bits == 16 else set()
+        weights = self.model.state_dict().items()
+        return {name: (x.half() if name in halved else x).contiguous() for name, x in weights}
 
     @classmethod
     def from_pretrained(cls, folder: Path | str | None = None, device: str = "cpu") -> Checkpoint:
@@ -165,12 +173,13 @@ class Checkpoint:
         except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as e:  # the last: too little memory
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
         try:
-            _load_weights(model, len(objectives), folder / "model.safetensors")
+            weight_bits = _load_weights(model, len(objectives), folder / "model.safetensors")
             encoders = _load_encoders(config.get("encoders", []), folder / SPACES_FILE, model)
         except ValueError as e:
             raise CheckpointError(str(e)) from e
         model.to(torch_device(device)).eval()
-        return cls(model, tokenizer.limited(token_limit(sizes)), objectives, calibration, card, by_space, encoders)
+        texts = tokenizer.limited(token_limit(sizes))
+        return cls(model, texts, objectives, calibration, card, by_space, encoders, weight_bits)
 
 
 def check_replaceable(folder: Path) -> None:
@@ -221,7 +230,22 @@ def _objectives(stored: Any) -> tuple[str, ...]:
     return tuple(stored)
 
 
-def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path) -> None:
+def round_weights(model: RegressionLanguageModel) -> None:
+    """To what 16 bits hold, for a checkpoint whose ``weight_bits`` are 16.
+
+    Raises:
+        ValueError: a weight lies beyond what they hold.
+    """
+    with torch.no_grad():
+        for name, weights in model.named_parameters():
+            rounded = weights.half()
+            if not rounded.isfinite().all():
+                raise ValueError(f"weight_bits: expected weights within ±65,504 for 16, got larger ones in {name}.")
+            weights.copy_(rounded)
+
+
+def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path) -> int:
+    """Into the model; gives the bits of a learned one."""
     weights = read_tensors(path)
     expected, learned = model.state_dict(), dict(model.named_parameters())
     for name in sorted(expected.keys() | weights.keys()):
@@ -238,6 +262,7 @@ def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Pat
         if len(set(read)) < len(read) or not set(read) <= set(range(num_objectives)):
             raise ValueError(f"{path}: expected readouts of different objectives, 0..{num_objectives - 1}, got {read}.")
     model.load_state_dict(weights)
+    return 16 if all(weights[name].dtype == torch.float16 for name in learned) else 32
 
 
 def _load_encoders(spaces: Sequence[str], path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:

@@ -21,7 +21,9 @@ from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 
 # What a checkpoint does not tell of its run.
-UNTOLD = frozenset({"initial_share", "out", "resume", "save_every_seconds", "shard", "sources", "tensorboard"})
+UNTOLD = frozenset(
+    {"initial_share", "out", "resume", "save_every_seconds", "shard", "sources", "tensorboard", "weight_bits"}
+)
 # What a run that goes on may have otherwise: its steps do not depend on it, but for rounding on ``device``.
 FREE_TO_CHANGE = UNTOLD | {"device", "patience", "table"}
 # Keys of a saved state and their values' types; ``identity`` is JSON, ``tokenizer`` too.

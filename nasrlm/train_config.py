@@ -55,6 +55,7 @@ class TrainConfig(BaseModel):
         clip_norm: longest gradient; longer ones are scaled down to it.
         smoothing_digits: σ of the probability given to neighbouring digits.
         initial_share: of the weights that the run began with, in those that it saves.
+        weight_bits: of the weights that it saves, in 16 of which files are half as long.
         rank_loss_weight: of a loss on the order of every two labels of a batch, beside that on the labels.
         tokenizer: pieces of text within which tokens are learned: lines of ONNX, chains of them, or pieces of code.
         vocabulary_size: tokens of text.
@@ -118,6 +119,7 @@ class TrainConfig(BaseModel):
     warmup_epochs: float = Field(default=1.0, ge=0)
     average_decay: float = Field(default=0.998, ge=0, lt=1)
     initial_share: float = Field(default=0.0, ge=0, le=1)
+    weight_bits: Literal[16, 32] = 32
     clip_norm: float = Field(default=1.0, gt=0)
     evaluate_every_epochs: float = Field(default=2.0, gt=0)
     save_every_seconds: float = Field(default=60.0, ge=0)

@@ -20,7 +20,7 @@ from nasrlm.augmentation import load_augmentation
 from nasrlm.batches import Batch, Batches, Redraw
 from nasrlm.bf16 import autocast
 from nasrlm.calibration import Calibration, fit_calibration
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, round_weights
 from nasrlm.compiled import compiled
 from nasrlm.denormals import denormals_as_zero
 from nasrlm.examples import Examples
@@ -302,6 +302,8 @@ class TrainingRun:
             self.best_weights = self.processes.from_first(lambda: {k: x.cpu() for k, x in self.best_weights.items()})
         model = self.average.model.to(self.processes.device)
         model.load_state_dict(self._with_initial_share(self.best_weights))
+        if self.config.weight_bits == 16:
+            round_weights(model)
         card = {
             "training": self.identity.config,
             "data_sha256": self.identity.data,
@@ -313,7 +315,9 @@ class TrainingRun:
         }
         calibration, by_space = self.processes.from_first(self._calibration)
         tokenizer = self.predictor.checkpoint.tokenizer
-        checkpoint = Checkpoint(model, tokenizer, self.objectives, calibration, card, by_space)
+        checkpoint = Checkpoint(
+            model, tokenizer, self.objectives, calibration, card, by_space, weight_bits=self.config.weight_bits
+        )
         if self.processes.rank == 0:
             checkpoint.save_pretrained(self.config.out / "checkpoint")
         return TrainResult(checkpoint, self.best_tau, self.step, self.seconds, self.step < self.total_steps)

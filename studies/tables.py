@@ -13,6 +13,7 @@ import pandas as pd
 from converters.bulk import to_onnx_texts
 from nasrlm.examples import row_splits
 from spaces import get_space
+from spaces.drawing import Sample, sample_like
 from spaces.space import SearchSpace
 from studies.labelled_table import is_empty, label_columns, numbers_of, objective_columns, read_table
 
@@ -144,3 +145,29 @@ def parse_row(space: SearchSpace[Any], notation: object, path: Path | str, row: 
         return space.parse(spelled_notation(notation))
     except ValueError as e:
         raise ValueError(f"{path}, row {row}: {e}") from e
+
+
+def parsed_rows(space: SearchSpace[Any], frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
+    """The architectures of rows of one space.
+
+    Raises:
+        ValueError: as ``parse_row`` does.
+    """
+    notations = frame["architecture"]
+    parsed = [parse_row(space, notation, path, row) for row, notation in notations.items()]
+    return pd.Series(parsed, notations.index, dtype=object)
+
+
+def sample_like_rows(space: SearchSpace[Any], architectures: pd.Series[Any], path: Path) -> Sample:
+    """Draws like these architectures of a table's rows, see ``sample_like``.
+
+    Raises:
+        ValueError: one has choices that are not among the space's; the message names file and row.
+    """
+    genotypes = []
+    for row, architecture in architectures.items():
+        try:
+            genotypes.append(space.encode(architecture))
+        except ValueError as e:
+            raise ValueError(f"{path}, row {row}: {e}") from e
+    return sample_like(space, genotypes)

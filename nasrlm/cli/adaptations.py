@@ -21,7 +21,15 @@ from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, p
 from nasrlm.files import write_atomically
 from nasrlm.model_card import adapted, adapted_readme
 from spaces import get_space
-from studies.tables import only_space, read_rows, row_names, splits_of, table_texts
+from studies.tables import (
+    only_space,
+    parsed_rows,
+    read_rows,
+    row_names,
+    sample_like_rows,
+    splits_of,
+    table_texts,
+)
 
 MOST_PRINTED = 50  # labels; --json lists all
 
@@ -41,6 +49,9 @@ def adapt_checkpoint(
         typer.Option("--choose", help="Rows by the seed, or those whose labels would tell most."),
     ] = "random",
     pool: Annotated[int, typer.Option(min=2, help="Other texts, of which predictions are learned too.")] = 1500,
+    like_table: Annotated[
+        bool, typer.Option("--like-table", help="Texts beyond the table's: of its choices, as often as it makes them.")
+    ] = False,
     space: SpaceOption = None,
     checkpoint: CheckpointOption = None,
     seed: SeedOption = 0,
@@ -55,7 +66,7 @@ def adapt_checkpoint(
     frame, wanted = _drawn_rows(table, space, names, samples, pool, rng)
     _warn_of_known([name for name in names if name in loaded.objectives], out)
     texts = table_texts(frame, table, progress=True)
-    texts += _more_texts(frame, wanted + pool - len(frame), rng)
+    texts += _more_texts(frame, table, wanted + pool - len(frame), rng, like_table)
     known = make_pool(loaded, texts, progress=True, space=only_space(frame))
     candidates = np.flatnonzero(_labelled(frame, names))
     if choose == "active" and wanted < len(candidates):  # to order all of thousands would take minutes
@@ -145,10 +156,11 @@ def _pool_rows(labelled: NDArray[np.bool_], wanted: int, size: int, rng: np.rand
     return np.sort(np.concatenate([first, others[: size - len(first)]]))
 
 
-def _more_texts(frame: pd.DataFrame, count: int, rng: np.random.Generator) -> list[str]:
+def _more_texts(frame: pd.DataFrame, table: Path, count: int, rng: np.random.Generator, like_table: bool) -> list[str]:
     """Of architectures drawn from the table's space; none where its rows are of several spaces or have texts."""
     if "text" in frame or not only_space(frame):
         return []
     space = get_space(str(frame["space"].iloc[0]))
-    drawn = [space.sample(rng) for _ in range(max(count, 0))]
+    sample = sample_like_rows(space, parsed_rows(space, frame, table), table) if like_table else space.sample
+    drawn = [sample(rng) for _ in range(max(count, 0))]
     return to_onnx_texts(space, drawn, measured=True, progress=True)

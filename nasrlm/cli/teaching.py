@@ -22,9 +22,8 @@ from nasrlm.graph_network import expected_by_graphs
 from nasrlm.group_process import GroupProcess, NormalScores
 from nasrlm.objective import FloatArray, Objective
 from spaces import get_space
-from spaces.drawing import Sample, draw, sample_like
-from spaces.space import SearchSpace
-from studies.tables import all_objectives, only_space, parse_row, read_rows, splits_of
+from spaces.drawing import draw
+from studies.tables import all_objectives, only_space, parsed_rows, read_rows, sample_like_rows, splits_of
 
 LEAST_LABELS = 20  # of an objective
 
@@ -57,9 +56,8 @@ def teach(
     named = listed(objectives, "--objectives")
     frame, names = _train_rows(table, space, named)
     chosen = get_space(only_space(frame))
-    notations = frame["architecture"]
-    known = pd.Series([parse_row(chosen, x, table, row) for row, x in notations.items()], notations.index, dtype=object)
-    sample = _like(chosen, known[frame[list(names)].notna().any(axis=1)], table) if like_table else None
+    known = parsed_rows(chosen, frame, table)
+    sample = sample_like_rows(chosen, known[frame[list(names)].notna().any(axis=1)], table) if like_table else None
     drawn = [x.architecture for x in tqdm(draw(chosen, count, seed, sample), "draw", count)]
     architectures = [*known, *map(chosen.parse, drawn)]
     groups = feature_groups(features_of(chosen, architectures, progress=True))
@@ -119,14 +117,3 @@ def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[p
         if (count := int(frame[name].notna().sum())) < LEAST_LABELS:
             raise ValueError(f"{table}: expected {LEAST_LABELS} or more train rows with {name}, got {count}.")
     return frame, names
-
-
-def _like(space: SearchSpace[Any], architectures: pd.Series[Any], table: Path) -> Sample:
-    """Draws like these rows of the table."""
-    genotypes = []
-    for row, architecture in architectures.items():
-        try:
-            genotypes.append(space.encode(architecture))
-        except ValueError as e:
-            raise ValueError(f"{table}, row {row}: {e}") from e
-    return sample_like(space, genotypes)

@@ -15,6 +15,7 @@ from torch import Tensor
 from nasrlm.adaptation import Pool, adapt, choose_diverse, make_pool
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint, CheckpointError
+from nasrlm.cli import adaptations
 from nasrlm.examples import make_examples
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
@@ -124,6 +125,22 @@ def test_an_accuracy_is_taught_by_what_the_texts_say_of_their_networks(
     assert by_networks > 0.8
     assert by_predictions < 0.4
     assert taught[1].max() <= 100
+
+
+def test_an_accuracy_that_is_learned_anew_does_not_go_by_what_its_labels_taught_before(
+    checkpoint: Checkpoint, taught: list[np.ndarray]
+) -> None:
+    """The old model knows the labels by heart and nothing else; so may one of another accuracy."""
+    rng = np.random.default_rng(0)
+    sizes = rng.normal(size=(200, 4))
+    true = 50 + 8 * np.exp(sizes[:, 0] / 2)
+    by_heart = np.where(np.arange(200) < 40, true, rng.normal(60, 5, 200))[:, None]
+    labels = np.where(np.arange(200) < 40, true, np.nan)
+    pool = Pool([""] * 200, ("accuracy@new",), by_heart, summaries_with(sizes, checkpoint))
+    for name in ("accuracy@new", "accuracy@other"):
+        adapt(checkpoint, pool, name, labels)
+    anew, misled = (spearmanr(values[40:], true[40:]).statistic for values in taught)
+    assert anew > 0.8 > misled
 
 
 def test_trees_see_steps_of_an_accuracy_that_a_process_smooths(
@@ -260,6 +277,24 @@ def test_the_command_takes_accuracies_from_graphs(nasrlm: CommandLine, checkpoin
     done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 6, "--pool", 20, "--out", tmp_path / "new")
     assert done.status == 0, done.stderr
     assert "valid_accuracy@cifar10" in Checkpoint.from_pretrained(tmp_path / "new").objectives
+
+
+def test_the_command_takes_other_texts_of_the_tables_choices(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    make = adaptations.make_pool
+    monkeypatch.setattr(adaptations, "make_pool", lambda *given, **more: asked.append(given[1]) or make(*given, **more))
+    table = architecture_table(300)
+    table = table[~table["architecture"].str.contains("conv_3x3")][:12].assign(split="train", **{NEW: range(12)})
+    table.to_parquet(tmp_path / "table.parquet")
+    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
+    for option in ((), ("--like-table",)):
+        done = nasrlm(*words, *option, "--samples", 3, "--pool", 30, "--out", tmp_path / "new")
+        assert done.status == 0, done.stderr
+    assert [len(texts) for texts in asked] == [33, 33]
+    have_3x3 = [any("[16, 16, 3, 3]" in text for text in texts) for texts in asked]
+    assert have_3x3 == [True, False]
 
 
 def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:

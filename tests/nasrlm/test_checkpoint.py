@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from nasrlm.checkpoint import Checkpoint, CheckpointError
+from nasrlm.checkpoint import Checkpoint, CheckpointError, round_weights
 from nasrlm.predictor import Predictor
 from nasrlm.tokenizer import TextTokenizer
 
@@ -155,6 +156,24 @@ def test_a_checkpoint_of_before_a_key_was_added_is_loaded(checkpoint_folder: Pat
     edit_config(lambda c: c.update(model={name: c["model"][name] for name in sizes}))(tmp_path / "old")
     loaded = Checkpoint.from_pretrained(tmp_path / "old")
     assert loaded.model.config == Checkpoint.from_pretrained(checkpoint_folder).model.config
+
+
+def test_weights_of_16_bits_make_a_file_half_as_long(
+    checkpoint: Checkpoint, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    rounded = replace(checkpoint, model=deepcopy(checkpoint.model), weight_bits=16)
+    round_weights(rounded.model)
+    rounded.save_pretrained(tmp_path)
+    sizes = [(folder / "model.safetensors").stat().st_size for folder in (tmp_path, checkpoint_folder)]
+    assert sizes[0] < 0.6 * sizes[1]
+    loaded = Checkpoint.from_pretrained(tmp_path)
+    assert (loaded.weight_bits, checkpoint.weight_bits, loaded.sha256) == (16, 32, rounded.sha256)
+    for name, weights in checkpoint.model.named_parameters():
+        torch.testing.assert_close(loaded.model.get_parameter(name), weights, rtol=1e-3, atol=1e-7)
+    with torch.no_grad():
+        rounded.model.encoder.norm.weight[0] = 1e5
+    with pytest.raises(ValueError, match=r"expected weights within ±65,504 for 16, got larger ones in encoder.norm"):
+        round_weights(rounded.model)
 
 
 def test_its_files_are_those_of_hugging_face(checkpoint_folder: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_new_objective_is_known_of_every_space(several: Checkpoint) -> None:
     assert adapted.objectives_of("other") == (LATENCY, "latency_ms@new")
     assert adapted.calibration_by_space == several.calibration_by_space
     again = adapt(several, pool, LATENCY, np.array([1.0, 2.0, 3.0, np.nan]))
-    assert again.calibration_by_space == {"nasbench201": {ACCURACY: HIGH}, "other": {}}
+    assert again.calibration_by_space == {"nasbench201": {ACCURACY: HIGH, LATENCY: ()}, "other": {LATENCY: ()}}
 
 
 def test_training_calibrates_every_space(tmp_path: Path) -> None:

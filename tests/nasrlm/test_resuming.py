@@ -97,7 +97,8 @@ def test_a_run_goes_on_with_other_values_of_what_is_free_to_change(
             train(config(tmp_path / "a", save_every_seconds=0), layer_examples(), progress=False)
     (tmp_path / "a").rename(tmp_path / "b")
     others = {"table": "moved/layers.csv", "device": "cpu:0", "patience": 9, "sources": ["mine"], "tensorboard": False}
-    assert set(others) | {"initial_share", "out", "resume", "save_every_seconds", "shard"} == FREE_TO_CHANGE
+    untold = {"initial_share", "out", "resume", "save_every_seconds", "shard", "weight_bits"}
+    assert set(others) | untold == FREE_TO_CHANGE
     monkeypatch.setattr(TrainingRun, "_train_step", killed_in("_train_step", 0))  # it does not start again
     resumed = train(config(tmp_path / "b", **others), layer_examples(), progress=False)
     for a, b in zip(weights_of(resumed), weights_of(unharmed_run[0]), strict=True):
