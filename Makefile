@@ -26,7 +26,7 @@ bench-engine: $(VENV)/installed  ## texts learned and predicted a second, beside
 bench-search: $(VENV)/installed  ## real evaluations that searches need, with the RLM and without
 	$(BIN)/python -m benchmarks.search $(BENCH_ARGS)
 
-checkpoint: runs/encoders/checkpoint/README.md  ## the released checkpoint, after that of counts; goes on after a stop
+checkpoint: runs/released/checkpoint/README.md  ## the released checkpoint, after that of counts; goes on after a stop
 
 counts: runs/counts/checkpoint/README.md  ## studies/recipes/checkpoints/counts anew, from random weights
 
@@ -35,6 +35,10 @@ DATA := ../shared/data
 COUNTED := nds_nasnet nds_amoebanet nds_pnas nds_enas nds_darts hiaml inception two_path ofa_proxylessnas ofa_resnet50
 TAUGHT := runs/taught/nasbench201.parquet $(addprefix runs/taught_like/,nasbench101.parquet fbnet.parquet \
 	mnasnet.parquet darts.parquet darts_epochs.parquet)
+
+runs/released/checkpoint/README.md: runs/encoders/checkpoint/README.md
+	$(BIN)/nasrlm adapt --checkpoint runs/encoders/checkpoint --table $(DATA)/darts.parquet --space darts \
+		--objectives short_accuracy@cifar10 --samples all --like-table --out runs/released/checkpoint
 
 runs/encoders/checkpoint/README.md: studies/recipes/encoders.yaml runs/labels/checkpoint/README.md | $(VENV)/installed
 	$(BIN)/nasrlm train --config $<

@@ -89,8 +89,8 @@ class LanguageModels:
 
     def adapted_by_choice(self, task: Task) -> FloatArray:
         """The same from as many labels of the texts that ``--choose active`` chooses, instead of the task's."""
-        pool = self._pool(task)
-        return self._adapted(task, pool, choose_diverse(pool, np.arange(len(pool.texts)), len(task.train)))
+        pool, candidates = self._pool(task), np.arange(len(_pool_rows(task)))
+        return self._adapted(task, pool, choose_diverse(pool, candidates, len(task.train)))
 
     def _adapted(self, task: Task, pool: Pool, labelled: Rows) -> FloatArray:
         """Adapt to the labels of these rows of ``_pool_rows``; then rank the test rows."""
@@ -102,16 +102,19 @@ class LanguageModels:
         return answer.predict(tests, [objective], quantiles=(0.5,)).median[:, 0]
 
     def _pool(self, task: Task) -> Pool:
-        """What the checkpoint says of ``_pool_rows``."""
+        """What the checkpoint says of ``_pool_rows``, and of drawn architectures where they are fewer than POOL."""
         rows = _pool_rows(task)
         read, of_train = self._read(task.table)
-        return read.rows(np.searchsorted(of_train, rows))
+        drawn = np.arange(len(of_train), len(read.texts))
+        return read.rows(np.concatenate([np.searchsorted(of_train, rows), drawn]))
 
     def _read(self, table: SpaceTable) -> tuple[Pool, Rows]:
-        """What the checkpoint says of all train rows of a table, once, and these rows."""
+        """What the checkpoint says of all train rows of a table, and of architectures drawn like them where they are
+        fewer than POOL; once. And these rows.
+        """
         if table.path not in self._pools:
             rows = np.flatnonzero((table.frame["split"] == "train").to_numpy())
-            texts = table.texts(rows, self._measured)
+            texts = table.texts(rows, self._measured) + table.drawn_texts(rows, POOL - len(rows), self._measured)
             pool = make_pool(self._loaded, texts, progress=table.progress, space=table.space.name)
             self._pools[table.path] = pool, rows
         return self._pools[table.path]

@@ -19,6 +19,7 @@ from converters.features import Features, feature_groups, features_of
 from nasrlm.files import file_digest
 from nasrlm.objective import FloatArray
 from spaces import get_space
+from spaces.drawing import sample_like
 from studies.benchmark.protocol import Protocol, Target
 from studies.labelled_table import read_table
 from studies.tables import parse_row, rows_of_space
@@ -89,6 +90,15 @@ class SpaceTable:
     def genotypes(self, rows: Rows) -> NDArray[np.int64]:
         """(N, G) integers."""
         return np.array([self.space.encode(self.architectures[row]) for row in rows])
+
+    def drawn_texts(self, rows: Rows, count: int, measured: bool) -> list[str]:
+        """Of architectures drawn with the choices of these rows, the same whenever they are drawn."""
+        if count <= 0:
+            return []
+        sample = sample_like(self.space, [self.space.encode(x) for x in self._some(rows.tolist())])
+        rng = np.random.default_rng(0)
+        drawn = [sample(rng) for _ in range(count)]
+        return to_onnx_texts(self.space, drawn, measured=measured, progress=self.progress)
 
     def _some(self, rows: Sequence[int]) -> list[Any]:
         return [self.architectures[row] for row in rows]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nasrlm import adaptation
+from nasrlm import adaptation, graph_network
 from nasrlm.adaptation import Pool
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.objective import FloatArray
@@ -229,10 +229,14 @@ def test_adapted_models_read_a_table_once_and_learn_from_as_many_labels(
 ) -> None:
     used: list[set[float]] = []
 
-    def adapt(start: Checkpoint, pool: Pool, objective: str, labels: FloatArray) -> Checkpoint:
+    def adapt(start: Checkpoint, pool: Pool, objective: str, labels: FloatArray, progress: bool) -> Checkpoint:
+        assert len(pool.texts) == enough > len(task.table.frame)  # others are drawn
         used.append(set(labels[np.isfinite(labels)].tolist()))
-        return adaptation.adapt(start, pool, objective, labels)
+        return adaptation.adapt(start, pool, objective, labels, progress)
 
+    enough = len(task.table.frame) + 5
+    monkeypatch.setattr(language_models, "POOL", enough)
+    monkeypatch.setattr(graph_network, "STEPS", (5, 5))
     monkeypatch.setattr(language_models, "adapt", adapt)
     models = LanguageModels(checkpoint=checkpoint_folder)
     given = models.adapted(task)
