@@ -60,10 +60,10 @@ def test_where_something_else_errs_less_they_are_left_out_after_the_first(
     fitted = []
     fit = graph_network._fitted
     monkeypatch.setattr(graph_network, "_fitted", lambda *given: fitted.append(given) or fit(*given))
-    rows = np.arange(40)
-    _, share = expected_by_graphs(texts, rows, depths[rows], np.full(40, 0.01))
+    rows = np.arange(14 * PARTS)
+    _, share = expected_by_graphs(texts, rows, depths[rows], np.full(len(rows), 0.01))
     assert (share, len(fitted)) == (0.0, 1)
-    assert len(fitted[0][0]) == 40 - 40 // PARTS  # a part is kept from it
+    assert len(fitted[0][0]) == 14 * (PARTS - 1)  # a part is kept from it
 
 
 def test_a_handful_of_labels_and_texts_of_no_network(texts: list[str]) -> None:
