@@ -12,6 +12,7 @@ import numpy as np
 from converters import to_measured_text
 from nasrlm.examples import TEXT_SPACE
 from nasrlm.objective import FloatArray
+from nasrlm.onnx_network import read_written_out
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by
 from spaces import UnknownSpaceError, get_space
@@ -54,7 +55,9 @@ def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Seq
 
 
 def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) -> None:
-    """One line on stderr of each network with an operator, or an output, that no network drawn from its space has."""
+    """One line on stderr of each network with an operator, or an output, that no network drawn from its space has; or
+    without the blocks as measured, which all of a space have.
+    """
     try:
         named = get_space(space)
     except UnknownSpaceError:
@@ -66,6 +69,12 @@ def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) ->
             print(
                 f"nasrlm: {name}: expected a network of {space}, got {_some(strange)}, which none of {DRAWN} drawn "
                 "from it has: what is predicted is a guess.",
+                file=sys.stderr,
+            )
+        elif named.runs_lost_operations and not any(called.is_executed for called in read_written_out(text)):
+            print(
+                f"nasrlm: {name}: expected the operations too that change nothing, with which networks of {space} were "
+                "measured, got a file that has lost them. The notation in its place is predicted better.",
                 file=sys.stderr,
             )
 
