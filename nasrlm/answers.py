@@ -88,6 +88,11 @@ class Answers:
 
         return self._both(encoded, objectives, spelled, read)
 
+    def reads(self, objectives: Tensor) -> bool:
+        """Whether all of them are read off the text."""
+        readouts = self.model.readouts
+        return readouts is not None and bool(readouts.hold(objectives).all())
+
     def summaries(self, encoded: Encoded) -> Tensor:
         """(N, S) float64, what readouts go by."""
         with torch.inference_mode():

@@ -123,12 +123,13 @@ class Predictor:
         Prediction(names, quantiles, np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
         levels = torch.from_numpy(calibrated_levels(self.checkpoint.calibration, names, quantiles))
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        asked = self._of_all if self._model.reads(ids) else self  # readouts go by the encoder that all spaces share
         with told_by(lambda row: texts.index(list(different)[row])):
-            values = self._answers(
+            values = asked._answers(
                 list(different),
                 levels.shape,
-                lambda encoded, _: self._model.quantiles(encoded, ids, levels),
-                self._engine.num_workers,
+                lambda encoded, _: asked._model.quantiles(encoded, ids, levels),
+                asked._engine.num_workers,
                 progress,
             )
         return Prediction(names, quantiles, values[[different[text] for text in texts]])

@@ -99,6 +99,16 @@ def test_a_readout_says_the_same_whichever_encoder_reads(changed: Checkpoint) ->
     assert not np.allclose(own.values[:, 1], common.values[:, 1], rtol=0.01)
 
 
+def test_what_is_read_off_alone_is_not_read_by_a_spaces_own_encoder(
+    changed: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = make_pool(changed, TEXTS, space="own")
+    own = Predictor(adapt(changed, pool, "latency_ms@new", np.array([1.0, 2.0, 3.0, np.nan]))).of_space("own")
+    both = own.predict(TEXTS, ["latency_ms@new", OBJECTIVES[0]]).values[:, 0]
+    monkeypatch.setattr(own, "_reader", None)
+    np.testing.assert_allclose(own.predict(TEXTS, ["latency_ms@new"]).values[:, 0], both, rtol=1e-9)
+
+
 def test_a_checkpoint_comes_back_with_its_encoders(changed: Checkpoint, checkpoint: Checkpoint, tmp_path: Path) -> None:
     changed.save_pretrained(tmp_path / "saved")
     loaded = Checkpoint.from_pretrained(tmp_path / "saved")
