@@ -9,7 +9,6 @@ N texts, n labelled rows, V operators, E edges, D width, B texts of a batch.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -55,25 +54,24 @@ class _Operators:
 
     @classmethod
     def of(cls, graph: OperatorGraph, known: Mapping[str, int]) -> _Operators:
-        """Of one text; kinds by their labels."""
+        """Of one text, kinds by their labels; of those that are alike the first stands for all."""
         readers: list[list[int]] = [[] for _ in graph.labels]
         for number, sources in enumerate(graph.sources):
             for source in sources:
                 readers[source].append(number)
         colours = _colours(graph.labels, graph.sources, readers)
-        first = {colour: number for number, colour in reversed([*enumerate(colours)])}
-        counts = Counter(colours)
+        _, firsts, counts = np.unique(colours, return_index=True, return_counts=True)
 
         def edges(read: Sequence[Sequence[int]]) -> Tensor:
-            pairs = [(colours[other], colour) for colour in range(len(first)) for other in read[first[colour]]]
+            pairs = [(colours[other], colour) for colour, first in enumerate(firsts) for other in read[first]]
             return torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).T
 
         return cls(
-            torch.tensor([known.get(graph.labels[first[colour]], UNSEEN) for colour in range(len(first))]),
-            torch.tensor([float(counts[colour]) for colour in range(len(first))]),
+            torch.tensor([known.get(graph.labels[first], UNSEEN) for first in firsts]),
+            torch.from_numpy(counts).float(),
             edges(graph.sources),
             edges(readers),
-            torch.zeros(len(first), dtype=torch.long),
+            torch.zeros(len(firsts), dtype=torch.long),
         )
 
     @classmethod
