@@ -25,7 +25,7 @@ from nasrlm.operator_graph import NO_OPERATORS, OperatorGraph
 FEWEST_LABELS = 10  # of which some can be kept
 PARTS = 3  # of the labels, each kept from one network
 WIDTH, LAYERS = 64, 3
-ROUNDS = 2  # steps that operators are told apart by; three are no better in twice the time
+ROUNDS = 2  # steps that operators are told apart by; three are no better in half as much time again
 BATCH, LEARNING_RATE, WEIGHT_DECAY = 32, 4e-3, 0.01
 STEPS = (300, 1500)  # the least and the most
 STEPS_A_LABEL = 2.5
