@@ -227,7 +227,7 @@ def write_report(
     *,
     truth: TableEvaluator[A] | None = None,
 ) -> None:
-    """Write study.json and front.csv: the columns of history.parquet, soft constraints and known true values."""
+    """Write study.json and front.csv: the results on the front, soft constraints and known true values."""
     buffer = io.StringIO()
     rows = front_rows(config, history)
     front = history.to_frame().iloc[rows].drop(columns="feasible")
