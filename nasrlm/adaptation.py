@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.graph_network import expected_by_graphs
+from nasrlm.graph_network import Operators, towards_graphs
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, FloatArray, Objective, decoding_order
@@ -81,6 +81,11 @@ class Pool:
         sizes = _standardised(sizes[:, np.ptp(sizes, axis=0) > 0])
         weight = math.sqrt(SIZES * self.features.shape[1] / max(sizes.shape[1], 1))
         return np.concatenate([self.features, weight * sizes], axis=1)
+
+    @cached_property
+    def networks(self) -> Sequence[Operators]:
+        """N, for graph networks."""
+        return list(map(Operators.of_text, self.texts))
 
     @cached_property
     def text_features(self) -> TextFeatures:
@@ -151,13 +156,7 @@ def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> ND
     return candidates[chosen]
 
 
-def adapt(
-    checkpoint: Checkpoint,
-    pool: Pool,
-    objective: str,
-    labels: FloatArray,
-    progress: bool = False,
-) -> Checkpoint:
+def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray, progress: bool = False) -> Checkpoint:
     """A checkpoint that also answers a new objective, or answers a known one anew.
 
     Args:
@@ -179,8 +178,7 @@ def adapt(
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
-        others = pool.accuracies[:, : 0 if objective in pool.objectives else None]  # which may know these very labels
-        expected = _expected_by_networks(pool, others, known, labels[known], progress)
+        expected = _expected_by_networks(pool, objective, known, labels[known], progress)
     else:
         expected = _expected_by_predictions(pool, objective, known, labels[known])
     return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
@@ -265,21 +263,22 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
 
 
 def _expected_by_networks(
-    pool: Pool, accuracies: FloatArray, known: NDArray[np.intp], labels: FloatArray, progress: bool
+    pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray, progress: bool
 ) -> _Expected:
     """The same, of an accuracy, by what texts say of their networks and, one group more, other accuracies as predicted.
 
     The mean is halfway to what boosted trees expect, which see steps that a process smooths, and from there as far to
     what graph networks expect as labels say that were kept from them.
     """
+    accuracies = pool.accuracies
+    if objective in pool.objectives:  # all of them may have been learned beside these very labels
+        accuracies = accuracies[:, :0]
     _, *of_networks = pool.text_features.numbers()  # the encoder's states add nothing
     process = GroupProcess([*of_networks, accuracies]).fit(known, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))
     scores = process.scale.forward(labels)
     by_trees = expected_by_trees(np.concatenate([pool.counts, accuracies], axis=1), known, scores)
-    mean = (mean + by_trees) / 2
-    by_graphs, share = expected_by_graphs(pool.texts, known, scores, process.left_out(), progress)
-    mean += share * (by_graphs - mean)
+    mean = towards_graphs((mean + by_trees) / 2, pool.networks, known, scores, process.left_out(), progress)
     table = process.scale.backward(GRID.numpy()).clip(*PERCENT)
     return _Expected(mean, np.hypot(deviation, process.noise**0.5), table)
 

@@ -4,7 +4,7 @@ It reads the network of a text with every block written out. Operators that are 
 are alike, two steps far, are one operator that occurs so often: a third of them are left. Several networks, each of
 which a part of the labels was kept from, tell how far to go by them.
 
-N texts, n labelled rows, V operators, E edges, D width, B texts of a batch.
+N networks, n labelled ones, V operators, E edges, D width, B networks of a batch.
 """
 
 from __future__ import annotations
@@ -30,31 +30,29 @@ BATCH, LEARNING_RATE, WEIGHT_DECAY = 32, 4e-3, 0.01
 STEPS = (300, 1500)  # the least and the most
 STEPS_A_LABEL = 2.5
 LEAST_SHARE = 0.25  # after the first network; fewer are not worth the others' time
-AT_ONCE = 256  # texts that are asked about
-UNSEEN = 0  # kind of an operator that no labelled text has
+AT_ONCE = 256  # networks that are asked about
+UNSEEN = 0  # kind of an operator that no labelled network has
 
 
 @dataclass(frozen=True)
-class _Operators:
-    """The different operators of a text, or of several.
+class Operators:
+    """The different operators of a network; of those that are alike the first stands for all.
 
     Attributes:
-        kinds: (V,) by their labels.
+        labels: (V,).
         counts: (V,) how often each occurs.
         along: (2, E) one that is read, and one that reads it.
         against: (2, E) one that reads, and one that it reads.
-        texts: (V,) whose each is.
     """
 
-    kinds: Tensor
+    labels: Sequence[str]
     counts: Tensor
     along: Tensor
     against: Tensor
-    texts: Tensor
 
     @classmethod
-    def of(cls, graph: OperatorGraph, known: Mapping[str, int]) -> _Operators:
-        """Of one text, kinds by their labels; of those that are alike the first stands for all."""
+    def of(cls, graph: OperatorGraph) -> Operators:
+        """Of all operators."""
         readers: list[list[int]] = [[] for _ in graph.labels]
         for number, sources in enumerate(graph.sources):
             for source in sources:
@@ -66,21 +64,39 @@ class _Operators:
             pairs = [(colours[other], colour) for colour, first in enumerate(firsts) for other in read[first]]
             return torch.tensor(pairs, dtype=torch.long).reshape(-1, 2).T
 
-        return cls(
-            torch.tensor([known.get(graph.labels[first], UNSEEN) for first in firsts]),
-            torch.from_numpy(counts).float(),
-            edges(graph.sources),
-            edges(readers),
-            torch.zeros(len(firsts), dtype=torch.long),
-        )
+        labels = [graph.labels[first] for first in firsts]
+        return cls(labels, torch.from_numpy(counts).float(), edges(graph.sources), edges(readers))
 
     @classmethod
-    def together(cls, several: Sequence[_Operators]) -> _Operators:
-        """Of (B,) texts, numbered in this order."""
-        sizes = torch.tensor([len(x.kinds) for x in several])
+    def of_text(cls, text: str) -> Operators:
+        """Of a text's network; none where it has none. Cost: some milliseconds."""
+        bodies = read_written_out(text)
+        return cls.of(OperatorGraph.of(bodies[0].body) if bodies else NO_OPERATORS)
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """The operators of B networks as one.
+
+    Attributes:
+        kinds: (V,) by their labels.
+        counts: (V,), and the edges, as in ``Operators``.
+        networks: (V,) whose each is.
+    """
+
+    kinds: Tensor
+    counts: Tensor
+    along: Tensor
+    against: Tensor
+    networks: Tensor
+
+    @classmethod
+    def of(cls, several: Sequence[Operators], known: Mapping[str, int]) -> _Batch:
+        """With kinds by label."""
+        sizes = torch.tensor([len(x.labels) for x in several])
         offsets = (sizes.cumsum(0) - sizes).tolist()
         return cls(
-            torch.cat([x.kinds for x in several]),
+            torch.tensor([known.get(label, UNSEEN) for x in several for label in x.labels]),
             torch.cat([x.counts for x in several]),
             torch.cat([x.along + offset for x, offset in zip(several, offsets, strict=True)], dim=1),
             torch.cat([x.against + offset for x, offset in zip(several, offsets, strict=True)], dim=1),
@@ -108,7 +124,7 @@ def _numbered(values: Sequence[Hashable]) -> Sequence[int]:
 
 
 class _GraphNetwork(nn.Module):
-    """GIN layers along the edges and against them, mean and logarithmic sum over operators, one number a text.
+    """GIN layers along the edges and against them, mean and logarithmic sum over operators, one number a network.
 
     Source:
         Xu et al. 2019, "How Powerful are Graph Neural Networks?", arXiv 1810.00826.
@@ -122,15 +138,15 @@ class _GraphNetwork(nn.Module):
         self.norms = nn.ModuleList([nn.LayerNorm(WIDTH) for _ in range(LAYERS)])
         self.head = _perceptron(2 * WIDTH, 1)
 
-    def forward(self, operators: _Operators) -> Tensor:
+    def forward(self, batch: _Batch) -> Tensor:
         """(B,) scores."""
-        x = self.kinds(operators.kinds)
+        x = self.kinds(batch.kinds)
         for along, against, norm in zip(self.along, self.against, self.norms, strict=True):
-            change = along(x + _read(x, operators.along)) + against(x + _read(x, operators.against))
+            change = along(x + _read(x, batch.along)) + against(x + _read(x, batch.against))
             x = x + torch.relu(norm(change))
-        counts, count = operators.counts[:, None], int(operators.texts[-1]) + 1
-        means = _sums(counts * x, operators.texts, count) / _sums(counts, operators.texts, count)
-        totals = _sums(counts * torch.relu(x), operators.texts, count)
+        counts, count = batch.counts[:, None], int(batch.networks[-1]) + 1
+        means = _sums(counts * x, batch.networks, count) / _sums(counts, batch.networks, count)
+        totals = _sums(counts * torch.relu(x), batch.networks, count)
         scores: Tensor = self.head(torch.cat([means, torch.log1p(totals)], dim=1))[:, 0]
         return scores
 
@@ -150,63 +166,75 @@ def _sums(x: Tensor, places: Tensor, count: int) -> Tensor:
     return x.new_zeros(count, x.shape[1]).index_add(0, places, x)
 
 
+def towards_graphs(
+    expected: FloatArray,
+    networks: Sequence[Operators],
+    rows: NDArray[np.intp],
+    targets: FloatArray,
+    errors: FloatArray,
+    progress: bool = False,
+) -> FloatArray:
+    """(N,) what something else expects of all networks, moved to what graph networks expect as far as is of use.
+
+    The arguments are those of ``expected_by_graphs``.
+    """
+    by_graphs, share = expected_by_graphs(networks, rows, targets, errors, progress)
+    return expected + share * (by_graphs - expected)
+
+
 def expected_by_graphs(
-    texts: Sequence[str], rows: NDArray[np.intp], targets: FloatArray, errors: FloatArray, progress: bool = False
+    networks: Sequence[Operators],
+    rows: NDArray[np.intp],
+    targets: FloatArray,
+    errors: FloatArray,
+    progress: bool = False,
 ) -> tuple[FloatArray, float]:
-    """What graph networks expect of all texts, and how far to go by them: nothing where they are of little use.
+    """What graph networks expect of all networks, and how far to go by them: nothing where they are of little use.
 
     Fewer than ``FEWEST_LABELS`` are of no use.
 
     Args:
-        texts: N canonical ONNX texts.
+        networks: N.
         rows: (n,) of those that have targets.
         targets: (n,) of variance 1 or about.
         errors: (n,) of something else that expects each without having seen it.
         progress: show a bar on stderr.
 
     Returns:
-        (N,) means of all networks, and their share in the mean with the other that errs least.
+        (N,) means of what they expect, and their share in the mean with the other that errs least.
 
-    Cost: 20 seconds for a hundred labels and 2,000 texts of DARTS on two cores, a minute for 500; a third of that where
-    they are of no use, and less of smaller networks.
+    Cost: 20 seconds for a hundred labels and 2,000 networks of DARTS on two cores, a minute for 500; a third of that
+    where they are of no use, and less of smaller networks.
     """
     if len(rows) < FEWEST_LABELS:
-        return np.zeros(len(texts)), 0.0
-    graphs = [_graph(text) for text in texts]
-    labels = sorted({label for row in rows for label in graphs[row].labels})
+        return np.zeros(len(networks)), 0.0
+    labels = sorted({label for row in rows for label in networks[row].labels})
     known = {label: kind for kind, label in enumerate(labels, UNSEEN + 1)}
-    networks = [_Operators.of(graph, known) for graph in graphs]
-    left_out, expected = np.full(len(rows), np.nan), np.zeros(len(texts))
+    left_out = np.full(len(rows), np.nan)
+    answers: list[FloatArray] = []
     parts = np.array_split(np.random.default_rng(0).permutation(len(rows)), PARTS)
     for seed, part in enumerate(tqdm(parts, "graph networks", disable=not progress)):
         seen = np.setdiff1d(np.arange(len(rows)), part)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = _fitted([networks[row] for row in rows[seen]], targets[seen], len(known) + 1)
-        answers = _answers(model, networks)
-        left_out[part] = targets[part] - answers[rows[part]]
-        expected += answers / len(parts)
+            model = _fitted([networks[row] for row in rows[seen]], targets[seen], known)
+        answers.append(_answers(model, networks, known))
+        left_out[part] = targets[part] - answers[-1][rows[part]]
         if not seed and _share(left_out[part], errors[part]) < LEAST_SHARE:
-            return expected, 0.0
-    return expected, _share(left_out, errors)
+            return answers[0], 0.0
+    return np.mean(answers, axis=0), _share(left_out, errors)
 
 
-def _graph(text: str) -> OperatorGraph:
-    """Of a text's network; without operators where it has none."""
-    bodies = read_written_out(text)
-    return OperatorGraph.of(bodies[0].body) if bodies else NO_OPERATORS
-
-
-def _fitted(networks: Sequence[_Operators], targets: FloatArray, num_kinds: int) -> _GraphNetwork:
-    """A network fitted to (n,) targets of (n,) texts."""
-    model, wanted = _GraphNetwork(num_kinds), torch.from_numpy(targets).float()
+def _fitted(networks: Sequence[Operators], targets: FloatArray, known: Mapping[str, int]) -> _GraphNetwork:
+    """A network fitted to (n,) targets of (n,) networks."""
+    model, wanted = _GraphNetwork(len(known) + 1), torch.from_numpy(targets).float()
     steps = int(np.clip(STEPS_A_LABEL * len(networks), *STEPS))
     optimizer = torch.optim.AdamW(model.parameters(), weight_decay=WEIGHT_DECAY, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps)
     for _ in range(steps):
         chosen = torch.randperm(len(networks))[:BATCH]
         optimizer.zero_grad()
-        answers = model(_Operators.together([networks[row] for row in chosen.tolist()]))
+        answers = model(_Batch.of([networks[row] for row in chosen.tolist()], known))
         loss = nn.functional.mse_loss(answers, wanted[chosen])
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -215,9 +243,9 @@ def _fitted(networks: Sequence[_Operators], targets: FloatArray, num_kinds: int)
 
 
 @torch.inference_mode()
-def _answers(model: _GraphNetwork, networks: Sequence[_Operators]) -> FloatArray:
+def _answers(model: _GraphNetwork, networks: Sequence[Operators], known: Mapping[str, int]) -> FloatArray:
     """(N,) scores."""
-    parts = [model(_Operators.together(networks[at : at + AT_ONCE])) for at in range(0, len(networks), AT_ONCE)]
+    parts = [model(_Batch.of(networks[at : at + AT_ONCE], known)) for at in range(0, len(networks), AT_ONCE)]
     return np.asarray(torch.cat(parts).double())
 
 

@@ -18,7 +18,7 @@ from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table
 from nasrlm.files import check_not_read, check_table_name, write_table
-from nasrlm.graph_network import expected_by_graphs
+from nasrlm.graph_network import Operators, towards_graphs
 from nasrlm.group_process import GroupProcess, NormalScores
 from nasrlm.objective import FloatArray, Objective
 from spaces import get_space
@@ -61,8 +61,9 @@ def teach(
     drawn = [x.architecture for x in tqdm(draw(chosen, count, seed, sample), "draw", count)]
     architectures = [*known, *map(chosen.parse, drawn)]
     groups = feature_groups(features_of(chosen, architectures, progress=True))
-    reads_texts = any(Objective.parse(name).is_accuracy for name in names)
-    texts = to_onnx_texts(chosen, architectures, progress=True) if reads_texts else []
+    networks: list[Operators] = []
+    if any(Objective.parse(name).is_accuracy for name in names):
+        networks = list(map(Operators.of_text, to_onnx_texts(chosen, architectures, progress=True)))
     new = len(frame) + np.arange(len(drawn))
     rng = np.random.default_rng(seed)
     columns: dict[str, Any] = {"space": chosen.address, "architecture": drawn, "split": "train"}
@@ -70,7 +71,7 @@ def teach(
     for objective in tqdm(names, "teach"):
         values = frame[objective].to_numpy(dtype=np.float64, na_value=np.nan)
         rows = rng.permutation(np.flatnonzero(np.isfinite(values)))
-        columns[objective], used[objective] = _expected(objective, groups, texts, rows, values[rows], new, labels)
+        columns[objective], used[objective] = _expected(objective, groups, networks, rows, values[rows], new, labels)
     write_table(pd.DataFrame(columns), out)
     if json:
         print_json({"rows": len(drawn), "labels": used})
@@ -81,7 +82,7 @@ def teach(
 def _expected(
     objective: str,
     groups: Sequence[FloatArray],
-    texts: Sequence[str],
+    networks: Sequence[Operators],
     rows: NDArray[np.intp],
     labels: FloatArray,
     new: NDArray[np.intp],
@@ -93,15 +94,13 @@ def _expected(
     expect of ``most`` as labels say that were kept from them; costs have no steps that a process smooths.
     """
     process = GroupProcess(groups).fit(rows[:most], labels[:most])
-    scores = process.expected_scores(new)
     if not Objective.parse(objective).is_accuracy:
-        return process.scale.backward(scores), min(most, len(rows))
+        return process.expect(new), min(most, len(rows))
     by_trees = expected_by_trees(np.concatenate(groups, axis=1), rows, NormalScores.of(labels).forward(labels))
-    scores = (scores + by_trees[new]) / 2
+    scores = (process.expected_scores(np.arange(len(networks))) + by_trees) / 2
     targets = process.scale.forward(labels[:most])
-    by_graphs, share = expected_by_graphs(texts, rows[:most], targets, process.left_out(), progress=True)
-    scores += share * (by_graphs[new] - scores)
-    return process.scale.backward(scores), len(rows)
+    scores = towards_graphs(scores, networks, rows[:most], targets, process.left_out(), progress=True)
+    return process.scale.backward(scores[new]), len(rows)
 
 
 def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[pd.DataFrame, Sequence[str]]:
