@@ -15,7 +15,7 @@ from spaces import SearchSpace
 from spaces.shown import shown
 from studies.memory import SamplingPredictor
 from studies.pareto import complete_mask
-from studies.tables import parse_row, rows_of_space
+from studies.tables import parsed_rows, rows_of_space
 
 A = TypeVar("A", bound=Hashable)
 A_contra = TypeVar("A_contra", bound=Hashable, contravariant=True)
@@ -82,7 +82,7 @@ class TableEvaluator(Generic[A]):
         self.space = space
         self.objectives = tuple(objectives)
         rows = _rows_of_space(table, space, self.objectives, name)
-        parsed = [parse_row(space, notation, name, row) for row, notation in rows["architecture"].items()]
+        parsed = list(parsed_rows(space, rows, name))
         keys = [space.architecture_key(architecture) for architecture in parsed]
         numbers = rows[list(self.objectives)].astype(np.float64)
         notations = [space.format(architecture) for architecture in parsed]

@@ -98,8 +98,8 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progr
         if pd.isna(name):
             raise ValueError(f"{path}: expected a space in every row without text, got none in row {rows.index[0]}.")
         space = space_of_row(str(name), path, rows.index[0])
-        architectures = [parse_row(space, notation, path, row) for row, notation in rows["architecture"].items()]
-        converted = to_onnx_texts(space, architectures, measured=measured, progress=progress)
+        architectures = parsed_rows(space, rows, path)
+        converted = to_onnx_texts(space, list(architectures), measured=measured, progress=progress)
         texts |= zip(rows.index, converted, strict=True)
     return [texts[row] for row in frame.index]
 
@@ -147,7 +147,7 @@ def parse_row(space: SearchSpace[Any], notation: object, path: Path | str, row: 
         raise ValueError(f"{path}, row {row}: {e}") from e
 
 
-def parsed_rows(space: SearchSpace[Any], frame: pd.DataFrame, path: Path) -> pd.Series[Any]:
+def parsed_rows(space: SearchSpace[Any], frame: pd.DataFrame, path: Path | str) -> pd.Series[Any]:
     """The architectures of rows of one space.
 
     Raises:

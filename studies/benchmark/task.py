@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from converters.bulk import to_onnx_texts
@@ -19,10 +20,9 @@ from converters.features import Features, feature_groups, features_of
 from nasrlm.files import file_digest
 from nasrlm.objective import FloatArray
 from spaces import get_space
-from spaces.drawing import sample_like
 from studies.benchmark.protocol import Protocol, Target
 from studies.labelled_table import read_table
-from studies.tables import parse_row, rows_of_space
+from studies.tables import parsed_rows, rows_of_space, sample_like_rows
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -52,8 +52,7 @@ class SpaceTable:
     @cached_property
     def architectures(self) -> list[Any]:
         """Every row's."""
-        notations = self.frame["architecture"]
-        return [parse_row(self.space, notation, self.path, row) for row, notation in notations.items()]
+        return list(parsed_rows(self.space, self.frame, self.path))
 
     def labels(self, objective: str) -> FloatArray:
         """(rows,) with NaN where there is none.
@@ -95,7 +94,8 @@ class SpaceTable:
         """Of architectures drawn with the choices of these rows, the same whenever they are drawn."""
         if count <= 0:
             return []
-        sample = sample_like(self.space, [self.space.encode(x) for x in self._some(rows.tolist())])
+        given = pd.Series(self._some(rows.tolist()), self.frame.index[rows], dtype=object)
+        sample = sample_like_rows(self.space, given, self.path)
         rng = np.random.default_rng(0)
         drawn = [sample(rng) for _ in range(count)]
         return to_onnx_texts(self.space, drawn, measured=measured, progress=self.progress)
