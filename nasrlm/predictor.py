@@ -290,12 +290,12 @@ class Predictor:
 
     def summaries(self, texts: Sequence[str], progress: bool = False) -> FloatArray:
         """(N, S) what the encoder makes of each text in the mean, see ``Encoded.summaries``."""
-        width = self.checkpoint.model.summary_width
+        width, asked = self.checkpoint.model.summary_width, self._of_all  # by the encoder that all spaces share
 
         def summarise(encoded: Encoded, _: NDArray[np.intp]) -> Tensor:
-            return self._model.summaries(encoded)
+            return asked._model.summaries(encoded)
 
-        return self._answers(texts, (width,), summarise, self._engine.num_workers, progress, rows_per_text=1)
+        return asked._answers(texts, (width,), summarise, asked._engine.num_workers, progress, rows_per_text=1)
 
     def to_ids(self, texts: Sequence[str], progress: bool = False) -> list[NDArray[np.int32]]:
         """Token ids of every text, arrays: millions of texts have to fit.
