@@ -1,7 +1,6 @@
 """A new objective from a few labels, and nothing forgotten."""
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,21 +14,16 @@ from torch import Tensor
 from nasrlm.adaptation import Pool, adapt, choose_diverse, make_pool
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint, CheckpointError
-from nasrlm.cli import adaptations
 from nasrlm.examples import make_examples
 from nasrlm.group_process import GroupProcess
-from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
-from nasrlm.number import NumberCode
-from nasrlm.point_decoder import POINT_DIGITS
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID
 from nasrlm.readout_fit import Readout, TextFeatures
 from nasrlm.text_counts import NUM_COUNTS
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
-from tests.nasrlm.conftest import CommandLine
-from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
+from tests.nasrlm.scenes import OBJECTIVES, layer_table
 
 NEW = "latency_ms@unheard"
 
@@ -111,13 +105,18 @@ def summaries_with(sizes: np.ndarray, checkpoint: Checkpoint) -> np.ndarray:
     return np.concatenate([states, sizes], axis=1)
 
 
+def accuracies_by_sizes(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(200, 4) sizes of networks, their accuracies, which follow the first of them, and these as labels of 40."""
+    sizes = rng.normal(size=(200, 4))
+    true = 50 + 8 * np.exp(sizes[:, 0] / 2)
+    return sizes, true, np.where(np.arange(200) < 40, true, np.nan)
+
+
 def test_an_accuracy_is_taught_by_what_the_texts_say_of_their_networks(
     checkpoint: Checkpoint, taught: list[np.ndarray]
 ) -> None:
     rng = np.random.default_rng(0)
-    sizes = rng.normal(size=(200, 4))
-    true = 50 + 8 * np.exp(sizes[:, 0] / 2)
-    labels = np.where(np.arange(200) < 40, true, np.nan)
+    sizes, true, labels = accuracies_by_sizes(rng)
     known = Pool([""] * 200, ("params@x", "macs@x"), rng.normal(size=(200, 2)), summaries_with(sizes, checkpoint))
     for pool in (replace(known, summaries=summaries_with(0 * sizes, checkpoint)), known):
         adapt(checkpoint, pool, "accuracy@new", labels)
@@ -132,10 +131,8 @@ def test_an_accuracy_that_is_learned_anew_does_not_go_by_what_its_labels_taught_
 ) -> None:
     """The old model knows the labels by heart and nothing else; so may one of another accuracy."""
     rng = np.random.default_rng(0)
-    sizes = rng.normal(size=(200, 4))
-    true = 50 + 8 * np.exp(sizes[:, 0] / 2)
+    sizes, true, labels = accuracies_by_sizes(rng)
     by_heart = np.where(np.arange(200) < 40, true, rng.normal(60, 5, 200))[:, None]
-    labels = np.where(np.arange(200) < 40, true, np.nan)
     pool = Pool([""] * 200, ("accuracy@new",), by_heart, summaries_with(sizes, checkpoint))
     for name in ("accuracy@new", "accuracy@other"):
         adapt(checkpoint, pool, name, labels)
@@ -245,80 +242,12 @@ def test_a_readout_of_no_objective_is_refused(trained: Checkpoint, tmp_path: Pat
         Checkpoint.from_pretrained(tmp_path)
 
 
-def test_the_command_names_texts_by_their_first_lines(
-    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
-) -> None:
-    table = layer_table(12).assign(split="train", **{NEW: 1.0})
-    table["text"] = [f"Conv3\nPool\n{text}" for text in table["text"]]
-    table.to_csv(tmp_path / "texts.csv", index=False)
-    words = ("--table", tmp_path / "texts.csv", "--checkpoint", checkpoint_folder)
-    shown = nasrlm("adapt", *words, "--objectives", NEW, "--samples", 4, "--out", tmp_path / "new").stdout
-    assert len(re.findall(r"│ row \d+: Conv3 … ", shown)) == 4
-    predicted = nasrlm("predict", *words).stdout
-    assert [f"row {row}: Conv3 …" in predicted for row in (0, 11, 12)] == [True, True, False]
-    assert "Pool" not in shown + predicted
-    answers = json.loads(nasrlm("predict", *words, "--json").stdout)
-    assert [answer["architecture"] for answer in answers] == table["text"].tolist()
-
-
 def test_a_known_objective_may_be_learned_anew(trained: Checkpoint) -> None:
     texts = layer_table(60, seed=3)["text"].tolist()
     labels = np.full(60, 500.0) + np.arange(60)
     adapted = adapt(trained, make_pool(trained, texts), OBJECTIVES[1], labels)
     assert adapted.objectives == OBJECTIVES
     assert np.median(Predictor(adapted).predict(texts, OBJECTIVES[1:]).median) > 100
-
-
-def test_the_command_takes_accuracies_from_graphs(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
-    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", "valid_accuracy@cifar10"]
-    labels = {"valid_accuracy@cifar10": np.linspace(20, 40, 12)}  # the tiny code ends at 99
-    table = architecture_table(12).assign(**labels)
-    table.to_parquet(tmp_path / "table.parquet")
-    done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 6, "--pool", 20, "--out", tmp_path / "new")
-    assert done.status == 0, done.stderr
-    assert "valid_accuracy@cifar10" in Checkpoint.from_pretrained(tmp_path / "new").objectives
-
-
-def test_the_command_takes_other_texts_of_the_tables_choices(
-    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[list[str]] = []
-    make = adaptations.make_pool
-    monkeypatch.setattr(adaptations, "make_pool", lambda *given, **more: asked.append(given[1]) or make(*given, **more))
-    table = architecture_table(300)
-    table = table[~table["architecture"].str.contains("conv_3x3")][:12].assign(split="train", **{NEW: range(12)})
-    table.to_parquet(tmp_path / "table.parquet")
-    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
-    for option in ((), ("--like-table",)):
-        done = nasrlm(*words, *option, "--samples", 3, "--pool", 30, "--out", tmp_path / "new")
-        assert done.status == 0, done.stderr
-    assert [len(texts) for texts in asked] == [33, 33]
-    have_3x3 = [any("[16, 16, 3, 3]" in text for text in texts) for texts in asked]
-    assert have_3x3 == [True, False]
-
-
-def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
-    architecture_table(8).to_parquet(tmp_path / "table.parquet")
-    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", OBJECTIVES[1], "--out", tmp_path / "new"]
-    done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 3, "--pool", 8)
-    assert done.status == 0, done.stderr
-    assert f"{OBJECTIVES[1]}: known already; " in done.stderr
-
-
-def test_the_card_forgets_what_was_learned_anew(nasrlm: CommandLine, checkpoint: Checkpoint, tmp_path: Path) -> None:
-    measured = {"nasbench201": {name: {"n": 3, "kendall_tau": 0.9} for name in OBJECTIVES}}
-    replace(checkpoint, card={"commands": [], "test": measured}).save_pretrained(tmp_path / "old")
-    rows = [f"| nasbench201 | {name} | 3 | 0.900 |" for name in OBJECTIVES]
-    (tmp_path / "old" / "README.md").write_text("\n".join(["# A model", *rows]))
-    architecture_table(8).to_parquet(tmp_path / "table.parquet")
-    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", OBJECTIVES[1], "--out", tmp_path / "new"]
-    done = nasrlm(*words, "--checkpoint", tmp_path / "old", "--samples", 3, "--pool", 8)
-    assert done.status == 0, done.stderr
-    card = Checkpoint.from_pretrained(tmp_path / "new").card
-    assert list(card["test"]["nasbench201"]) == [OBJECTIVES[0]]
-    assert card["commands"][-1]["objectives"] == [OBJECTIVES[1]]
-    told = f"`nasrlm adapt` added `{OBJECTIVES[1]}`, from 3 labels each of table.parquet."
-    assert (tmp_path / "new" / "README.md").read_text().splitlines() == ["# A model", rows[0], "", told]
 
 
 def test_one_label_is_too_few(trained: Checkpoint) -> None:
@@ -349,75 +278,3 @@ def test_diverse_rows_are_distinct_candidates_from_different_groups() -> None:
     assert sorted(chosen // 25) == [0, 1, 2, 3]
     with pytest.raises(ValueError, match="choose_diverse: expected 4 candidates or more, got 3"):
         choose_diverse(Pool([""] * 100, ["cost@x"], features[:, :1], features), candidates[:3], 4)
-
-
-def test_the_command_adapts_and_says_what_it_used(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
-    table = architecture_table(24)
-    table.to_parquet(tmp_path / "table.parquet")
-    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder]
-    done = nasrlm(*words, "--samples", 5, "--choose", "active", "--pool", 30, "--out", tmp_path / "new", "--json")
-    assert done.status == 0, done.stderr
-    used = json.loads(done.stdout)["used"]
-    rows = table.set_index("architecture").loc[used]
-    assert len(rows) == 5
-    assert "test" not in set(rows["split"])
-    assert NEW in Checkpoint.from_pretrained(tmp_path / "new").objectives
-    again = nasrlm(*words, "--samples", 5, "--choose", "active", "--pool", 30, "--out", tmp_path / "new2", "--json")
-    assert json.loads(again.stdout)["used"] == used
-
-
-def test_of_all_labels_none_are_chosen(
-    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = architecture_table(24)
-    table.to_parquet(tmp_path / "table.parquet")
-    monkeypatch.setattr("nasrlm.cli.adaptations.choose_diverse", lambda *_: pytest.fail("all are learned from"))
-    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder]
-    done = nasrlm(*words, "--samples", "all", "--choose", "active", "--pool", 30, "--out", tmp_path / "new", "--json")
-    learned = table[(table["split"] != "test") & table[NEW].notna()]
-    assert sorted(json.loads(done.stdout)["used"]) == sorted(learned["architecture"])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"--samples": 100}, "expected at least 100 rows outside the test split with labels of latency_ms@unheard"),
-        (
-            {"--objectives": f"{NEW},{OBJECTIVES[0]}", "--samples": 100},
-            " and accuracy@cifar10, got 6. Learn objectives of different rows one after the other, with --checkpoint.",
-        ),
-        (
-            {"--samples": 9000},
-            "--samples: expected at most 8,000 labels, got 9,000. Name a number, or use `nasrlm train`.",
-        ),
-        ({"--samples": "some"}, "--samples: expected all or a number above 1, got 'some'."),
-        ({"--objectives": "latency_ms@nowhere"}, "latency_ms@nowhere"),
-        ({"--objectives": "a delay"}, "objective: expected metric_unit@context, got 'a delay'."),
-        ({"--out": "."}, "checkpoint: expected a folder of its own, got the working directory. Name one in it."),
-        ({"--checkpoint": "points"}, "adapt: expected a checkpoint with head digits, got head mse."),
-    ],
-)
-def test_what_cannot_be_adapted_is_refused_in_a_line(
-    nasrlm: CommandLine,
-    checkpoint: Checkpoint,
-    checkpoint_folder: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    changes: dict[str, object],
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nasrlm.cli.adaptations.table_texts", lambda *_, **__: pytest.fail("it worked before"))
-    points = ModelConfig(width=16, num_heads=2, head="mse")
-    model = RegressionLanguageModel(points, checkpoint.tokenizer.vocabulary_size, 2, NumberCode(POINT_DIGITS))
-    replace(checkpoint, model=model, calibration={}).save_pretrained("points")
-    architecture_table(8).to_parquet(tmp_path / "table.parquet")
-    options: dict[str, object] = {
-        "--table": tmp_path / "table.parquet",
-        "--objectives": NEW,
-        "--out": tmp_path / "out",
-        "--checkpoint": checkpoint_folder,
-    }
-    done = nasrlm("adapt", *[word for option in (options | changes).items() for word in option])
-    assert (done.status, done.stderr.count("\n")) == (2, 1)
-    assert message in done.stderr

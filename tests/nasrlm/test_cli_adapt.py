@@ -1,0 +1,160 @@
+"""The command `nasrlm adapt`: what it learns from, what it says, and what it refuses."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.cli import adaptations
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.model_config import ModelConfig
+from nasrlm.number import NumberCode
+from nasrlm.point_decoder import POINT_DIGITS
+from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
+
+NEW = "latency_ms@unheard"
+
+
+def test_the_command_names_texts_by_their_first_lines(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    table = layer_table(12).assign(split="train", **{NEW: 1.0})
+    table["text"] = [f"Conv3\nPool\n{text}" for text in table["text"]]
+    table.to_csv(tmp_path / "texts.csv", index=False)
+    words = ("--table", tmp_path / "texts.csv", "--checkpoint", checkpoint_folder)
+    shown = nasrlm("adapt", *words, "--objectives", NEW, "--samples", 4, "--out", tmp_path / "new").stdout
+    assert len(re.findall(r"│ row \d+: Conv3 … ", shown)) == 4
+    predicted = nasrlm("predict", *words).stdout
+    assert [f"row {row}: Conv3 …" in predicted for row in (0, 11, 12)] == [True, True, False]
+    assert "Pool" not in shown + predicted
+    answers = json.loads(nasrlm("predict", *words, "--json").stdout)
+    assert [answer["architecture"] for answer in answers] == table["text"].tolist()
+
+
+def test_the_command_takes_accuracies_from_graphs(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", "valid_accuracy@cifar10"]
+    labels = {"valid_accuracy@cifar10": np.linspace(20, 40, 12)}  # the tiny code ends at 99
+    table = architecture_table(12).assign(**labels)
+    table.to_parquet(tmp_path / "table.parquet")
+    done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 6, "--pool", 20, "--out", tmp_path / "new")
+    assert done.status == 0, done.stderr
+    assert "valid_accuracy@cifar10" in Checkpoint.from_pretrained(tmp_path / "new").objectives
+
+
+def test_the_command_takes_other_texts_of_the_tables_choices(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    make = adaptations.make_pool
+    monkeypatch.setattr(adaptations, "make_pool", lambda *given, **more: asked.append(given[1]) or make(*given, **more))
+    table = architecture_table(300)
+    table = table[~table["architecture"].str.contains("conv_3x3")][:12].assign(split="train", **{NEW: range(12)})
+    table.to_parquet(tmp_path / "table.parquet")
+    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
+    for option in ((), ("--like-table",)):
+        done = nasrlm(*words, *option, "--samples", 3, "--pool", 30, "--out", tmp_path / "new")
+        assert done.status == 0, done.stderr
+    assert [len(texts) for texts in asked] == [33, 33]
+    have_3x3 = [any("[16, 16, 3, 3]" in text for text in texts) for texts in asked]
+    assert have_3x3 == [True, False]
+
+
+def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    architecture_table(8).to_parquet(tmp_path / "table.parquet")
+    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", OBJECTIVES[1], "--out", tmp_path / "new"]
+    done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 3, "--pool", 8)
+    assert done.status == 0, done.stderr
+    assert f"{OBJECTIVES[1]}: known already; " in done.stderr
+
+
+def test_the_card_forgets_what_was_learned_anew(nasrlm: CommandLine, checkpoint: Checkpoint, tmp_path: Path) -> None:
+    measured = {"nasbench201": {name: {"n": 3, "kendall_tau": 0.9} for name in OBJECTIVES}}
+    replace(checkpoint, card={"commands": [], "test": measured}).save_pretrained(tmp_path / "old")
+    rows = [f"| nasbench201 | {name} | 3 | 0.900 |" for name in OBJECTIVES]
+    (tmp_path / "old" / "README.md").write_text("\n".join(["# A model", *rows]))
+    architecture_table(8).to_parquet(tmp_path / "table.parquet")
+    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", OBJECTIVES[1], "--out", tmp_path / "new"]
+    done = nasrlm(*words, "--checkpoint", tmp_path / "old", "--samples", 3, "--pool", 8)
+    assert done.status == 0, done.stderr
+    card = Checkpoint.from_pretrained(tmp_path / "new").card
+    assert list(card["test"]["nasbench201"]) == [OBJECTIVES[0]]
+    assert card["commands"][-1]["objectives"] == [OBJECTIVES[1]]
+    told = f"`nasrlm adapt` added `{OBJECTIVES[1]}`, from 3 labels each of table.parquet."
+    assert (tmp_path / "new" / "README.md").read_text().splitlines() == ["# A model", rows[0], "", told]
+
+
+def test_the_command_adapts_and_says_what_it_used(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    table = architecture_table(24)
+    table.to_parquet(tmp_path / "table.parquet")
+    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder]
+    done = nasrlm(*words, "--samples", 5, "--choose", "active", "--pool", 30, "--out", tmp_path / "new", "--json")
+    assert done.status == 0, done.stderr
+    used = json.loads(done.stdout)["used"]
+    rows = table.set_index("architecture").loc[used]
+    assert len(rows) == 5
+    assert "test" not in set(rows["split"])
+    assert NEW in Checkpoint.from_pretrained(tmp_path / "new").objectives
+    again = nasrlm(*words, "--samples", 5, "--choose", "active", "--pool", 30, "--out", tmp_path / "new2", "--json")
+    assert json.loads(again.stdout)["used"] == used
+
+
+def test_of_all_labels_none_are_chosen(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = architecture_table(24)
+    table.to_parquet(tmp_path / "table.parquet")
+    monkeypatch.setattr("nasrlm.cli.adaptations.choose_diverse", lambda *_: pytest.fail("all are learned from"))
+    words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder]
+    done = nasrlm(*words, "--samples", "all", "--choose", "active", "--pool", 30, "--out", tmp_path / "new", "--json")
+    learned = table[(table["split"] != "test") & table[NEW].notna()]
+    assert sorted(json.loads(done.stdout)["used"]) == sorted(learned["architecture"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"--samples": 100}, "expected at least 100 rows outside the test split with labels of latency_ms@unheard"),
+        (
+            {"--objectives": f"{NEW},{OBJECTIVES[0]}", "--samples": 100},
+            " and accuracy@cifar10, got 6. Learn objectives of different rows one after the other, with --checkpoint.",
+        ),
+        (
+            {"--samples": 9000},
+            "--samples: expected at most 8,000 labels, got 9,000. Name a number, or use `nasrlm train`.",
+        ),
+        ({"--samples": "some"}, "--samples: expected all or a number above 1, got 'some'."),
+        ({"--objectives": "latency_ms@nowhere"}, "latency_ms@nowhere"),
+        ({"--objectives": "a delay"}, "objective: expected metric_unit@context, got 'a delay'."),
+        ({"--out": "."}, "checkpoint: expected a folder of its own, got the working directory. Name one in it."),
+        ({"--checkpoint": "points"}, "adapt: expected a checkpoint with head digits, got head mse."),
+    ],
+)
+def test_what_cannot_be_adapted_is_refused_in_a_line(
+    nasrlm: CommandLine,
+    checkpoint: Checkpoint,
+    checkpoint_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, object],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("nasrlm.cli.adaptations.table_texts", lambda *_, **__: pytest.fail("it worked before"))
+    points = ModelConfig(width=16, num_heads=2, head="mse")
+    model = RegressionLanguageModel(points, checkpoint.tokenizer.vocabulary_size, 2, NumberCode(POINT_DIGITS))
+    replace(checkpoint, model=model, calibration={}).save_pretrained("points")
+    architecture_table(8).to_parquet(tmp_path / "table.parquet")
+    options: dict[str, object] = {
+        "--table": tmp_path / "table.parquet",
+        "--objectives": NEW,
+        "--out": tmp_path / "out",
+        "--checkpoint": checkpoint_folder,
+    }
+    done = nasrlm("adapt", *[word for option in (options | changes).items() for word in option])
+    assert (done.status, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr
