@@ -64,6 +64,8 @@ def adapt_checkpoint(
     loaded = Checkpoint.from_pretrained(checkpoint)
     check_adaptable(loaded, names)
     frame, wanted = _drawn_rows(table, space, names, samples, pool, rng)
+    if like_table and not _is_of_a_space(frame):
+        raise ValueError(f"{table}: --like-table: expected architectures of one space, got texts or several spaces.")
     _warn_of_known([name for name in names if name in loaded.objectives], out)
     texts = table_texts(frame, table, progress=True)
     texts += _more_texts(frame, table, wanted + pool - len(frame), rng, like_table)
@@ -156,9 +158,14 @@ def _pool_rows(labelled: NDArray[np.bool_], wanted: int, size: int, rng: np.rand
     return np.sort(np.concatenate([first, others[: size - len(first)]]))
 
 
+def _is_of_a_space(frame: pd.DataFrame) -> bool:
+    """Whether architectures like its rows can be drawn."""
+    return "text" not in frame and bool(only_space(frame))
+
+
 def _more_texts(frame: pd.DataFrame, table: Path, count: int, rng: np.random.Generator, like_table: bool) -> list[str]:
     """Of architectures drawn from the table's space; none where its rows are of several spaces or have texts."""
-    if "text" in frame or not only_space(frame):
+    if not _is_of_a_space(frame):
         return []
     space = get_space(str(frame["space"].iloc[0]))
     sample = sample_like_rows(space, parsed_rows(space, frame, table), table) if like_table else space.sample

@@ -64,6 +64,15 @@ def test_the_command_takes_other_texts_of_the_tables_choices(
     assert have_3x3 == [True, False]
 
 
+def test_texts_have_no_choices_to_draw_by(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    layer_table(12).assign(**{NEW: 1.0}).to_csv(tmp_path / "texts.csv", index=False)
+    words = ("--table", tmp_path / "texts.csv", "--checkpoint", checkpoint_folder, "--objectives", NEW)
+    done = nasrlm("adapt", *words, "--samples", 4, "--like-table", "--out", tmp_path / "new")
+    assert (done.status, done.stderr.count("\n")) == (2, 1)
+    assert "texts.csv: --like-table: expected architectures of one space, got texts or several spaces." in done.stderr
+    assert not (tmp_path / "new").exists()
+
+
 def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
     architecture_table(8).to_parquet(tmp_path / "table.parquet")
     words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", OBJECTIVES[1], "--out", tmp_path / "new"]
