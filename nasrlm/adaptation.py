@@ -27,14 +27,15 @@ from numpy.typing import NDArray
 
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.graph_network import Operators, towards_graphs
+from nasrlm.graph_network import Operators
+from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, FloatArray, Objective, decoding_order
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.readout import GRID
-from nasrlm.readout_fit import Readout, TextFeatures, stacked
+from nasrlm.readout_fit import Readout, TextFeatures, apart, stacked
 from nasrlm.text_counts import NUM_COUNTS, NUM_SIZES, operator_counts
 
 if TYPE_CHECKING:  # elsewhere where it is needed: scikit-learn takes a second
@@ -81,11 +82,6 @@ class Pool:
         sizes = _standardised(sizes[:, np.ptp(sizes, axis=0) > 0])
         weight = math.sqrt(SIZES * self.features.shape[1] / max(sizes.shape[1], 1))
         return np.concatenate([self.features, weight * sizes], axis=1)
-
-    @cached_property
-    def networks(self) -> Sequence[Operators]:
-        """N, for graph networks."""
-        return list(map(Operators.of_text, self.texts))
 
     @cached_property
     def text_features(self) -> TextFeatures:
@@ -226,21 +222,27 @@ class _Expected:
     """Normal distributions of all labels of a pool, noise included, on the scale of ``readout.GRID``.
 
     Attributes:
-        mean: (N,).
+        mean: (N,), but for what a graph network says.
         deviation: (N,).
         table: (G,) labels on the grid, or their logarithms.
         logarithmic: which of the two.
+        graphs: the network, and its share in the mean.
     """
 
     mean: FloatArray
     deviation: FloatArray
     table: FloatArray
     logarithmic: bool = False
+    graphs: FittedGraphs | None = None
 
     def read_off(self, features: TextFeatures) -> Readout:
         """The same from the texts."""
-        given = [torch.from_numpy(x) for x in (self.mean, self.deviation, self.table)]
-        return Readout.fit(features, *given, logarithmic=self.logarithmic)
+        mean, deviation, table = (torch.from_numpy(x) for x in (self.mean, self.deviation, self.table))
+        if self.graphs is None:
+            return Readout.fit(features, mean, deviation, table, logarithmic=self.logarithmic)
+        share = self.graphs.share
+        rest = Readout.fit(features, (1 - share) * mean, deviation, table, logarithmic=self.logarithmic)
+        return replace(rest, network=self.graphs.network, share=share)
 
 
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
@@ -268,7 +270,7 @@ def _expected_by_networks(
     """The same, of an accuracy, by what texts say of their networks and, one group more, other accuracies as predicted.
 
     The mean is halfway to what boosted trees expect, which see steps that a process smooths, and from there as far to
-    what graph networks expect as labels say that were kept from them.
+    what a graph network expects as labels say that were kept from others like it.
     """
     accuracies = pool.accuracies
     if objective in pool.objectives:  # all of them may have been learned beside these very labels
@@ -278,9 +280,11 @@ def _expected_by_networks(
     mean, deviation = process.predict(np.arange(len(pool.texts)))
     scores = process.scale.forward(labels)
     by_trees = expected_by_trees(np.concatenate([pool.counts, accuracies], axis=1), known, scores)
-    mean = towards_graphs((mean + by_trees) / 2, pool.networks, known, scores, process.left_out(), progress)
+    networks = [Operators.of_text(pool.texts[row]) for row in known]
+    graphs = FittedGraphs.fit(networks, scores, process.left_out(), progress)
+    deviation = np.hypot(deviation, process.noise**0.5) * (graphs.error if graphs else 1.0)
     table = process.scale.backward(GRID.numpy()).clip(*PERCENT)
-    return _Expected(mean, np.hypot(deviation, process.noise**0.5), table)
+    return _Expected((mean + by_trees) / 2, deviation, table, graphs=graphs)
 
 
 def _multiplies(objective: str, values: FloatArray) -> bool:
@@ -311,7 +315,12 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
     readouts = {**_readouts(checkpoint), objective: readout}
     weights |= {f"readouts.{name}": x for name, x in stacked(list(readouts.values())).items()}
     weights["readouts.objectives"] = torch.tensor([names.index(name) for name in readouts])
-    config = replace(old.config, num_readouts=len(readouts), num_anchors=len(weights["readouts.anchors"][0]))
+    config = replace(
+        old.config,
+        num_readouts=len(readouts),
+        num_anchors=len(weights["readouts.anchors"][0]),
+        num_graph_networks=sum(readout.network is not None for readout in readouts.values()),
+    )
     model = RegressionLanguageModel(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
     model.load_state_dict(weights)
     return replace(
@@ -331,8 +340,5 @@ def _readouts(checkpoint: Checkpoint) -> dict[str, Readout]:
     readouts = checkpoint.model.readouts
     if readouts is None:
         return {}
-    tensors = {name: x.cpu() for name, x in readouts.state_dict().items() if name != "objectives"}
-    return {
-        checkpoint.objectives[index]: Readout({name: x[row] for name, x in tensors.items()})
-        for row, index in enumerate(readouts.objectives.tolist())
-    }
+    names = [checkpoint.objectives[index] for index in readouts.objectives.tolist()]
+    return dict(zip(names, apart(readouts), strict=True))

@@ -113,5 +113,6 @@ class Answers:
             answers.append(spelled(parts[0]))
         if len(parts[1]):
             with torch.inference_mode():
-                answers.append(read(parts[1], readouts(self.summaries(encoded), objectives[parts[1]]).cpu()))
+                readings = readouts(self.summaries(encoded), objectives[parts[1]], encoded.texts)
+                answers.append(read(parts[1], readings.cpu()))
         return torch.cat(answers, dim=1)[:, torch.cat(parts).argsort()]

@@ -85,6 +85,7 @@ def _from_checkpoint(
         freeze_backbone=config.model.freeze_backbone,
         num_readouts=0,
         num_anchors=0,
+        num_graph_networks=0,
     )
     if (config.extend_tokenizer or config.only_encoder) and sizes.backbone != COMPACT:
         raise ValueError(

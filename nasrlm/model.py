@@ -34,9 +34,8 @@ class RegressionLanguageModel(nn.Module):
         self.encoder = Encoder(config, vocabulary_size) if config.backbone == COMPACT else T5GemmaTextEncoder(config)
         kind = Decoder if config.head == "digits" else PointDecoder
         self.decoder: Decoder | PointDecoder = kind(config, num_objectives, code)
-        self.readouts = (
-            Readouts(config.num_readouts, config.num_anchors, self.summary_width) if config.num_readouts else None
-        )
+        sizes = config.num_readouts, config.num_anchors, self.summary_width, config.num_graph_networks
+        self.readouts = Readouts(*sizes) if config.num_readouts else None
 
     @property
     def summary_width(self) -> int:

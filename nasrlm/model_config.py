@@ -32,6 +32,7 @@ class ModelConfig:
         backbone_sizes: a T5Gemma's own config, filled in when it is loaded.
         num_readouts: objectives that are read off the text instead of being spelled, see ``nasrlm.adaptation``.
         num_anchors: texts that each of these compares with.
+        num_graph_networks: of these, for some of them.
     """
 
     width: int = 192
@@ -50,6 +51,7 @@ class ModelConfig:
     backbone_sizes: Mapping[str, Any] | None = None
     num_readouts: int = 0
     num_anchors: int = 0
+    num_graph_networks: int = 0
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # a misspelt key of a training config is an error
 
@@ -75,10 +77,11 @@ class ModelConfig:
                 f"ModelConfig: expected a compact encoder of 2 or more layers to join {self.tokens_per_state} tokens, "
                 f"got {self.num_encoder_layers} of backbone {self.backbone}."
             )
-        if min(self.num_readouts, self.num_anchors) < 0 or (self.num_readouts and self.head != "digits"):
+        counts = self.num_readouts, self.num_anchors, self.num_graph_networks
+        if min(counts) < 0 or counts[2] > counts[0] or (self.num_readouts and self.head != "digits"):
             raise ValueError(
-                "ModelConfig: expected num_readouts and num_anchors of 0 or more, and no readouts with head mse, "
-                f"got {self.num_readouts} and {self.num_anchors}."
+                "ModelConfig: expected num_readouts, num_anchors and num_graph_networks of 0 or more, no more networks "
+                f"than readouts, and no readouts with head mse, got {counts} and {self.head}."
             )
         if self.lora_rank < 0 or (self.backbone == COMPACT and (self.freeze_backbone or self.lora_rank)):
             raise ValueError(

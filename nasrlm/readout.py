@@ -2,10 +2,11 @@
 
 A text's summary (``Encoded.summaries``) has four parts: the means of its states and of its tokens, and walks and
 neighbours, rows, and sizes of its network. How like it is to the summaries of other texts, the anchors, in each part
-gives the mean and the deviation of a normal distribution, and a table takes that to the objective's own unit.
+gives the mean and the deviation of a normal distribution, and a table takes that to the objective's own unit. To the
+mean of some is added what a graph network says of the text's network.
 
-N texts, M objectives, Q levels, A objectives that are read, S numbers of a summary, F features, P anchors, G points of
-a table.
+N texts, M objectives, Q levels, A objectives that are read, B graph networks, S numbers of a summary, F features, P
+anchors, G points of a table.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from nasrlm.graph_network import GraphNetwork, Operators
 from nasrlm.text_counts import NUM_COUNTS, PARTS
 
 NAMES = ("states", "structures", "rows", "sizes")
@@ -51,7 +53,7 @@ def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
 
 
 class Readouts(nn.Module):
-    """A kernel machine and a table for each objective that is read.
+    """A kernel machine and a table for each objective that is read, and a graph network for some.
 
     Beside the buffers below there is ``projection_of_…``, (A, part of S, part of F), for each part of a summary.
     """
@@ -64,8 +66,9 @@ class Readouts(nn.Module):
     offsets: Tensor  # (A, 2) likewise
     table: Tensor  # (A, G) values on ``GRID``, or their logarithms
     logarithmic: Tensor  # (A,) bool, which of the two
+    shares: Tensor  # (A, B) of graph networks in the mean, 0 of those of others; none where there are no networks
 
-    def __init__(self, count: int, num_anchors: int, summary_width: int) -> None:
+    def __init__(self, count: int, num_anchors: int, summary_width: int, num_networks: int = 0) -> None:
         super().__init__()
         widths = [part.shape[-1] for part in parts_of(torch.empty(summary_width))]
         projections = {
@@ -83,13 +86,16 @@ class Readouts(nn.Module):
         self.register_buffer("anchors", torch.zeros(count, num_anchors, sum(NUM_FEATURES), dtype=torch.float16))
         self.register_buffer("logarithmic", torch.zeros(count, dtype=torch.bool))
         self.register_buffer("objectives", torch.zeros(count, dtype=torch.int64))
+        self.networks = nn.ModuleList([GraphNetwork() for _ in range(num_networks)]).requires_grad_(False)
+        if num_networks:
+            self.register_buffer("shares", torch.zeros(count, num_networks))
 
     def hold(self, objectives: Tensor) -> Tensor:
         """(M,) bool, which of these are read."""
         return torch.isin(objectives, self.objectives)
 
-    def forward(self, summaries: Tensor, objectives: Tensor) -> Readings:
-        """What (N, S) summaries say of (M,) objectives, all of them read."""
+    def forward(self, summaries: Tensor, objectives: Tensor, texts: Sequence[str] = ()) -> Readings:
+        """What (N, S) summaries, and texts where graph networks are asked, say of (M,) objectives, all of them read."""
         own = (objectives[:, None] == self.objectives).int().argmax(dim=1)
         projections = [getattr(self, f"projection_of_{name}")[own].double() for name in NAMES]
         parts = parts_of(summaries - self.centre[own, None].double())  # (M, N, part of S) each
@@ -97,7 +103,19 @@ class Readouts(nn.Module):
         alike = likeness(torch.cat(features, dim=-1), self.anchors[own].double(), self.kernels[own].double())
         mean, log_deviation = (alike @ self.weights[own].double().mT + self.offsets[own, None]).unbind(-1)  # (M, N)
         deviation = log_deviation.T.clamp(-12, 3).exp()
-        return Readings(mean.T, deviation, self.table[own].double(), self.logarithmic[own])
+        mean = mean.T + self._by_graphs(texts, own)
+        return Readings(mean, deviation, self.table[own].double(), self.logarithmic[own])
+
+    def _by_graphs(self, texts: Sequence[str], own: Tensor) -> Tensor:
+        """(N or 1, M) what is added to means of the (M,) rows."""
+        added = torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
+        if not self.networks or not self.shares[own].any():
+            return added
+        operators = list(map(Operators.of_text, texts))
+        for network, shares in zip(self.networks, self.shares[own].double().T, strict=True):
+            if shares.any():
+                added = added + network(operators).double()[:, None] * shares
+        return added
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,18 @@ N texts, S numbers of a summary, F features, P anchors, G points of a table.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from scipy.linalg import eigh
 from torch import Tensor, nn
 
+from nasrlm.graph_network import GraphNetwork
 from nasrlm.group_process import GroupProcess, Standardised
 from nasrlm.objective import FloatArray
-from nasrlm.readout import NAMES, NUM_FEATURES, parts_of
+from nasrlm.readout import NAMES, NUM_FEATURES, Readouts, parts_of
 
 MAX_ANCHORS = 6000  # 3,000 of 6,236 lose 0.008; the time of a fit, 17 s for so many, grows with their cube
 HASHED = ("structures", "rows")  # whose numbers are of one scale; those of the other parts are standardised
@@ -54,9 +56,17 @@ class TextFeatures:
 
 @dataclass(frozen=True)
 class Readout:
-    """One objective's part of ``Readouts``, by the names of its buffers."""
+    """One objective's part of ``Readouts``.
+
+    Attributes:
+        tensors: by the names of buffers.
+        network: whose scores are added to the mean.
+        share: that they are multiplied by.
+    """
 
     tensors: dict[str, Tensor]
+    network: GraphNetwork | None = None
+    share: float = 0.0
 
     @classmethod
     def fit(
@@ -97,12 +107,31 @@ class Readout:
 
 
 def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
-    """Tensors of all of them by name, one a row, with anchors of no weight where others have more."""
+    """The state of ``Readouts`` but for its objectives, with anchors of no weight where others have more."""
     most = max(len(readout.tensors["anchors"]) for readout in readouts)
-    return {
+    state = {
         name: torch.stack([_with_anchors(name, readout.tensors[name], most) for readout in readouts])
         for name in readouts[0].tensors
     }
+    if having := [row for row, readout in enumerate(readouts) if readout.network]:
+        state["shares"] = torch.zeros(len(readouts), len(having))
+        for number, row in enumerate(having):
+            network = readouts[row].network
+            assert network is not None
+            state["shares"][row, number] = readouts[row].share
+            state |= {f"networks.{number}.{name}": x for name, x in network.state_dict().items()}
+    return state
+
+
+def apart(readouts: Readouts) -> list[Readout]:
+    """Each of them, on the CPU."""
+    tensors = {name: x.cpu() for name, x in readouts.named_buffers() if name not in ("objectives", "shares")}
+    found = [Readout({name: x[row] for name, x in tensors.items()}) for row in range(len(readouts.objectives))]
+    for number, network in enumerate(readouts.networks):
+        share, row = readouts.shares[:, number].max(dim=0)
+        assert isinstance(network, GraphNetwork)
+        found[int(row)] = replace(found[int(row)], network=deepcopy(network).cpu(), share=float(share))
+    return found
 
 
 def _with_anchors(name: str, x: Tensor, count: int) -> Tensor:

@@ -183,7 +183,7 @@ class TrainConfig(BaseModel):
 
     @model_validator(mode="after")
     def _all_objectives_are_spelled(self) -> TrainConfig:
-        for name in ("num_readouts", "num_anchors"):
+        for name in ("num_readouts", "num_anchors", "num_graph_networks"):
             if value := getattr(self.model, name):
                 raise ValueError(f"model.{name}: expected 0, got {value}. `nasrlm adapt` sets it.")
         return self

@@ -18,7 +18,8 @@ from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table
 from nasrlm.files import check_not_read, check_table_name, write_table
-from nasrlm.graph_network import Operators, towards_graphs
+from nasrlm.graph_network import Operators
+from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess, NormalScores
 from nasrlm.objective import FloatArray, Objective
 from spaces import get_space
@@ -97,10 +98,11 @@ def _expected(
     if not Objective.parse(objective).is_accuracy:
         return process.expect(new), min(most, len(rows))
     by_trees = expected_by_trees(np.concatenate(groups, axis=1), rows, NormalScores.of(labels).forward(labels))
-    scores = (process.expected_scores(np.arange(len(networks))) + by_trees) / 2
-    targets = process.scale.forward(labels[:most])
-    scores = towards_graphs(scores, networks, rows[:most], targets, process.left_out(), progress=True)
-    return process.scale.backward(scores[new]), len(rows)
+    scores = (process.expected_scores(new) + by_trees[new]) / 2
+    labelled, targets = [networks[row] for row in rows[:most]], process.scale.forward(labels[:most])
+    if graphs := FittedGraphs.fit(labelled, targets, process.left_out(), progress=True):
+        scores = graphs.move(scores, [networks[row] for row in new])
+    return process.scale.backward(scores), len(rows)
 
 
 def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[pd.DataFrame, Sequence[str]]:

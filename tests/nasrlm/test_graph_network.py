@@ -6,8 +6,9 @@ import torch
 from scipy.stats import kendalltau
 
 from converters import to_onnx_text
-from nasrlm import graph_network
-from nasrlm.graph_network import FEWEST_LABELS, PARTS, Operators, _Batch, expected_by_graphs, towards_graphs
+from nasrlm import graph_network_fit
+from nasrlm.graph_network import Batch, Operators, _kind
+from nasrlm.graph_network_fit import FEWEST_LABELS, PARTS, FittedGraphs
 from nasrlm.operator_graph import NO_OPERATORS, OperatorGraph
 from spaces import get_space
 
@@ -16,7 +17,7 @@ SPACE = get_space("nasbench201")
 
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph_network, "STEPS", (80, 80))
+    monkeypatch.setattr(graph_network_fit, "STEPS", (80, 80))
 
 
 @pytest.fixture(scope="module")
@@ -41,55 +42,62 @@ def test_operators_that_are_alike_are_one() -> None:
     """Two branches of a convolution and a pooling, a third of a convolution alone."""
     labels = ["input", "Conv", "Pool", "Conv", "Pool", "Conv", "Sum", "output"]
     graph = OperatorGraph(labels, [False] * 8, [[], [0], [1], [0], [3], [0], [2, 4, 5], [6]])
-    known = {label: kind for kind, label in enumerate(["Conv", "Sum", "input", "output"], 1)}
     read = Operators.of(graph)
+    assert read.kinds.tolist() == [list(_kind(x)) for x in ["input", "Conv", "Pool", "Conv", "Sum", "output"]]
     assert read.counts.tolist() == [1, 2, 2, 1, 1, 1]
     assert read.along.T.tolist() == [[0, 1], [1, 2], [0, 3], [2, 4], [2, 4], [3, 4], [4, 5]]
     assert read.against.T.tolist() == [[1, 0], [1, 0], [3, 0], [2, 1], [4, 2], [4, 3], [5, 4]]
-    both = _Batch.of([read, Operators.of(NO_OPERATORS)], known)
-    assert both.kinds.tolist() == [3, 1, 0, 1, 2, 4, 3, 4]  # no labelled network has a pooling
+    both = Batch.of([read, Operators.of(NO_OPERATORS)], torch.device("cpu"))
     assert both.networks.tolist() == [0] * 6 + [1] * 2
-    assert both.along.T.tolist() == read.along.T.tolist()
+    assert both.operators.kinds[6:].tolist() == [list(_kind(x)) for x in ("input", "output")]
+    assert both.operators.along.T.tolist() == read.along.T.tolist()
 
 
 def test_networks_learn_how_operators_are_wired(networks: list[Operators], depths: np.ndarray) -> None:
-    rows = np.arange(50)
-    expected, share = expected_by_graphs(networks, rows, depths[rows], depths[rows])  # the other knows nothing
-    assert kendalltau(expected[50:], depths[50:]).statistic > 0.6
-    assert share > 0.6
-    moved = towards_graphs(np.zeros(len(networks)), networks, rows, depths[rows], depths[rows])
-    np.testing.assert_allclose(moved, share * expected)
+    seen, other = networks[:50], networks[50:]
+    fitted = FittedGraphs.fit(seen, depths[:50], depths[:50])  # the other knows nothing
+    assert fitted is not None
+    scores = fitted.network(other).numpy()
+    assert kendalltau(scores, depths[50:]).statistic > 0.6
+    assert fitted.share > 0.6
+    assert fitted.error < 0.8
+    np.testing.assert_allclose(fitted.move(np.ones(30), other), 1 + fitted.share * (scores - 1), rtol=1e-6)
 
 
-def test_where_something_else_errs_less_they_are_left_out_after_the_first(
+def test_its_weights_are_numbers_of_16_bits(networks: list[Operators], depths: np.ndarray) -> None:
+    fitted = FittedGraphs.fit(networks[:20], depths[:20], depths[:20])
+    assert fitted is not None
+    assert all(torch.equal(x, x.half().float()) for x in fitted.network.parameters())
+
+
+def test_where_something_else_errs_less_the_others_are_not_learned(
     networks: list[Operators], depths: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fitted = []
-    fit = graph_network._fitted
-    monkeypatch.setattr(graph_network, "_fitted", lambda *given: fitted.append(given) or fit(*given))
-    rows = np.arange(14 * PARTS)
-    _, share = expected_by_graphs(networks, rows, depths[rows], np.full(len(rows), 0.01))
-    assert (share, len(fitted)) == (0.0, 1)
-    assert len(fitted[0][0]) == 14 * (PARTS - 1)  # a part is kept from it
+    fit = graph_network_fit._fitted
+    monkeypatch.setattr(graph_network_fit, "_fitted", lambda *given: fitted.append(given) or fit(*given))
+    count = 14 * PARTS
+    assert FittedGraphs.fit(networks[:count], depths[:count], np.full(count, 0.01)) is None
+    assert [len(known) for known, *_ in fitted] == [14 * (PARTS - 1)]  # a part is kept from it
 
 
-def test_a_handful_of_labels_and_texts_of_no_network(networks: list[Operators]) -> None:
-    _, share = expected_by_graphs(networks, np.arange(FEWEST_LABELS - 1), np.zeros(FEWEST_LABELS - 1), np.ones(9))
-    assert share == 0.0
-    other = [Operators.of_text("print(1)"), *networks[:19]]
-    expected, _ = expected_by_graphs(other, np.arange(12), np.linspace(-1, 1, 12), np.ones(12))
-    assert np.isfinite(expected).all()
+def test_a_handful_of_labels_and_texts_of_no_network(networks: list[Operators], depths: np.ndarray) -> None:
+    few = FEWEST_LABELS - 1
+    assert FittedGraphs.fit(networks[:few], depths[:few], depths[:few]) is None
+    stranger = Operators.of_text("print(1)")
+    fitted = FittedGraphs.fit([stranger, *networks[1:30]], depths[:30], depths[:30])
+    assert fitted is not None
+    assert fitted.network([stranger, *networks[30:50]]).isfinite().all()
 
 
-def test_the_same_is_expected_again_and_nobody_elses_chance_is_touched(
-    networks: list[Operators], depths: np.ndarray, monkeypatch: pytest.MonkeyPatch
+def test_the_same_is_learned_again_and_nobody_elses_chance_is_touched(
+    networks: list[Operators], depths: np.ndarray
 ) -> None:
-    monkeypatch.setattr(graph_network, "STEPS", (5, 5))
-    rows = np.arange(20)
     torch.manual_seed(1)
     before = torch.random.get_rng_state()
-    first, share = expected_by_graphs(networks, rows, depths[rows], depths[rows])
+    first, again = (FittedGraphs.fit(networks[:30], depths[:30], depths[:30]) for _ in range(2))
     assert torch.equal(torch.random.get_rng_state(), before)
-    again, same_share = expected_by_graphs(networks, rows, depths[rows], depths[rows])
-    np.testing.assert_array_equal(again, first)
-    assert same_share == share
+    assert first is not None
+    assert again is not None
+    assert again.share == first.share
+    assert torch.equal(again.network(networks), first.network(networks))

@@ -1,5 +1,7 @@
 """Objectives that are read off a text: what is learned, and that all questions about them agree."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,10 +9,11 @@ from scipy.stats import kstest, norm
 
 from nasrlm.adaptation import NOISE, Pool, adapt
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.graph_network import GraphNetwork, Operators
 from nasrlm.group_process import GroupProcess
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
-from nasrlm.readout_fit import Readout, TextFeatures, stacked
+from nasrlm.readout_fit import Readout, TextFeatures, apart, stacked
 from nasrlm.text_counts import NUM_COUNTS
 from tests.nasrlm.scenes import OBJECTIVES, layer_table
 
@@ -103,6 +106,22 @@ def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
     both = readouts(summaries_of(means), torch.tensor([2, 4])).mean
     alone = [read(readout, summaries_of(means)).mean[:, 0] for readout in (many, few)]
     torch.testing.assert_close(both, torch.stack(alone, dim=1))
+
+
+def test_what_a_graph_network_says_is_added_as_far_as_its_share() -> None:
+    torch.manual_seed(0)
+    texts, summaries = [*TEXTS, ""], summaries_of(torch.randn(40, 3))
+    noise = torch.full((40,), 0.1).double()
+    plain = Readout.fit(TextFeatures.of(summaries), summaries[:, 0], noise, GRID, logarithmic=False)
+    helped = replace(plain, network=GraphNetwork(), share=0.25)
+    readouts = Readouts(3, 40, 3 + NUM_COUNTS, num_networks=1)
+    readouts.load_state_dict(stacked([plain, helped, plain]) | {"objectives": torch.tensor([4, 2, 7])})
+    alone, with_graphs = readouts(summaries[:4], torch.tensor([4, 2]), texts).mean.T
+    torch.testing.assert_close(with_graphs - alone, 0.25 * helped.network(list(map(Operators.of_text, texts))).double())
+    torch.testing.assert_close(readouts(summaries[:4], torch.tensor([4, 7])).mean[:, 1], alone)  # no text is read
+    again = apart(readouts)
+    assert [readout.share for readout in again] == [0, 0.25, 0]
+    assert all(torch.equal(x, readouts.state_dict()[name]) for name, x in stacked(again).items())
 
 
 def test_what_does_not_follow_from_the_summaries_is_left_to_the_deviations() -> None:

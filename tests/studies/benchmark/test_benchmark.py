@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nasrlm import adaptation, graph_network
+from nasrlm import adaptation, graph_network_fit
 from nasrlm.adaptation import Pool
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.objective import FloatArray
@@ -236,7 +236,7 @@ def test_adapted_models_read_a_table_once_and_learn_from_as_many_labels(
 
     enough = len(task.table.frame) + 5
     monkeypatch.setattr(language_models, "POOL", enough)
-    monkeypatch.setattr(graph_network, "STEPS", (5, 5))
+    monkeypatch.setattr(graph_network_fit, "STEPS", (5, 5))
     monkeypatch.setattr(language_models, "adapt", adapt)
     models = LanguageModels(checkpoint=checkpoint_folder)
     given = models.adapted(task)
