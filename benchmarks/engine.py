@@ -5,11 +5,13 @@ A prediction is the median of each objective: ours exact, regress-lm's of 64 sam
 "Encoding" is regress-lm's encoder alone, beside our predictions: what it would reach if samples cost nothing.
 Contexts: "equal text" is the longest of these texts in each tool's own tokens; "equal tokens" is as many tokens as our
 longest text has, the rest of regress-lm's cut off; "default" is what each reads unless told otherwise, 2,048 tokens, to
-which regress-lm pads and we do not. A training step begins with token ids; ours are batches of texts of similar length,
-padded to the longest among them. Versions of regress-lm that can cut a batch's common padding off do so.
+which regress-lm pads and we do not; a number is of tokens that regress-lm reads, where we read whole texts. A training
+step begins with token ids; ours are batches of texts of similar length, padded to the longest among them. Versions of
+regress-lm that can cut a batch's common padding off do so.
 
     python -m benchmarks.engine --json
     python -m benchmarks.engine --space darts --tokens-per-state 4    # texts of hundreds of tokens
+    python -m benchmarks.engine --size 30M --space nds_amoebanet --texts 64 --contexts 1024    # both 512 wide
     python -m benchmarks.engine --peer ~/regress-lm    # a checkout of its source, or whatever else pip installs
 
 regress-lm is installed into .bench/regress-lm; where that fails, only we are measured.
@@ -27,6 +29,7 @@ import venv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import mean
 from typing import Any, get_args
 
 import numpy as np
@@ -55,7 +58,10 @@ from spaces import get_space
 ROOT = Path(__file__).resolve().parent.parent
 OBJECTIVES = (1, 2, 6)
 CONTEXTS = ("equal text", "equal tokens", "default")
-SIZES = ModelConfig(width=128, num_heads=4, num_encoder_layers=4, num_decoder_layers=2, hidden=384)
+SIZES = {
+    "1M": ModelConfig(width=128, num_heads=4, num_encoder_layers=4, num_decoder_layers=2, hidden=384),
+    "30M": ModelConfig(width=512, num_heads=8, num_encoder_layers=7, num_decoder_layers=2, hidden=1376),
+}
 VOCABULARY = 1024
 STEPS = 8  # of training in one run, batches as `nasrlm train` makes them: different texts of similar length
 SAMPLES = 64  # of which the peer's median is taken
@@ -70,7 +76,7 @@ class Config:
         texts: how many; the tokenizers are trained on them, and we predict them.
         batch: texts of a training step.
         peer_texts: how many of the texts the peer predicts.
-        contexts: of the peer.
+        contexts: of the peer, from ``CONTEXTS`` or a number of tokens.
         seconds: of one case, if one run takes no longer.
         repeats: runs of one case at most.
         processor_time: seconds of the processor, all threads together, instead of those on the wall.
@@ -88,7 +94,7 @@ class Config:
     seconds: float = 10.0
     repeats: int = 5
     processor_time: bool = False
-    model: ModelConfig = SIZES
+    model: ModelConfig = SIZES["1M"]
     engine: EngineName = "auto"
     threads: int = torch.get_num_threads()
     compile: bool = False
@@ -109,11 +115,15 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", default="regress-lm==0.0.1", help="What pip installs.")
     parser.add_argument("--torch", default="torch==2.13.0", help="And beside it.")
+    parser.add_argument("--size", default="1M", choices=SIZES, help="Parameters of the models, about.")
     parser.add_argument("--space", default=Config.space, help="Whose networks the texts are of.")
+    drawn = f"How many we predict, and learn from where they are fewer than {STEPS} batches."
+    parser.add_argument("--texts", type=int, default=Config.texts, help=drawn)
     parser.add_argument("--batch", type=int, default=Config.batch, help="Texts of a training step, on both sides.")
     joined = "That our encoder joins behind its first layer; for texts of hundreds of tokens."
-    parser.add_argument("--tokens-per-state", type=int, default=SIZES.tokens_per_state, help=joined)
-    parser.add_argument("--contexts", nargs="+", default=CONTEXTS, choices=CONTEXTS, help="Of regress-lm.")
+    parser.add_argument("--tokens-per-state", type=int, default=Config.model.tokens_per_state, help=joined)
+    read = f"Of regress-lm: {', '.join(CONTEXTS)}, or so many tokens."
+    parser.add_argument("--contexts", nargs="+", default=CONTEXTS, help=read)
     parser.add_argument("--seconds", type=float, default=Config.seconds)
     parser.add_argument("--repeats", type=int, default=Config.repeats)
     busy = "For a machine with other work; then with one thread, for several wait for each other."
@@ -125,18 +135,23 @@ def main(words: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(words)
     config = Config(
         space=arguments.space,
+        texts=arguments.texts,
         batch=arguments.batch,
         contexts=arguments.contexts,
         seconds=arguments.seconds,
         repeats=arguments.repeats,
         processor_time=arguments.processor_time,
-        model=replace(SIZES, tokens_per_state=arguments.tokens_per_state),
+        model=replace(SIZES[arguments.size], tokens_per_state=arguments.tokens_per_state),
         engine=arguments.engine,
         threads=arguments.threads,
         compile=arguments.compile,
     )
-    if config.threads < 1:
-        raise ValueError(f"--threads: expected 1 or more, got {config.threads}.")
+    for name in ("texts", "threads"):
+        if getattr(config, name) < 1:
+            raise ValueError(f"--{name}: expected 1 or more, got {getattr(config, name)}.")
+    for context in config.contexts:
+        if context not in CONTEXTS and not (context.isdecimal() and int(context)):
+            raise ValueError(f"--contexts: expected {', '.join(CONTEXTS)} or a number of tokens, got {context!r}.")
     torch.set_num_threads(config.threads)
     texts = draw_texts(config)  # a space that is none is told before anything is installed
     python, reason = install_peer(ROOT / ".bench" / "regress-lm", arguments.peer, arguments.torch)
@@ -184,7 +199,8 @@ def measure_ours(config: Config, texts: Sequence[str]) -> tuple[dict[str, int], 
         train = _trainer(model, all_ids, objectives, config)
         for what, work in ("prediction", predict), ("training", train):
             cases.append(measure(what, objectives, "any", work, **_limits(config)))
-    return {"parameters": model.num_parameters, "tokens": max(map(len, all_ids))}, cases
+    lengths = [*map(len, all_ids)]
+    return {"parameters": model.num_parameters, "tokens": max(lengths), "mean_tokens": round(mean(lengths))}, cases
 
 
 def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], python: Sequence[str]) -> Peer:

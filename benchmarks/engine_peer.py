@@ -11,6 +11,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ def main() -> None:
     print(json.dumps({"parameters": size, "width": width, "tokens": longest}), flush=True)
     lengths = {"equal text": longest, "equal tokens": request["tokens"], "default": DEFAULT_CONTEXT}
     for context in request["contexts"]:
-        length = lengths[context]
+        length = lengths[context] if context in lengths else int(context)
         for objectives in request["objectives"]:
             lm = _make(request, vocabulary, width, length, objectives)
             labelled = [core.Example(x=example.x, y=list(example.y[:objectives])) for example in examples]
@@ -121,16 +122,12 @@ def _make(request: dict[str, Any], vocabulary: Any, width: int, length: int, obj
 
 def _choose_width(request: dict[str, Any], vocabulary: Any, length: int) -> int:
     """Of widths that its heads divide evenly, the one whose model has the number of parameters nearest to ours."""
-    widths = range(2 * NUM_HEADS, 65 * NUM_HEADS, 2 * NUM_HEADS)
-    small, large = (_size(_make(request, vocabulary, width, length, 1)) for width in (widths[0], widths[1]))
-    nearest, nearest_size = (widths[0], small) if request["parameters"] < large else (widths[1], large)
-    for width in widths[2:]:
-        size = _size(_make(request, vocabulary, width, length, 1))
-        if abs(size - request["parameters"]) < abs(nearest_size - request["parameters"]):
-            nearest, nearest_size = width, size
-        if size > request["parameters"]:
+    sizes: dict[int, int] = {}
+    for width in count(2 * NUM_HEADS, 2 * NUM_HEADS):
+        sizes[width] = _size(_make(request, vocabulary, width, length, 1))
+        if sizes[width] >= request["parameters"]:
             break
-    return nearest
+    return min(sizes, key=lambda width: abs(sizes[width] - request["parameters"]))
 
 
 def _size(lm: Any) -> int:

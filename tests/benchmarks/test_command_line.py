@@ -11,6 +11,8 @@ COMMANDS = {
     "ablation": ([ABSENT, "--steps", "1", "--out", "out"], f"{ABSENT}: expected a table, got no such file."),
     "engine": (["--space", "moon"], "space: expected one of "),
     "engine, tokens": (["--tokens-per-state", "0"], "ModelConfig: expected sizes of 1 or more"),
+    "engine, contexts": (["--contexts", "0"], "or a number of tokens, got '0'."),
+    "engine, texts": (["--texts", "0"], "--texts: expected 1 or more, got 0."),
     "engine, threads": (["--threads", "0"], "--threads: expected 1 or more, got 0."),
     "scale": (["--device", "nowhere"], "device: expected one that torch can use here, got 'nowhere'"),
     "search": (

@@ -8,9 +8,22 @@ from pathlib import Path
 import pytest
 
 from benchmarks import engine
-from benchmarks.engine import Config, Peer, draw_texts, install_peer, measure_ours, measure_peer, report
+from benchmarks.engine import (
+    OBJECTIVES,
+    SIZES,
+    VOCABULARY,
+    Config,
+    Peer,
+    draw_texts,
+    install_peer,
+    measure_ours,
+    measure_peer,
+    report,
+)
 from benchmarks.engine_timing import Measurement, measure
+from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
+from nasrlm.number import NumberCode
 
 SMALL = ModelConfig(width=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=32)
 CONFIG = Config(texts=6, batch=2, peer_texts=1, seconds=0, repeats=1, model=SMALL, threads=1)
@@ -49,7 +62,8 @@ class RegressLM:
         self.model, self.objectives = Model(width, 100), objectives
     @classmethod
     def from_scratch(cls, device=None, **kwargs):
-        assert kwargs["max_input_len"] > 10 and not kwargs["compile_model"]
+        assert kwargs["max_input_len"] > 10, f"{kwargs['max_input_len']} tokens"
+        assert not kwargs["compile_model"]
         return cls(kwargs["d_model"], kwargs["max_num_objs"])
     def sample(self, xs, num_samples):
         return [np.ones((num_samples, self.objectives), dtype=object) for _ in xs]
@@ -65,6 +79,13 @@ def case(what: str, objectives: int, speed: float, context: str = "any") -> Meas
     return Measurement(
         what=what, objectives=objectives, context=context, per_second=speed, slowest=speed, fastest=speed, runs=1
     )
+
+
+def write_stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, modules: dict[str, str]) -> None:
+    (folder / "regress_lm").mkdir()
+    for name, source in modules.items():
+        (folder / "regress_lm" / f"{name}.py").write_text(source)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
 
 
 SIZE = {"parameters": 9, "tokens": 9}
@@ -99,18 +120,15 @@ def test_processor_time_leaves_out_waiting() -> None:
 def test_we_are_measured_with_every_number_of_objectives() -> None:
     size, cases = measure_ours(CONFIG, draw_texts(CONFIG))
     assert size["parameters"] > 0
-    assert size["tokens"] > 10
+    assert size["tokens"] >= size["mean_tokens"] > 10
     assert {(x["what"], x["objectives"]) for x in cases} == {(x["what"], x["objectives"]) for x in OURS}
     assert all(x["per_second"] > 0 for x in cases)
 
 
 @pytest.mark.parametrize("trims", [False, True])
 def test_a_peer_is_measured_in_every_context(trims: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "regress_lm").mkdir()
     newer = STAND_IN["rlm"].replace('{"encoder_input": torch', '{"padded": torch').replace(COMPUTES, TRIMS + COMPUTES)
-    for name, source in (STAND_IN | ({"rlm": newer} if trims else {})).items():
-        (tmp_path / "regress_lm" / f"{name}.py").write_text(source)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    write_stand_in(tmp_path, monkeypatch, STAND_IN | ({"rlm": newer} if trims else {}))
     peer = measure_peer(CONFIG, draw_texts(CONFIG), {"parameters": 4850, "tokens": 11}, [sys.executable])
     assert peer.reason is None
     assert peer.size["parameters"] == pytest.approx(4850, rel=0.1)
@@ -124,6 +142,27 @@ def test_a_peer_is_measured_in_every_context(trims: bool, tmp_path: Path, monkey
     ratios = report(CONFIG, SIZE, OURS, peer)["ratios"]
     assert isinstance(ratios, list)
     assert [x["ratio"] for x in ratios] == [100 / x["per_second"] for x in peer.cases]
+
+
+@pytest.mark.parametrize(("size", "parameters"), [("1M", 1_500_000), ("30M", 31_000_000)])
+def test_sizes_are_as_they_are_called(size: str, parameters: int) -> None:
+    model = RegressionLanguageModel(SIZES[size], VOCABULARY, max(OBJECTIVES), NumberCode(3))
+    assert model.num_parameters == pytest.approx(parameters, rel=0.05)
+
+
+def test_a_context_may_be_a_number_of_tokens_and_a_peer_of_any_width(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_stand_in(tmp_path, monkeypatch, STAND_IN)
+    peer = measure_peer(
+        replace(CONFIG, contexts=("1024",)), draw_texts(CONFIG), {"parameters": 60_500, "tokens": 11}, [sys.executable]
+    )
+    assert (peer.reason, peer.size["width"], peer.size["parameters"]) == (None, 608, 60_900)
+    assert [x["context"] for x in peer.cases] == ["1024"] * 7
+    few = measure_peer(
+        replace(CONFIG, contexts=("9",)), draw_texts(CONFIG), {"parameters": 4850, "tokens": 11}, [sys.executable]
+    )
+    assert few.reason == "expected it to run, got AssertionError: 9 tokens."
 
 
 def test_texts_of_another_space_may_be_joined() -> None:
