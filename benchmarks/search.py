@@ -5,6 +5,7 @@ ratio of what was evaluated, by its true labels, to all rows of the table, the r
 objective.
 
     python -m benchmarks.search --tables ../shared/data --out runs/search --seeds 10
+    python -m benchmarks.search --spaces nasbench201 --objectives max:accuracy@cifar10,min:energy_mj@edgegpu
 
 Results stream to results.jsonl in --out; a run that is broken off goes on where it was, with the same budget, goals and
 tables. What another checkpoint of the same name has found is searched for again.
@@ -63,6 +64,7 @@ class Config:
         seeds: of every method, from 0.
         budget: real evaluations of a search.
         counts: of evaluations at which ratios are printed.
+        goals: of a single space, instead of those in GOALS.
     """
 
     tables: Path
@@ -73,6 +75,11 @@ class Config:
     seeds: int = 10
     budget: int = 500
     counts: tuple[int, ...] = (25, 50, 100, 200, 500)
+    goals: tuple[str, ...] = ()
+
+    def goals_of(self, space: str) -> tuple[str, ...]:
+        """What is searched for in it."""
+        return self.goals or GOALS[space]
 
 
 def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[list[float]]]:
@@ -120,7 +127,7 @@ def _settings(config: Config, name: str) -> dict[str, Any]:
     table = _table(config, name)
     if not table.is_file():
         raise ValueError(f"{table}: expected a table, got no such file.")
-    return {"budget": config.budget, "goals": list(GOALS[name]), "table": file_digest(table)}
+    return {"budget": config.budget, "goals": list(config.goals_of(name)), "table": file_digest(table)}
 
 
 def _table(config: Config, name: str) -> Path:
@@ -144,7 +151,7 @@ def _read(
 
 def _task(config: Config, name: str) -> SearchTask[Any]:
     space = get_space(name)
-    goals = tuple(Goal.parse(goal) for goal in GOALS[name])
+    goals = tuple(Goal.parse(goal) for goal in config.goals_of(name))
     twins = twins_of(space, [goal.objective for goal in goals])
     searched = SearchConfig(space=name, goals=goals, trials=config.budget, evaluator="table", twins=twins)
     frame = read_table(_table(config, name), require=searched.objectives)
@@ -176,6 +183,8 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--tables", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, default=Path("runs/search"))
     parser.add_argument("--spaces", nargs="+", default=list(GOALS), choices=list(GOALS))
+    objectives = "of a single space, instead of its usual ones"
+    parser.add_argument("--objectives", default="", metavar="max:NAME,min:NAME", help=objectives)
     parser.add_argument("--methods", nargs="+", default=[], help=f"of {', '.join(ALONE)}, and of --rlm")
     parser.add_argument(
         "--rlm",
@@ -188,10 +197,13 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--budget", type=int, default=Config.budget)
     parser.add_argument("--counts", type=int, nargs="+", default=Config.counts)
     given = parser.parse_args(words)
+    if given.objectives and len(given.spaces) != 1:
+        raise ValueError(f"--objectives: expected one space beside it, got {', '.join(given.spaces)}. Name it.")
     config = Config(
         tables=given.tables,
         out=given.out,
         spaces=tuple(given.spaces),
+        goals=tuple(given.objectives.split(",")) if given.objectives else (),
         methods=tuple(given.methods),
         checkpoints=dict(pair.partition("=")[::2] for pair in given.rlm),
         seeds=given.seeds,

@@ -69,4 +69,4 @@ class Join(nn.Module):
         missing = -L % self.tokens
         joined = F.pad(x * mask[:, 0, 0, :, None], (0, 0, 0, missing)).reshape(N, -1, self.tokens * D)
         present = F.pad(mask.to(torch.uint8), (0, missing))  # of flags, torch.compile makes C++ that is none
-        return self.linear(joined), present.reshape(N, 1, 1, -1, self.tokens).amax(dim=4) > 0
+        return self.linear(joined).to(x.dtype), present.reshape(N, 1, 1, -1, self.tokens).amax(dim=4) > 0

@@ -19,6 +19,10 @@ COMMANDS = {
         ["--tables", "absent", "--methods", "random"],
         "nasbench201.parquet: expected a table, got no such file.",
     ),
+    "search, objectives": (
+        ["--spaces", "nasbench201", "mnasnet", "--objectives", GOALS],
+        "--objectives: expected one space beside it, got nasbench201, mnasnet. Name it.",
+    ),
     "simulation": (["--table", ABSENT, "--objectives", GOALS], f"{ABSENT}: expected a table, got no such file."),
     "specialists": (["--recipes", "absent.yaml"], "absent.yaml: expected a YAML file, got No such file"),
     "unseen_cells": ([ABSENT], f"{ABSENT}: expected a table, got no such file."),

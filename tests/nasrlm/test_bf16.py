@@ -1,6 +1,7 @@
 """Training multiplies 16 bits only where a device has instructions for it."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,10 @@ import torch
 import yaml
 
 from nasrlm.bf16 import INSTRUCTIONS, multiplies_bf16
+from nasrlm.encoder import Encoder
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.runs import config, first_losses
-from tests.nasrlm.scenes import layer_table
+from tests.nasrlm.scenes import SIZES, layer_table
 
 Processor = Callable[..., None]
 
@@ -57,3 +59,14 @@ def test_the_command_says_so(tmp_path: Path, processor: Processor, nasrlm: Comma
     assert "this processor multiplies 16 bits slower than 32" in nasrlm("train", "--config", path).stderr
     processor("amx_bf16")
     assert "16 bits" not in nasrlm("train", "--config", path, "--out", tmp_path / "other").stderr
+
+
+@pytest.mark.parametrize("tokens_per_state", [1, 2])
+def test_states_are_summed_in_32_bits(tokens_per_state: int) -> None:
+    encoder = Encoder(replace(SIZES, num_encoder_layers=2, tokens_per_state=tokens_per_state), 20)
+    kinds = []
+    for norm in (x for x in encoder.modules() if isinstance(x, torch.nn.RMSNorm)):
+        norm.register_forward_pre_hook(lambda _, given: kinds.append(given[0].dtype))
+    with torch.autocast("cpu", torch.bfloat16):
+        encoder(torch.ones(2, 7, dtype=torch.long))
+    assert set(kinds) == {torch.float32}
