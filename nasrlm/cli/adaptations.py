@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import MOST_LABELS, adapt, check_adaptable, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint, check_replaceable, released_folder
-from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
+from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say
 from nasrlm.files import write_atomically
 from nasrlm.model_card import adapted, adapted_readme
@@ -48,7 +48,7 @@ def adapt_checkpoint(
         Literal["random", "active"],
         typer.Option("--choose", help="Rows by the seed, or those whose labels would tell most."),
     ] = "random",
-    pool: Annotated[int, typer.Option(min=2, help="Other texts, of which predictions are learned too.")] = 1500,
+    pool: Annotated[int, typer.Option(min=2, help="Other texts, of which predictions are learned too.")] = POOL,
     like_table: Annotated[
         bool, typer.Option("--like-table", help="Texts beyond the table's: of its choices, as often as it makes them.")
     ] = False,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import onnx
@@ -14,6 +14,7 @@ import typer
 from tqdm import tqdm
 
 from converters import Graph, graph_to_onnx_text, to_model
+from converters.bulk import to_onnx_texts
 from converters.convert import checked
 from converters.counts import derive_counts
 from converters.runtime import machine_description, measure_latencies
@@ -22,6 +23,7 @@ from converters.stream import StreamConfig
 from converters.text import prelude
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import (
+    POOL,
     ArchitecturesArgument,
     CheckpointOption,
     InputShapeOption,
@@ -75,19 +77,31 @@ def sample(
     held_out: Annotated[
         int, typer.Option(min=1, max=40, help="With --out: percent of the networks that are valid, and that are test.")
     ] = HELD_OUT_PERCENT,
+    choose: Annotated[
+        Literal["random", "active"],
+        typer.Option("--choose", help="Any, or those that tell most of others once they are measured, for `adapt`."),
+    ] = "random",
+    pool: Annotated[int, typer.Option(min=1, help="With --choose active: networks that are chosen among.")] = POOL,
+    checkpoint: CheckpointOption = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
     """Draw architectures, one a line in the space's published notation; or a table of them to learn from."""
+    if choose == "random":
+        refuse_given(context, ["pool", "checkpoint"], "--choose active", "none")
     if out is not None:
+        refuse_given(context, ["choose"], "no --out", "one")
         _write_drawn(space or [], count, held_out, seed, out, json=json)
         return
     refuse_given(context, ["held_out"], "--out", "none")
     if space and len(space) > 1:
         raise ValueError(f"sample: expected one --space, or --out for a table of several, got {', '.join(space)}.")
     chosen = require_space(space[0] if space else None, "sample")
-    rng = np.random.default_rng(seed)
-    drawn = [chosen.format(chosen.sample(rng)) for _ in range(count)]
+    if choose == "active":
+        drawn = _most_telling(chosen, count, pool, seed, checkpoint)
+    else:
+        rng = np.random.default_rng(seed)
+        drawn = [chosen.format(chosen.sample(rng)) for _ in range(count)]
     if json:
         print_json(drawn)
     else:
@@ -254,6 +268,20 @@ def _count_tokens(texts: Sequence[str], checkpoint: Path | None) -> list[int]:
     from nasrlm.checkpoint import Checkpoint  # takes seconds to import, and converting does without it
 
     return [len(token_ids) for token_ids in Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids(texts)]
+
+
+def _most_telling(space: SearchSpace[Any], count: int, pool: int, seed: int, checkpoint: Path | None) -> Sequence[str]:
+    """Different architectures of a pool, those that would tell most of all others first."""
+    from nasrlm.adaptation import choose_diverse, make_pool  # here: a second and more, for what draws at random
+    from nasrlm.checkpoint import Checkpoint
+
+    loaded = Checkpoint.from_pretrained(checkpoint)
+    notations = [drawn.architecture for drawn in draw(space, pool, seed)]
+    if count > len(notations):
+        raise ValueError(f"sample: expected -n up to {len(notations):,}, as many as --pool draws, got {count:,}.")
+    texts = to_onnx_texts(space, list(map(space.parse, notations)), measured=True, progress=True)
+    known = make_pool(loaded, texts, progress=True, space=space.name)
+    return [notations[row] for row in choose_diverse(known, np.arange(len(notations)), count)]
 
 
 def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:

@@ -46,6 +46,18 @@ def test_sample(answers: Any, nasrlm: CommandLine) -> None:
     assert answers("sample", *SPACE, "-n", 3, "--seed", 2) != drawn
 
 
+def test_sample_what_tells_most(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    words = ("sample", *SPACE, "--choose", "active", "--checkpoint", checkpoint_folder, "--pool", 30)
+    chosen = answers(*words, "-n", 4)
+    assert len(set(chosen)) == 4
+    assert answers(*words, "-n", 2) == chosen[:2]
+    pool = set(answers("sample", *SPACE, "-n", 30))
+    assert pool > set(chosen)
+    assert "expected -n up to" in nasrlm(*words, "-n", 31).stderr
+    assert "--choose: expected no --out beside it" in nasrlm(*words, "--out", tmp_path / "drawn.csv").stderr
+    assert "--pool: expected --choose active beside it" in nasrlm("sample", *SPACE, "--pool", 30).stderr
+
+
 def test_convert_prints_the_canonical_text(answers: Any, nasrlm: CommandLine, checkpoint: Checkpoint) -> None:
     space = get_space("nasbench201")
     text = to_onnx_text(space, space.parse(ARCHITECTURE))
