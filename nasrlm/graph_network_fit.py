@@ -42,7 +42,8 @@ class FittedGraphs:
     def fit(
         cls, networks: Sequence[Operators], targets: FloatArray, errors: FloatArray, progress: bool = False
     ) -> FittedGraphs | None:
-        """None of fewer than ``FEWEST_LABELS``, or where the first that does not know all labels is of little use.
+        """None of fewer than ``FEWEST_LABELS``, or where the first that does not know all labels is of little use, or
+        any are of none.
 
         Args:
             networks: n.
@@ -64,7 +65,7 @@ class FittedGraphs:
                 left_out[part] = targets[part] - network([networks[row] for row in part]).double().numpy()
                 known = np.isfinite(left_out)
                 share = _share(left_out[known], errors[known])
-                if share < LEAST_SHARE and not seed:
+                if not share or (not seed and share < LEAST_SHARE):
                     return None
                 bar.update()
             network = _fitted(networks, targets, PARTS)
