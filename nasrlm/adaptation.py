@@ -8,7 +8,7 @@ before, bit for bit.
 Where the texts are networks, their sizes (``nasrlm.text_counts``) are features beside the predictions: a device that
 drops what is not needed is unlike most others. Accuracies in a space that the model has not seen resemble nothing it
 predicts but other accuracies; beside these, what a text says of its network is what a process goes by, each group of
-features with a scale that the labels decide, and boosted trees and graph networks join it.
+features with a scale that the labels decide, and boosted trees and a graph network join it.
 
 N texts, M known objectives, S numbers of a summary, C counts, F of them that are sizes and differ, G points of a table.
 """
@@ -222,11 +222,11 @@ class _Expected:
     """Normal distributions of all labels of a pool, noise included, on the scale of ``readout.GRID``.
 
     Attributes:
-        mean: (N,), but for what a graph network says.
+        mean: (N,), before a graph network has its share.
         deviation: (N,).
         table: (G,) labels on the grid, or their logarithms.
         logarithmic: which of the two.
-        graphs: the network, and its share in the mean.
+        graphs: the network, and its share.
     """
 
     mean: FloatArray
@@ -308,7 +308,7 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
     """The same model that also reads one objective; accuracies stand before costs."""
     old = checkpoint.model
     names = decoding_order(dict.fromkeys((*checkpoint.objectives, objective)))
-    weights = old.state_dict()
+    weights = {name: x for name, x in old.state_dict().items() if not name.startswith("readouts.")}
     prompts = weights["decoder.objectives.weight"]
     rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
     weights["decoder.objectives.weight"] = torch.stack(rows)

@@ -25,7 +25,7 @@ from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import COMPACT, ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.space_encoders import Changes, as_bytes, load_changes, of_bytes, save_changes, with_changes
-from nasrlm.tensor_file import LARGEST_NUMBER, LARGEST_WEIGHT, check_numbers, read_tensors
+from nasrlm.tensor_file import LARGEST_GRAPH_WEIGHT, LARGEST_NUMBER, LARGEST_WEIGHT, check_numbers, read_tensors
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.truncation import token_limit
 
@@ -256,13 +256,21 @@ def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Pat
         kinds = [x.dtype.is_floating_point for x in (weights[name], expected[name])]
         if kinds[0] != kinds[1] or weights[name].is_complex():
             raise ValueError(f"{path}: expected tensor {name} of {expected[name].dtype}, got {weights[name].dtype}.")
-        check_numbers(path, name, weights[name], LARGEST_WEIGHT if name in learned else LARGEST_NUMBER)
+        check_numbers(path, name, weights[name], _largest(name) if name in learned else LARGEST_NUMBER)
     if model.readouts is not None:
         read = weights["readouts.objectives"].tolist()
         if len(set(read)) < len(read) or not set(read) <= set(range(num_objectives)):
             raise ValueError(f"{path}: expected readouts of different objectives, 0..{num_objectives - 1}, got {read}.")
+        shares = weights.get("readouts.shares", torch.zeros(1))
+        if shares.min() < 0 or shares.max() > 1:
+            raise ValueError(f"{path}: expected readouts.shares of 0 to 1, got {shares.min():g} to {shares.max():g}.")
     model.load_state_dict(weights)
     return 16 if all(weights[name].dtype == torch.float16 for name in learned) else 32
+
+
+def _largest(name: str) -> float:
+    """Of a learned weight; a graph network multiplies its own along the edges."""
+    return LARGEST_GRAPH_WEIGHT if name.startswith("readouts.networks.") else LARGEST_WEIGHT
 
 
 def _load_encoders(spaces: Sequence[str], path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:

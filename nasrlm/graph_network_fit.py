@@ -1,4 +1,4 @@
-"""A graph network is learned from few labels, beside others which part of them was kept from.
+"""A graph network is learned from few labels, and from parts of them three more, which tell how far to go by it.
 
 N networks, n labelled ones.
 """

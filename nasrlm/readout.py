@@ -39,14 +39,13 @@ def _split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
 
 
 def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
-    """(M, N, P) how like (M, N, F) features are to (M, P, F) anchors; ``kernels`` (M, 4, 2) as ``GroupProcess`` fits
-    them: variance and length of a Matérn kernel of smoothness 5/2 of each part.
+    """(N, P) how like (N, F) features are to (P, F) anchors; ``kernels`` (4, 2) as ``GroupProcess`` fits them: variance
+    and length of a Matérn kernel of smoothness 5/2 of each part.
     """
     total = torch.zeros((), dtype=features.dtype, device=features.device)
-    pairs = zip(_split(features, NUM_FEATURES), _split(anchors, NUM_FEATURES), strict=True)
-    for part, (own, others) in enumerate(pairs):
-        squares = (own**2).sum(dim=-1)[..., :, None] + (others**2).sum(dim=-1)[..., None, :] - 2 * own @ others.mT
-        variance, length = kernels[:, part, :, None, None].unbind(1)
+    parts = zip(_split(features, NUM_FEATURES), _split(anchors, NUM_FEATURES), kernels, strict=True)
+    for own, others, (variance, length) in parts:
+        squares = (own**2).sum(dim=-1)[:, None] + (others**2).sum(dim=-1) - 2 * own @ others.mT
         scaled = (5 * squares.clamp(min=0) / own.shape[-1]).sqrt() / length
         total = total + variance * (1 + scaled + scaled**2 / 3) * (-scaled).exp()
     return total
@@ -97,14 +96,22 @@ class Readouts(nn.Module):
     def forward(self, summaries: Tensor, objectives: Tensor, texts: Sequence[str] = ()) -> Readings:
         """What (N, S) summaries, and texts where graph networks are asked, say of (M,) objectives, all of them read."""
         own = (objectives[:, None] == self.objectives).int().argmax(dim=1)
-        projections = [getattr(self, f"projection_of_{name}")[own].double() for name in NAMES]
-        parts = parts_of(summaries - self.centre[own, None].double())  # (M, N, part of S) each
+        read = [self._by_anchors(summaries, row) for row in own.tolist()]
+        mean, log_deviation = torch.stack(read, dim=1).unbind(-1)
+        mean = mean + self._by_graphs(texts, own)
+        return Readings(mean, log_deviation.clamp(-12, 3).exp(), self.table[own].double(), self.logarithmic[own])
+
+    def _by_anchors(self, summaries: Tensor, row: int) -> Tensor:
+        """(N, 2) mean and logarithm of the deviation by a row's own anchors; beside more, sums round otherwise."""
+        weights = self.weights[row].double()
+        used = weights.any(dim=0).nonzero()
+        count = int(used[-1]) + 1 if len(used) else 0
+        projections = [getattr(self, f"projection_of_{name}")[row].double() for name in NAMES]
+        parts = parts_of(summaries - self.centre[row].double())
         features = [part @ projection for part, projection in zip(parts, projections, strict=True)]
-        alike = likeness(torch.cat(features, dim=-1), self.anchors[own].double(), self.kernels[own].double())
-        mean, log_deviation = (alike @ self.weights[own].double().mT + self.offsets[own, None]).unbind(-1)  # (M, N)
-        deviation = log_deviation.T.clamp(-12, 3).exp()
-        mean = mean.T + self._by_graphs(texts, own)
-        return Readings(mean, deviation, self.table[own].double(), self.logarithmic[own])
+        anchors = self.anchors[row, :count].double()
+        alike = likeness(torch.cat(features, dim=-1), anchors, self.kernels[row].double())
+        return alike @ weights[:, :count].mT + self.offsets[row]
 
     def _by_graphs(self, texts: Sequence[str], own: Tensor) -> Tensor:
         """(N or 1, M) what is added to means of the (M,) rows."""

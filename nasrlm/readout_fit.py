@@ -128,9 +128,10 @@ def apart(readouts: Readouts) -> list[Readout]:
     tensors = {name: x.cpu() for name, x in readouts.named_buffers() if name not in ("objectives", "shares")}
     found = [Readout({name: x[row] for name, x in tensors.items()}) for row in range(len(readouts.objectives))]
     for number, network in enumerate(readouts.networks):
-        share, row = readouts.shares[:, number].max(dim=0)
         assert isinstance(network, GraphNetwork)
-        found[int(row)] = replace(found[int(row)], network=deepcopy(network).cpu(), share=float(share))
+        row = int(readouts.shares[:, number].argmax())
+        share = float(readouts.shares[row, number])
+        found[row] = replace(found[row], network=deepcopy(network).cpu(), share=share)
     return found
 
 

@@ -9,6 +9,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
+LARGEST_GRAPH_WEIGHT = 1e3  # of a graph network, which multiplies them along the edges; 6e4 overflows
 LARGEST_WEIGHT = 1e6  # the released model's is 3.5; what is made of weights from 1e19 on overflows, and answers are NaN
 LARGEST_NUMBER = torch.finfo(torch.float32).max
 

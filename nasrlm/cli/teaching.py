@@ -91,8 +91,8 @@ def _expected(
 ) -> tuple[FloatArray, int]:
     """(new,) labels that a process expects, of ``most`` labels, and how many were learned from.
 
-    Accuracies are halfway to what boosted trees expect of all labels, and from there as far to what graph networks
-    expect of ``most`` as labels say that were kept from them; costs have no steps that a process smooths.
+    Accuracies are halfway to what boosted trees expect of all labels, and from there as far to what a graph network
+    expects of ``most`` as labels say that were kept from others like it; costs have no steps that a process smooths.
     """
     process = GroupProcess(groups).fit(rows[:most], labels[:most])
     if not Objective.parse(objective).is_accuracy:

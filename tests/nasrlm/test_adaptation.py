@@ -11,10 +11,13 @@ from safetensors.torch import load_file, save_file
 from scipy.stats import spearmanr
 from torch import Tensor
 
+from converters import to_onnx_text
 from nasrlm.adaptation import Pool, adapt, choose_diverse, make_pool
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint, CheckpointError
 from nasrlm.examples import make_examples
+from nasrlm.graph_network import GraphNetwork
+from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
 from nasrlm.model_config import ModelConfig
 from nasrlm.predictor import Predictor
@@ -23,6 +26,7 @@ from nasrlm.readout_fit import Readout, TextFeatures
 from nasrlm.text_counts import NUM_COUNTS
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
+from spaces import get_space
 from tests.nasrlm.scenes import OBJECTIVES, layer_table
 
 NEW = "latency_ms@unheard"
@@ -240,6 +244,30 @@ def test_a_readout_of_no_objective_is_refused(trained: Checkpoint, tmp_path: Pat
     save_file(weights | {"readouts.objectives": torch.tensor([read])}, tmp_path / "model.safetensors")
     with pytest.raises(CheckpointError, match=rf"expected readouts of different objectives, 0\.\.2, got \[{read}\]"):
         Checkpoint.from_pretrained(tmp_path)
+
+
+def test_graph_networks_come_and_go_with_the_accuracies_that_they_belong_to(
+    trained: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = iter([*(FittedGraphs(GraphNetwork().half().float(), share, 1.0) for share in (0.5, 0.25)), None])
+    monkeypatch.setattr(FittedGraphs, "fit", lambda *_: next(fitted))
+    space, rng = get_space("nasbench201"), np.random.default_rng(0)
+    pool = make_pool(trained, [to_onnx_text(space, space.sample(rng)) for _ in range(12)])
+    adapted, answers = [trained], []
+    for name in ("accuracy@a", "accuracy@b", "accuracy@a"):
+        adapted.append(adapt(adapted[-1], pool, name, np.linspace(60, 90, 12)))
+        answers.append(Predictor(adapted[-1]).predict(pool.texts, [name]).values)
+    assert [x.model.config.num_graph_networks for x in adapted] == [0, 1, 2, 1]
+    assert not np.array_equal(answers[2], answers[0])
+    adapted[-1].save_pretrained(tmp_path)
+    for answering in (adapted[-1], Checkpoint.from_pretrained(tmp_path)):  # bit for bit
+        np.testing.assert_array_equal(Predictor(answering).predict(pool.texts, ["accuracy@b"]).values, answers[1])
+    weights = load_file(tmp_path / "model.safetensors")
+    for name, size in (("readouts.shares", 1.5), ("readouts.networks.0.kinds.weight", 6e4)):
+        broken = weights | {name: torch.full_like(weights[name], size)}
+        save_file(broken, tmp_path / "model.safetensors")
+        with pytest.raises(CheckpointError, match=name):
+            Checkpoint.from_pretrained(tmp_path)
 
 
 def test_a_known_objective_may_be_learned_anew(trained: Checkpoint) -> None:

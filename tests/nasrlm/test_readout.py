@@ -81,10 +81,10 @@ def test_a_readout_expects_what_its_process_does() -> None:
     rng = np.random.default_rng(0)
     groups = [rng.normal(size=(50, count)).astype(np.float16).astype(np.float64) for count in NUM_FEATURES]
     process = GroupProcess(groups).fit(np.arange(30), groups[0][:30, 0])
-    features = torch.from_numpy(np.concatenate(groups, axis=1))[None]
-    alike = likeness(features[:, 30:], features[:, :30], torch.from_numpy(process.kernels)[None])
+    features = torch.from_numpy(np.concatenate(groups, axis=1))
+    alike = likeness(features[30:], features[:30], torch.from_numpy(process.kernels))
     weights = process.weights_for(process.scale.forward(groups[0][:30, 0]))
-    np.testing.assert_allclose(alike[0].numpy() @ weights, process.predict(np.arange(30, 50))[0], atol=1e-9)
+    np.testing.assert_allclose(alike.numpy() @ weights, process.predict(np.arange(30, 50))[0], atol=1e-9)
 
 
 def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
@@ -105,7 +105,7 @@ def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
     readouts.load_state_dict(stacked([few, many]) | {"objectives": torch.tensor([4, 2])})
     both = readouts(summaries_of(means), torch.tensor([2, 4])).mean
     alone = [read(readout, summaries_of(means)).mean[:, 0] for readout in (many, few)]
-    torch.testing.assert_close(both, torch.stack(alone, dim=1))
+    assert torch.equal(both, torch.stack(alone, dim=1))  # bit for bit
 
 
 def test_what_a_graph_network_says_is_added_as_far_as_its_share() -> None:
