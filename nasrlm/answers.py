@@ -19,6 +19,7 @@ from nasrlm.readout import SMALLEST, Readings
 
 Spelled = Callable[[Tensor], Tensor]  # (K,) columns that are spelled, to (N, K, ...)
 Read = Callable[[Tensor, Readings], Tensor]  # the others likewise, with what is read of them
+ROWS_PER_SLICE = 16_384  # objectives x levels of a text that are spelled at a time: up to half a gigabyte
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Answers:
         """(N, M, Q) at (N, M, Q) or (M, Q) levels."""
 
         def spelled(columns: Tensor) -> Tensor:
-            return self.engine.quantiles(encoded, objectives[columns], levels[..., columns, :])
+            asked = objectives[columns]
+            return _in_slices(levels[..., columns, :], lambda some: self.engine.quantiles(encoded, asked, some))
 
         def read(columns: Tensor, readings: Readings) -> Tensor:
             return readings.quantiles(levels[..., columns, :])
@@ -55,8 +57,11 @@ class Answers:
         """(N, M, S) at (N, M, S) levels; ``known`` are (N, M) values or NaN."""
 
         def spelled(columns: Tensor) -> Tensor:
-            some = objectives[columns], levels[:, columns], known[:, columns]
-            return decoding.joint_samples(self.model, encoded, *some, temperature)
+            asked, given = objectives[columns], known[:, columns]
+            return _in_slices(
+                levels[:, columns],
+                lambda some: decoding.joint_samples(self.model, encoded, asked, some, given, temperature),
+            )
 
         def read(columns: Tensor, readings: Readings) -> Tensor:
             given = known[:, columns, None]
@@ -116,3 +121,10 @@ class Answers:
                 readings = readouts(self.summaries(encoded), objectives[parts[1]], encoded.texts)
                 answers.append(read(parts[1], readings.cpu()))
         return torch.cat(answers, dim=1)[:, torch.cat(parts).argsort()]
+
+
+def _in_slices(levels: Tensor, spell: Callable[[Tensor], Tensor]) -> Tensor:
+    """(N, K, Q) at (N, K, Q) or (K, Q) levels, ROWS_PER_SLICE of each text at a time: one level needs no other."""
+    step = max(1, ROWS_PER_SLICE // levels.shape[-2])
+    slices = [levels[..., start : start + step] for start in range(0, levels.shape[-1], step)]
+    return torch.cat(list(map(spell, slices)), dim=-1)

@@ -30,7 +30,6 @@ from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, 
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
 AHEAD = 4  # batches that wait for each worker
-ROWS_PER_SLICE = 16_384  # objectives x samples of a text that are drawn at a time: up to half a gigabyte
 
 
 class Predictor:
@@ -141,7 +140,8 @@ class Predictor:
 
         Few draws begin with a wrong exponent and lie far off: take quantiles of them, or ``expected``, not the mean.
         The same seed gives the same numbers, but for rounding: that depends on the texts asked about together, on
-        engine and processor, and beyond ROWS_PER_SLICE on the slices. Another number of samples gives other draws.
+        engine and processor, and beyond ``answers.ROWS_PER_SLICE`` on the slices. Another number of samples gives
+        other draws.
 
         Args:
             texts: N texts.
@@ -166,7 +166,7 @@ class Predictor:
         ids = self._objective_ids(names)
 
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
-            return _in_slices(levels[rows], lambda level: self._model.quantiles(encoded, ids, level))
+            return self._model.quantiles(encoded, ids, torch.from_numpy(levels[rows]))
 
         return self._answers(texts, levels.shape[1:], draw, self._engine.num_workers)
 
@@ -211,10 +211,8 @@ class Predictor:
         ids = self._objective_ids(names)
 
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
-            value = torch.from_numpy(given[rows])
-            return _in_slices(
-                levels[rows], lambda level: self._model.joint_samples(encoded, ids, level, value, temperature)
-            )
+            some = torch.from_numpy(levels[rows]), torch.from_numpy(given[rows])
+            return self._model.joint_samples(encoded, ids, *some, temperature)
 
         drawn = self._answers(texts, levels.shape[1:], draw)
         return drawn[:, [names.index(name) for name in asked]]
@@ -380,11 +378,3 @@ def _in_threads(
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
-
-
-def _in_slices(levels: FloatArray, draw: Callable[[Tensor], Tensor]) -> Tensor:
-    """(N, M, S) of (N, M, S) levels, ROWS_PER_SLICE of each text at a time: a draw needs no other."""
-    _, M, S = levels.shape
-    step = max(1, ROWS_PER_SLICE // M)
-    drawn = [draw(torch.from_numpy(levels[..., start : start + step])) for start in range(0, S, step)]
-    return torch.cat(drawn, dim=-1)

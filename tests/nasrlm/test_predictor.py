@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch import Tensor
 
-from nasrlm.answers import Answers
+from nasrlm import answers
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.engine import EngineName, TorchEngine
 from nasrlm.predictor import AHEAD, Predictor, _in_threads
@@ -224,17 +225,15 @@ def test_many_samples_are_drawn_a_slice_at_a_time(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, method: str, engine: Any
 ) -> None:
     rows: list[int] = []
-    for answer in ("quantiles", "joint_samples"):
-        ask = getattr(Answers, answer)
+    in_slices = answers._in_slices
 
-        def counting(self: Answers, encoded: Any, objectives: Any, levels: Any, *rest: Any, ask: Any = ask) -> Any:
-            rows.append(levels.numel())
-            return ask(self, encoded, objectives, levels, *rest)
+    def counting(levels: Tensor, spell: Any) -> Tensor:
+        return in_slices(levels, lambda some: (rows.append(some.numel()), spell(some))[1])  # type: ignore[func-returns-value]
 
-        monkeypatch.setattr(Answers, answer, counting)
+    monkeypatch.setattr(answers, "_in_slices", counting)
     drawn = getattr(Predictor(checkpoint, engine), method)(TEXTS, OBJECTIVES, 50, seed=4)
     assert rows == [len(TEXTS) * 2 * 50]
-    monkeypatch.setattr("nasrlm.predictor.ROWS_PER_SLICE", 30)
+    monkeypatch.setattr(answers, "ROWS_PER_SLICE", 30)
     sliced = getattr(Predictor(checkpoint, engine), method)(TEXTS, OBJECTIVES, 50, seed=4)
     assert max(rows[1:]) <= len(TEXTS) * 30
     np.testing.assert_allclose(sliced, drawn, rtol=1e-3)
