@@ -237,12 +237,9 @@ class _Expected:
 
     def read_off(self, features: TextFeatures) -> Readout:
         """The same from the texts."""
-        mean, deviation, table = (torch.from_numpy(x) for x in (self.mean, self.deviation, self.table))
-        if self.graphs is None:
-            return Readout.fit(features, mean, deviation, table, logarithmic=self.logarithmic)
-        share = self.graphs.share
-        rest = Readout.fit(features, (1 - share) * mean, deviation, table, logarithmic=self.logarithmic)
-        return replace(rest, network=self.graphs.network, share=share)
+        network, share = (self.graphs.network, self.graphs.share) if self.graphs else (None, 0.0)
+        given = [torch.from_numpy(x) for x in ((1 - share) * self.mean, self.deviation, self.table)]
+        return replace(Readout.fit(features, *given, logarithmic=self.logarithmic), network=network, share=share)
 
 
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:

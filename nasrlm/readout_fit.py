@@ -113,12 +113,10 @@ def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
         name: torch.stack([_with_anchors(name, readout.tensors[name], most) for readout in readouts])
         for name in readouts[0].tensors
     }
-    if having := [row for row, readout in enumerate(readouts) if readout.network]:
+    if having := [(row, x.network, x.share) for row, x in enumerate(readouts) if x.network]:
         state["shares"] = torch.zeros(len(readouts), len(having))
-        for number, row in enumerate(having):
-            network = readouts[row].network
-            assert network is not None
-            state["shares"][row, number] = readouts[row].share
+        for number, (row, network, share) in enumerate(having):
+            state["shares"][row, number] = share
             state |= {f"networks.{number}.{name}": x for name, x in network.state_dict().items()}
     return state
 
