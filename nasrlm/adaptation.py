@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.linalg import cho_solve
 
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
@@ -35,7 +36,7 @@ from nasrlm.objective import MAX_LABEL, FloatArray, Objective, decoding_order
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.readout import GRID
-from nasrlm.readout_fit import Readout, TextFeatures, apart, stacked
+from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
 from nasrlm.text_counts import NUM_COUNTS, NUM_SIZES, operator_counts
 
 if TYPE_CHECKING:  # elsewhere where it is needed: scikit-learn takes a second
@@ -227,6 +228,7 @@ class _Expected:
         table: (G,) labels on the grid, or their logarithms.
         logarithmic: which of the two.
         graphs: the network, and its share.
+        left_out: what labels say of the deviations, which are in a unit of their own then.
     """
 
     mean: FloatArray
@@ -234,12 +236,14 @@ class _Expected:
     table: FloatArray
     logarithmic: bool = False
     graphs: FittedGraphs | None = None
+    left_out: LeftOut | None = None
 
     def read_off(self, features: TextFeatures) -> Readout:
         """The same from the texts."""
         network, share = (self.graphs.network, self.graphs.share) if self.graphs else (None, 0.0)
         given = [torch.from_numpy(x) for x in ((1 - share) * self.mean, self.deviation, self.table)]
-        return replace(Readout.fit(features, *given, logarithmic=self.logarithmic), network=network, share=share)
+        readout = Readout.fit(features, *given, logarithmic=self.logarithmic, left_out=self.left_out)
+        return replace(readout, network=network, share=share)
 
 
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
@@ -253,12 +257,12 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     process = GaussianProcessRegressor(_kernel(pool.inputs.shape[1]), alpha=NOISE, optimizer=None)
     process.fit(pool.inputs[known], targets)
     mean, deviation = process.predict(pool.inputs, return_std=True)
-    # All its variances times what makes the labels most likely, as if there were one more that deviates as expected.
-    stretch = (targets @ process.alpha_ + 1) / (len(targets) + 1)
+    precision = cho_solve((process.L_, True), np.eye(len(targets))).diagonal()
     table = centre + scale * GRID.numpy()
     if Objective.parse(objective).is_accuracy:
         table = table.clip(*PERCENT)
-    return _Expected(mean, np.sqrt(stretch) * np.hypot(deviation, NOISE**0.5), table, logarithmic)
+    left_out = LeftOut(known, process.alpha_ / precision, precision**-0.5)
+    return _Expected(mean, np.hypot(deviation, NOISE**0.5), table, logarithmic, left_out=left_out)
 
 
 def _expected_by_networks(

@@ -1,17 +1,20 @@
 """Readouts are fitted: a Gaussian process of the four parts of a summary, taught by somebody who knows more.
 
-N texts, S numbers of a summary, F features, P anchors, G points of a table.
+N texts, n labelled ones, S numbers of a summary, F features, P anchors, G points of a table.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.stats import norm
 from torch import Tensor, nn
 
 from nasrlm.graph_network import GraphNetwork
@@ -20,6 +23,7 @@ from nasrlm.objective import FloatArray
 from nasrlm.readout import NAMES, NUM_FEATURES, Readouts, parts_of
 
 MAX_ANCHORS = 6000  # 3,000 of 6,236 lose 0.008; the time of a fit, 17 s for so many, grows with their cube
+COVERED = 0.8  # of labels by the interval whose width they decide
 HASHED = ("structures", "rows")  # whose numbers are of one scale; those of the other parts are standardised
 
 
@@ -55,6 +59,38 @@ class TextFeatures:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """What is expected of labelled texts by somebody who knows all labels but their own.
+
+    Attributes:
+        rows: (n,) of the N texts.
+        errors: (n,) labels less what is expected of them.
+        deviations: (n,) that were expected, in a unit that the errors decide.
+    """
+
+    rows: NDArray[np.intp]
+    errors: FloatArray
+    deviations: FloatArray
+
+    def width(self, unread: FloatArray) -> float:
+        """What deviations have to be multiplied by so that 80 % intervals hold a label that is not known.
+
+        Labels that are all equal leave what they would if one more deviated as expected.
+
+        Args:
+            unread: (N,) what was expected of each text less what is read off it.
+
+        Source:
+            Vovk, Gammerman, Shafer 2005, "Algorithmic Learning in a Random World": the rank among errors that are
+            exchangeable.
+        """
+        sizes = np.sort(np.abs(self.errors + unread[self.rows]) / self.deviations)
+        rank = min(math.ceil(COVERED * (len(sizes) + 1)), len(sizes))
+        asked = sizes[rank - 1] / norm.ppf((1 + COVERED) / 2)
+        return max(float(asked), 1 / math.sqrt(len(sizes) + 1))
+
+
+@dataclass(frozen=True)
 class Readout:
     """One objective's part of ``Readouts``.
 
@@ -70,7 +106,14 @@ class Readout:
 
     @classmethod
     def fit(
-        cls, features: TextFeatures, mean: Tensor, deviation: Tensor, table: Tensor, *, logarithmic: bool
+        cls,
+        features: TextFeatures,
+        mean: Tensor,
+        deviation: Tensor,
+        table: Tensor,
+        *,
+        logarithmic: bool,
+        left_out: LeftOut | None = None,
     ) -> Readout:
         """So that it reads what somebody who knows more than the texts says of them.
 
@@ -82,6 +125,7 @@ class Readout:
             deviation: (N,) likewise.
             table: (G,) values on ``GRID``, or their logarithms.
             logarithmic: which of the two.
+            left_out: what is known of labels; deviations are then as wide as these ask for, whatever adds to them.
         """
         rows = torch.linspace(0, len(mean) - 1, min(len(mean), MAX_ANCHORS)).round().long()
         targets = mean[rows].numpy()
@@ -89,7 +133,13 @@ class Readout:
         process = GroupProcess(features.numbers(rows))
         process.fit(np.arange(len(rows)), targets, scale)
         left = process.left_out() * scale.deviation
-        log_deviation = np.log(np.hypot(deviation[rows].numpy(), np.sqrt((left**2).mean())))
+        if left_out is None:
+            deviations = np.hypot(deviation[rows].numpy(), np.sqrt((left**2).mean()))
+        else:
+            unread = np.zeros(len(mean))
+            unread[rows] = left
+            deviations = left_out.width(unread) * deviation[rows].numpy()
+        log_deviation = np.log(deviations)
         offsets = np.array([scale.mean, log_deviation.mean()])
         weights = [process.weights_for(x - offset) for x, offset in zip((targets, log_deviation), offsets, strict=True)]
         as_stored = {

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,15 +88,26 @@ def test_intervals_are_as_wide_as_the_labels_deviate(trained: Checkpoint, share:
     assert 0.6 < inside.mean() < 0.95
 
 
+def test_one_label_in_twenty_that_is_far_off_does_not_widen_all_intervals(trained: Checkpoint) -> None:
+    table, rng = layer_table(400, seed=1), np.random.default_rng(0)
+    pool = make_pool(trained, table["text"].tolist())
+    true = table[OBJECTIVES[1]].to_numpy() * np.exp(0.05 * rng.normal(size=400))
+    true[::20] *= 5
+    adapted = adapt(trained, pool, NEW, np.where(np.arange(400) < 200, true, np.nan))
+    prediction = Predictor(adapted).predict(list(pool.texts)[200:], [NEW])
+    inside = (prediction.low[:, 0] <= true[200:]) & (true[200:] <= prediction.high[:, 0])
+    assert 0.7 < inside.mean() < 0.9
+
+
 @pytest.fixture
 def taught(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """The labels that readouts learn, one array each; nothing is read from the texts."""
     labels: list[np.ndarray] = []
     fit = Readout.fit
 
-    def noted(features: TextFeatures, mean: Tensor, deviation: Tensor, table: Tensor, *, logarithmic: bool) -> Readout:
+    def noted(features: TextFeatures, mean: Tensor, deviation: Tensor, table: Tensor, **options: Any) -> Readout:
         labels.append(np.interp(mean, GRID, table))
-        return fit(features, mean, deviation, table, logarithmic=logarithmic)
+        return fit(features, mean, deviation, table, **options)
 
     monkeypatch.setattr(Readout, "fit", noted)
     return labels

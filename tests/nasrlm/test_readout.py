@@ -13,7 +13,7 @@ from nasrlm.graph_network import GraphNetwork, Operators
 from nasrlm.group_process import GroupProcess
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
-from nasrlm.readout_fit import Readout, TextFeatures, apart, stacked
+from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
 from nasrlm.text_counts import NUM_COUNTS
 from tests.nasrlm.scenes import OBJECTIVES, layer_table
 
@@ -131,6 +131,23 @@ def test_what_does_not_follow_from_the_summaries_is_left_to_the_deviations() -> 
     found = read(fitted, summaries_of(torch.randn(50, 8)))
     assert found.mean.abs().max() < 0.6
     assert 0.8 < float(found.deviation.median()) < 1.3
+
+
+@pytest.mark.parametrize("unread", [0.0, 1.0])
+def test_deviations_are_as_wide_as_labels_that_were_left_out_ask_for(unread: float) -> None:
+    rng = np.random.default_rng(0)
+    errors, deviations = 2 * rng.normal(size=(4000, 1)) * [1, 3], np.array([1.0, 3.0])
+    left_out = LeftOut(np.arange(8000), errors.ravel(), np.tile(deviations, 4000))
+    missed = unread * rng.normal(size=8000) * np.tile(deviations, 4000)
+    assert left_out.width(missed) == pytest.approx(np.hypot(2, unread), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("errors", "width"), [([0.0] * 8, 1 / 3), ([0.1] * 4 + [5.0], 5 / norm.ppf(0.9)), ([3.0], 2.34)]
+)
+def test_few_labels_make_deviations_wide(errors: list[float], width: float) -> None:
+    left_out = LeftOut(np.arange(len(errors)), np.array(errors), np.ones(len(errors)))
+    assert left_out.width(np.zeros(len(errors))) == pytest.approx(width, rel=0.01)
 
 
 @pytest.mark.parametrize(
