@@ -22,7 +22,7 @@ from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess, NormalScores
 from nasrlm.objective import FloatArray, Objective
-from spaces import get_space
+from spaces import SearchSpace, get_space
 from spaces.drawing import draw
 from studies.tables import all_objectives, only_space, parsed_rows, read_rows, sample_like_rows, splits_of
 
@@ -62,9 +62,7 @@ def teach(
     drawn = [x.architecture for x in tqdm(draw(chosen, count, seed, sample), "draw", count)]
     architectures = [*known, *map(chosen.parse, drawn)]
     groups = feature_groups(features_of(chosen, architectures, progress=True))
-    networks: list[Operators] = []
-    if any(Objective.parse(name).is_accuracy for name in names):
-        networks = list(map(Operators.of_text, to_onnx_texts(chosen, architectures, progress=True)))
+    networks = _Networks(chosen, architectures)
     new = len(frame) + np.arange(len(drawn))
     rng = np.random.default_rng(seed)
     columns: dict[str, Any] = {"space": chosen.address, "architecture": drawn, "split": "train"}
@@ -80,10 +78,25 @@ def teach(
         print_table(["objective", "labels learned from"], list(used.items()), f"{len(drawn):,} architectures: {out}")
 
 
+class _Networks:
+    """The operators of architectures, each read when a graph network first asks for it: most are of no use to any."""
+
+    def __init__(self, space: SearchSpace[Any], architectures: Sequence[Any]) -> None:
+        self._space, self._architectures = space, architectures
+        self._read: dict[int, Operators] = {}
+
+    def at(self, rows: NDArray[np.intp]) -> list[Operators]:
+        """Those of some rows."""
+        new = [row for row in rows.tolist() if row not in self._read]
+        texts = to_onnx_texts(self._space, [self._architectures[row] for row in new], progress=bool(new))
+        self._read |= zip(new, map(Operators.of_text, texts), strict=True)
+        return [self._read[row] for row in rows.tolist()]
+
+
 def _expected(
     objective: str,
     groups: Sequence[FloatArray],
-    networks: Sequence[Operators],
+    networks: _Networks,
     rows: NDArray[np.intp],
     labels: FloatArray,
     new: NDArray[np.intp],
@@ -99,9 +112,9 @@ def _expected(
         return process.expect(new), min(most, len(rows))
     by_trees = expected_by_trees(np.concatenate(groups, axis=1), rows, NormalScores.of(labels).forward(labels))
     scores = (process.expected_scores(new) + by_trees[new]) / 2
-    labelled, targets = [networks[row] for row in rows[:most]], process.scale.forward(labels[:most])
-    if graphs := FittedGraphs.fit(labelled, targets, process.left_out(), progress=True):
-        scores = graphs.move(scores, [networks[row] for row in new])
+    targets = process.scale.forward(labels[:most])
+    if graphs := FittedGraphs.fit(networks.at(rows[:most]), targets, process.left_out(), progress=True):
+        scores = graphs.move(scores, networks.at(new))
     return process.scale.backward(scores), len(rows)
 
 

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,8 @@ import pytest
 
 from converters.convert import to_canonical_graph, to_graph
 from converters.statistics import statistics
+from nasrlm.graph_network import Operators
+from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.metrics import kendall_tau
 from spaces import get_space
 from studies.labelled_table import read_table
@@ -96,6 +99,24 @@ def test_all_objectives_of_a_table_are_taught(labelled: Path, tmp_path: Path, na
     frame.assign(**{"energy_mj@here": 2 * frame[COST]}).to_parquet(table)
     assert nasrlm("teach", "--table", table, "--space", SPACE.name, "-n", 2, "--out", out).status == 0
     assert {COST, "energy_mj@here"} <= set(read_table(out).columns)
+
+
+def test_drawn_networks_are_read_only_where_a_graph_network_is_of_use(
+    labelled: Path, tmp_path: Path, nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "accurate.parquet"
+    frame = read_table(labelled).query("split == 'train'")
+    frame.assign(**{"accuracy@here": np.linspace(60, 90, len(frame))}).to_parquet(table)
+    read: list[str] = []
+    of_text = Operators.of_text
+    monkeypatch.setattr(Operators, "of_text", lambda text: read.append(text) or of_text(text))
+    words = ("teach", "--table", table, "--space", SPACE.name, "--objectives", "accuracy@here", "-n", 9, "--out")
+    graphs = SimpleNamespace(move=lambda scores, networks: scores)
+    for fitted, count in ((None, len(frame)), (graphs, len(frame) + 9)):
+        monkeypatch.setattr(FittedGraphs, "fit", lambda *given, fitted=fitted, **options: fitted)
+        read.clear()
+        assert nasrlm(*words, tmp_path / "taught.parquet").status == 0
+        assert len(read) == count
 
 
 def test_a_table_without_labels_is_refused(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
