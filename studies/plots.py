@@ -22,7 +22,7 @@ from studies.front_plot import front_figure
 from studies.history import History
 from studies.interactive import front_html, interactive_progress, write_html
 from studies.known_values import known_values
-from studies.progress import progress_of, share_label
+from studies.progress import progress_of, share_label, spelled
 from studies.report import front_rows, load_study
 
 CELLS = 5  # of the front that are drawn
@@ -74,8 +74,8 @@ def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
     Studies that differ in their seeds alone are one curve, with a band.
 
     Raises:
-        StudyError: no folders, one twice, one without a study or without results, or studies of different spaces or
-            goals, or of predictions and of real results.
+        StudyError: no folders, one twice, one without a study or without results, two of one config and seed, or
+            studies of different spaces or goals, or of predictions and of real results.
         OSError: ``out`` cannot be written.
     """
     if twice := [str(folder) for folder, count in Counter(map(Path.resolve, folders)).items() if count > 1]:
@@ -84,6 +84,14 @@ def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
     kinds = sorted({_kind(config) for config, _ in studies})
     if len(kinds) != 1:
         raise StudyError(f"plot: expected studies of one kind, got {'; '.join(kinds)}. Plot them apart.")
+    by_config: dict[str, list[str]] = {}
+    for folder, (config, _) in zip(folders, studies, strict=True):
+        by_config.setdefault(spelled(config), []).append(str(folder))
+    if alike := next((names for names in by_config.values() if len(names) > 1), None):
+        raise StudyError(
+            f"plot: expected studies that differ, in their seeds at least, got {', '.join(alike)} with one config, "
+            "as the folders of one study's workers have. Name one of them."
+        )
     if empty := [
         str(folder) for folder, (_, history) in zip(folders, studies, strict=True) if not history.complete().any()
     ]:

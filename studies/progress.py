@@ -48,6 +48,11 @@ def share_label(num_studies: int) -> str:
     return f"hypervolume, share of {of}"
 
 
+def spelled(config: SearchConfig) -> str:
+    """All that a config decides, as one string: not where trials are kept, nor when a study was given more of them."""
+    return json.dumps(replace(config, storage=None, earlier_trials=()).to_dict(), sort_keys=True)
+
+
 def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, History]]) -> list[Progress]:
     """Curves of studies with the same goals.
 
@@ -60,8 +65,7 @@ def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, Hist
     together = hypervolume(np.vstack(feasible), worst) or 1.0
     groups: dict[str, list[int]] = {}
     for index, (config, _) in enumerate(studies):
-        same = replace(config, seed=0, storage=None, earlier_trials=()).to_dict()
-        groups.setdefault(json.dumps(same, sort_keys=True), []).append(index)
+        groups.setdefault(spelled(replace(config, seed=0)), []).append(index)
     bounds = [" ".join(map(str, config.constraints)) or "no constraint" for config, _ in studies]
     found = []
     for members in groups.values():

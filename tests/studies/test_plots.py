@@ -118,6 +118,18 @@ def test_a_study_is_compared_once(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_workers_of_one_study_are_no_seeds(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("worker1", "worker2", "another")]
+    for folder, storage, seed in zip(folders, ("first.log", "a link to it.log", None), (3, 3, 4), strict=True):
+        study = toy_config(trials=10, seed=seed, storage=storage and str(tmp_path / storage))
+        search(study, ToySpace(), ToyEvaluator(), folder, figures=False)
+    with pytest.raises(StudyError, match=r"studies that differ, .*, got \S*worker1, \S*worker2 with one config"):
+        plot_studies(folders, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    plot_studies(folders[1:], tmp_path / "out")
+    assert "2 seeds" in (tmp_path / "out" / "comparison.html").read_text()
+
+
 @pytest.mark.parametrize("num_goals", [1, 2, 3])
 def test_what_breaks_a_constraint_is_told_apart(num_goals: int, tmp_path: Path) -> None:
     config = toy_config(goals=GOALS[:num_goals], trials=40, constraints=["latency_ms@toy<=9"])
@@ -323,8 +335,8 @@ def test_studies_of_other_spaces_or_of_real_results_are_not_compared(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for name, changed in (("a", {}), ("b", changes), ("c", changes)):
-        config, space = toy_config(trials=10, **changed), ToySpace()
+    for seed, (name, changed) in enumerate((("a", {}), ("b", changes), ("c", changes))):
+        config, space = toy_config(trials=10, seed=seed, **changed), ToySpace()
         space.name = config.space
         search(config, space, ToyEvaluator(), tmp_path / name, figures=False)
     told = f"plot: expected studies of one kind, got max:accuracy@toy min:latency_ms@toy {kinds}. Plot them apart."
