@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -103,7 +104,21 @@ def test_health_and_description(client: Any) -> None:
     health = client.get("/health").json()
     assert (health["status"], health["objectives"], health["spaces"]) == ("ok", list(OBJECTIVES), list(space_names()))
     assert {"/predict", "/convert", "/health"} <= client.get("/openapi.json").json()["paths"].keys()
-    assert client.get("/docs").status_code == 200
+
+
+def test_the_page_of_the_routes_needs_no_network(client: Any) -> None:
+    page = client.get("/docs").text
+    assert not re.findall(r"<(?:script|link|img)|https?://", page)
+    for words in (
+        "POST /predict",
+        "POST /convert",
+        "GET /health",
+        "<code>architectures</code> (list of string): In the",
+    ):
+        assert words in page
+    models = client.get("/openapi.json").json()["components"]["schemas"]
+    own = [model for name, model in models.items() if name not in ("HTTPValidationError", "ValidationError", "Problem")]
+    assert all(f"<code>{field}</code>" in page for model in own for field in model["properties"])
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from converters.cached_texts import cached_text
 from nasrlm.arguments import ascend
 from nasrlm.cli.serving.batcher import Batcher
 from nasrlm.cli.serving.body_limit import BodyLimit
+from nasrlm.cli.serving.description import described
 from nasrlm.cli.serving.messages import (
     Answer,
     ConvertedNetwork,
@@ -76,6 +77,8 @@ def create_app(predictor: Predictor, limits: Limits | None = None) -> FastAPI:
         title="nasrlm",
         version=str(VERSION),
         description="Accuracy, latency and more of neural networks, predicted from their ONNX text.",
+        docs_url=None,  # FastAPI's own pages load scripts from elsewhere, and are blank where there is no network
+        redoc_url=None,
     )
     app.add_middleware(BodyLimit, max_bytes=service.limits.max_bytes)
 
@@ -92,6 +95,10 @@ def create_app(predictor: Predictor, limits: Limits | None = None) -> FastAPI:
         if error.status_code == 400 and error.__cause__ is not None:  # neither UTF-8 nor JSON of some depth
             return _refusal(f"body: expected JSON, got {error.__cause__}.")
         return await http_exception_handler(request, error)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> HTMLResponse:
+        return HTMLResponse(described(app.openapi()))
 
     @app.get("/health")
     async def health() -> Health:
