@@ -29,7 +29,7 @@ def load_augmentation(name: str) -> Augmentation:
     def augment(text: str, rng: np.random.Generator) -> str:
         try:
             changed = function(text, rng) if takes_generator else function(text)
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             said = " ".join(f"{type(e).__name__}: {e}{_place_of(e)}".split())
             raise ValueError(f"augment {name}: expected a text, got {said} for {text[:40]!r}…") from e
         if not isinstance(changed, str) or not changed:
@@ -64,7 +64,7 @@ def _num_parameters(name: str, function: Callable[..., object]) -> int:
     return parameters
 
 
-def _place_of(error: Exception) -> str:
+def _place_of(error: BaseException) -> str:
     """The line of the function that was called; none of what is written in C."""
     frames = traceback.extract_tb(error.__traceback__)[1:2]
     return "".join(f" ({frame.filename}:{frame.lineno})" for frame in frames)

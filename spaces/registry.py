@@ -127,7 +127,7 @@ def _installed_class(name: str) -> type[SearchSpace[Any]]:
     (entry,) = found.values()
     try:
         loaded = entry.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UnknownSpaceError(
             f"space {name}: expected to load {entry.value}, as an installed package registers it, "
             f"got {type(error).__name__}: {error}. Mend or uninstall that package."
@@ -165,7 +165,7 @@ def _user_module(path: Path, name: str) -> ModuleType:
     sys.modules[module_name] = module  # before it runs: dataclasses look their module up here
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script may end itself
         del sys.modules[module_name]
         got = f"{type(error).__name__}: {error}".rstrip(".")
         raise UnknownSpaceError(

@@ -56,6 +56,8 @@ def main() -> NoReturn:
         _fail(e.format_message() or "expected a verb, got none.")  # the help has been printed
     except OSError as e:
         _fail(f"{e.filename}: expected to read or write it, got {e.strerror}." if e.filename else str(e))
+    except SystemExit as e:  # a user's code has asked for it, which would end a command as if it were done
+        _fail(told_in_one_line(e) or f"expected code that returns, got {e!r}.")
     except Exception as e:
         said = told_in_one_line(e)
         if said is None and not isinstance(e, ValueError):

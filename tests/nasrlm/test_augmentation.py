@@ -38,6 +38,9 @@ def three(a, b, c):
 def absent(text):
     return {}[text]
 
+def leaving(text):
+    raise SystemExit
+
 number = 3
 """
 
@@ -84,6 +87,7 @@ def test_augmented_batches_depend_on_seed_and_step_alone(tmp_path: Path) -> None
             "my_augmentations:absent",
             r"expected a text, got KeyError: 'conv' \(.*my_augmentations\.py:2\d\) for 'conv'…$",
         ),
+        ("my_augmentations:leaving", r"expected a text, got SystemExit: \(.*my_augmentations\.py:\d+\) for 'conv'…$"),
         ("builtins:str", r"expected a function that says its parameters, got <class 'str'>. Name one that calls it"),
     ],
 )

@@ -1,5 +1,6 @@
 """Bad input: exit status 2 and one line on stderr that says what, where, expected and got."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -252,6 +253,16 @@ def test_our_own_mistakes_show_a_traceback(nasrlm: CommandLine, monkeypatch: pyt
     monkeypatch.setattr(models.Checkpoint, "from_pretrained", None)
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):
         nasrlm("info")
+
+
+def test_code_that_ends_itself_does_not_end_a_command_as_done(
+    nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leaving(*_: object, **__: object) -> None:
+        sys.exit()
+
+    monkeypatch.setattr(models.Checkpoint, "from_pretrained", leaving)
+    assert_one_line(nasrlm("info"), "SystemExit")
 
 
 def test_an_interrupt_ends_with_its_own_status(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
