@@ -124,7 +124,7 @@ def config_file(given: Path) -> Path:
     Raises:
         ValueError: a name of neither.
     """
-    if given.suffix or given.exists():
+    if given.suffix or given.is_file():  # a folder may have a recipe's name
         return given
     recipes = {path.stem: path for path in sorted(RECIPES.glob("*.yaml"))}
     if str(given) not in recipes:
