@@ -1,6 +1,7 @@
 """What answers a search: labels of a table, a function of the user's, or measurements on this machine."""
 
 import math
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -129,6 +130,8 @@ def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Seque
 class FunctionEvaluator(Generic[A]):
     """Real results from a function of the user's: the notation in, the value of every objective out.
 
+    The first accuracy between 0 and 1 is warned of: accuracies are in percent.
+
     Args:
         space: writes the notation.
         function: answers a mapping with every objective; others in it are left alone, NaN says that there is
@@ -145,6 +148,8 @@ class FunctionEvaluator(Generic[A]):
         self.space = space
         self.function = function
         self.objectives = tuple(objectives)
+        self._accuracies = tuple(name for name in self.objectives if Objective.parse(name).is_accuracy)
+        self._has_warned = False
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
         """(N, M, 1) results, one call of the function an architecture.
@@ -167,7 +172,18 @@ class FunctionEvaluator(Generic[A]):
                 f"evaluator: expected a dict with a finite number, or NaN, for each of {', '.join(self.objectives)}, "
                 f"got {shown(answer)} for {notation}."
             )
+        self._warn_of_fractions(dict(zip(self.objectives, values, strict=True)), notation)
         return values
+
+    def _warn_of_fractions(self, values: Mapping[str, float], notation: str) -> None:
+        small = [name for name in self._accuracies if 0 < values[name] < 1]
+        if small and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                f"evaluator: expected accuracies in percent, 0 to 100, got {values[small[0]]:g} for {small[0]} of "
+                f"{notation}. If it is a fraction, let the function answer {100 * values[small[0]]:g}.",
+                stacklevel=2,
+            )
 
 
 class MeasuringEvaluator(Generic[A]):

@@ -79,6 +79,16 @@ def test_a_function_answers_the_notation() -> None:
     assert np.isnan(failed.evaluate([Row((0, 1, 2, 3))]).values).all()
 
 
+def test_an_accuracy_that_looks_like_a_fraction_is_told_once() -> None:
+    def results(notation: str) -> dict[str, float]:
+        return {"accuracy@toy": 0.93, "latency_ms@toy": 0.5}
+
+    evaluator = FunctionEvaluator(SPACE, results, objectives=OBJECTIVES[:2])
+    with pytest.warns(UserWarning, match=r"in percent, 0 to 100, got 0\.93 for accuracy@toy of 0-1-2-3\. .* 93\.$"):
+        evaluator.evaluate([Row((0, 1, 2, 3))])
+    assert evaluator.evaluate([Row((4, 4, 0, 1))]).median.tolist() == [[0.93, 0.5]]  # any further warning is an error
+
+
 @pytest.mark.parametrize(
     "answer",
     [
