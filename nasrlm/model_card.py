@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -65,14 +66,24 @@ def adapted_readme(checkpoint: Checkpoint, before: Path) -> str:
     readme = before / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.is_file() else "# nasrlm checkpoint\n"
     step = checkpoint.card["commands"][-1]
-    kept = [line for line in text.rstrip().splitlines() if not _is_measured(line, step["objectives"])]
-    return "\n".join([*kept, "", f"{_told(step)}.", ""])
+    kept = [
+        line for line in text.splitlines() if not (_is_measured(line, step["objectives"]) or _is_learned(line, step))
+    ]
+    return "\n".join(kept).rstrip() + f"\n\n{_told(step)}.\n"
 
 
 def _is_measured(line: str, objectives: Sequence[str]) -> bool:
     """Whether a line is a row of the table of test rows, of one of these objectives."""
     cells = [cell.strip() for cell in line.split("|")]
     return line.startswith("|") and len(cells) > 2 and cells[2] in objectives
+
+
+def _is_learned(line: str, step: Mapping[str, Any]) -> bool:
+    """Whether a line tells how an earlier step of this kind learned objectives that this one has all learned again."""
+    if not line.removeprefix("- ").startswith(f"`{step['command']}`"):
+        return False
+    names = re.findall("`([^`]+)`", line)[1:]
+    return bool(names) and set(names) <= set(step["objectives"])
 
 
 def _told(step: Mapping[str, Any]) -> str:

@@ -85,7 +85,8 @@ def test_the_card_forgets_what_was_learned_anew(nasrlm: CommandLine, checkpoint:
     measured = {"nasbench201": {name: {"n": 3, "kendall_tau": 0.9} for name in OBJECTIVES}}
     replace(checkpoint, card={"commands": [], "test": measured}).save_pretrained(tmp_path / "old")
     rows = [f"| nasbench201 | {name} | 3 | 0.900 |" for name in OBJECTIVES]
-    (tmp_path / "old" / "README.md").write_text("\n".join(["# A model", *rows]))
+    earlier = [f"- `nasrlm adapt` learned `{name}` anew, half of it by a graph network." for name in OBJECTIVES]
+    (tmp_path / "old" / "README.md").write_text("\n".join(["# A model", *earlier, *rows]))
     architecture_table(8).to_parquet(tmp_path / "table.parquet")
     words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", OBJECTIVES[1], "--out", tmp_path / "new"]
     done = nasrlm(*words, "--checkpoint", tmp_path / "old", "--samples", 3, "--pool", 8)
@@ -94,7 +95,10 @@ def test_the_card_forgets_what_was_learned_anew(nasrlm: CommandLine, checkpoint:
     assert list(card["test"]["nasbench201"]) == [OBJECTIVES[0]]
     assert card["commands"][-1]["objectives"] == [OBJECTIVES[1]]
     told = f"`nasrlm adapt` added `{OBJECTIVES[1]}`, from 3 labels each of table.parquet."
-    assert (tmp_path / "new" / "README.md").read_text().splitlines() == ["# A model", rows[0], "", told]
+    assert (tmp_path / "new" / "README.md").read_text().splitlines() == ["# A model", earlier[0], rows[0], "", told]
+    assert nasrlm(*words, "--checkpoint", tmp_path / "new", "--samples", 4, "--pool", 8).status == 0
+    told = told.replace("3 labels", "4 labels")
+    assert (tmp_path / "new" / "README.md").read_text().splitlines() == ["# A model", earlier[0], rows[0], "", told]
 
 
 def test_the_command_adapts_and_says_what_it_used(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
