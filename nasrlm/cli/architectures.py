@@ -267,7 +267,8 @@ def _counts(faithful: Graph, name: str) -> dict[str, int]:
 def _count_tokens(texts: Sequence[str], checkpoint: Path | None) -> list[int]:
     from nasrlm.checkpoint import Checkpoint  # takes seconds to import, and converting does without it
 
-    return [len(token_ids) for token_ids in Checkpoint.from_pretrained(checkpoint).tokenizer.to_ids(texts)]
+    tokenizer = Checkpoint.from_pretrained(checkpoint).tokenizer.limited(None)  # of any length: nothing is predicted
+    return [len(token_ids) for token_ids in tokenizer.to_ids(texts)]
 
 
 def _most_telling(space: SearchSpace[Any], count: int, pool: int, seed: int, checkpoint: Path | None) -> Sequence[str]:

@@ -22,6 +22,7 @@ from nasrlm.cli import services
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
+from nasrlm.truncation import token_limit
 from spaces import get_space, space_names
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.scenes import CODE, OBJECTIVES, SIZES
@@ -90,14 +91,17 @@ def test_texts_are_read_by_what_was_learned_of_their_space(checkpoint: Checkpoin
             assert client.post("/predict", json={"texts": texts, "space": other}).status_code == 200
 
 
-def test_a_text_beyond_the_models_context_is_converted_all_the_same(checkpoint: Checkpoint) -> None:
-    sizes = replace(SIZES, max_text_tokens=8)
+@pytest.mark.parametrize("truncation", ["error", "head"])
+def test_a_text_beyond_the_models_context_is_converted_all_the_same(checkpoint: Checkpoint, truncation: Any) -> None:
+    sizes = replace(SIZES, max_text_tokens=8, truncation=truncation)
     model = RegressionLanguageModel(sizes, checkpoint.tokenizer.vocabulary_size, len(OBJECTIVES), CODE).eval()
-    with testclient.TestClient(create_app(Predictor(replace(checkpoint, model=model)))) as client:
+    short = replace(checkpoint, model=model, tokenizer=checkpoint.tokenizer.limited(token_limit(sizes)))
+    with testclient.TestClient(create_app(Predictor(short))) as client:
         (network,) = client.post("/convert", json=NETWORKS).json()["networks"]
         assert network["text"] == to_onnx_text(SPACE, SPACE.parse(ARCHITECTURE))
         assert network["tokens"] > 8
-        assert "expected 1 to 8 tokens" in client.post("/predict", json=NETWORKS).json()["detail"]
+        if truncation == "error":
+            assert "expected 1 to 8 tokens" in client.post("/predict", json=NETWORKS).json()["detail"]
 
 
 def test_health_and_description(client: Any) -> None:

@@ -153,8 +153,8 @@ class _Service:
     def convert(self, request: ConvertRequest) -> ConvertResponse:
         """What /convert answers."""
         texts = self._converted(request.space, request.architectures, measured=False)
-        token_ids = self.predictor.checkpoint.tokenizer.to_ids(texts)  # of any length: nothing is predicted
-        pairs = zip(texts, token_ids, strict=True)
+        tokenizer = self.predictor.checkpoint.tokenizer.limited(None)  # of any length: nothing is predicted
+        pairs = zip(texts, tokenizer.to_ids(texts), strict=True)
         return ConvertResponse(networks=[ConvertedNetwork(text=text, tokens=len(ids)) for text, ids in pairs])
 
     def _predict(
