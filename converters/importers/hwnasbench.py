@@ -46,13 +46,14 @@ def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
     known = [dataset for dataset in DATASETS if dataset in contents]
     if not known:
         raise BenchmarkFileError(f"{path}: expected results on {', '.join(DATASETS)}, got {sorted(contents)[:8]}.")
+    results = {dataset: field(contents, dataset, dict, path) for dataset in known}
     labels = {
-        f"{label}{DATASETS[dataset]}": contents[dataset][metric]
-        for dataset in known
+        f"{label}{DATASETS[dataset]}": columns[metric]
+        for dataset, columns in results.items()
         for metric, label in METRICS.items()
-        if metric in contents[dataset]
+        if metric in columns
     }
-    configs = contents[known[0]].get("config")
+    configs = results[known[0]].get("config")
     rows = []
     for index in tqdm(range(_count(labels, path)), desc="hwnasbench", unit="cell", disable=not progress):
         with reading(f"{path}, architecture {index}", "numbers"):

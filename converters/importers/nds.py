@@ -42,7 +42,7 @@ def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
     """
     space = get_space(SPACES[_family(path)])
     with reading(path, "a JSON list of trained networks"):
-        records = json.loads(path.read_text())
+        records = json.loads(path.read_bytes())
     if not isinstance(records, list):
         raise BenchmarkFileError(f"{path}: expected a JSON list of trained networks, got {type(records).__name__}.")
     rows = []

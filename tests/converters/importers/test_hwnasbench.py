@@ -56,7 +56,14 @@ def test_configs_must_agree_with_the_official_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "contents", [[], {"fbnet": {}}, {"nasbench201": {}}, {"nasbench201": {"cifar10": {"pixel3_latency": 1.0}}}]
+    "contents",
+    [
+        [],
+        {"fbnet": {}},
+        {"nasbench201": {}},
+        {"nasbench201": {"cifar10": []}},
+        {"nasbench201": {"cifar10": {"pixel3_latency": 1.0}}},
+    ],
 )
 def test_another_kind_of_file(tmp_path: Path, contents: Any) -> None:
     with pytest.raises(BenchmarkFileError, match=r"a\.pickle: expected"):
