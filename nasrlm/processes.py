@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -93,4 +94,6 @@ def _accelerator(device: str) -> Any:
         )
     from accelerate import Accelerator
 
-    return Accelerator(cpu=device == "cpu", mixed_precision="no")  # the config's bf16 decides
+    accelerator = Accelerator(cpu=device == "cpu", mixed_precision="no")  # the config's bf16 decides
+    atexit.register(accelerator.end_training)  # threads of the group that outlive the interpreter abort the process
+    return accelerator
