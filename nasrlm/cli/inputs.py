@@ -19,7 +19,7 @@ from converters.graph import Shape
 from converters.text import prelude
 from nasrlm.cli.named_modules import named_graph
 from nasrlm.named_function import FUNCTION_NAME
-from spaces import get_space
+from spaces import UnknownSpaceError, get_space
 from spaces.space import SearchSpace
 
 SpaceOption = Annotated[str | None, typer.Option("--space", help="A registered space or path/to/file.py:ClassName.")]
@@ -151,6 +151,7 @@ def read_inputs(
     shape = None if input_shape is None else parse_shape(input_shape)
     if all(_has_shape(name, space) or Path(name).suffix in TEXT_ENDINGS for name in names):
         texts = [read_text(name, shape) for name in names]
+        _refuse_notation(names, texts, space)
         return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space))
     if space is None:
         endings = ", ".join(TEXT_ENDINGS + MODEL_ENDINGS)
@@ -162,6 +163,26 @@ def read_inputs(
     texts = to_onnx_texts(chosen, parsed, measured=True, progress=True)
     rows: list[dict[Hashable, Any]] = [{"space": chosen.address, "architecture": name} for name in names]
     return Inputs(names, texts, [chosen.address] * len(names), rows)
+
+
+def _refuse_notation(names: Sequence[str], texts: Sequence[str], space: str | None) -> None:
+    """Complain of files that list architectures, as ``nasrlm sample`` prints them: they would be read as one text."""
+    try:
+        chosen = None if space is None else get_space(space)
+    except UnknownSpaceError:
+        return  # one of texts alone
+    for name, text in zip(names, texts, strict=True):
+        first = next(iter(text.split("\n", 1)), "").strip()
+        if chosen is None or not first:
+            continue
+        try:
+            chosen.parse(first)
+        except ValueError:
+            continue
+        raise ValueError(
+            f"{name}: expected the ONNX text of one network, got architectures of {chosen.name} in its first line. "
+            "Give these as arguments, or in a table with a column architecture."
+        )
 
 
 def _read_table(table: Path, space: str | None) -> Inputs:

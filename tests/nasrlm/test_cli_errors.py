@@ -62,6 +62,10 @@ MISTAKES = {
         "mystery.onnxtxt: statistics: expected layers of known shape",
     ),
     "a text of no space": (("predict", *MODEL, "--space", "moon", "body.txt"), "space: expected one of "),
+    "architectures for a text": (
+        ("predict", *MODEL, *SPACE, "lines.txt"),
+        "lines.txt: expected the ONNX text of one network, got architectures of nasbench201 in its first line. Give",
+    ),
     "no text": (("predict", *MODEL, "binary.txt"), "binary.txt: expected UTF-8 text, got"),
     "a folder for a text": (("predict", *MODEL, "folder.txt"), "folder.txt: expected a text file, got a folder."),
     "a folder for a model": (("predict", *MODEL, "folder.onnx"), "folder.onnx: expected an ONNX model, got a folder."),
