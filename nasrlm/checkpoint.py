@@ -93,6 +93,14 @@ class Checkpoint:
         """Spaces it has learned from, as far as it was noted."""
         return tuple(self.calibration_by_space or self.card.get("test", ()))
 
+    @property
+    def added(self) -> frozenset[str]:
+        """Objectives that adapting has added, of whichever networks."""
+        if self.model.readouts is None:
+            return frozenset()
+        noted = {name for calibration in self.calibration_by_space.values() for name in calibration}
+        return frozenset(self.objectives[row] for row in self.model.readouts.objectives.tolist()) - noted
+
     def objectives_of(self, space: str) -> tuple[str, ...]:
         """Objectives learned from networks of a space, or from no known one; all, of a space that it does not know."""
         if space not in self.calibration_by_space:

@@ -202,7 +202,8 @@ def _search(
             print(words, file=sys.stderr)
             config = replace(config, guide=None)
     if config.guide is not None or evaluator.modelled:
-        warn_of_guesses(predictor(), [space.address])
+        if known := [name for name in config.objectives if name in predictor().objectives]:
+            warn_of_guesses(predictor(), [space.address], known)
         config = with_checkpoint()
     if config.guide is None:
         return search(config, space, evaluator, out, **options)

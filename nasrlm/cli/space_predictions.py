@@ -33,17 +33,24 @@ def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Seq
     """One line on stderr of what the checkpoint has learned nothing about.
 
     Spaces of whose networks it has seen none, networks of no space that is named, and objectives that it has learned
-    from networks of other spaces alone. Objectives that it does not know at all are for others to refuse.
+    from networks of other spaces alone. Objectives that it was adapted to are no guesses: whoever taught them knows of
+    which networks. Those that it does not know at all are for others to refuse.
     """
     known = predictor.checkpoint.spaces
+    added = [name for name in objectives if name in predictor.checkpoint.added]
+    if objectives and len(added) == len(objectives):
+        return
+    but = f", but for {_some(added)}" if added else ""
     asked = {space or TEXT_SPACE for space in spaces}
     if not known:
         return
     words = []
     if others := sorted(asked - {TEXT_SPACE, *known}):
-        words.append(f"of {', '.join(others)} it can only guess")
+        words.append(f"of {', '.join(others)} it can only guess{but}")
     if TEXT_SPACE in asked - set(known):
-        words.append("of a network unlike these it can only guess, and one that is of them is read best with --space")
+        words.append(
+            f"of a network unlike these it can only guess{but}, and one that is of them is read best with --space"
+        )
     if words:
         words.insert(0, f"the checkpoint learned from {', '.join(known)}")
     for space in sorted(asked & set(known)):

@@ -172,3 +172,12 @@ def test_a_space_that_the_checkpoint_has_not_seen_is_told(
     assert told.stderr.startswith("nasrlm: the checkpoint learned from nasbench201, other; of fbnet it can only guess.")
     assert "nasbench201, other; of a network unlike these it can only guess" in nasrlm(*words).stderr
     assert nasrlm(*words, "--space", "other").stderr == ""
+
+
+def test_an_objective_that_was_adapted_to_is_no_guess(several: Checkpoint, tmp_path: Path, nasrlm: CommandLine) -> None:
+    pool = make_pool(several, [*TEXTS, "Conv3\n", "Skip\n"], space="fbnet")
+    adapt(several, pool, "latency_ms@new", np.array([1.0, 2.0, 3.0, np.nan])).save_pretrained(tmp_path / "adapted")
+    (tmp_path / "network.txt").write_text("Conv3\n")
+    words = ("predict", tmp_path / "network.txt", "--checkpoint", tmp_path / "adapted")
+    assert nasrlm(*words, "--objectives", "latency_ms@new").stderr == ""
+    assert "it can only guess, but for latency_ms@new, and one that is of them" in nasrlm(*words).stderr
