@@ -17,10 +17,20 @@ def refuse_given(context: typer.Context, names: Sequence[str], needed: str, foun
         found: what is there instead.
 
     Raises:
-        ValueError: naming the first of them.
+        ValueError: naming all of them.
     """
-    for name in names:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            option = "no-gate" if name == "gate" and not context.params[name] else name.replace("_", "-")
-            raise ValueError(f"--{option}: expected {needed} beside it, got {found}. It has no effect: leave it out.")
+    given = [name for name in names if _stands_on_the_line(context, name)]
+    if not given:
+        return
+    options = ", ".join(_spelled(context, name) for name in given)
+    it, has = ("it", "It has no effect: leave it") if len(given) == 1 else ("them", "They have no effect: leave them")
+    raise ValueError(f"{options}: expected {needed} beside {it}, got {found}. {has} out.")
+
+
+def _stands_on_the_line(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _spelled(context: typer.Context, name: str) -> str:
+    return "--no-gate" if name == "gate" and not context.params[name] else f"--{name.replace('_', '-')}"

@@ -71,6 +71,11 @@ MISTAKES_OF_RUNS = {
     ),
     "no goal": ((*SEARCH, "accuracy@cifar10"), "goal: expected max:objective or min:objective"),
     "unknown goal": ((*SEARCH, "max:accuracy@cifar1"), "Did you mean accuracy@cifar10?"),
+    "several without effect": (
+        (*SEARCH, GOALS, "--acquisition", "median", "--no-gate", "--batch", 5),
+        "--acquisition, --no-gate, --batch: expected --evaluator table:PATH, module:function or measure beside them, "
+        "got surrogate. They have no effect: leave them out.",
+    ),
     **{
         f"{option[0]} beside {beside}": (
             ("search", *SPACE, "--trials", 4, "--out", "study", "--objectives", GOALS, *beside, *option),
