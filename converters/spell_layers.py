@@ -58,7 +58,13 @@ def absorb_group_norm(node: Node, at: Surroundings) -> list[Node] | None:
             output, shape = node.outputs[0], rows.of_channels[:1]
             names = [at.define(f"{output}.{name}", shape, like=scale.outputs[0]) for name in ("scale", "bias")]
             own = [
-                Node("nn.Weight", (), (name,), attributes(weight_shape=shape), weight.weights)
+                Node(
+                    "nn.Weight",
+                    (),
+                    (name,),
+                    attributes(weight_shape=shape, dtype=weight.attribute("dtype")),
+                    weight.weights,
+                )
                 for name, weight in zip(names, (scale, shift), strict=True)
             ]
             values = attributes(epsilon=rows.epsilon, num_groups=rows.num_groups)

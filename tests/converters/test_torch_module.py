@@ -267,6 +267,21 @@ def test_a_group_norm_is_one_operator(optimize):
     assert statistics(model_to_graph(exported.model_proto)).params == sum(x.numel() for x in module.parameters())
 
 
+def test_a_group_norm_in_16_bits_has_weights_of_16_bits():
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(4, 8)).half()
+    onnx_text = module_to_onnx_text(module, (1, 3, 8, 8))
+    assert onnx_text.count("nn.Weight <dtype: int = 10, weight_shape: ints = [8]>") == 3
+    (output,) = run(to_model(onnx_text), np.zeros((1, 3, 8, 8), np.float16))
+    assert (output.shape, output.dtype) == ((1, 8, 6, 6), np.float16)
+
+
+def test_sizes_are_known_behind_a_group_norm():
+    module = nn.Sequential(nn.GroupNorm(2, 4), nn.Unflatten(1, (2, 2)), nn.Softmax(2), nn.Flatten(1, 2))
+    onnx_text = module_to_onnx_text(module, (1, 4, 3, 3))
+    assert "nn.Reshape <shape: ints = [1, 2, 2, 3, 3]>" in onnx_text
+    assert model_to_onnx_text(to_model(onnx_text)) == onnx_text
+
+
 def test_options_with_defaults_are_no_inputs():
     onnx_text = module_to_onnx_text(WithOptions(), (1, 2, 3, 4))
     assert "network (float[1,2,3,4] v0) => (float[1,2,3,4] v" in onnx_text
