@@ -72,6 +72,9 @@ class Advisor(Generic[A]):
         risk: Risk = RISK,
         best: Mapping[str, float] | None = None,
     ) -> None:
+        for words, given in (("goals", goals), ("constraints", constraints)):
+            if isinstance(given, str):
+                raise ValueError(f"gate: expected a list of {words}, got {given!r}. Put it in a list.")
         named: SearchSpace[A] = get_space(space) if isinstance(space, str) else space
         self.gate = Gate(
             [Goal.parse(goal) for goal in goals],

@@ -143,7 +143,13 @@ class ParetoGate(Generic[A]):
 
     def _check(self, trial: optuna.Trial, architecture: A) -> None:
         self._follow(trial.study)
-        notation = self.space.format(architecture)
+        try:
+            notation = self.space.format(architecture)
+        except (AttributeError, TypeError, ValueError) as e:
+            raise ValueError(
+                f"ParetoGate: expected an architecture of {self.space.name}, got {architecture!r:.60}. "
+                "A notation becomes one by `gate.space.parse`, integers by `gate.space.decode`."
+            ) from e
         if (proposed := trial.user_attrs.get(ARCHITECTURE, notation)) != notation:
             warnings.warn(
                 f"ParetoGate: expected trial {trial.number} to be the proposed {proposed}, got {notation}. Let "

@@ -102,6 +102,20 @@ def test_directions_of_another_study_are_named() -> None:
         make_gate().check(study.ask(), Row((0, 1, 2, 3)))
 
 
+@pytest.mark.parametrize("given", ["[0, 0, 1]", (0, 0, 1)])
+def test_a_notation_is_no_architecture(given: object) -> None:
+    gate = make_gate()
+    with pytest.raises(ValueError, match=r"expected an architecture of toy, got .*0, 0, 1.*`gate\.space\.parse`"):
+        gate.check(make_study().ask(), given)
+
+
+@pytest.mark.parametrize("option", ["goals", "constraints"])
+def test_one_goal_is_no_list_of_goals(option: str) -> None:
+    words = rf"^gate: expected a list of {option}, got 'max:accuracy@toy'\. Put it in a list\.$"
+    with pytest.raises(ValueError, match=words):
+        make_gate(**{option: "max:accuracy@toy"})
+
+
 def test_no_network_is_evaluated_twice() -> None:
     study, trained = make_study("RandomSampler"), list[Row]()
     study.optimize(objective(make_gate(predictor=ToyPredictor(sigma=50.0)), trained), n_trials=80)  # prunes nothing
