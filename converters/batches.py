@@ -17,6 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from converters.errors import instead_of_file
+from spaces.registry import full_name
 
 WORDS = ("architecture", "text", "space", "split")  # columns that hold words, whatever they look like
 # Cells of a CSV's column of numbers in which there is none; in a column of WORDS these are words, and "" is none.
@@ -82,7 +83,9 @@ class BatchedTable:
             start += rows.num_rows
             num_read = rows.num_rows
             if space is not None and "space" in rows.column_names:
-                mine = pc.equal(rows["space"].cast(pa.string()), space).fill_null(False)
+                spaces = rows["space"].cast(pa.string())
+                same = [name for name in spaces.unique().to_pylist() if name and full_name(name) == full_name(space)]
+                mine = pc.is_in(spaces, value_set=pa.array(same, pa.string()))
                 numbers = [number for number, keep in zip(numbers, mine.to_pylist(), strict=True) if keep]
                 rows = rows.filter(mine)
             yield Batch(numbers, rows, num_read)

@@ -25,6 +25,7 @@ from converters.engines import check_engine, map_in_order, num_workers
 from converters.parts import Parts, Settings
 from converters.version import code_digest
 from spaces import SearchSpace, get_space
+from spaces.registry import full_name
 
 CACHED = 1024  # per worker, of texts at most 10 MB: tables list an architecture again for every device or data set
 
@@ -211,7 +212,7 @@ def _requests(config: StreamConfig, chunk: _Chunk) -> list[Request]:
     notations = chunk.table["architecture"].to_pylist()
     names = [config.space] * len(notations) if config.space else chunk.table["space"].to_pylist()
     pairs = zip(names, notations, strict=True)
-    return [Request(name and _absolute(str(name)), None if a is None else str(a)) for name, a in pairs]
+    return [Request(name and full_name(str(name)), None if a is None else str(a)) for name, a in pairs]
 
 
 def _write_part(parts: Parts, index: int, chunks: Sequence[_Chunk], derivation: Derivation) -> None:
@@ -286,9 +287,3 @@ def _settings(config: StreamConfig) -> Settings:
 def _fingerprint(path: Path) -> str:
     stat = path.expanduser().stat()
     return f"{path.expanduser().resolve()}, {stat.st_size} bytes of {stat.st_mtime_ns}"
-
-
-def _absolute(name: str) -> str:
-    """A user's own space by its full path: the folder of a worker may be another."""
-    path, colon, class_name = name.rpartition(":")
-    return f"{Path(path).expanduser().resolve()}:{class_name}" if colon and path.endswith(".py") else name

@@ -49,6 +49,12 @@ def space_names() -> tuple[str, ...]:
     return tuple(sorted({*REGISTRY, *_entry_points().names}))
 
 
+def full_name(name: str) -> str:
+    """A user's own space by its full path, however its file is named; other names as they are."""
+    path, colon, class_name = name.rpartition(":")
+    return f"{Path(path).expanduser().resolve()}:{class_name}" if colon and path.endswith(".py") else name
+
+
 def get_space(name: str, **options: object) -> SearchSpace[Any]:
     """A search space by name, or a user's own.
 

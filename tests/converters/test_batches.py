@@ -197,3 +197,12 @@ def test_a_table_may_be_empty(tmp_path, suffix, contents):
     (tmp_path / f"t{suffix}").write_text(contents)
     table = open_table(tmp_path / f"t{suffix}")
     assert (table.num_rows, list(table.batches(4))) == (0, [])
+
+
+def test_rows_of_a_users_space_are_found_by_any_path_to_its_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    spaces = [f"{tmp_path}/own.py:Own", "own.py:Own", "own.py:Other", None]
+    pd.DataFrame({"space": spaces, "architecture": list("abcd")}).to_csv("t.csv", index=False)
+    for name in ("own.py:Own", "./own.py:Own", f"{tmp_path}/own.py:Own"):
+        (batch,) = open_table(Path("t.csv")).batches_of_space(name, 9)
+        assert list(batch.numbers) == [0, 1]

@@ -11,7 +11,7 @@ from converters.batches import open_table
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import to_json, write_atomically, write_table
 from studies.labelled_table import label_columns, objective_columns, read_table
-from studies.tables import row_names
+from studies.tables import read_rows, row_names
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
 FRAME = pd.DataFrame(
@@ -338,3 +338,17 @@ def test_another_separator_is_told(tmp_path: Path) -> None:
     path.write_text("architecture;accuracy@cifar10\na;90\n")
     with pytest.raises(ValueError, match=r"got architecture;accuracy@cifar10\. Separate them by commas\.$"):
         read_table(path)
+
+
+def test_rows_of_a_users_space_are_found_by_any_path_to_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spaces = [f"{tmp_path}/own.py:Own", "own.py:Own", "own.py:Other", None]
+    pd.DataFrame({"space": spaces, "architecture": list("abcd")}).to_csv("t.csv", index=False)
+    rows = read_rows(Path("t.csv"), "./own.py:Own")
+    assert rows.index.tolist() == [0, 1]
+    assert set(rows["space"]) == {"./own.py:Own"}
+    pd.DataFrame(columns=["space", "architecture"]).to_csv("empty.csv", index=False)
+    with pytest.raises(ValueError, match=r"^empty\.csv: expected rows of space own\.py:Own, got none\.$"):
+        read_rows(Path("empty.csv"), "own.py:Own")
