@@ -79,6 +79,18 @@ def test_the_python_of_the_tutorial_runs(folder: Path) -> None:
     exec(compile(PARTS[1], "new-space.md", "exec"), {})
 
 
+def test_the_torch_modules_of_the_tutorial_are_a_space(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(PARTS[2])
+    space = get_space(f"{tmp_path}/own.py:Transformers")
+    one, three = (space.parse(f"[32, 4, {depth}]") for depth in (1, 3))
+    model = to_model(to_onnx_text(space, three))
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    (states,) = session.run(None, {session.get_inputs()[0].name: np.ones((1, 1, 800), np.float32)})
+    assert states.shape == (1, 99, 32)
+    more = statistics(to_graph(space, three)).params - statistics(to_graph(space, one)).params
+    assert more == 2 * (4 * 32 * 33 + 2 * 32 * 64 + 96 + 4 * 32)
+
+
 def test_the_commands_of_the_tutorial_run(folder: Path, run) -> None:
     space = get_space("my_space.py:MySpace")
     listed = list(space.enumerate())
