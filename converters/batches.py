@@ -254,6 +254,8 @@ def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
         if not uneven:
             raise
         expected, got, number, _ = uneven[0]  # of the header number is 1
+        if expected == 1:
+            raise ValueError(f"a header without a comma, but commas in row {number - 2}") from e
         what = f"{'fewer' if got < expected else 'more'} than the {expected} fields that the header names"
         raise ValueError(f"{what} in row {number - 2}") from e
 

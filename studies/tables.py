@@ -81,8 +81,12 @@ def all_objectives(frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> tup
     names = tuple(dict.fromkeys(name for of_table in of_tables for name in of_table))
     if not names:
         tables = ", ".join(map(str, paths))
-        raise ValueError(f"{tables}: expected label columns named metric_unit@context, got none.")
+        raise ValueError(f"{tables}: expected label columns named metric_unit@context, got columns {_columns(frames)}.")
     return names
+
+
+def _columns(frames: Sequence[pd.DataFrame]) -> str:
+    return ", ".join(dict.fromkeys(str(name) for frame in frames for name in frame)) or "none"
 
 
 def only_space(frame: pd.DataFrame) -> str:

@@ -206,3 +206,9 @@ def test_rows_of_a_users_space_are_found_by_any_path_to_its_file(tmp_path, monke
     for name in ("own.py:Own", "./own.py:Own", f"{tmp_path}/own.py:Own"):
         (batch,) = open_table(Path("t.csv")).batches_of_space(name, 9)
         assert list(batch.numbers) == [0, 1]
+
+
+def test_fields_that_are_not_separated_by_commas_are_told(tmp_path):
+    (tmp_path / "t.csv").write_text("architecture;latency_ms@here\n[1, 2];3\n")
+    with pytest.raises(ValueError, match=r"got a header without a comma, but commas in row 0"):
+        list(open_table(tmp_path / "t.csv").batches(4))
