@@ -68,6 +68,7 @@ class TableEvaluator(Generic[A]):
     Attributes:
         row_labels: (N, M), of the table's rows of this space; what a row lacks is its simplest twin's, and of rows of
             one notation the first counts.
+        num_overruled: rows with another label than an earlier one of their notation.
         labels: (K, M), of the simplest row of each key that has the label; NaN where none has it.
         keys: the K keys, in the table's order.
         known: the rows' architectures of each key that has every label.
@@ -95,6 +96,8 @@ class TableEvaluator(Generic[A]):
         self.labels: FloatArray = shared.to_numpy(dtype=np.float64)
         self._row_of_key = {key: row for row, key in enumerate(self.keys)}
         own = numbers.to_numpy()[[self._row_of_notation[notation] for notation in notations]]
+        given = numbers.to_numpy()
+        self.num_overruled = int((~np.isnan(own) & ~np.isnan(given) & (own != given)).any(axis=1).sum())
         self.row_labels: FloatArray = np.where(np.isnan(own), self.labels_of([str(key) for key in keys]), own)
         complete = {key for key, flag in zip(self.keys, complete_mask(self.labels), strict=True) if flag}
         self.known = [architecture for key, architecture in zip(keys, parsed, strict=True) if key in complete]

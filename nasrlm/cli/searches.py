@@ -223,7 +223,11 @@ def _search(
 
 
 def _table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[str]) -> TableEvaluator[Any]:
-    return TableEvaluator(space, read_table(path, require=objectives), objectives=objectives, name=str(path))
+    table = TableEvaluator(space, read_table(path, require=objectives), objectives=objectives, name=str(path))
+    if table.num_overruled:
+        what = f"{table.num_overruled:,} rows have other labels than an earlier row of the same architecture"
+        print(f"nasrlm: {path}: {what}: the first counts.", file=sys.stderr)
+    return table
 
 
 def _in_one_line(name: str, function: Callable[..., Any]) -> Callable[[str], Any]:

@@ -44,6 +44,7 @@ def test_rows_of_a_table_have_the_labels_that_it_is_asked_for() -> None:
     table = pd.DataFrame({"architecture": notations, "accuracy@toy": accuracies, "latency_ms@toy": latencies})
     evaluator = TableEvaluator(SPACE, table, objectives=OBJECTIVES[:2])
     np.testing.assert_array_equal(evaluator.row_labels, [[90.0, 9.0], [50.0, 1.0], [90.0, 9.0]])
+    assert evaluator.num_overruled == 1
     np.testing.assert_array_equal(evaluator.evaluate([Row((0, 1, 2, 0))]).median, [[90.0, 9.0]])
 
 
