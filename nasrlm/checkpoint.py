@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -171,6 +171,7 @@ class Checkpoint:
             objectives, card = _objectives(config["objectives"]), dict(config["card"])
             calibration = read_calibration(config["calibration"])
             by_space = {space: read_calibration(x) for space, x in config.get("calibration_by_space", {}).items()}
+            having_encoders = set(map(str, config.get("encoders", [])))
             code = NumberCode(**config["number_code"])
             sizes = ModelConfig(**config["model"])
             if sizes.backbone != COMPACT and not sizes.backbone_sizes:
@@ -182,7 +183,7 @@ class Checkpoint:
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
         try:
             weight_bits = _load_weights(model, len(objectives), folder / "model.safetensors")
-            encoders = _load_encoders(config.get("encoders", []), folder / SPACES_FILE, model)
+            encoders = _load_encoders(having_encoders, folder / SPACES_FILE, model)
         except ValueError as e:
             raise CheckpointError(str(e)) from e
         model.to(torch_device(device)).eval()
@@ -281,12 +282,14 @@ def _largest(name: str) -> float:
     return LARGEST_GRAPH_WEIGHT if name.startswith("readouts.networks.") else LARGEST_WEIGHT
 
 
-def _load_encoders(spaces: Sequence[str], path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:
+def _load_encoders(spaces: Set[str], path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:
     if not spaces:
         return {}
     encoders = load_changes(path, model)
-    if set(encoders) != set(spaces):
-        raise ValueError(f"{path}: expected encoders of {', '.join(spaces)}, got {', '.join(encoders) or 'none'}.")
+    if set(encoders) != spaces:
+        raise ValueError(
+            f"{path}: expected encoders of {', '.join(sorted(spaces))}, got {', '.join(encoders) or 'none'}."
+        )
     return encoders
 
 

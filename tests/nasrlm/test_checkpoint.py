@@ -56,6 +56,11 @@ BREAKAGES = {
     "no version": (edit_config(lambda c: c.pop("format_version")), "expected format_version 1 or 2, got None"),
     "no objectives": (edit_config(lambda c: c.pop("objectives")), "got KeyError('objectives')"),
     "no card": (edit_config(lambda c: c.pop("card")), "got KeyError('card')"),
+    "a number for encoders": (
+        edit_config(lambda c: c.update(encoders=5)),
+        "config.json: expected a model of this version",
+    ),
+    "numbers for encoders": (edit_config(lambda c: c.update(encoders=[5])), "spaces.safetensors"),
     "unknown size": (edit_config(lambda c: c["model"].update(girth=3)), "unexpected keyword argument 'girth'"),
     "impossible size": (edit_config(lambda c: c["model"].update(num_heads=0)), "expected sizes of 1 or more"),
     "impossible code": (edit_config(lambda c: c["number_code"].update(num_digits=0)), "expected 1 to 15 digits"),
