@@ -37,9 +37,11 @@ class Scale:
         return np.asarray(np.log(np.maximum(values, 1e-12)) if self.kind == "log" else values, dtype=np.float64)
 
     def back(self, values: FloatArray) -> FloatArray:
-        """Values in the objective's unit."""
+        """Values in the objective's unit; an accuracy is none below 0 or above 100 %."""
         if self.kind == "error":
             if np.isfinite(self.floor):
-                return np.asarray(self.floor + (BEST_ACCURACY - self.floor) * expit(values), dtype=np.float64)
-            return np.asarray(BEST_ACCURACY - np.exp(-values), dtype=np.float64)
+                accuracies = self.floor + (BEST_ACCURACY - self.floor) * expit(values)
+            else:
+                accuracies = BEST_ACCURACY - np.exp(-values)
+            return np.asarray(np.clip(accuracies, 0.0, 100.0), dtype=np.float64)
         return np.asarray(np.exp(values) if self.kind == "log" else values, dtype=np.float64)

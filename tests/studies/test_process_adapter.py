@@ -75,3 +75,10 @@ def test_scales_increase_and_come_back(name: str, values: list[float], kind: str
     assert scale.kind == kind
     assert (np.diff(scale.to(np.array(values))) > 0).all()
     np.testing.assert_allclose(scale.back(scale.to(np.array(values))), values)
+
+
+@pytest.mark.parametrize("floor", [-np.inf, 8.0])
+def test_an_accuracy_is_none_below_0_or_above_100_percent(floor: float) -> None:
+    ends = Scale("error", floor).back(np.array([-10.0, 10.0]))
+    assert (ends >= 0).all()
+    assert (ends <= 100).all()
