@@ -13,33 +13,42 @@ from studies.figure_style import BLUE, polish
 from studies.known_values import coverage
 
 LINE = "#444444"
+COLUMNS = 3  # more panels side by side are too narrow for their titles
 
 
-def titles(names: Sequence[str], predicted: FloatArray, real: FloatArray) -> list[str]:
+def titles(
+    names: Sequence[str], predicted: FloatArray, real: FloatArray, intervals: Sequence[float | None]
+) -> list[str]:
     """What each panel says of its objective.
 
     Args:
         names: M objectives, each with a prediction and a real value.
         predicted: (N, M, 3) median, low and high.
         real: (N, M), NaN where there is none.
+        intervals: M probabilities between low and high; None where medians alone are known.
     """
-    shares = coverage(predicted, real)
+    found = zip(names, coverage(predicted, real).tolist(), intervals, strict=True)
     return [
-        f"{Objective.parse(name).label}: {share:.0%} within" for name, share in zip(names, shares.tolist(), strict=True)
+        Objective.parse(name).label + ("" if interval is None else f": {share:.0%} within {interval:.0%} intervals")
+        for name, share, interval in found
     ]
 
 
-def calibration_figure(names: Sequence[str], predicted: FloatArray, real: FloatArray) -> Figure:
+def calibration_figure(
+    names: Sequence[str], predicted: FloatArray, real: FloatArray, intervals: Sequence[float | None]
+) -> Figure:
     """Predicted medians with their intervals over real values.
 
     Args:
         names: M objectives.
         predicted: (N, M, 3) median, low and high.
         real: (N, M).
+        intervals: M probabilities between low and high.
     """
-    figure = Figure(figsize=(4.6 * len(names), 4.4), layout="constrained")
-    panels = figure.subplots(1, len(names), squeeze=False)[0]
-    for column, (axes, title) in enumerate(zip(panels, titles(names, predicted, real), strict=True)):
+    rows, columns = _shape(len(names))
+    figure = Figure(figsize=(4.6 * columns, 4.4 * rows), layout="constrained")
+    panels = [figure.add_subplot(rows, columns, index + 1) for index in range(len(names))]
+    for column, (axes, title) in enumerate(zip(panels, titles(names, predicted, real, intervals), strict=True)):
         median, low, high = predicted[:, column].T
         errors = [(median - low).clip(min=0), (high - median).clip(min=0)]
         axes.errorbar(
@@ -47,17 +56,30 @@ def calibration_figure(names: Sequence[str], predicted: FloatArray, real: FloatA
         )
         start = np.nanmin(real[:, column])
         axes.axline((start, start), slope=1, color=LINE, linewidth=0.8, linestyle="--")
-        axes.set(xlabel="real", ylabel="predicted", title=title)
+        axes.set(xlabel="real", ylabel="predicted")
+        axes.set_title(title, fontsize=10)
         polish(axes)
     return figure
 
 
+def _shape(panels: int) -> tuple[int, int]:
+    """Rows and columns."""
+    return -(-panels // COLUMNS), min(panels, COLUMNS)
+
+
 def interactive_calibration(
-    names: Sequence[str], predicted: FloatArray, real: FloatArray, architectures: Sequence[str]
+    names: Sequence[str],
+    predicted: FloatArray,
+    real: FloatArray,
+    intervals: Sequence[float | None],
+    architectures: Sequence[str],
 ) -> Any:
     """The same in plotly; hovering shows the architecture."""
-    figure = make_subplots(rows=1, cols=len(names), subplot_titles=titles(names, predicted, real))
+    rows, columns = _shape(len(names))
+    figure = make_subplots(rows=rows, cols=columns, subplot_titles=titles(names, predicted, real, intervals))
+    figure.update_annotations(font_size=13)
     for column in range(len(names)):
+        place = {"row": column // columns + 1, "col": column % columns + 1}
         median, low, high = predicted[:, column].T
         errors = {"type": "data", "array": (high - median).tolist(), "arrayminus": (median - low).tolist()}
         points = go.Scatter(
@@ -69,8 +91,9 @@ def interactive_calibration(
             text=list(architectures),
         )
         ends = [float(np.nanmin(real[:, column])), float(np.nanmax(real[:, column]))]
-        figure.add_trace(points, row=1, col=column + 1)
-        figure.add_trace(go.Scatter(x=ends, y=ends, mode="lines", line={"color": LINE, "dash": "dash"}), 1, column + 1)
-        figure.update_xaxes(title="real", row=1, col=column + 1)
-        figure.update_yaxes(title="predicted", row=1, col=column + 1)
-    return figure.update_layout(template="plotly_white", showlegend=False, title="Predicted and real values")
+        figure.add_trace(points, **place)
+        figure.add_trace(go.Scatter(x=ends, y=ends, mode="lines", line={"color": LINE, "dash": "dash"}), **place)
+        figure.update_xaxes(title="real", **place)
+        figure.update_yaxes(title="predicted", **place)
+    look = {"template": "plotly_white", "showlegend": False, "height": 150 + 450 * rows}
+    return figure.update_layout(title="Predicted and real values", **look)

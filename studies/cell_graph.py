@@ -81,7 +81,7 @@ def _parts(notation: str) -> Sequence[str]:
 def _words(value: object) -> str:
     """A value of JSON without its punctuation."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_words(x)}" for name, x in value.items())
+        return ", ".join(f"{name}\xa0{_words(x)}" for name, x in value.items())  # which are not broken apart
     return " ".join(map(_words, value)) if isinstance(value, list) else str(value)
 
 

@@ -9,14 +9,17 @@ from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from studies.cell_graph import CellGraph
-from studies.figure_style import COLOURS
+from studies.figure_style import COLOURS, title_lines
 
 OF_OPERATORS = (*COLOURS, "#9a7b1c", "#2a9d9d")
 PLAIN = "#8a919b"
 CLEAR = 3  # points between an edge and what is written on it, or the line would hide underscores
 
 
-def cells_figure(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> Figure:
+Row = tuple[Sequence[str], Sequence[CellGraph]]  # what is known of an architecture, and its cells
+
+
+def cells_figure(rows: Sequence[Row]) -> Figure:
     """One row an architecture: what is known of it above the graphs of its cells."""
     width = max(len(graphs) for _, graphs in rows)
     longest = max(len(graph.nodes) for _, graphs in rows for graph in graphs)
@@ -26,7 +29,7 @@ def cells_figure(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> Figure:
     for line, (title, graphs) in zip(panels, rows, strict=True):
         for axes in line:
             axes.axis("off")
-        line[0].set_title(title, fontsize=9, loc="left")
+        line[0].set_title("\n".join(title_lines(title)), fontsize=9, loc="left")
         for axes, graph in zip(line, graphs, strict=False):
             _draw(axes, graph, colours)
     return figure
@@ -44,26 +47,32 @@ def _draw(axes: Axes, graph: CellGraph, colours: dict[str, str]) -> None:
     for node, name in enumerate(graph.nodes):
         box = {"boxstyle": "round", "facecolor": "white", "edgecolor": PLAIN}
         axes.text(node, 0, name, fontsize=8, ha="center", va="center", bbox=box, zorder=2)
-    heights = [graph.curve(index)[:, 1] for index in range(len(graph.edges))]
     axes.set_xlim(-0.5, len(graph.nodes) - 0.5)
-    axes.set_ylim(min((y.min() for y in heights), default=0) - 0.3, max((y.max() for y in heights), default=0) + 0.3)
+    axes.set_ylim(*_ends(graph))
     if graph.title:
         axes.text(-0.4, axes.get_ylim()[1], graph.title, fontsize=8, va="top")
+
+
+def _ends(graph: CellGraph) -> tuple[float, float]:
+    """Of the upright axis, with room for what is written."""
+    heights = [graph.curve(index)[:, 1] for index in range(len(graph.edges))]
+    low, high = min((y.min() for y in heights), default=0.0), max((y.max() for y in heights), default=0.0)
+    return float(low) - 0.3, float(high) + 0.3
 
 
 def _arrow(colour: str) -> dict[str, object]:
     return {"arrowstyle": "->", "color": colour}
 
 
-def _colours(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> dict[str, str]:
+def _colours(rows: Sequence[Row]) -> dict[str, str]:
     labels = sorted({label for _, graphs in rows for graph in graphs for _, _, label in graph.edges if label})
     return {label: OF_OPERATORS[index % len(OF_OPERATORS)] for index, label in enumerate(labels)}
 
 
-def interactive_cells(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> Any:
+def interactive_cells(rows: Sequence[Row]) -> Any:
     """The same in plotly."""
     width = max(len(graphs) for _, graphs in rows)
-    names = [title if column == 0 else "" for title, _ in rows for column in range(width)]
+    names = ["<br>".join(title_lines(title)) if column == 0 else "" for title, _ in rows for column in range(width)]
     figure = make_subplots(rows=len(rows), cols=width, subplot_titles=names)
     colours = _colours(rows)
     for row, (_, graphs) in enumerate(rows, start=1):
@@ -72,8 +81,9 @@ def interactive_cells(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> Any:
                 x, y = graph.curve(index).T
                 line = {"color": colours.get(label, PLAIN)}
                 text = [label if point == len(x) // 2 else "" for point in range(len(x))]
-                edge = go.Scatter(x=x, y=y, mode="lines+text", line=line, text=text, textposition="top center")
-                figure.add_trace(edge.update(hoverinfo="skip"), row=row, col=column)
+                side = "bottom center" if y.min() < 0 else "top center"  # away from the nodes' names
+                edge = go.Scatter(x=x, y=y, mode="lines+text", line=line, text=text, textposition=side)
+                figure.add_trace(edge.update(hoverinfo="skip", textfont={"size": 10}), row=row, col=column)
             nodes = go.Scatter(
                 x=list(range(len(graph.nodes))),
                 y=[0] * len(graph.nodes),
@@ -83,5 +93,8 @@ def interactive_cells(rows: Sequence[tuple[str, Sequence[CellGraph]]]) -> Any:
                 textposition="bottom center",
             )
             figure.add_trace(nodes, row=row, col=column)
+            figure.update_yaxes(range=_ends(graph), row=row, col=column)
     figure.update_xaxes(visible=False).update_yaxes(visible=False)
+    figure.update_traces(cliponaxis=False)
+    figure.update_annotations(x=0, xanchor="left", align="left", font_size=13)
     return figure.update_layout(template="plotly_white", showlegend=False, height=240 * len(rows))

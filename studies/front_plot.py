@@ -86,7 +86,7 @@ def _draw_plane(axes: Axes, config: SearchConfig, history: History, rows: Sequen
         elinewidth=0.8,
         alpha=0.9,
         zorder=4,
-        label=front_label(history),
+        label=front_label(history) if rows else None,
     )
     _draw_true(axes, history.stacked()[rows][:, :, 0], true, across=1, up=0)
     _draw_bounds(axes, config, across=1, up=0)
@@ -158,8 +158,9 @@ def _draw_evaluated(
 
 def _scatter_evaluated(axes: Axes, history: History, x: FloatArray, y: FloatArray) -> None:
     feasible = np.array(history.feasible, dtype=np.bool_)
-    axes.scatter(x[feasible], y[feasible], s=9, color=GREY, linewidths=0, label="evaluated")
     infeasible = ~feasible & ~np.isnan(x) & ~np.isnan(y)
+    if feasible.any() or not infeasible.any():
+        axes.scatter(x[feasible], y[feasible], s=9, color=GREY, linewidths=0, label="evaluated")
     if infeasible.any():
         axes.scatter(x[infeasible], y[infeasible], s=9, color=ORANGE, alpha=0.35, linewidths=0, label="infeasible")
 

@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, Objective
 from studies.config import SearchConfig
-from studies.figure_style import BLUE, COLOURS, GREY, ORANGE, PALE_ORANGE, bar_lengths, front_label
+from studies.figure_style import BLUE, COLOURS, GREY, ORANGE, PALE_ORANGE, bar_lengths, front_label, title_lines
 from studies.history import History
 from studies.known_values import known_of
-from studies.progress import progress_of, share_label
+from studies.progress import goals_in_words, progress_of, share_label
 from studies.report import front_rows
 
 
@@ -58,15 +58,17 @@ def front_html(config: SearchConfig, history: History, known: Mapping[str, Float
     flat = len(config.goals) != 3
     feasible = np.array(history.feasible, dtype=np.bool_)[rest]
     infeasible = rest[~feasible & history.complete()[rest]].tolist()
-    shown = [
+    every = [
         (rest[feasible].tolist(), "evaluated", GREY, 4),
-        *([(infeasible, "infeasible", PALE_ORANGE, 4)] if infeasible else []),
+        (infeasible, "infeasible", PALE_ORANGE, 4),
         (front, front_label(history), BLUE, 7),
     ]
+    shown = [kind for kind in every if kind[0]]
     for rows, name, colour, size in shown:
         marker = {"color": colour, "size": size if flat else size / 2}
         figure.add_trace(_trace(config, history, rows, name=name, marker=marker))
-    figure.update_traces(_bars(config, history, front), selector=len(shown) - 1)
+    if front:
+        figure.update_traces(_bars(config, history, front), selector=len(shown) - 1)
     true = known_of(history, front, known or {})[:, : len(config.goals)]
     if not np.isnan(true).all():
         figure.add_trace(_known(config, history, front, true))
@@ -96,9 +98,10 @@ def interactive_progress(names: Sequence[str], studies: Sequence[tuple[SearchCon
             figure.add_trace(go.Scatter(x=progress.counts, y=low, **hidden))
             figure.add_trace(go.Scatter(x=progress.counts, y=high, fill="tonexty", fillcolor=f"{colour}33", **hidden))
         figure.add_trace(go.Scatter(x=progress.counts, y=progress.median, line=line, name=progress.name))
-    goals = ", ".join(map(str, studies[0][0].goals))
     titles = {"xaxis_title": "evaluations", "yaxis_title": share_label(len(studies))}
-    return figure.update_layout(title=f"{studies[0][0].space}: {goals}", template="plotly_white", **titles)
+    return figure.update_layout(
+        title="<br>".join(title_lines(goals_in_words(studies[0][0]))), template="plotly_white", **titles
+    )
 
 
 def _trace(config: SearchConfig, history: History, rows: Sequence[int], *, name: str, marker: dict[str, Any]) -> Any:

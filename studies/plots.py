@@ -16,13 +16,14 @@ from studies.calibration_plot import calibration_figure, interactive_calibration
 from studies.cell_graph import CellGraph, cell_graphs
 from studies.cell_plot import cells_figure, interactive_cells
 from studies.config import SearchConfig
-from studies.figure_style import polish
+from studies.figure_style import polish, title_lines
 from studies.folder import StudyError
 from studies.front_plot import front_figure
+from studies.guide import levels_of
 from studies.history import History
 from studies.interactive import front_html, interactive_progress, write_html
 from studies.known_values import known_values
-from studies.progress import progress_of, share_label, spelled
+from studies.progress import goals_in_words, progress_of, share_label, spelled
 from studies.report import front_rows, load_study
 
 CELLS = 5  # of the front that are drawn
@@ -55,8 +56,9 @@ def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
     if turned_out := np.flatnonzero((~np.isnan(predicted).any(axis=2) & ~np.isnan(real)).any(axis=0)).tolist():
         names = [config.objectives[column] for column in turned_out]
         predicted, real = predicted[:, turned_out], real[:, turned_out]
-        pngs["calibration"] = calibration_figure(names, predicted, real)
-        parts.append(interactive_calibration(names, predicted, real, notations))
+        intervals = _intervals(config, history, turned_out)
+        pngs["calibration"] = calibration_figure(names, predicted, real, intervals)
+        parts.append(interactive_calibration(names, predicted, real, intervals, notations))
     if rows and config.space in space_names():
         shown = _cells(config, history, rows)
         pngs["cells"] = cells_figure(shown)
@@ -102,6 +104,14 @@ def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
     return target / "comparison.png", target / "comparison.html"
 
 
+def _intervals(config: SearchConfig, history: History, columns: Sequence[int]) -> list[float | None]:
+    """The probability between low and high of some objectives' predictions."""
+    if config.guide is None:
+        return [history.interval] * len(columns)
+    levels = levels_of(config.guide.risk, config.objectives)
+    return [levels[column][-1] - levels[column][0] for column in columns]
+
+
 def _told_apart(folders: Sequence[Path]) -> list[str]:
     """Their paths from the folder that all are in: ``first/study`` and ``second/study`` have one name."""
     paths = [folder.resolve() for folder in folders]
@@ -114,14 +124,14 @@ def _kind(config: SearchConfig) -> str:
     return f"{' '.join(map(str, config.goals))} in {config.space}, {values}"
 
 
-def _cells(config: SearchConfig, history: History, rows: Sequence[int]) -> list[tuple[str, list[CellGraph]]]:
+def _cells(config: SearchConfig, history: History, rows: Sequence[int]) -> list[tuple[list[str], list[CellGraph]]]:
     """Some of the front, evenly from one end to the other: their objectives in words, and their cells."""
     space = get_space(config.space)
     places = np.unique(np.linspace(0, len(rows) - 1, CELLS).round().astype(int)).tolist()
     shown = []
     for row in (rows[place] for place in places):
         values = zip(history.objectives, history.values[row][:, 0].tolist(), strict=True)
-        words = ", ".join(f"{Objective.parse(name).label} {value:.4g}" for name, value in values)
+        words = [f"{Objective.parse(name).label} {value:.4g}" for name, value in values]
         shown.append((words, cell_graphs(space, history.architectures[row])))
     return shown
 
@@ -153,6 +163,6 @@ def progress_figure(names: Sequence[str], studies: Sequence[tuple[SearchConfig, 
     axes.set_ylim(min(early), 1 + 0.05 * max(1 - min(early), 0.001))
     axes.set(xlabel="evaluations", ylabel=share_label(len(studies)))
     axes.legend(frameon=False, loc="lower right")
-    axes.set_title(f"{studies[0][0].space}: {', '.join(map(str, studies[0][0].goals))}", fontsize=10)
+    axes.set_title("\n".join(title_lines(goals_in_words(studies[0][0]))), fontsize=10)
     polish(axes)
     return figure

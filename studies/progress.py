@@ -42,6 +42,12 @@ class Progress:
         return np.asarray(np.quantile(self.shares, BAND, axis=0), dtype=np.float64)
 
 
+def goals_in_words(config: SearchConfig) -> list[str]:
+    """The space with the first goal, then the others: parts of a title."""
+    first, *others = map(str, config.goals)
+    return [f"{config.space}: {first}", *others]
+
+
 def share_label(num_studies: int) -> str:
     """What the shares of ``progress_of`` are called in figures."""
     of = "the front found" if num_studies == 1 else "all studies' joint front"

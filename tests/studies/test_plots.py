@@ -20,7 +20,7 @@ from studies.evaluators import FunctionEvaluator, TableEvaluator
 from studies.folder import StudyError
 from studies.front_plot import front_figure
 from studies.history import History
-from studies.interactive import front_html
+from studies.interactive import front_html, interactive_progress
 from studies.known_values import coverage, known_values
 from studies.plots import plot_studies, plot_study, progress_figure
 from studies.progress import progress_of
@@ -226,7 +226,7 @@ def test_known_values_are_drawn_beside_the_predicted_front(tmp_path: Path) -> No
     (axes,) = front_figure(*load_study(tmp_path), known).axes
     assert "known values" in [text.get_text() for text in axes.get_legend().get_texts()]
     assert (tmp_path / "calibration.png").exists()
-    assert f"{coverage(predicted, real)[0]:.0%} within" in (tmp_path / "report.html").read_text()
+    assert f"{coverage(predicted, real)[0]:.0%} within 80% intervals" in (tmp_path / "report.html").read_text()
 
 
 @pytest.mark.parametrize(("num_goals", "axes"), [(1, "y"), (2, "yx"), (3, "zxy")])
@@ -269,7 +269,7 @@ def test_architectures_are_drawn_as_their_cells(space: str, labels: set[str]) ->
     graphs = [graph for notation in notations for graph in cell_graphs(searched, notation)]
     assert labels <= {label for graph in graphs for _, _, label in graph.edges}
     assert all(source < target < len(graph.nodes) for graph in graphs for source, target, _ in graph.edges)
-    shown = [(notation, cell_graphs(searched, notation)) for notation in notations[:2]]
+    shown = [([notation], cell_graphs(searched, notation)) for notation in notations[:2]]
     assert len(cells_figure(shown).axes) == 2 * max(len(drawn) for _, drawn in shown)
     traces = interactive_cells(shown).data
     assert len(traces) == sum(len(graph.edges) + 1 for _, drawn in shown for graph in drawn)
@@ -280,7 +280,7 @@ def test_architectures_are_drawn_as_their_cells(space: str, labels: set[str]) ->
 def test_what_is_written_on_a_node_stays_in_its_column(space: str) -> None:
     searched = get_space(space)
     graphs = cell_graphs(searched, searched.format(searched.sample(np.random.default_rng(0))))
-    figure = cells_figure([("", graphs)])
+    figure = cells_figure([([], graphs)])
     FigureCanvasAgg(figure).draw()
     boxes = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text()]
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
@@ -290,17 +290,18 @@ def test_what_is_written_on_a_node_stays_in_its_column(space: str) -> None:
 @pytest.mark.filterwarnings("error")
 def test_objectives_without_results_have_no_panel() -> None:
     predicted, real = np.ones((3, 2, 3)), np.array([[np.nan, 1.0], [2.0, 3.0], [4.0, np.nan]])
-    figure = calibration_figure(["a_ms@x", "b_ms@x"], predicted, real)
+    figure = calibration_figure(["a_ms@x", "b_ms@x"], predicted, real, [0.8, None])
     FigureCanvasAgg(figure).draw()
     lines = [axes.lines[-1] for axes in figure.axes]
     assert [line.get_xy1()[0] for line in lines] == [2.0, 1.0]
-    ends = [trace.x for trace in interactive_calibration(["a_ms@x", "b_ms@x"], predicted, real, "abc").data[1::2]]
+    drawn = interactive_calibration(["a_ms@x", "b_ms@x"], predicted, real, [0.8, None], "abc")
+    ends = [trace.x for trace in drawn.data[1::2]]
     assert ends == [(2.0, 4.0), (1.0, 3.0)]
 
 
 def test_what_is_written_on_an_edge_is_clear_of_it() -> None:
     graphs = cell_graphs(get_space("nasbench201"), "|none~0|+|none~0|none~1|+|none~0|none~1|nor_conv_3x3~2|")
-    figure = cells_figure([("", graphs)])
+    figure = cells_figure([([], graphs)])
     FigureCanvasAgg(figure).draw()
     (label,) = [text for text in figure.axes[0].texts if text.get_text() == "nor_conv_3x3"]
     middle = figure.axes[0].transData.transform((2.5, 0))
@@ -358,3 +359,61 @@ def test_studies_of_different_goals_are_not_compared(tmp_path: Path) -> None:
         plot_studies([tmp_path / "max", tmp_path / "min"], tmp_path)
     with pytest.raises(StudyError, match=r"expected a study's folder, got no study\.json"):
         plot_study(tmp_path)
+
+
+@pytest.mark.filterwarnings("error")
+def test_titles_of_six_goals_stay_in_the_figure() -> None:
+    names = ["accuracy@cifar10", "accuracy@imagenet16-120", "latency_ms@pixel3", "latency_ms@raspi4"]
+    config = toy_config(goals=[f"max:{name}" for name in [*names, "latency_ms@edgegpu", "energy_mj@eyeriss"]])
+    history = History(config.objectives)
+    for row in range(2):
+        history.append(architecture=f"{row}", key=f"{row}", genotype=(), values=np.full((6, 3), row), feasible=True)
+    progress = progress_figure(["study"], [(config, history)])
+    searched = get_space("nasbench201")
+    notation = searched.format(searched.sample(np.random.default_rng(0)))
+    cells = cells_figure([([f"{name} 12.34" for name in config.objectives], cell_graphs(searched, notation))])
+    for figure, place in ((progress, "center"), (cells, "left")):
+        FigureCanvasAgg(figure).draw()
+        axes = figure.axes[0]
+        box = {"center": axes.title, "left": axes._left_title}[place].get_window_extent()  # type: ignore[attr-defined]
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.width
+    assert "<br>" in interactive_progress(["study"], [(config, history)]).layout.title.text
+
+
+def test_panels_of_six_objectives_stand_in_two_rows_and_say_what_their_intervals_promise() -> None:
+    names, predicted, real = [f"cost{i}_ms@x" for i in range(6)], np.ones((3, 6, 3)), np.ones((3, 6))
+    figure = calibration_figure(names, predicted, real, [0.9] * 6)
+    assert figure.get_size_inches()[0] < 14
+    assert [axes.get_title() for axes in figure.axes][-1] == "cost5 x [ms]: 100% within 90% intervals"
+    drawn = interactive_calibration(names, predicted, real, [0.9] * 6, "abc")
+    assert len({tuple(axis.domain) for axis in drawn.select_xaxes()}) == 3
+    assert len({tuple(axis.domain) for axis in drawn.select_yaxes()}) == 2
+
+
+def test_what_is_written_on_edges_is_not_cut_off() -> None:
+    searched = get_space("nasbench201")
+    graphs = cell_graphs(searched, "|skip_connect~0|+|none~0|none~1|+|skip_connect~0|skip_connect~1|none~2|")
+    figure = interactive_cells([([], graphs)])
+    low, high = figure.layout.yaxis.range
+    heights = np.concatenate([trace.y for trace in figure.data])
+    assert low < heights.min() - 0.2
+    assert high > heights.max() + 0.2
+    sides = {trace.textposition for trace in figure.data[:-1] if min(trace.y) < 0}
+    assert sides == {"bottom center"}
+
+
+def test_a_number_stays_beside_its_name() -> None:
+    searched = get_space("mnasnet")
+    (graph,) = cell_graphs(searched, searched.format(searched.sample(np.random.default_rng(0))))
+    assert all(line.split(",")[0].count("\xa0") == 1 for node in graph.nodes[1:-1] for line in node.split("\n"))
+
+
+def test_a_legend_names_only_what_is_drawn(tmp_path: Path) -> None:
+    search(
+        toy_config(trials=20, constraints=["latency_ms@toy<=-1"]), ToySpace(), ToyEvaluator(), tmp_path, figures=False
+    )
+    (axes,) = front_figure(*load_study(tmp_path)).axes
+    words = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert words == ["infeasible", "latency_ms@toy<=-1"]
+    assert [trace.name for trace in front_html(*load_study(tmp_path)).data] == ["infeasible"]
