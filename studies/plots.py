@@ -53,7 +53,10 @@ def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
     if history.complete().any():
         pngs["hypervolume"] = progress_figure([folder.resolve().name], [(config, history)])
         parts.append(interactive_progress([folder.resolve().name], [(config, history)]))
-    if turned_out := np.flatnonzero((~np.isnan(predicted).any(axis=2) & ~np.isnan(real)).any(axis=0)).tolist():
+    told = ~np.isnan(predicted).any(axis=2) & ~np.isnan(real)
+    if config.guide is not None:  # what is taken from the model as certain cannot turn out otherwise
+        told &= predicted[:, :, 1] < predicted[:, :, 2]
+    if turned_out := np.flatnonzero(told.any(axis=0)).tolist():
         names = [config.objectives[column] for column in turned_out]
         predicted, real = predicted[:, turned_out], real[:, turned_out]
         intervals = _intervals(config, history, turned_out)

@@ -27,11 +27,13 @@ from studies.progress import progress_of
 from studies.report import front_rows, load_study
 from studies.search import search
 from studies.surrogate import Surrogate
+from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     OBJECTIVES,
     Row,
     ToyEvaluator,
     ToyPredictor,
+    ToyResults,
     ToySpace,
     toy_config,
     toy_table,
@@ -417,3 +419,14 @@ def test_a_legend_names_only_what_is_drawn(tmp_path: Path) -> None:
     words = [text.get_text() for text in axes.get_legend().get_texts()]
     assert words == ["infeasible", "latency_ms@toy<=-1"]
     assert [trace.name for trace in front_html(*load_study(tmp_path)).data] == ["infeasible"]
+
+
+def test_what_is_taken_from_the_model_has_no_calibration(tmp_path: Path) -> None:
+    class Measured(ToyResults):
+        modelled = ("accuracy@toy",)
+
+    config = guided_config(guide={"adapt_every": 0})
+    run(config, tmp_path, evaluator=Measured(config.objectives))
+    report = (tmp_path / "report.html").read_text()
+    assert "latency toy [ms]: " in report
+    assert not re.search(r"accuracy toy \[%\]: \d+% within", report)
