@@ -1,6 +1,7 @@
 """Optuna's samplers, made to propose whole populations of new and valid architectures."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, Generic, TypeVar
 
 import optuna
@@ -96,7 +97,8 @@ class DistinctSampler(BaseSampler, Generic[A]):
 
     def _inner_params(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, Any]:
         search_space = self.sampler.infer_relative_search_space(study, trial)
-        params = self.sampler.sample_relative(study, trial, search_space)
+        with _one_thread() if isinstance(self.sampler, GPSampler) else nullcontext():
+            params = self.sampler.sample_relative(study, trial, search_space)
         for name, distribution in self.distributions.items():
             if name not in params:
                 params[name] = self.sampler.sample_independent(study, trial, name, distribution)
@@ -157,6 +159,19 @@ class _NSGAII(_Generations, NSGAIISampler):
 
 class _NSGAIII(_Generations, NSGAIIISampler):
     pass
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """For torch's many small products: on busy cores, threads that wait for each other take ten times as long."""
+    import torch  # here: other samplers do without
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _make_sampler(config: SearchConfig, distributions: Mapping[str, BaseDistribution]) -> BaseSampler:

@@ -10,6 +10,7 @@ import numpy as np
 import optuna
 import pandas as pd
 import pytest
+import torch
 
 from nasrlm.prediction import Prediction
 from spaces import ArchitectureError, get_space
@@ -398,3 +399,22 @@ def test_an_interval_is_remembered(tmp_path: Path) -> None:
     assert history.interval == 0.8
     evaluation = Prediction(("accuracy@toy",), (0.5,), np.zeros((1, 1, 1)))
     assert evaluation.interval is None
+
+
+def test_gp_proposes_on_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    propose = optuna.samplers.GPSampler.sample_relative
+
+    def watched(*arguments: object) -> dict[str, object]:
+        seen.append(torch.get_num_threads())
+        return propose(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(optuna.samplers.GPSampler, "sample_relative", watched)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        search(toy_config(sampler="gp", trials=6, population_size=5), SPACE, ToyEvaluator(), tmp_path)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {1}
