@@ -248,7 +248,8 @@ def _own_errors(name: str, asked: str = "") -> Iterator[None]:
         said = told_in_one_line(e)
         if said is None and isinstance(e, ValueError):
             raise
-        raise ValueError(f"evaluator {name}: expected an answer{asked}, got {said or repr(e)}.") from e
+        hint = " The same command with --resume goes on from the results so far." if asked else ""
+        raise ValueError(f"evaluator {name}: expected an answer{asked}, got {said or repr(e)}.{hint}") from e
 
 
 def _real_evaluator(

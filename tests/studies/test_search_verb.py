@@ -229,3 +229,20 @@ def test_twins_are_apart_where_a_constraint_is_on_a_cost(search: Search) -> None
     search(*words, "--out", "alone")
     configs = [json.loads(Path(f"{folder}/study.json").read_text())["config"] for folder in ("study", "alone")]
     assert [config["twins"] for config in configs] == ["apart", "once"]
+
+
+@pytest.mark.parametrize("acquisition", ["hypervolume", "none"])
+def test_what_was_evaluated_before_a_failure_is_not_asked_again(search: Search, acquisition: str) -> None:
+    failing = (
+        "    if len(open('asked.txt').readlines()) == 4:\n        raise RuntimeError('out of memory')\n    return {"
+    )
+    Path("my_bench.py").write_text(FUNCTION.replace("    return {", failing))
+    fewer = ("--generations", "--batch", "--checkpoint") if acquisition == "none" else ()
+    words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--acquisition", acquisition)
+    with pytest.raises(AssertionError, match=r"out of memory .*\. The same command with --resume goes on from the res"):
+        search(*words, without=fewer)
+    found, _ = search(*words, "--resume", without=fewer)
+    asked = Path("asked.txt").read_text().split()
+    assert found["evaluations"] == 6
+    assert len(asked) == 7
+    assert len(set(asked)) == 6
