@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from converters.errors import instead_of_file
-from spaces.registry import full_name
+from spaces.registry import same_spaces
 
 WORDS = ("architecture", "text", "space", "split")  # columns that hold words, whatever they look like
 # Cells of a CSV's column of numbers in which there is none; in a column of WORDS these are words, and "" is none.
@@ -84,7 +84,7 @@ class BatchedTable:
             num_read = rows.num_rows
             if space is not None and "space" in rows.column_names:
                 spaces = rows["space"].cast(pa.string())
-                same = [name for name in spaces.unique().to_pylist() if name and full_name(name) == full_name(space)]
+                same = same_spaces(spaces.unique().to_pylist(), space)
                 mine = pc.is_in(spaces, value_set=pa.array(same, pa.string()))
                 numbers = [number for number, keep in zip(numbers, mine.to_pylist(), strict=True) if keep]
                 rows = rows.filter(mine)

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -53,6 +54,12 @@ def full_name(name: str) -> str:
     """A user's own space by its full path, however its file is named; other names as they are."""
     path, colon, class_name = name.rpartition(":")
     return f"{Path(path).expanduser().resolve()}:{class_name}" if colon and path.endswith(".py") else name
+
+
+def same_spaces(names: Iterable[object], space: str) -> list[str]:
+    """Those of some names, as a table's column has them, that are a space's, by whatever path to its file."""
+    wanted = full_name(space)
+    return [name for name in names if isinstance(name, str) and full_name(name) == wanted]
 
 
 def get_space(name: str, **options: object) -> SearchSpace[Any]:

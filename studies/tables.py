@@ -14,7 +14,7 @@ from converters.bulk import to_onnx_texts
 from nasrlm.examples import row_splits
 from spaces import get_space
 from spaces.drawing import Sample, sample_like
-from spaces.registry import full_name
+from spaces.registry import same_spaces
 from spaces.space import SearchSpace
 from studies.labelled_table import is_empty, label_columns, numbers_of, objective_columns, read_table
 
@@ -30,7 +30,7 @@ def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> 
         return frame
     if "space" not in frame:
         return frame.assign(space=space)
-    rows = frame[frame["space"].isin(_same(frame, space))]
+    rows = frame[frame["space"].isin(same_spaces(frame["space"].unique(), space))]
     if rows.empty:
         got = ", ".join(map(str, frame["space"].unique())) or "none"
         raise ValueError(f"{path}: expected rows of space {space}, got {got}.")
@@ -39,12 +39,9 @@ def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> 
 
 def rows_of_space(frame: pd.DataFrame, space: SearchSpace[Any]) -> pd.DataFrame:
     """The rows that name a space, or all of a table without a column ``space``."""
-    return frame[frame["space"].isin([space.name, *_same(frame, space.address)])] if "space" in frame else frame
-
-
-def _same(frame: pd.DataFrame, space: str) -> list[str]:
-    """The names in the column ``space`` that are this one, or the same class by another path to its file."""
-    return [x for x in frame["space"].unique() if isinstance(x, str) and full_name(x) == full_name(space)]
+    if "space" not in frame:
+        return frame
+    return frame[frame["space"].isin([space.name, *same_spaces(frame["space"].unique(), space.address)])]
 
 
 def splits_of(frame: pd.DataFrame, path: Path) -> pd.Series[str]:

@@ -167,13 +167,15 @@ def read_inputs(
 
 def _refuse_notation(names: Sequence[str], texts: Sequence[str], space: str | None) -> None:
     """Complain of files that list architectures, as ``nasrlm sample`` prints them: they would be read as one text."""
+    if space is None:
+        return
     try:
-        chosen = None if space is None else get_space(space)
+        chosen = get_space(space)
     except UnknownSpaceError:
         return  # one of texts alone
     for name, text in zip(names, texts, strict=True):
-        first = next(iter(text.split("\n", 1)), "").strip()
-        if chosen is None or not first:
+        first = text.partition("\n")[0].strip()
+        if not first:
             continue
         try:
             chosen.parse(first)

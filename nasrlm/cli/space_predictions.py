@@ -36,14 +36,12 @@ def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Seq
     from networks of other spaces alone. Objectives that it was adapted to are no guesses: whoever taught them knows of
     which networks. Those that it does not know at all are for others to refuse.
     """
-    known = predictor.checkpoint.spaces
-    added = [name for name in objectives if name in predictor.checkpoint.added]
-    if objectives and len(added) == len(objectives):
+    known, taught = predictor.checkpoint.spaces, predictor.checkpoint.added
+    added = [name for name in objectives if name in taught]
+    if not known or (objectives and len(added) == len(objectives)):
         return
     but = f", but for {_some(added)}" if added else ""
     asked = {space or TEXT_SPACE for space in spaces}
-    if not known:
-        return
     words = []
     if others := sorted(asked - {TEXT_SPACE, *known}):
         words.append(f"of {', '.join(others)} it can only guess{but}")

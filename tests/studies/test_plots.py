@@ -1,6 +1,5 @@
 """Figures: written for every number of goals, and stating what they leave out."""
 
-import itertools
 import re
 import sys
 from pathlib import Path
@@ -15,7 +14,7 @@ from nasrlm.prediction import Prediction
 from spaces import get_space
 from studies.calibration_plot import calibration_figure, interactive_calibration
 from studies.cell_graph import cell_graphs
-from studies.cell_plot import cells_figure, interactive_cells
+from studies.cell_plot import cells_figure
 from studies.evaluators import FunctionEvaluator, TableEvaluator
 from studies.folder import StudyError
 from studies.front_plot import front_figure
@@ -254,41 +253,6 @@ def test_the_interactive_front_has_intervals_and_known_values(num_goals: int, ax
     assert len(front_html(config, history).data) == 2
 
 
-@pytest.mark.parametrize(
-    ("space", "labels"),
-    [
-        ("nasbench201", {"nor_conv_3x3", "skip_connect"}),
-        ("nasbench101", {""}),
-        ("darts", {"sep_conv_3x3", ""}),
-        ("nasbench_macro", {""}),
-        ("mnasnet", {""}),
-    ],
-)
-def test_architectures_are_drawn_as_their_cells(space: str, labels: set[str]) -> None:
-    searched = get_space(space)
-    rng = np.random.default_rng(0)
-    notations = [searched.format(searched.sample(rng)) for _ in range(30)]
-    graphs = [graph for notation in notations for graph in cell_graphs(searched, notation)]
-    assert labels <= {label for graph in graphs for _, _, label in graph.edges}
-    assert all(source < target < len(graph.nodes) for graph in graphs for source, target, _ in graph.edges)
-    shown = [([notation], cell_graphs(searched, notation)) for notation in notations[:2]]
-    assert len(cells_figure(shown).axes) == 2 * max(len(drawn) for _, drawn in shown)
-    traces = interactive_cells(shown).data
-    assert len(traces) == sum(len(graph.edges) + 1 for _, drawn in shown for graph in drawn)
-
-
-@pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("space", ["two_path", "inception", "ofa_resnet50", "mnasnet"])
-def test_what_is_written_on_a_node_stays_in_its_column(space: str) -> None:
-    searched = get_space(space)
-    graphs = cell_graphs(searched, searched.format(searched.sample(np.random.default_rng(0))))
-    figure = cells_figure([([], graphs)])
-    FigureCanvasAgg(figure).draw()
-    boxes = [text.get_window_extent() for text in figure.axes[0].texts if text.get_text()]
-    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
-    assert all(box.y0 >= 0 and box.y1 <= figure.bbox.height for box in boxes)
-
-
 @pytest.mark.filterwarnings("error")
 def test_objectives_without_results_have_no_panel() -> None:
     predicted, real = np.ones((3, 2, 3)), np.array([[np.nan, 1.0], [2.0, 3.0], [4.0, np.nan]])
@@ -299,21 +263,6 @@ def test_objectives_without_results_have_no_panel() -> None:
     drawn = interactive_calibration(["a_ms@x", "b_ms@x"], predicted, real, [0.8, None], "abc")
     ends = [trace.x for trace in drawn.data[1::2]]
     assert ends == [(2.0, 4.0), (1.0, 3.0)]
-
-
-def test_what_is_written_on_an_edge_is_clear_of_it() -> None:
-    graphs = cell_graphs(get_space("nasbench201"), "|none~0|+|none~0|none~1|+|none~0|none~1|nor_conv_3x3~2|")
-    figure = cells_figure([([], graphs)])
-    FigureCanvasAgg(figure).draw()
-    (label,) = [text for text in figure.axes[0].texts if text.get_text() == "nor_conv_3x3"]
-    middle = figure.axes[0].transData.transform((2.5, 0))
-    assert label.get_window_extent().y0 > middle[1] + 1
-
-
-def test_a_cell_without_an_operation_has_no_edge() -> None:
-    (graph,) = cell_graphs(get_space("nasbench201"), "|none~0|+|nor_conv_1x1~0|none~1|+|skip_connect~0|none~1|none~2|")
-    assert graph.edges == ((0, 2, "nor_conv_1x1"), (0, 3, "skip_connect"))
-    np.testing.assert_allclose(graph.curve(1)[[0, -1]], [[0, 0], [3, 0]], atol=1e-9)
 
 
 def test_an_unfinished_or_fruitless_study_can_be_drawn(tmp_path: Path) -> None:
@@ -391,24 +340,6 @@ def test_panels_of_six_objectives_stand_in_two_rows_and_say_what_their_intervals
     drawn = interactive_calibration(names, predicted, real, [0.9] * 6, "abc")
     assert len({tuple(axis.domain) for axis in drawn.select_xaxes()}) == 3
     assert len({tuple(axis.domain) for axis in drawn.select_yaxes()}) == 2
-
-
-def test_what_is_written_on_edges_is_not_cut_off() -> None:
-    searched = get_space("nasbench201")
-    graphs = cell_graphs(searched, "|skip_connect~0|+|none~0|none~1|+|skip_connect~0|skip_connect~1|none~2|")
-    figure = interactive_cells([([], graphs)])
-    low, high = figure.layout.yaxis.range
-    heights = np.concatenate([trace.y for trace in figure.data])
-    assert low < heights.min() - 0.2
-    assert high > heights.max() + 0.2
-    sides = {trace.textposition for trace in figure.data[:-1] if min(trace.y) < 0}
-    assert sides == {"bottom center"}
-
-
-def test_a_number_stays_beside_its_name() -> None:
-    searched = get_space("mnasnet")
-    (graph,) = cell_graphs(searched, searched.format(searched.sample(np.random.default_rng(0))))
-    assert all(line.split(",")[0].count("\xa0") == 1 for node in graph.nodes[1:-1] for line in node.split("\n"))
 
 
 def test_a_legend_names_only_what_is_drawn(tmp_path: Path) -> None:

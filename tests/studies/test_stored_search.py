@@ -1,4 +1,4 @@
-"""Searches with real evaluations whose trials are kept in a storage."""
+"""Searches whose trials are kept in a storage."""
 
 import hashlib
 import json
@@ -11,11 +11,22 @@ import pandas as pd
 import pytest
 from optuna.trial import TrialState
 
+from spaces import get_space
+from studies.evaluators import FunctionEvaluator
 from studies.folder import StudyError
 from studies.optuna_storage import directions, open_storage, study_name
 from studies.search import search
 from tests.studies.guided import guided_config, run
-from tests.studies.scenes import OBJECTIVES, HalfFailing, ToyEvaluator, ToyResults, ToySpace, history_of
+from tests.studies.scenes import (
+    OBJECTIVES,
+    SPACE,
+    HalfFailing,
+    ToyEvaluator,
+    ToyResults,
+    ToySpace,
+    history_of,
+    toy_config,
+)
 
 pytestmark = pytest.mark.usefixtures("without_figures")
 
@@ -139,3 +150,49 @@ def test_what_the_gate_pruned_is_a_trial_that_tells_why(exhaustive: bool, tmp_pa
     assert set(told) >= set(by_gate.index)
     for name, row in by_gate.iterrows():
         assert told[name] == {"architecture": name, "pruned_stage": row["stage"], "pruned_reason": row["reason"]}
+
+
+@pytest.mark.parametrize("storage", ["sqlite:///{}/study.db", "{}/journal.log"])
+def test_storage_keeps_the_study(storage: str, tmp_path: Path) -> None:
+    location = storage.format(tmp_path)
+    config = toy_config(storage=location, trials=40, constraints=["latency_ms@toy<=12", "soft:energy_mj@toy<=9"])
+    broken, rest = ToyEvaluator(breaks_at=2), ToyEvaluator()
+    with pytest.raises(KeyboardInterrupt):
+        search(config, SPACE, broken, tmp_path / "out")
+    search(config, SPACE, rest, tmp_path / "out", resume=True)
+    search(replace(config, storage=None), SPACE, ToyEvaluator(), tmp_path / "memory")
+    pd.testing.assert_frame_equal(history_of(tmp_path / "out"), history_of(tmp_path / "memory"))
+    keys = broken.keys + rest.keys
+    assert len(set(keys)) == len(keys) == 40
+    assert history_of(tmp_path / "out")["key"].tolist() == keys
+
+    study = optuna.load_study(study_name=study_name(config), storage=open_storage(location))
+    trials = study.get_trials(deepcopy=False)
+    assert [trial.state.name for trial in trials] == ["COMPLETE"] * 40
+    assert study.metric_names == ["accuracy@toy", "latency_ms@toy"]
+    assert [direction.name for direction in study.directions] == ["MAXIMIZE", "MINIMIZE"]
+    history = history_of(tmp_path / "out")
+    assert [trial.values for trial in trials] == history[study.metric_names].to_numpy().tolist()
+    assert [trial.user_attrs["architecture"] for trial in trials] == history["architecture"].tolist()
+    feasible = [trial.constraints["latency_ms@toy<=12"] <= 0 for trial in trials]
+    assert feasible == history["feasible"].tolist()
+
+    with pytest.raises(StudyError, match=rf"expected no study {study_name(config)}, got one with 40 trials"):
+        search(config, SPACE, ToyEvaluator(), tmp_path / "elsewhere")
+    more = replace(config, trials=55)
+    search(more, SPACE, ToyEvaluator(), tmp_path / "out", resume=True)
+    study = optuna.load_study(study_name=study_name(more), storage=open_storage(location))
+    named = [trial.user_attrs["architecture"] for trial in study.get_trials(deepcopy=False)]
+    assert named == history_of(tmp_path / "out")["architecture"].tolist()
+    assert len(named) == 55
+    assert len(optuna.get_all_study_names(open_storage(location))) == 1
+
+
+def test_a_storage_names_what_was_evaluated(tmp_path: Path) -> None:
+    space = get_space("nasbench201")
+    evaluator = FunctionEvaluator(space, lambda notation: dict.fromkeys(OBJECTIVES, 1.0), objectives=OBJECTIVES[:2])
+    config = toy_config(space=space.name, storage=str(tmp_path / "journal.log"), trials=20)
+    search(config, space, evaluator, tmp_path / "out")
+    study = optuna.load_study(study_name=study_name(config), storage=open_storage(config.storage or ""))
+    named = [trial.user_attrs["architecture"] for trial in study.get_trials(deepcopy=False)]
+    assert named == history_of(tmp_path / "out")["architecture"].tolist()
