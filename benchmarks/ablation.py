@@ -5,15 +5,20 @@
 Every row of the table differs from the first in one thing:
 
 - ``flat-text``: the ONNX text that torch would export, instead of the canonical one;
+- ``named-values``, ``distances``: canonical text as its operators with the values that each reads, by name or by how
+  many rows ago they were made, instead of nested, operands before the operator that reads them;
+- ``reordered-sums``: operands of sums in another order each time a text is read in training;
 - ``mse-head``: one number learned by its squared error, instead of spelled digits;
 - ``no-smoothing``: nothing for neighbouring digits;
+- ``costs-after``, ``costs-before``: three costs of the same cells beside, decoded after the accuracy as always, or
+  before it, which then is predicted given the costs as predicted;
 - ``pretrained``: first as long on what can be counted of sampled cells, as ``nasrlm stats --table`` does;
 - ``median-of-samples``: 64 samples and their median, instead of the quantile at 0.5.
 
-All get the same processor time, measured in steps before the first run with each text and head: six runs a seed, so
-about two hours and a half on one core for three seeds. Kendall τ is that of test rows, no cell of which is among the
-train rows in any spelling. A finished cell is a line of ``results.jsonl`` in ``--out`` and is not computed again; a run
-that was stopped goes on.
+All get the same processor time, measured in steps before the first run with each text, head and number of objectives:
+eleven runs a seed, so about four hours on one core for three seeds. Kendall τ is that of test rows, no cell of which
+is among the train rows in any spelling. A finished cell is a line of ``results.jsonl`` in ``--out`` and is not computed
+again; a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -23,10 +28,11 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -35,6 +41,7 @@ from tqdm import tqdm
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
 from benchmarks.flat_text import to_flat_text
+from benchmarks.text_forms import with_distances, with_names
 from converters import to_graph
 from converters.bulk import to_onnx_texts
 from converters.counts import COUNTS, derive_counts
@@ -52,12 +59,15 @@ from spaces.drawing import draw
 from studies.labelled_table import read_table
 
 OBJECTIVE = "accuracy@cifar10"
+NO_ACCURACY = "share@cifar10"  # the same by a name that is decoded after costs
+COSTS = ("latency_ms@raspi4", "latency_ms@fpga", "energy_mj@edgegpu")
 CELLS_TO_COUNT = 5  # times as many as are labelled
 SAMPLES = 64
 EVALUATIONS = 10  # of valid rows in a run
 WARMUP = 0.05  # of all steps
 TIMED_STEPS = 40  # or as many as fit
 SECONDS_TO_TIME = 60
+FORMS: dict[str, Callable[[str], str]] = {"canonical": str, "names": with_names, "distances": with_distances}
 MODEL = ModelConfig(width=128, num_heads=4, hidden=384, dropout=0.1, max_text_tokens=4096)
 
 
@@ -86,7 +96,9 @@ class Config:
 class Variant:
     """One row of the table."""
 
-    flat: bool = False
+    form: Literal["canonical", "flat", "names", "distances"] = "canonical"
+    augment: str = ""
+    costs: Literal["", "after", "before"] = ""
     head: Head = "digits"
     smoothing_digits: float = 0.3
     pretrained: bool = False
@@ -95,9 +107,14 @@ class Variant:
 
 VARIANTS = {
     "base": Variant(),
-    "flat-text": Variant(flat=True),
+    "flat-text": Variant(form="flat"),
+    "named-values": Variant(form="names"),
+    "distances": Variant(form="distances"),
+    "reordered-sums": Variant(augment="benchmarks.text_forms:reordered"),
     "mse-head": Variant(head="mse"),
     "no-smoothing": Variant(smoothing_digits=0.0),
+    "costs-after": Variant(costs="after"),
+    "costs-before": Variant(costs="before"),
     "pretrained": Variant(pretrained=True),
     "median-of-samples": Variant(sampled=True),
 }
@@ -138,16 +155,18 @@ class Ablation:
             yield from ((name, seed) for name in VARIANTS if name in (self.config.only or VARIANTS))
 
     def _measure(self, name: str, variant: Variant, seed: int) -> float:
-        examples = self._examples(seed, variant.flat)
+        examples = self._examples(seed, variant)
         trained = "base" if variant.sampled else name
         initial = self._pretrain(seed) if variant.pretrained else None
         predictor = Predictor.from_pretrained(self._train(trained, variant, examples, seed, initial))
         test = examples.split("test")
+        asked = test.objectives[: 1 if variant.costs == "after" else None]
         if variant.sampled:
-            predicted = np.median(predictor.sample(test.texts, [OBJECTIVE], SAMPLES, seed), axis=-1)
+            predicted = np.median(predictor.sample(test.texts, asked, SAMPLES, seed), axis=-1)
         else:
-            predicted = predictor.predict(test.texts, [OBJECTIVE], quantiles=(0.5,)).median
-        return float(kendall_tau(predicted, test.labels)[0])
+            predicted = predictor.predict(test.texts, asked, quantiles=(0.5,)).median
+        of_accuracy = test.objectives.index(NO_ACCURACY if variant.costs == "before" else OBJECTIVE)
+        return float(kendall_tau(predicted[:, [of_accuracy]], test.labels[:, [of_accuracy]])[0])
 
     def _train(self, name: str, variant: Variant, examples: Examples, seed: int, initial: Path | None) -> Path:
         """The folder of a trained checkpoint."""
@@ -157,13 +176,15 @@ class Ablation:
             out=out,
             initial_checkpoint=initial,
             model=replace(self.config.model, head=variant.head),
+            augment=variant.augment,
             smoothing_digits=variant.smoothing_digits,
             num_digits=3,
             batch_size=32,
             embedding_learning_rate=2e-3,
             seed=seed,
         )
-        steps = self._steps(f"{'flat' if variant.flat else 'canonical'}-{variant.head}", config, examples)
+        kind = "-".join([variant.form, variant.head, *(["costs"] if variant.costs else [])])
+        steps = self._steps(kind, config, examples)
         rows = len(examples.split("train"))
         lasting = config.of_steps(steps, rows, evaluations=EVALUATIONS, warmup_share=WARMUP)
         train(lasting, examples, progress=sys.stderr.isatty())
@@ -190,9 +211,10 @@ class Ablation:
         texts = to_onnx_texts(self._space, [self._space.parse(text) for text in frame["architecture"]])
         return self._train("counts", Variant(), make_examples(frame, texts, COUNTS), seed, None)
 
-    def _examples(self, seed: int, flat: bool) -> Examples:
-        """Train rows drawn by seed, the same valid and test rows for all."""
-        frame = read_table(self.config.table, require=[OBJECTIVE])
+    def _examples(self, seed: int, variant: Variant) -> Examples:
+        """Train rows drawn by seed, the same valid and test rows for all; objectives in the order of decoding."""
+        costs = COSTS if variant.costs else ()
+        frame = read_table(self.config.table, require=[OBJECTIVE, *costs])
         frame = frame[frame[OBJECTIVE].notna()]
         chosen = []
         for split, count, drawn_by in (
@@ -204,11 +226,13 @@ class Ablation:
             chosen.append(rows.sample(min(count, len(rows)), random_state=drawn_by))
         frame = pd.concat(chosen)
         architectures = [self._space.parse(text) for text in frame["architecture"]]
-        if flat:
+        if variant.form == "flat":
             texts = [to_flat_text(to_graph(self._space, architecture)) for architecture in architectures]
         else:
-            texts = to_onnx_texts(self._space, architectures)
-        return make_examples(frame, texts, [OBJECTIVE])
+            texts = list(map(FORMS[variant.form], to_onnx_texts(self._space, architectures)))
+        if variant.costs == "before":
+            return make_examples(frame.rename(columns={OBJECTIVE: NO_ACCURACY}), texts, [*costs, NO_ACCURACY])
+        return make_examples(frame, texts, [OBJECTIVE, *costs])
 
     def table(self) -> list[str]:
         """Lines of Markdown: τ by seed, mean and deviation, and the mean difference to the base on the same seeds."""

@@ -282,7 +282,7 @@ def print_report(config: Config, size: dict[str, int], ours: Sequence[Measuremen
         table.add_column(column, justify="left" if column in ("", "context") else "right")
     rows: list[tuple[Measurement, Measurement | None, str]] = [(case, None, "") for case in ours]
     if peer.cases:
-        rows = [(_ours_of(ours, theirs), theirs, f"{ratio:,.0f}") for theirs, ratio in _ratios(ours, peer)]
+        rows = [(_ours_of(ours, theirs), theirs, _spell_ratio(ratio)) for theirs, ratio in _ratios(ours, peer)]
     for mine, theirs, ratio in rows:
         context = theirs["context"] if theirs else mine["context"]
         cells = _spell(mine), _spell(theirs) if theirs else "", ratio
@@ -305,6 +305,10 @@ def _ours_of(ours: Sequence[Measurement], theirs: Measurement) -> Measurement:
 
 def _spell_size(size: dict[str, int]) -> str:
     return f"{size['parameters']:,} parameters, {size['tokens']:,} tokens a text at most"
+
+
+def _spell_ratio(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2f}"
 
 
 def _spell(case: Measurement) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 from math import exp, log, log1p, prod
@@ -40,15 +40,14 @@ _WEIGHT = re.compile(r"(?:weight_shape=\[(\d+(?:,\d+)*)|(?:^|,)\[(\d+,\d+,\d+,\d
 Counts = Counter[str]
 
 
-def text_counts(texts: Iterable[str]) -> FloatArray:
+def text_counts(texts: Sequence[str]) -> FloatArray:
     """(N, C) logarithms of counts, parts as in ``PARTS``; zeros of a text that is not canonical ONNX.
 
     Cost: 2 to 8 milliseconds a text.
     """
-    networks = [read_written_out(text) for text in texts]
-    counts = np.zeros((len(networks), NUM_COUNTS))
-    for row, bodies in zip(counts, networks, strict=True):
-        for called in bodies:
+    counts = np.zeros((len(texts), NUM_COUNTS))
+    for row, text in zip(counts, texts, strict=True):
+        for called in read_written_out(text):
             row += _remembered_counts(called) if called.is_executed else _counts(called)
     counts[:, -NUM_SIZES:] = np.log1p(counts[:, -NUM_SIZES:])
     return counts

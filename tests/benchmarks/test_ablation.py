@@ -4,10 +4,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import benchmarks.ablation
-from benchmarks.ablation import VARIANTS, Ablation, Config
+from benchmarks.ablation import COSTS, VARIANTS, Ablation, Config
 from nasrlm.files import write_table
 from nasrlm.model_config import ModelConfig
 from tests.nasrlm.scenes import architecture_table
@@ -17,7 +18,8 @@ SIZES = ModelConfig(width=16, num_heads=2, num_encoder_layers=1, num_decoder_lay
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    write_table(architecture_table(32), tmp_path / "cells.parquet")
+    costs = {cost: np.linspace(1, 9, 32) for cost in COSTS}
+    write_table(architecture_table(32).assign(**costs), tmp_path / "cells.parquet")
     return Config(tmp_path / "cells.parquet", tmp_path / "out", rows=8, seeds=(0,), steps=2, model=SIZES)
 
 

@@ -1,0 +1,60 @@
+"""A canonical ONNX text in other forms than the encoder's own, which they are compared with; and in other words.
+
+Both forms say what ``nasrlm.presentation`` says, the bodies of a network as each is called first, operator by operator
+in the order of the text. They are no ONNX, so encoders read them as they stand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from nasrlm.onnx_bodies import Body
+from nasrlm.onnx_network import read_network
+
+_SUM = re.compile(r"(?<= = )(Sum|Add) \(([^()]+)\)")
+
+
+def with_names(onnx_text: str) -> str:
+    """Every value has a name, by which operators refer to it: ``v4 Sum v2 v3``."""
+    return _written(_named(body) for body in _bodies(onnx_text))
+
+
+def with_distances(onnx_text: str) -> str:
+    """Operators refer to what they read by how many rows ago it was made: ``Sum @1 @2``."""
+    return _written(_by_distance(body) for body in _bodies(onnx_text))
+
+
+def reordered(onnx_text: str, rng: np.random.Generator) -> str:
+    """The same network with the operands of every sum in another order; a function for ``augment``."""
+
+    def shuffled(match: re.Match[str]) -> str:
+        return f"{match[1]} ({', '.join(rng.permutation(match[2].split(', ')))})"
+
+    return _SUM.sub(shuffled, onnx_text)
+
+
+def _bodies(onnx_text: str) -> list[Body]:
+    network = read_network(onnx_text)
+    assert network is not None, f"expected canonical ONNX text, got {onnx_text[:40]!r}"
+    return [called.body for called in network.bodies]
+
+
+def _written(bodies: Iterator[Iterator[str]]) -> str:
+    return "\n".join(row for body in bodies for row in body) + "\n"
+
+
+def _named(body: Body) -> Iterator[str]:
+    yield f"{body.header} {' '.join(body.inputs)} to {' '.join(body.outputs)}"
+    for line in body.lines:
+        yield f"{' '.join(line.outputs)} {line.operator} {' '.join(line.inputs)}"
+
+
+def _by_distance(body: Body) -> Iterator[str]:
+    yield body.header
+    made = dict.fromkeys(body.inputs, 0)
+    for row, line in enumerate(body.lines, start=1):
+        yield " ".join([line.operator, *(f"@{row - made[x]}" for x in line.inputs)])
+        made |= dict.fromkeys(line.outputs, row)
