@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import MOST_LABELS, adapt, check_adaptable, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint, check_replaceable, released_folder
 from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
-from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say
+from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
 from nasrlm.files import write_atomically
 from nasrlm.model_card import adapted, adapted_readme
 from spaces import get_space
@@ -90,15 +89,14 @@ def adapt_checkpoint(
 
 def _warn_of_known(names: Sequence[str], out: Path) -> None:
     if names:
-        words = f"nasrlm: {', '.join(names)}: known already; {out} will answer by these labels alone, in every space."
-        print(words, file=sys.stderr)
+        warn(f"{', '.join(names)}: known already; {out} will answer by these labels alone, in every space.")
 
 
 def _save(checkpoint: Checkpoint, origin: Path, out: Path) -> None:
     """With the README of the checkpoint that it was made of, brought up to date."""
     readme = adapted_readme(checkpoint, origin)  # before ``out``, which may be the same folder, is replaced
     if (out / "config.json").exists():
-        print(f"nasrlm: {out}: the checkpoint that was there is replaced.", file=sys.stderr)
+        warn(f"{out}: the checkpoint that was there is replaced.")
     checkpoint.save_pretrained(out)
     write_atomically(out / "README.md", readme.encode())
 

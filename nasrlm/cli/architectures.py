@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -33,7 +32,7 @@ from nasrlm.cli.inputs import (
     require_space,
 )
 from nasrlm.cli.networks import NETWORK_ARGUMENT, read_network
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, warn
 from nasrlm.cli.whole_tables import convert_whole_table
 from nasrlm.files import check_not_read, check_table_name, write_atomically, write_table
 from nasrlm.objective import Objective
@@ -315,7 +314,7 @@ def _open_spaces() -> list[SearchSpace[Any]]:
         try:
             spaces.append(get_space(name))
         except UnknownSpaceError as e:
-            print(f"nasrlm: {e}", file=sys.stderr)
+            warn(str(e))
     return spaces
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from nasrlm.cli.inputs import listed
-from nasrlm.cli.output import JsonOption, print_json, print_table, say
+from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
 from studies.benchmark.protocol import PROTOCOLS, get_protocol
 from studies.benchmark.results import summary
 from studies.benchmark.run import METHODS, BenchmarkConfig, known_targets, run_benchmark
@@ -47,7 +46,7 @@ def benchmark(
     config = BenchmarkConfig(protocol, listed(methods, "--methods"), _numbers(sizes), seeds, steps, checkpoint)
     path = out or Path("runs/benchmark") / f"{protocol}.jsonl"
     if known := known_targets(chosen, checkpoint):
-        print(f"nasrlm: the checkpoint knows {', '.join(known)} and may have seen labels of test rows", file=sys.stderr)
+        warn(f"the checkpoint knows {', '.join(known)} and may have seen labels of test rows")
     try:
         records = run_benchmark(config, Tables(tables, progress=False), path, progress=True)
     except ImportError as e:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,7 @@ from nasrlm.cli.inputs import (
     listed,
     read_inputs,
 )
-from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say
+from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses, warn_of_strangers
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.engine import EngineName
@@ -202,15 +201,12 @@ def train_model(
     overrides = {key: value for key, value in given.items() if value is not None}
     chosen = TrainConfig.load(config_file(config), **overrides)
     if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
-        print("nasrlm: bf16: this processor multiplies 16 bits slower than 32; training in 32.", file=sys.stderr)
+        warn("bf16: this processor multiplies 16 bits slower than 32; training in 32.")
     check_folder(chosen.out)
     check_replaceable(chosen.out / "checkpoint")
     examples = training_examples(chosen, progress=is_first_process())
     if is_first_process() and examples.split("train").any_label and not examples.split("valid").any_label:
-        print(
-            "nasrlm: no row of split valid has a label: the last weights are kept, intervals are not calibrated.",
-            file=sys.stderr,
-        )
+        warn("no row of split valid has a label: the last weights are kept, intervals are not calibrated.")
     try:
         result = train(chosen, examples, progress=True)
     except ImportError as e:  # of an extra that the config asks for

@@ -66,6 +66,11 @@ def say(text: str) -> None:
     print(text, file=_stream(), flush=True)
 
 
+def warn(message: str) -> None:
+    """A line on stderr, beside the results."""
+    print(f"nasrlm: {message}", file=sys.stderr)
+
+
 def _stream() -> TextIO:
     return _results[-1] if _results else sys.stdout
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -16,7 +15,7 @@ import typer
 from converters import to_measured_text
 from nasrlm.cli import search_options as option
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, warn
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.cli.users_code import see_own_modules, told_in_one_line
@@ -198,8 +197,7 @@ def _search(
         if config.guide.joint:
             refuse_idle_joint(config.evaluator, evaluator.modelled, unknown)
         if unknown and not config.guide.adapt_every:
-            words = f"nasrlm: the checkpoint does not know {', '.join(unknown)}; the search goes on without it."
-            print(words, file=sys.stderr)
+            warn(f"the checkpoint does not know {', '.join(unknown)}; the search goes on without it.")
             config = replace(config, guide=None)
     if config.guide is not None or evaluator.modelled:
         if known := [name for name in config.objectives if name in predictor().objectives]:
@@ -226,7 +224,7 @@ def _table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[s
     table = TableEvaluator(space, read_table(path, require=objectives), objectives=objectives, name=str(path))
     if table.num_overruled:
         what = f"{table.num_overruled:,} rows have other labels than an earlier row of the same architecture"
-        print(f"nasrlm: {path}: {what}: the first counts.", file=sys.stderr)
+        warn(f"{path}: {what}: the first counts.")
     return table
 
 

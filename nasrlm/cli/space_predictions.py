@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from converters import to_measured_text
+from nasrlm.cli.output import warn
 from nasrlm.examples import TEXT_SPACE
 from nasrlm.objective import FloatArray
 from nasrlm.onnx_network import read_written_out
@@ -56,7 +56,7 @@ def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Seq
         if guessed := [name for name in objectives if name in foreign]:
             words.append(f"{_some(guessed)} of {space} it can only guess, from other spaces")
     if words:
-        print(f"nasrlm: {'; '.join(words)}.", file=sys.stderr)
+        warn(f"{'; '.join(words)}.")
 
 
 def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) -> None:
@@ -71,16 +71,14 @@ def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) ->
     known = set().union(*(_traits(to_measured_text(named, named.sample(rng))) for _ in range(DRAWN)))
     for name, text in zip(names, texts, strict=True):
         if strange := sorted(_traits(text) - known):
-            print(
-                f"nasrlm: {name}: expected a network of {space}, got {_some(strange)}, which none of {DRAWN} drawn "
-                "from it has: what is predicted is a guess.",
-                file=sys.stderr,
+            warn(
+                f"{name}: expected a network of {space}, got {_some(strange)}, which none of {DRAWN} drawn from it "
+                "has: what is predicted is a guess."
             )
         elif named.runs_lost_operations and not any(called.is_executed for called in read_written_out(text)):
-            print(
-                f"nasrlm: {name}: expected the operations too that change nothing, with which networks of {space} were "
-                "measured, got a file that has lost them. The notation in its place is predicted better.",
-                file=sys.stderr,
+            warn(
+                f"{name}: expected the operations too that change nothing, with which networks of {space} were "
+                "measured, got a file that has lost them. The notation in its place is predicted better."
             )
 
 

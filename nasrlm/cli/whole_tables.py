@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 from tqdm import tqdm
 
 from converters.stream import StreamConfig, StreamResult, convert_table
-from nasrlm.cli.output import print_json, say
+from nasrlm.cli.output import print_json, say, warn
 
 
 def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
@@ -38,6 +36,6 @@ def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
 def _report_failures(result: StreamResult) -> None:
     total = result.rows + result.failed
     if result.failed:
-        print(f"nasrlm: {result.failed:,} of {total:,} rows failed, with reasons in {result.errors}", file=sys.stderr)
+        warn(f"{result.failed:,} of {total:,} rows failed, with reasons in {result.errors}")
     if result.left_out:
-        print(f"nasrlm: {result.left_out:,} rows of other spaces were left out", file=sys.stderr)
+        warn(f"{result.left_out:,} rows of other spaces were left out")
