@@ -117,7 +117,7 @@ class Advisor(Generic[A]):
         """What the gate says; everything is kept while an objective is still to be learned."""
         if not self.can_predict:
             nothing = np.full((len(self.objectives), 3), np.nan)
-            return [Decision(0, "", None, nothing) for _ in architectures]
+            return [Decision(nothing) for _ in architectures]
         texts = [self.to_text(architecture) for architecture in architectures]
         return self.gate.check(texts, self._learning.model.memory)
 

@@ -21,16 +21,16 @@ class Decision:
     """What the gate says about one candidate.
 
     Attributes:
+        values: (M, 3) quantiles at ``Gate.levels``, each objective's own, in own units; NaN where nothing was decoded.
         stage: 0 kept; 1 pruned on what is decoded first; 2 pruned on everything.
         reason: why it was pruned, in words; "" for a kept one.
         dominated_by: the front member that dominates it; None for a kept one, and where a constraint decided.
-        values: (M, 3) quantiles at ``Gate.levels``, each objective's own, in own units; NaN where nothing was decoded.
     """
 
-    stage: int
-    reason: str
-    dominated_by: str | None
     values: FloatArray
+    stage: int = 0
+    reason: str = ""
+    dominated_by: str | None = None
 
     @property
     def kept(self) -> bool:
@@ -135,7 +135,7 @@ class Gate:
                 values[np.array(rows)[:, None], columns] = answers
                 pruned |= self._prune(stage, rows, values[rows])
                 rows = [row for row in rows if row not in pruned]
-        return [pruned.get(row) or Decision(0, "", None, values[row]) for row in range(len(texts))]
+        return [pruned.get(row) or Decision(values[row]) for row in range(len(texts))]
 
     def predict(self, texts: Sequence[str], predictor: TextPredictor, columns: Sequence[int]) -> FloatArray:
         """(N, C, 3) quantiles at ``levels`` of some of the objectives; one call for all that share a risk."""
@@ -155,10 +155,10 @@ class Gate:
             constraint, member = violated[index], members[index]
             if constraint is not None:
                 reason = self._violation_in_words(constraint, values[index])
-                decisions[row] = Decision(stage, reason, None, values[index])
+                decisions[row] = Decision(values[index], stage, reason)
             elif member >= 0:
                 reason = self._domination_in_words(corners[index], values[index], member)
-                decisions[row] = Decision(stage, reason, self._names[member], values[index])
+                decisions[row] = Decision(values[index], stage, reason, self._names[member])
         return decisions
 
     def _best_losses(self, best: Mapping[str, float]) -> FloatArray:

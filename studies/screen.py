@@ -71,7 +71,7 @@ class Screen(Generic[A]):
         if self.prunes:
             return self.gate.check(texts, self.predictor)
         predicted = self.gate.predict(texts, self.predictor, range(len(self.gate.objectives)))
-        return [Decision(0, "", None, row) for row in predicted]
+        return [Decision(row) for row in predicted]
 
     def _values(self, key: str) -> FloatArray:
         if key in self.results:
