@@ -23,8 +23,7 @@ from studies.scale import Scale
 
 A = TypeVar("A", bound=Hashable)
 
-BELOW = 5.0  # percent that an accuracy may lie below the least known one
-FEWEST = 10  # results of an objective from which it is learned
+ACCURACY_MARGIN = 5.0  # percent that an accuracy may lie below the least known one
 
 
 @dataclass(frozen=True)
@@ -112,18 +111,18 @@ class LearningScale:
         93 % from 94 %: what costs nothing and fails was then evaluated again and again for what it might gain.
         """
         own = Scale.of(name, labels)
-        scale = Scale("error", float(labels.min()) - BELOW) if own.kind == "error" else Scale("linear")
+        scale = Scale("error", float(labels.min()) - ACCURACY_MARGIN) if own.kind == "error" else Scale("linear")
         low, high = {"error": (0.0, 100.0), "log": (0.5 * float(labels.min()), np.inf)}.get(own.kind, (-np.inf, np.inf))
-        values = scale.to(labels)
+        values = scale.forward(labels)
         return cls(scale, float(values.mean()), max(float(values.std()), 1e-9), low, high)
 
     def forward(self, labels: FloatArray) -> FloatArray:
         """Scores."""
-        return np.asarray((self.scale.to(labels) - self.mean) / self.deviation, dtype=np.float64)
+        return np.asarray((self.scale.forward(labels) - self.mean) / self.deviation, dtype=np.float64)
 
     def backward(self, scores: FloatArray) -> FloatArray:
         """Labels."""
-        return np.clip(self.scale.back(scores * self.deviation + self.mean), self.low, self.high)
+        return np.clip(self.scale.backward(scores * self.deviation + self.mean), self.low, self.high)
 
 
 def _kinds(rows: Sequence[Features]) -> NDArray[np.intp]:

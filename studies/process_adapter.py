@@ -7,6 +7,8 @@ beforehand, with features of their graphs, these are what the latter goes by, se
 N texts, M objectives, Q quantiles, S samples, F features.
 """
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +27,6 @@ from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from studies.config import SearchConfig
-from studies.graph_process import FEWEST as FEWEST_OF_GRAPHS
 from studies.graph_process import GraphProcess, Networks, networks_of
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.proposal import every_architecture
@@ -36,7 +37,8 @@ A = TypeVar("A", bound=Hashable)
 # Architectures, each with its features of what is computed and of what a compiler leaves.
 NetworkFeatures = tuple[Sequence[A], Sequence[Features], Sequence[Features]]
 
-FEWEST = 3  # results of an objective from which anything is learned
+MIN_RESULTS = 3  # of an objective, to learn what the predictor lacks
+MIN_RESULTS_OF_GRAPHS = 10  # to learn it from the networks' graphs alone
 SPREAD = (0.1, 0.5, 0.9)  # quantiles from which the predictor's own uncertainty is taken
 
 
@@ -88,7 +90,7 @@ class ProcessAdapter(Generic[A]):
         self._all = networks
 
     @cached_property
-    def _networks(self) -> "tuple[Networks, FloatArray] | None":
+    def _networks(self) -> tuple[Networks, FloatArray] | None:
         """All of them, and (N, F) what the predictor says of each, standardised: costs add up, so no logarithms."""
         if self._all is None:
             return None
@@ -99,13 +101,13 @@ class ProcessAdapter(Generic[A]):
         return networks, (said - said.mean(axis=0)) / np.maximum(said.std(axis=0), 1e-9)
 
     @cached_property
-    def _features(self) -> "_Features":
+    def _features(self) -> _Features:
         rng = np.random.default_rng(0)
         pool = [self.space.sample(rng) for _ in range(self.pool_size)]
         texts = [self.to_text(architecture) for architecture in pool]
         return _Features(self._memory, self._predictor.objectives, texts)
 
-    def __call__(self, table: pd.DataFrame) -> "CorrectedPredictor":
+    def __call__(self, table: pd.DataFrame) -> CorrectedPredictor:
         """A predictor from a table with the column ``architecture`` and one an objective; NaN where there is none."""
         texts = [self.to_text(self.space.parse(notation)) for notation in table["architecture"]]
         processes: dict[str, _Process | GraphProcess] = {}
@@ -114,9 +116,9 @@ class ProcessAdapter(Generic[A]):
             rows = np.flatnonzero(np.isfinite(labels))
             known = [texts[row] for row in rows]
             if name not in self._predictor.objectives and self._networks is not None:
-                if len(rows) >= FEWEST_OF_GRAPHS:
+                if len(rows) >= MIN_RESULTS_OF_GRAPHS:
                     processes[name] = GraphProcess(*self._networks, name, known, labels[rows])
-            elif len(rows) >= FEWEST:
+            elif len(rows) >= MIN_RESULTS:
                 processes[name] = _fit(self._features, name, known, labels[rows])
         return CorrectedPredictor(self._predictor, processes)
 
@@ -137,18 +139,18 @@ class _Features:
         scaled = self._scaled(self._medians(texts))
         return np.asarray((scaled - self._mean) / self._deviation, dtype=np.float64)
 
-    def own(self, name: str, scale: "Scale", texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    def own(self, name: str, scale: Scale, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """(N,) medians and standard deviations of an objective, on a scale; all 0 of one that is not known."""
         if name not in self.known:
             return np.zeros(len(texts)), np.zeros(len(texts))
-        low, median, high = scale.to(self._memory.predict(texts, (name,), SPREAD).values[:, 0]).T
+        low, median, high = scale.forward(self._memory.predict(texts, (name,), SPREAD).values[:, 0]).T
         return median, np.maximum((high - low) / (norm.ppf(SPREAD[-1]) - norm.ppf(SPREAD[0])), 1e-9)
 
     def _medians(self, texts: Sequence[str]) -> FloatArray:
         return self._memory.predict(texts, self.known, (0.5,)).median
 
     def _scaled(self, medians: FloatArray) -> FloatArray:
-        return np.stack([scale.to(column) for scale, column in zip(self._scales, medians.T, strict=True)], axis=1)
+        return np.stack([scale.forward(column) for scale, column in zip(self._scales, medians.T, strict=True)], axis=1)
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ class _Process:
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
         """(N, Q) labels at Q quantiles of a standard normal distribution."""
         mean, deviation = self._normal(texts)
-        return self.scale.back(mean[:, None] + deviation[:, None] * normal_quantiles)
+        return self.scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
         """(N, S) labels, each text's drawn on its own."""
@@ -190,7 +192,7 @@ class _Process:
 def _fit(features: _Features, name: str, texts: Sequence[str], labels: FloatArray) -> _Process:
     scale, known = Scale.of(name, labels), name in features.known
     own, deviation = features.own(name, scale, texts)
-    left = scale.to(labels) - own
+    left = scale.forward(labels) - own
     # Of a known objective the prior is the predictor: zero mean, and its own deviations as noise.
     mean = 0.0 if known else float(left.mean())
     spread = max(float(deviation.mean() if known else left.std()), 1e-9)
@@ -220,7 +222,7 @@ class CorrectedPredictor:
         objectives: that it can answer.
     """
 
-    def __init__(self, predictor: SamplingPredictor, processes: Mapping[str, "_Process | GraphProcess"]) -> None:
+    def __init__(self, predictor: SamplingPredictor, processes: Mapping[str, _Process | GraphProcess]) -> None:
         self._predictor = predictor
         self._processes = processes
         self.objectives = tuple(dict.fromkeys([*predictor.objectives, *processes]))
@@ -253,7 +255,7 @@ class CorrectedPredictor:
             values[:, column] = process.sample(texts, samples, rng)
         return values
 
-    def _learned(self, names: Sequence[str], texts: Sequence[str]) -> "list[tuple[int, _Process | GraphProcess]]":
+    def _learned(self, names: Sequence[str], texts: Sequence[str]) -> list[tuple[int, _Process | GraphProcess]]:
         if not texts:
             return []
         return [(column, self._processes[name]) for column, name in enumerate(names) if name in self._processes]

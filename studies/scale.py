@@ -12,11 +12,13 @@ BEST_ACCURACY = 100.5  # percent; half above 100, so that the logarithm of what 
 
 @dataclass(frozen=True)
 class Scale:
-    """On which an objective is learned: costs multiply, and so do errors in percent; increasing.
+    """An increasing map from an objective's values to the scale on which it is learned.
+
+    Costs multiply, and so do errors in percent, so logarithms of these are learned; other values as they are.
 
     Attributes:
         kind: "error", "log" or "linear".
-        floor: below all accuracies that can be, where these are told apart at that end too.
+        floor: of the kind "error": below all accuracies that can be, where these are told apart at that end too.
     """
 
     kind: str
@@ -24,19 +26,19 @@ class Scale:
 
     @classmethod
     def of(cls, name: str, values: FloatArray) -> "Scale":
-        """That of an objective with such values."""
+        """The map for an objective with such values."""
         if Objective.parse(name).is_accuracy and ((values > 0) & (values <= 100)).all():
             return cls("error")
         return cls("log" if (values > 0).all() else "linear")
 
-    def to(self, values: FloatArray) -> FloatArray:
+    def forward(self, values: FloatArray) -> FloatArray:
         """Onto the scale; what lies beyond its ends counts as the end."""
         if self.kind == "error":
             above = np.log(np.maximum(values - self.floor, 0.1)) if np.isfinite(self.floor) else 0.0
             return np.asarray(above - np.log(BEST_ACCURACY - np.minimum(values, 100)), dtype=np.float64)
         return np.asarray(np.log(np.maximum(values, 1e-12)) if self.kind == "log" else values, dtype=np.float64)
 
-    def back(self, values: FloatArray) -> FloatArray:
+    def backward(self, values: FloatArray) -> FloatArray:
         """Values in the objective's unit; an accuracy is none below 0 or above 100 %."""
         if self.kind == "error":
             if np.isfinite(self.floor):

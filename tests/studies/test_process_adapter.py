@@ -73,12 +73,12 @@ def test_too_few_results_teach_nothing() -> None:
 def test_scales_increase_and_come_back(name: str, values: list[float], kind: str) -> None:
     scale = Scale.of(name, np.array(values))
     assert scale.kind == kind
-    assert (np.diff(scale.to(np.array(values))) > 0).all()
-    np.testing.assert_allclose(scale.back(scale.to(np.array(values))), values)
+    assert (np.diff(scale.forward(np.array(values))) > 0).all()
+    np.testing.assert_allclose(scale.backward(scale.forward(np.array(values))), values)
 
 
 @pytest.mark.parametrize("floor", [-np.inf, 8.0])
 def test_an_accuracy_is_none_below_0_or_above_100_percent(floor: float) -> None:
-    ends = Scale("error", floor).back(np.array([-10.0, 10.0]))
+    ends = Scale("error", floor).backward(np.array([-10.0, 10.0]))
     assert (ends >= 0).all()
     assert (ends <= 100).all()
