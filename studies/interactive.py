@@ -27,7 +27,7 @@ def write_html(figures: Sequence[Any], path: Path) -> None:
     write_atomically(path, page.format("\n".join(parts)).encode())
 
 
-def front_html(config: SearchConfig, history: History, known: Mapping[str, FloatArray] | None = None) -> Any:
+def interactive_front(config: SearchConfig, history: History, known: Mapping[str, FloatArray] | None = None) -> Any:
     """The front with its intervals and everything evaluated; its form follows the number of goals.
 
     Args:

@@ -21,7 +21,7 @@ from studies.folder import StudyError
 from studies.front_plot import front_figure
 from studies.guide import levels_of
 from studies.history import History
-from studies.interactive import front_html, interactive_progress, write_html
+from studies.interactive import interactive_front, interactive_progress, write_html
 from studies.known_values import known_values
 from studies.progress import goals_in_words, progress_of, share_label, spelled
 from studies.report import front_rows, load_study
@@ -49,7 +49,7 @@ def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
     rows = front_rows(config, history)
     known = dict(zip(notations, real, strict=True))
     pngs = {"front": front_figure(config, history, known)}
-    parts = [front_html(config, history, known)]
+    parts = [interactive_front(config, history, known)]
     if history.complete().any():
         pngs["hypervolume"] = progress_figure([folder.resolve().name], [(config, history)])
         parts.append(interactive_progress([folder.resolve().name], [(config, history)]))

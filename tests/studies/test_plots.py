@@ -19,7 +19,7 @@ from studies.evaluators import FunctionEvaluator, TableEvaluator
 from studies.folder import StudyError
 from studies.front_plot import front_figure
 from studies.history import History
-from studies.interactive import front_html, interactive_progress
+from studies.interactive import interactive_front, interactive_progress
 from studies.known_values import coverage, known_values
 from studies.plots import plot_studies, plot_study, progress_figure
 from studies.progress import progress_of
@@ -140,7 +140,7 @@ def test_what_breaks_a_constraint_is_told_apart(num_goals: int, tmp_path: Path) 
     assert broken > 0
     points = {dots.get_label(): dots for dots in front_figure(config, history).axes[0].collections}
     assert len(points["infeasible"].get_offsets()) == broken
-    traces = {trace.name: trace for trace in front_html(config, history).data}
+    traces = {trace.name: trace for trace in interactive_front(config, history).data}
     assert len(traces["infeasible"].y) == broken
     assert len(traces["evaluated"].y) == len(history) - broken - len(front_rows(config, history))
 
@@ -242,7 +242,7 @@ def test_the_interactive_front_has_intervals_and_known_values(num_goals: int, ax
         history.values[1] = history.values[1] + 1
         best = best + 1
     known = {"a1": (best + values)[:num_goals]}
-    evaluated, front, true = front_html(config, history, known).data
+    evaluated, front, true = interactive_front(config, history, known).data
     assert (evaluated.name, front.name, true.name) == ("evaluated", "front, with 80% intervals", "known values")
     for goal, axis in enumerate(axes):
         bars = front[f"error_{axis}"]
@@ -250,7 +250,7 @@ def test_the_interactive_front_has_intervals_and_known_values(num_goals: int, ax
         assert list(true[axis][:2]) == [best[goal], best[goal] + values[goal]]
         assert evaluated[f"error_{axis}"].array is None
     assert f"accuracy toy [%]: {best[0] - 0.5:.5g} known" in true.text[1]
-    assert len(front_html(config, history).data) == 2
+    assert len(interactive_front(config, history).data) == 2
 
 
 @pytest.mark.filterwarnings("error")
@@ -349,7 +349,7 @@ def test_a_legend_names_only_what_is_drawn(tmp_path: Path) -> None:
     (axes,) = front_figure(*load_study(tmp_path)).axes
     words = [text.get_text() for text in axes.get_legend().get_texts()]
     assert words == ["infeasible", "latency_ms@toy<=-1"]
-    assert [trace.name for trace in front_html(*load_study(tmp_path)).data] == ["infeasible"]
+    assert [trace.name for trace in interactive_front(*load_study(tmp_path)).data] == ["infeasible"]
 
 
 def test_what_is_taken_from_the_model_has_no_calibration(tmp_path: Path) -> None:
