@@ -114,9 +114,8 @@ class SharedStudy(Generic[A]):
         """Evaluated and chosen entries of all workers, and this one's pruned ones, in the order of batches."""
         trials = self.study.get_trials(deepcopy=False)
         retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
-        first = {trial.number: self._root(trial, trials) for trial in trials}
-        evaluated = (t for t in trials if t.number not in retried and PRUNED_STAGE not in t.user_attrs)
-        current = sorted(evaluated, key=lambda t: first[t.number])
+        current = [t for t in trials if t.number not in retried and PRUNED_STAGE not in t.user_attrs]
+        current.sort(key=lambda t: _tries(t, trials)[0])
         entries = [self._entry(trial) for trial in current]
         decided = {entry.key for entry in entries}
         pruned = [entry for entry in self._pruned if entry.key not in decided]
@@ -194,7 +193,7 @@ class SharedStudy(Generic[A]):
             if self._storage.get_trial(trial._trial_id).state != TrialState.RUNNING:
                 continue
             # The copy first: killed between the two, nothing is lost, and the copy is not made again.
-            if trial.number not in retried and self._num_tries(trial, trials) <= RETRIES:
+            if trial.number not in retried and len(_tries(trial, trials)) <= RETRIES:
                 kept = {name: trial.user_attrs[name] for name in (ARCHITECTURE, BATCH, PREDICTED)}
                 self._enqueue(self._genotype(trial), {**kept, RETRY_OF: trial.number})
             self._storage.set_trial_user_attr(trial._trial_id, REASON, "its worker ended")
@@ -207,18 +206,6 @@ class SharedStudy(Generic[A]):
         distributions = gene_distributions(self.space.gene_sizes)  # what a table knows may be what is never drawn
         params = dict(zip(distributions, genotype, strict=True))
         return create_trial(state=state, params=params, distributions=distributions, user_attrs=attributes)
-
-    def _root(self, trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> int:
-        """The number of the trial of which this one is a retry, over any retries between."""
-        while RETRY_OF in trial.user_attrs:
-            trial = trials[trial.user_attrs[RETRY_OF]]
-        return trial.number
-
-    def _num_tries(self, trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> int:
-        tries = 1
-        while RETRY_OF in trial.user_attrs:
-            trial, tries = trials[trial.user_attrs[RETRY_OF]], tries + 1
-        return tries
 
     def _genotype(self, trial: FrozenTrial) -> tuple[int, ...]:
         return self.space.encode(self.space.parse(trial.user_attrs[ARCHITECTURE]))
@@ -239,6 +226,15 @@ class SharedStudy(Generic[A]):
         if is_finished:
             self._finished[trial.number] = entry
         return entry
+
+
+def _tries(trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> list[int]:
+    """The numbers of the trials of one choice, from the first to this one."""
+    numbers = [trial.number]
+    while RETRY_OF in trial.user_attrs:
+        trial = trials[trial.user_attrs[RETRY_OF]]
+        numbers.insert(0, trial.number)
+    return numbers
 
 
 def _listed(real: FloatArray) -> list[float | None]:
