@@ -15,9 +15,9 @@ from studies.pareto import BoolArray, pareto_mask
 
 # 64 candidates with 32 samples and 80 front members take 0.3 s exactly with four goals, 7 s with five, 110 s with six.
 EXACT_GOALS = 4
-POINTS = 8_192  # that the front does not dominate: volumes are 5 to 7 % off, the largest 2 to 6 %, in 0.3 s as above
-MOST_DRAWN = 2**18  # for them
-AT_ONCE = 2**10  # a power of two, as Sobol's sequence has it
+MIN_POINTS = 8_192  # not dominated by the front: volumes are 5 to 7 % off, the largest 2 to 6 %, in 0.3 s as above
+MAX_DRAWN = 2**18  # points, to get so many
+DRAWN_AT_ONCE = 2**10  # a power of two, as Sobol's sequence has it
 
 
 def expected_improvements(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
@@ -110,12 +110,12 @@ def _estimated_volume(losses: FloatArray, front: FloatArray, reference_point: Fl
     edges = np.pad(room.cumsum(axis=1), [(0, 0), (1, 0), (0, 0)])
     uniform = qmc.Sobol(1 + losses.shape[2], rng=0)
     total, drawn, kept = np.zeros(len(losses)), 0, 0
-    while kept < POINTS and drawn < MOST_DRAWN:
-        points = _points(uniform.random(AT_ONCE), losses, edges)
+    while kept < MIN_POINTS and drawn < MAX_DRAWN:
+        points = _points(uniform.random(DRAWN_AT_ONCE), losses, edges)
         points = points[~_dominated(front, points)]
         reached = _reached(losses, points)
         total += reached @ (1.0 / (reached.T @ (1.0 / volumes)))
-        drawn, kept = drawn + AT_ONCE, kept + len(points)
+        drawn, kept = drawn + DRAWN_AT_ONCE, kept + len(points)
     return np.asarray(total * len(losses) / drawn, dtype=np.float64)
 
 

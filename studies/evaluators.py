@@ -95,8 +95,8 @@ class TableEvaluator(Generic[A]):
         self.keys = tuple(str(key) for key in shared.index)
         self.labels: FloatArray = shared.to_numpy(dtype=np.float64)
         self._row_of_key = {key: row for row, key in enumerate(self.keys)}
-        own = numbers.to_numpy()[[self._row_of_notation[notation] for notation in notations]]
         given = numbers.to_numpy()
+        own = given[[self._row_of_notation[notation] for notation in notations]]
         self.num_overruled = int((~np.isnan(own) & ~np.isnan(given) & (own != given)).any(axis=1).sum())
         self.row_labels: FloatArray = np.where(np.isnan(own), self.labels_of([str(key) for key in keys]), own)
         complete = {key for key, flag in zip(self.keys, complete_mask(self.labels), strict=True) if flag}
@@ -244,4 +244,4 @@ class MeasuringEvaluator(Generic[A]):
         return Prediction(self.objectives, (0.5,), values.reshape(len(texts), len(self.objectives), 1))
 
 
-DEAR = (FunctionEvaluator, MeasuringEvaluator)  # whose every answer is kept at once
+COSTLY = (FunctionEvaluator, MeasuringEvaluator)  # asked for one architecture at a time, each answer saved at once

@@ -5,9 +5,9 @@ from typing import Generic, TypeVar
 
 import pandas as pd
 
+from studies.certain_predictor import CertainPredictor
 from studies.ledger import Ledger
 from studies.memory import PredictorMemory, SamplingPredictor
-from studies.modelled import CertainPredictor
 from studies.proposal import Model
 
 A = TypeVar("A", bound=Hashable)

@@ -22,8 +22,8 @@ A = TypeVar("A", bound=Hashable)
 MUTATION_STEPS = 4  # from a front member before the next one is tried
 MUTATION_WALKS = 8
 RANDOM_SAMPLES = 1_000  # without a new one, after which a space counts as exhausted
-FEW_ARCHITECTURES = 100_000  # of a space, which are then looked through
-KEYS = 2**14  # that are remembered: all of NAS-Bench-201, and 40 MB of DARTS with the architectures
+MAX_ENUMERATED = 100_000  # architectures of a space that is looked through before it counts as exhausted
+CACHED_KEYS = 2**14  # all of NAS-Bench-201, and 40 MB of DARTS with the architectures
 FUTILE_EVALUATIONS = 1_000  # in a row, without one complete answer, before a search gives up
 
 
@@ -80,7 +80,7 @@ class Problem(Generic[A]):
         self.history = History(config.objectives, interval=self._recorded.interval)
         self.evaluations = 0
         self.stopped: str | None = None
-        self.key: Callable[[A], str] = functools.lru_cache(KEYS)(space.architecture_key)
+        self.key: Callable[[A], str] = functools.lru_cache(CACHED_KEYS)(space.architecture_key)
         self._on_batch, self._on_answer = on_batch, on_answer
         self._warm_start = [space.parse(notation) for notation in config.warm_start]
         self._first = [architecture for architecture in first if self._is_drawn(architecture)]
@@ -186,7 +186,7 @@ class Problem(Generic[A]):
     def _random_draws(self) -> Iterator[A]:
         if self._known is None:
             yield from (self.space.sample(self._rng) for _ in range(RANDOM_SAMPLES))
-            if self.space.size <= FEW_ARCHITECTURES:
+            if self.space.size <= MAX_ENUMERATED:
                 yield from filter(self._is_drawn, self.space.enumerate())
         else:
             known = self._known_architectures

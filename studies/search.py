@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from spaces import SearchSpace
 from studies.config import SearchConfig
-from studies.evaluators import DEAR, Evaluator, TableEvaluator
+from studies.evaluators import COSTLY, Evaluator, TableEvaluator
 from studies.folder import HISTORY_FILE
 from studies.history import History, HistoryWriter
 from studies.problem import Problem, load_engine
@@ -89,7 +89,7 @@ def _run(
         def after_answer(history: History) -> None:
             history.save(path)
 
-        one_at_a_time = after_answer if isinstance(evaluator, DEAR) else None
+        one_at_a_time = after_answer if isinstance(evaluator, COSTLY) else None
         problem = Problem(config, space, evaluator, recorded=recorded, on_batch=after_batch, on_answer=one_at_a_time)
         if recorded is None:
             problem.history.save(path)

@@ -14,8 +14,8 @@ from converters import Latency
 from nasrlm.named_function import named_function
 from nasrlm.objective import FloatArray
 from spaces import get_space
+from studies.certain_predictor import CertainPredictor
 from studies.evaluators import FunctionEvaluator, MeasuringEvaluator, TableEvaluator
-from studies.modelled import CertainPredictor
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_results, toy_table, true_values
 
 

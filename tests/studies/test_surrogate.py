@@ -95,7 +95,7 @@ def test_texts_are_not_kept() -> None:
 
 @pytest.mark.parametrize("as_they_are", [2**20, 8, 0])  # all, the first, none
 def test_a_text_is_written_once(monkeypatch: pytest.MonkeyPatch, as_they_are: int) -> None:
-    monkeypatch.setattr("studies.memory.AS_THEY_ARE", as_they_are)
+    monkeypatch.setattr("studies.memory.UNCOMPRESSED", as_they_are)
     written: list[Row] = []
 
     def write(row: Row) -> str:
@@ -113,7 +113,7 @@ def test_a_text_is_written_once(monkeypatch: pytest.MonkeyPatch, as_they_are: in
 
 
 def test_texts_beyond_those_kept_as_they_are_take_a_quarter_of_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("studies.memory.AS_THEY_ARE", 0)
+    monkeypatch.setattr("studies.memory.UNCOMPRESSED", 0)
     space, rng = get_space("darts"), np.random.default_rng(0)
     architectures = [space.sample(rng) for _ in range(20)]
     texts = {architecture: to_measured_text(space, architecture) for architecture in architectures}
