@@ -12,7 +12,7 @@ CACHED_TEXTS = 8192  # of a process, about 20 MB
 
 
 def cached_space(name: str) -> SearchSpace[Any]:
-    """``get_space``.
+    """``get_space`` by one of its names, remembered, and so is that there is none.
 
     Raises:
         ValueError: there is none.

@@ -121,7 +121,7 @@ def module_to_onnx_text(module: torch.nn.Module, input_shape: Shape) -> str:
 
 
 def checked(onnx_text: str, name: str = "model") -> str:
-    """The text itself.
+    """``onnx_text``, if it is a valid model.
 
     Args:
         onnx_text: canonical.
@@ -148,7 +148,7 @@ def to_measured_text(space: SearchSpace[Any], architecture: Any) -> str:
 
 
 def measured_text(space: SearchSpace[Any], faithful: Graph, canonical: Graph) -> str:
-    """The same of graphs that are made already."""
+    """``to_measured_text`` of an architecture whose two graphs are made already."""
     outlined = outline(canonical)
     if space.runs_lost_operations:
         outlined = replace(outlined, functions=outlined.functions + executed_blocks(faithful))

@@ -207,7 +207,7 @@ def _sizes(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
         shape = graph.shapes.get(node.outputs[0], ())
         place = f"{label} /{round(width / shape[-1])}" if len(shape) == 4 else label
         counts["activations"] += prod(shape)
-        counts.update({f"count {label}": 1, f"count {place}": 1} if place != label else {f"count {label}": 1})
+        counts.update({COUNT + label: 1, COUNT + place: 1})  # one name where the place is not known
         weight = node.attribute("weight_shape")
         if isinstance(weight, tuple) and len(weight) > 1:
             macs, params = prod(shape) * prod(map(int, weight[1:])), prod(map(int, weight))

@@ -35,9 +35,7 @@ class Values:
     def __init__(self, source: Source) -> None:
         self.types: dict[str, TypeProto] = {**source.inputs, **source.weights}
         self.arrays = {x: read_array(tensor) for x, tensor in source.constants.items()}
-        self.computed: dict[
-            str, NodeProto
-        ] = {}  # of those arrays that are not written down in the model: what makes them
+        self.computed: dict[str, NodeProto] = {}  # what makes those arrays that the model does not hold
         self.weights = {x: _weight(x, kind) for x, kind in source.weights.items()}
         self.in_full = read_by_value(source.nodes)
         self._declared = source.declared

@@ -146,16 +146,16 @@ def network_key(network: CellNetwork) -> str:
     come with the live cells: ``n16(-,-) r32(-,0)`` is a normal cell of 16 channels that reads the stem twice, and a
     reduction that reads the stem and cell 0.
     """
-    keys = {kind: cell_key(network.reduce if kind else network.normal, reduction=kind) for kind in (False, True)}
+    keys = {False: cell_key(network.normal, reduction=False), True: cell_key(network.reduce, reduction=True)}
     live = _live_cells(network, keys)
     number = {-1: "-"} | {index: str(position) for position, index in enumerate(live)}
-    cells = [
-        f"{'nr'[network.is_reduction(index)]}{network.channels(index)}"
-        f"({','.join(number[source] for source in _sources(network, keys, index))})"
-        for index in live
-    ]
-    used = [keys[kind] for kind in (False, True) if any(network.is_reduction(index) == kind for index in live)]
-    return " | ".join([*used, " ".join(cells)])
+    cells: list[str] = []
+    for index in live:
+        kind = "r" if network.is_reduction(index) else "n"
+        sources = ",".join(number[source] for source in _sources(network, keys, index))
+        cells.append(f"{kind}{network.channels(index)}({sources})")
+    kinds = {network.is_reduction(index) for index in live}
+    return " | ".join([*(key for is_reduction, key in keys.items() if is_reduction in kinds), " ".join(cells)])
 
 
 def _term(graph: Dataflow, operation: str, source: Value, *, strided: bool) -> Value:

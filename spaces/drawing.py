@@ -30,10 +30,17 @@ def draw(
     sample: Sample | None = None,
     held_out_percent: int = HELD_OUT_PERCENT,
 ) -> Iterator[Drawn]:
-    """``count`` draws by ``sample`` or, without it, as the space samples; those left out that were drawn before.
+    """The different architectures among ``count`` draws, each with its split.
 
     The split depends on the ``architecture_key`` alone: isomorphic architectures share it, and so do those of other
-    seeds. ``held_out_percent`` of the networks are "valid", as many "test".
+    seeds.
+
+    Args:
+        space: writes notations and keys.
+        count: draws; fewer architectures where some are drawn again.
+        seed: of the draws.
+        sample: draws; ``space.sample`` if None.
+        held_out_percent: of the networks that are "valid", and that are "test".
     """
     rng = np.random.default_rng(seed)
     seen: set[str] = set()

@@ -51,13 +51,13 @@ def space_names() -> tuple[str, ...]:
 
 
 def full_name(name: str) -> str:
-    """A user's own space by its full path, however its file is named; other names as they are."""
+    """``file.py:ClassName`` of a user's own space with the file's absolute path; other names as they are."""
     path, colon, class_name = name.rpartition(":")
     return f"{Path(path).expanduser().resolve()}:{class_name}" if colon and path.endswith(".py") else name
 
 
 def same_spaces(names: Iterable[object], space: str) -> list[str]:
-    """Those of some names, as a table's column has them, that are a space's, by whatever path to its file."""
+    """Those of ``names``, cells of a table's column, that mean ``space``, by whatever path to its file."""
     wanted = full_name(space)
     return [name for name in names if isinstance(name, str) and full_name(name) == wanted]
 

@@ -27,8 +27,8 @@ class SearchSpace(ABC, Generic[A]):
     """A set of architectures: how to draw, vary, list, spell and compare them.
 
     Architectures are frozen, hashable dataclasses. A genotype is G flat integers, gene g in
-    ``range(gene_sizes[g])``. A space sets the three attributes and writes five methods: ``encode``,
-    ``_build`` (behind ``decode``), ``parse``, ``format`` and ``architecture_key``. It overrides
+    ``range(gene_sizes[g])``. A space sets ``name``, ``objectives`` and ``gene_sizes``, and writes five methods:
+    ``encode``, ``_build`` (behind ``decode``), ``parse``, ``format`` and ``architecture_key``. It overrides
     ``sample``, ``mutate`` or ``crossover`` where the space was published with a procedure of its own.
 
     Genotypes may be invalid (``_build`` raises ArchitectureError) or redundant (a gene that is not in use;
@@ -49,11 +49,11 @@ class SearchSpace(ABC, Generic[A]):
     gene_sizes: tuple[int, ...]
     gene_help: str = "Its gene_sizes lists the choices of every gene."
     runs_lost_operations: bool = False
-    _address: str = ""  # as it was opened by, if it was
+    _address: str = ""  # what get_space was asked for, if it made the space
 
     @property
     def address(self) -> str:
-        """By which ``get_space`` opens it, and which tables name it by: of a user's own space file and class."""
+        """What ``get_space`` opens it by, and tables name it by: ``name``, or file and class of a user's own space."""
         return self._address or self.name
 
     @property
@@ -151,14 +151,14 @@ class SearchSpace(ABC, Generic[A]):
         )
 
     def _encode_filled(self, architecture: A, rng: np.random.Generator) -> Genotype:
-        """As ``encode``; in spaces with genes that an architecture has no use for, these drawn.
+        """As ``encode``, but genes that the architecture does not use are drawn.
 
-        What a mutation brings into use is random then, not the first of the choices.
+        So what a mutation brings into use is random, not the first of the choices.
         """
         return self.encode(architecture)
 
     def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
-        """Every choice of every gene beside the others: a fair draw of the gene, then of its choice."""
+        """Genotypes with one gene set anew, in random order of the gene, then of its choice; its own among them."""
         for position in rng.permutation(len(genotype)).tolist():
             for choice in rng.permutation(self.sampled_sizes[position]).tolist():
                 yield (*genotype[:position], choice, *genotype[position + 1 :])

@@ -23,9 +23,9 @@ class Unhashable(SearchSpace):
 """
 
 
-def opened(tmp_path, line: str) -> None:
+def opened(tmp_path, line: str):
     (tmp_path / "own.py").write_text(f"{SPACE}    {line}\n")
-    get_space(f"{tmp_path}/own.py:Own")
+    return get_space(f"{tmp_path}/own.py:Own")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,9 @@ def test_sizes_of_genes_are_integers(tmp_path):
 
 
 def test_a_method_that_fails_does_so_where_it_is_needed(tmp_path):
-    opened(tmp_path, "def sample(self, rng): raise OSError('no data')")
+    space = opened(tmp_path, "def sample(self, rng): raise OSError('no data')")
+    with pytest.raises(OSError, match="no data"):
+        space.sample(None)
 
 
 def test_a_class_that_lacks_its_data_is_named(tmp_path):
