@@ -39,7 +39,7 @@ from studies.memory import TextMemory
 from studies.report import SOFT_MET, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
-from studies.tables import parse_row, rows_of_space, spelled_notation
+from studies.tables import rows_of_space, spelled_notation
 
 TRIALS = 1000  # of a new study, where none are named
 JOURNAL_FILE = "journal.log"  # in the study's folder: the storage where none is named
@@ -126,34 +126,27 @@ def search_space(
 
 def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
     """The notations of a table's rows of the space, or of a text file's lines."""
+    notations: dict[str, str] = {}  # by place in the file
     if path.suffix in TABLE_ENDINGS:
         table = read_table(path)
         if "architecture" not in table or table["architecture"].isna().any():
             raise ValueError(f"{path}: expected a column architecture, filled in every row. See --warm-start.")
-        rows = rows_of_space(table, space)["architecture"]
-        for row, notation in rows.items():
-            parse_row(space, notation, path, row)  # or says what is wrong
-        return _some(space, path, tuple(map(spelled_notation, rows)))
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: expected architectures, one a line, got {error}.") from error
-    notations = (_checked(space, x.strip(), f"{path}, line {n}") for n, x in enumerate(lines, 1) if x.strip())
-    return _some(space, path, tuple(notations))
-
-
-def _some(space: SearchSpace[Any], path: Path, notations: tuple[str, ...]) -> tuple[str, ...]:
+        for row, notation in rows_of_space(table, space)["architecture"].items():
+            notations[f"row {row}"] = spelled_notation(notation)
+    else:
+        try:
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"{path}: expected architectures, one a line, got {error}.") from error
+        notations = {f"line {number}": line.strip() for number, line in enumerate(lines, start=1) if line.strip()}
+    for place, notation in notations.items():
+        try:
+            space.parse(notation)
+        except ValueError as e:
+            raise ValueError(f"{path}, {place}: {e}") from e
     if not notations:
         raise ValueError(f"{path}: expected architectures of {space.name} to begin with, got none.")
-    return notations
-
-
-def _checked(space: SearchSpace[Any], notation: str, place: str) -> str:
-    try:
-        space.parse(notation)
-    except ValueError as e:
-        raise ValueError(f"{place}: {e}") from e
-    return notation
+    return tuple(notations.values())
 
 
 def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
@@ -182,42 +175,63 @@ def _search(
     # Loaded where it is needed.
     predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.address))
     write = partial(to_measured_text, space)
-
-    def with_checkpoint() -> SearchConfig:
-        return replace(config, checkpoint_sha256=predictor().checkpoint.sha256)
-
     if config.evaluator == "surrogate":
         surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=write)
-        warn_of_guesses(predictor(), [space.address], config.objectives)
-        return search(with_checkpoint(), space, surrogate, out, **options)
+        return search(_with_checkpoint(config, space, predictor()), space, surrogate, out, **options)
     to_text = TextMemory(write)
     evaluator = _real_evaluator(config.evaluator, space, config.objectives, to_text, predictor)
-    if config.guide is not None:
-        unknown = [name for name in config.objectives if name not in predictor().objectives]
-        if config.guide.joint:
-            refuse_idle_joint(config.evaluator, evaluator.modelled, unknown)
-        if unknown and not config.guide.adapt_every:
-            warn(f"the checkpoint does not know {', '.join(unknown)}; the search goes on without it.")
-            config = replace(config, guide=None)
-    if config.guide is not None or evaluator.modelled:
-        if known := [name for name in config.objectives if name in predictor().objectives]:
-            warn_of_guesses(predictor(), [space.address], known)
-        config = with_checkpoint()
+    guide = _usable_guide(config, evaluator, predictor)
+    if guide is not None or evaluator.modelled:
+        config = _with_checkpoint(config, space, predictor())
+    if guide is None:
+        return search(replace(config, guide=None), space, evaluator, out, **options)
+    return _guided_search(config, guide, space, evaluator, predictor(), to_text, out, **options)
+
+
+def _with_checkpoint(config: SearchConfig, space: SearchSpace[Any], predictor: Predictor) -> SearchConfig:
+    """The config with the checkpoint that answers; what it can only guess is told."""
+    if known := [name for name in config.objectives if name in predictor.objectives]:
+        warn_of_guesses(predictor, [space.address], known)
+    return replace(config, checkpoint_sha256=predictor.checkpoint.sha256)
+
+
+def _usable_guide(
+    config: SearchConfig, evaluator: RealEvaluator[Any], predictor: Callable[[], Predictor]
+) -> Guide | None:
+    """The config's; none where the model lacks an objective that it is not to learn, which is told."""
     if config.guide is None:
-        return search(config, space, evaluator, out, **options)
+        return None
+    unknown = [name for name in config.objectives if name not in predictor().objectives]
+    if config.guide.joint:
+        refuse_idle_joint(config.evaluator, evaluator.modelled, unknown)
+    if unknown and not config.guide.adapt_every:
+        warn(f"the checkpoint does not know {', '.join(unknown)}; the search goes on without it.")
+        return None
+    return config.guide
+
+
+def _guided_search(
+    config: SearchConfig,
+    guide: Guide,
+    space: SearchSpace[Any],
+    evaluator: RealEvaluator[Any],
+    predictor: Predictor,
+    to_text: Callable[[Any], str],
+    out: Path,
+    **options: Any,
+) -> StudyResult:
     from studies.guided import guided_search  # here: two seconds, for searches with real evaluations and a model
     from studies.process_adapter import ProcessAdapter, every_network
 
-    learned = [name for name in config.objectives if name not in evaluator.modelled]
-    adapt, shared = None, config.storage
-    if shared is None and not config.guide.exhaustive:  # a trial for each of ten thousand pruned would take minutes
-        shared = str(out / JOURNAL_FILE)
-    if config.guide.adapt_every:
-        networks = every_network(config, space, evaluator.known) if config.guide.exhaustive else None
-        adapt = ProcessAdapter(space, predictor(), learned, to_text=to_text, networks=networks)
-    return guided_search(
-        config, space, evaluator, predictor(), out, to_text=to_text, adapt=adapt, storage=shared, **options
-    )
+    adapt, storage = None, config.storage
+    if storage is None and not guide.exhaustive:  # a trial for each of ten thousand pruned would take minutes
+        storage = str(out / JOURNAL_FILE)
+    if guide.adapt_every:
+        learned = [name for name in config.objectives if name not in evaluator.modelled]
+        networks = every_network(config, space, evaluator.known) if guide.exhaustive else None
+        adapt = ProcessAdapter(space, predictor, learned, to_text=to_text, networks=networks)
+    options |= {"to_text": to_text, "adapt": adapt, "storage": storage}
+    return guided_search(config, space, evaluator, predictor, out, **options)
 
 
 def _table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[str]) -> TableEvaluator[Any]:
