@@ -26,7 +26,8 @@ from converters import to_measured_text
 from nasrlm.objective import FloatArray, Goal, to_losses
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
-from studies.config import SearchConfig, feasible_mask, twins_of
+from studies.config import SearchConfig, twins_of
+from studies.constraints import feasible_mask
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE
 from studies.gate import Gate

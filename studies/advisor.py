@@ -11,7 +11,8 @@ from converters import to_measured_text
 from nasrlm.objective import FloatArray, Goal
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
-from studies.config import Constraint, SearchConfig, twins_of
+from studies.config import SearchConfig, twins_of
+from studies.constraints import Constraint
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.learning import Adapt, LearningModel

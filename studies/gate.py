@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nasrlm.objective import FloatArray, Goal, Objective, from_losses, to_losses
-from studies.config import Constraint, feasible_mask, objectives_of, preferred_losses
+from studies.constraints import Constraint, feasible_mask, objectives_of, preferred_losses
 from studies.guide import RISK, Risk, levels_of
 from studies.memory import TextPredictor
 from studies.pareto import pareto_mask

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from nasrlm.objective import FloatArray
 from spaces import SearchSpace
-from studies.config import SearchConfig, feasible_mask
+from studies.config import SearchConfig
+from studies.constraints import feasible_mask
 from studies.folder import StudyError
 from studies.history import BOUNDS, History, write_frame
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from nasrlm.objective import FloatArray
 from spaces import ArchitectureError, SearchSpace
-from studies.config import SearchConfig, feasible_mask, preferred_losses
+from studies.config import SearchConfig
+from studies.constraints import feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
 from studies.history import History, to_bounds
 from studies.pareto import BoolArray, complete_mask, pareto_mask

@@ -13,7 +13,8 @@ import numpy as np
 from nasrlm.objective import FloatArray
 from spaces import SearchSpace
 from studies.acquisition import choose, expected_improvements
-from studies.config import SearchConfig, feasible_mask, preferred_losses
+from studies.config import SearchConfig
+from studies.constraints import feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, from_losses, to_losses
 from nasrlm.versions import versions_of
-from studies.config import SearchConfig, feasible_mask, soft_violations
+from studies.config import SearchConfig
+from studies.constraints import feasible_mask, soft_violations
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
 from studies.history import History

@@ -25,7 +25,8 @@ from nasrlm.objective import Goal
 from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
-from studies.config import Constraint, SearchConfig, objectives_of, twins_of
+from studies.config import SearchConfig, twins_of
+from studies.constraints import Constraint, objectives_of
 from studies.evaluators import (
     FunctionEvaluator,
     MeasuringEvaluator,

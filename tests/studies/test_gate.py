@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from nasrlm.objective import FloatArray, Goal
 from nasrlm.prediction import Prediction
-from studies.config import Constraint
+from studies.constraints import Constraint
 from studies.gate import Gate
 from tests.studies.scenes import Row, ToyPredictor, ToySpace, true_values
 

@@ -11,6 +11,7 @@ import pytest
 from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
 from studies.evaluators import TableEvaluator
+from studies.guide import parse_risk
 from studies.ledger import Ledger
 from studies.memory import JointPredictor
 from tests.studies.guided import guided_config, run
@@ -25,6 +26,20 @@ from tests.studies.scenes import (
 )
 
 pytestmark = pytest.mark.usefixtures("without_figures")
+
+
+@pytest.mark.parametrize(
+    ("text", "risk"),
+    [("0.1", 0.1), ("params=0.1", {"params": 0.1}), ("a@b=0.05, c_ms@d=2e-1", {"a@b": 0.05, "c_ms@d": 0.2})],
+)
+def test_risks_are_read(text: str, risk: float | dict[str, float]) -> None:
+    assert parse_risk(text) == risk
+
+
+@pytest.mark.parametrize("text", ["", "much", "a@b=", "a@b", "=0.1", "a@b=0.1,0.2", "0.1,0.2", "a@b=0.1,a@b=0.2"])
+def test_other_risks_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="risk: expected a number, or objective=number each once, got"):
+        parse_risk(text)
 
 
 @pytest.mark.parametrize("gate", [True, False])

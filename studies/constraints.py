@@ -1,0 +1,110 @@
+"""Bounds on objectives, hard and soft, and what they make of results. N architectures, M objectives, G goals."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from nasrlm.objective import FloatArray, Goal, Objective, to_losses
+from studies.pareto import BoolArray, complete_mask
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A bound that every member of the front meets, for example ``latency_ms@pixel3<=10``.
+
+    A soft one, ``soft:latency_ms@pixel3<=10``, is a preference: what breaks it stays feasible and may be on the front,
+    but searches count it as worse, see ``preferred_losses``.
+
+    Attributes:
+        objective: its name.
+        at_most: whether values may not lie above the bound; else not below it.
+        bound: in the objective's own unit.
+        soft: whether it is a preference.
+    """
+
+    objective: str
+    at_most: bool
+    bound: float
+    soft: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``objective<=number`` or ``objective>=number``, with ``soft:`` before a soft one.
+
+        Raises:
+            ValueError: no such sign, a bad name, or a bound that is not a finite number.
+        """
+        match = re.fullmatch(r"\s*(soft:)?([^<>=:\s]+)\s*(<=|>=)\s*(\S+)\s*", text)
+        try:
+            if match is None or not np.isfinite(float(match[4])):
+                raise ValueError
+            bound = float(match[4])
+        except ValueError:
+            raise ValueError(
+                f"constraint: expected objective<=number or objective>=number, got {text!r}. "
+                "Example: latency_ms@pixel3<=10, or soft:latency_ms@pixel3<=10."
+            ) from None
+        return cls(Objective.parse(match[2]).name, match[3] == "<=", bound, soft=match[1] is not None)
+
+    def violation(self, values: FloatArray) -> FloatArray:
+        """How far values are beyond the bound, as a share of it, so that several constraints can be added.
+
+        Args:
+            values: (N,) in the objective's own unit.
+
+        Returns:
+            (N,), 0 or less where the bound is met; NaN stays NaN.
+        """
+        excess = values - self.bound if self.at_most else self.bound - values
+        return np.asarray(excess / (abs(self.bound) or 1.0), dtype=np.float64)
+
+    def __str__(self) -> str:
+        return f"{'soft:' if self.soft else ''}{self.objective}{'<=' if self.at_most else '>='}{self.bound:.15g}"
+
+
+def objectives_of(goals: Sequence[Goal], constraints: Sequence[Constraint]) -> tuple[str, ...]:
+    """The goals' objectives, then those of constraints only."""
+    constrained = (constraint.objective for constraint in constraints)
+    return tuple(dict.fromkeys([*(goal.objective for goal in goals), *constrained]))
+
+
+def feasible_mask(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> BoolArray:
+    """(N,) flags of the rows of ``values`` (N, M), columns objectives, without NaN that meet every hard constraint."""
+    met = complete_mask(values)
+    for constraint in constraints:
+        if not constraint.soft:
+            met &= constraint.violation(values[:, objectives.index(constraint.objective)]) <= 0
+    return met
+
+
+def soft_violations(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> FloatArray:
+    """(N,) how far rows of ``values`` (N, M) are beyond the soft bounds, as shares of them, added up; 0 within all."""
+    beyond = np.zeros(len(values))
+    for constraint in constraints:
+        if constraint.soft:
+            beyond += np.maximum(constraint.violation(values[:, objectives.index(constraint.objective)]), 0.0)
+    return beyond
+
+
+def preferred_losses(goals: Sequence[Goal], constraints: Sequence[Constraint], values: FloatArray) -> FloatArray:
+    """Losses as a search compares them: worse, in every goal, by the share by which soft constraints are broken.
+
+    With a latency of 12 ms and ``soft:latency_ms@pixel3<=10``, an accuracy of 90 counts as 72 and the latency as
+    14.4. A loss of 0 stays 0.
+
+    Args:
+        goals: G goals.
+        constraints: hard ones do not count.
+        values: (N, M) in own units, columns as ``objectives_of`` has them.
+
+    Returns:
+        (N, G), the losses themselves where no constraint is soft.
+    """
+    losses = to_losses(goals, values[:, : len(goals)])
+    if not any(constraint.soft for constraint in constraints):
+        return losses
+    beyond = soft_violations(objectives_of(goals, constraints), constraints, values)
+    return np.asarray(losses + beyond[:, None] * np.abs(losses), dtype=np.float64)

@@ -1,0 +1,40 @@
+"""Constraints: how they are spelled, and what they make of results."""
+
+import json
+
+import numpy as np
+import pytest
+
+from studies.config import SearchConfig
+from studies.constraints import Constraint, feasible_mask, preferred_losses
+from tests.studies.scenes import toy_config
+
+
+def test_violations_are_shares_of_the_bound() -> None:
+    at_most = Constraint.parse("latency_ms@pixel3<=10")
+    np.testing.assert_allclose(at_most.violation(np.array([5.0, 10.0, 15.0])), [-0.5, 0.0, 0.5])
+    at_least = Constraint.parse(" accuracy@cifar10 >= 50 ")
+    np.testing.assert_allclose(at_least.violation(np.array([25.0, 75.0, np.nan])), [0.5, -0.5, np.nan])
+    np.testing.assert_allclose(Constraint.parse("a@b<=0").violation(np.array([2.0])), [2.0])
+    assert str(at_most) == "latency_ms@pixel3<=10"
+    assert Constraint.parse(str(at_least)) == at_least
+
+
+def test_what_breaks_a_soft_constraint_is_feasible_and_counts_as_worse() -> None:
+    soft = Constraint.parse("soft:latency_ms@toy<=10")
+    assert (str(soft), soft.soft, Constraint.parse(str(soft))) == ("soft:latency_ms@toy<=10", True, soft)
+    config = toy_config(constraints=[str(soft), "energy_mj@toy<=7"])
+    assert SearchConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+    values = np.array([[90.0, 12.0, 5.0], [90.0, 10.0, 8.0], [0.0, 20.0, 7.0]])
+    assert feasible_mask(config.objectives, config.constraints, values).tolist() == [True, False, True]
+    expected = [[-72.0, 14.4], [-90.0, 10.0], [0.0, 40.0]]
+    np.testing.assert_allclose(preferred_losses(config.goals, config.constraints, values), expected)
+    assert [str(bound) for bound in config.hard_constraints] == ["energy_mj@toy<=7"]
+
+
+@pytest.mark.parametrize(
+    "text", ["latency_ms@a", "latency_ms@a<10", "a@b<=ten", "a@b<=nan", "<=1", "a@b==1", "soft:a@b", "soft:<=1"]
+)
+def test_other_constraints_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="constraint: expected objective<=number or objective>=number"):
+        Constraint.parse(text)
