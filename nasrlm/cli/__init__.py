@@ -13,10 +13,12 @@ import nasrlm
 from nasrlm.cli import verbs
 from nasrlm.cli.users_code import is_ours, told_in_one_line
 
-INTERRUPTED = 130  # what a verb ends with that Ctrl-C has stopped
-RESUMED = {"search"}  # with --resume
-TABLES_RESUMED = {"convert", "stats"}  # the same, but of single networks
-GOES_ON = {"train", "benchmark"}  # without
+INTERRUPTED = 130  # exit status of a verb that Ctrl-C has stopped
+RESUMED = {"search"}  # verbs that go on with --resume
+TABLES_RESUMED = {"convert", "stats"}  # verbs that do so with --table
+GOES_ON = {"train", "benchmark"}  # verbs that go on without an option
+
+_usual_format = warnings.formatwarning
 
 app = typer.Typer(
     name="nasrlm",
@@ -75,16 +77,13 @@ def _how_to_go_on(words: Sequence[str]) -> str:
     return "The same command goes on." if words[0] in GOES_ON else ""
 
 
-_of_python = warnings.formatwarning
-
-
 def _spelled_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
     """One of ours in one line, without the place in our code."""
     if category is UserWarning and is_ours(filename):
         return f"nasrlm: {' '.join(str(message).split())}\n"
-    return _of_python(message, category, filename, lineno, line)
+    return _usual_format(message, category, filename, lineno, line)
 
 
 def _fail(message: str) -> NoReturn:

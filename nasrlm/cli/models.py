@@ -27,9 +27,9 @@ from nasrlm.cli.inputs import (
     read_inputs,
 )
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
+from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses, warn_of_strangers
 from nasrlm.cli.table_predictions import predict_whole_table
-from nasrlm.engine import EngineName
 from nasrlm.evaluation import COLUMNS, Evaluation, evaluate
 from nasrlm.examples import Origins, make_examples
 from nasrlm.files import check_folder
@@ -53,8 +53,6 @@ MAX_COLUMNS = 6  # of objectives; more become the rows of one table an architect
 ObjectivesOption = Annotated[
     str | None, typer.Option("--objectives", help="Names, separated by commas; all that are known if left out.")
 ]
-DeviceOption = Annotated[str, typer.Option("--device", help="Where torch runs.")]
-EngineOption = Annotated[EngineName, typer.Option("--engine", help="What computes; auto is ONNX Runtime on a CPU.")]
 
 
 def register(app: typer.Typer) -> None:
