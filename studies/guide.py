@@ -48,7 +48,7 @@ def check_risk(risk: Risk) -> None:
 
 
 def levels_of(risk: Risk, objectives: Sequence[str]) -> tuple[Levels, ...]:
-    """The quantiles that a risk asks for, of each objective: pessimistic or optimistic, median, the other.
+    """(risk, 0.5, 1 - risk) of each objective: the quantiles that a gate with this risk asks for.
 
     Raises:
         ValueError: a risk outside (0, 0.5), or of an unknown objective.

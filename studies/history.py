@@ -138,8 +138,13 @@ def write_frame(frame: pd.DataFrame, path: Path, *, interval: float | None) -> N
     write_atomically(path, buffer.getvalue())
 
 
-def exchanged(bounds: FloatArray) -> FloatArray:
-    """(..., 3) low, median and high, as quantiles ascend, to median, low and high, as they are kept; and back."""
+def median_first(quantiles: FloatArray) -> FloatArray:
+    """(..., 3) low, median and high in the order of ``BOUNDS``."""
+    return quantiles[..., [1, 0, 2]]
+
+
+def ascending(bounds: FloatArray) -> FloatArray:
+    """(..., 3) in the order of ``BOUNDS`` as low, median and high."""
     return bounds[..., [1, 0, 2]]
 
 

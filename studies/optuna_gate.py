@@ -16,7 +16,7 @@ from spaces.shown import shown
 from studies.advisor import Advisor, check_count
 from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk
-from studies.history import exchanged
+from studies.history import median_first
 from studies.learning import Adapt
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
@@ -162,7 +162,7 @@ class ParetoGate(Generic[A]):
             reason = f"the same network as trial {twin.number}, which is {twin.state.name.lower()}"
             _prune(trial, 0, reason, twin.user_attrs[ARCHITECTURE])
         (decision,) = self._advisor.check([architecture])
-        trial.set_user_attr(PREDICTED, told_predictions(self.gate.objectives, exchanged(decision.values)))
+        trial.set_user_attr(PREDICTED, told_predictions(self.gate.objectives, median_first(decision.values)))
         if not decision.kept:
             _prune(trial, decision.stage, decision.reason, decision.dominated_by)
 

@@ -24,7 +24,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from nasrlm.objective import FloatArray, Goal
 from studies.config import SearchConfig, without_password
 from studies.folder import CHECKPOINT, MAY_GROW, StudyError, check_same_checkpoint
-from studies.history import exchanged
+from studies.history import ascending, median_first
 
 TRIES = 5  # at opening a database
 BLOCK = 65_536  # bytes of a journal that are looked at together
@@ -40,7 +40,7 @@ def directions(goals: Sequence[Goal]) -> list[StudyDirection]:
 
 def told_predictions(objectives: Sequence[str], predicted: FloatArray) -> dict[str, dict[str, float | None]]:
     """What a trial tells of (M, 3) median, low and high: each under its name, None for NaN."""
-    rows = [[None if np.isnan(value) else float(value) for value in row] for row in exchanged(predicted)]
+    rows = [[None if np.isnan(value) else float(value) for value in row] for row in ascending(predicted)]
     return {name: dict(zip(TOLD, row, strict=True)) for name, row in zip(objectives, rows, strict=True)}
 
 
@@ -48,7 +48,7 @@ def read_predictions(objectives: Sequence[str], told: Any) -> FloatArray:
     """(M, 3) median, low and high of what ``told_predictions`` gave, or of the lists in this order of older studies."""
     if isinstance(told, list):
         return np.array(told, dtype=np.float64)
-    return exchanged(np.array([[told[name][word] for word in TOLD] for name in objectives], dtype=np.float64))
+    return median_first(np.array([[told[name][word] for word in TOLD] for name in objectives], dtype=np.float64))
 
 
 def open_storage(storage: str) -> BaseStorage:

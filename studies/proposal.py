@@ -18,7 +18,7 @@ from studies.constraints import feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide
-from studies.history import exchanged
+from studies.history import median_first
 from studies.ledger import CHOSEN, PRUNED, Entry, Ledger
 from studies.memory import JointPredictor, SamplingPredictor, TextPredictor
 from studies.pareto import BoolArray, complete_mask, pareto_mask
@@ -269,5 +269,5 @@ def _entry(space: SearchSpace[A], candidate: Candidate[A], batch: int, status: s
         status=status,
         stage=decision.stage,
         reason=decision.reason,
-        predicted=exchanged(decision.values),
+        predicted=median_first(decision.values),
     )

@@ -20,7 +20,9 @@ from studies.labelled_table import is_empty, label_columns, numbers_of, objectiv
 
 
 def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> pd.DataFrame:
-    """A table whose column ``space`` is ``--space``: only its rows, where the table says which those are.
+    """The rows of a table that are of ``space``, which their column ``space`` then holds as it is spelled here.
+
+    All rows, where there is no ``space`` or the table names none.
 
     Raises:
         ValueError: the table is none, or has no row of the space.

@@ -56,7 +56,7 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
 
 
 def few_spellings_a_network(frame: pd.DataFrame, path: Path, objectives: Sequence[str]) -> pd.DataFrame:
-    """The rows of a table without valid ones whose labels their network has SPELLINGS times before, each of them.
+    """The rows of a table without those valid ones whose every label comes after the first SPELLINGS of its network.
 
     Intervals are calibrated on valid rows, and a network that has a hundred spellings would count a hundred times.
     Rows that have texts are of one network where their texts are the same.

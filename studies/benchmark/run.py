@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -24,23 +25,29 @@ from studies.benchmark.task import Tables, Task, draw_task
 
 Method = Callable[[Task], FloatArray]
 
-WITHOUT_LABELS = ("params", "macs")
+FROM_NUMBERS: Mapping[str, Method] = {
+    "params": numeric.params,
+    "macs": numeric.macs,
+    "lightgbm": numeric.lightgbm,
+    "forest": numeric.forest,
+    "process": numeric.process,
+    "process-and-trees": numeric.process_and_trees,
+    "sources": numeric.sources_alone,
+    "transfer": numeric.transferred,
+    "gnn": gnn,
+}
+FROM_TEXTS: Mapping[str, Callable[[LanguageModels, Task], FloatArray]] = {
+    "rlm": LanguageModels.scratch,
+    "rlm-mse": LanguageModels.mse,
+    "rlm-ensemble": LanguageModels.ensemble,
+    "rlm-taught": LanguageModels.taught,
+    "rlm-pretrained": LanguageModels.pretrained,
+    "rlm-adapted": LanguageModels.adapted,
+    "rlm-adapted-active": LanguageModels.adapted_by_choice,
+}
+METHODS = (*FROM_NUMBERS, *FROM_TEXTS)
 NEEDS_SOURCES = ("sources", "transfer")
 NEEDS_CHECKPOINT = ("rlm-pretrained", "rlm-adapted", "rlm-adapted-active")
-METHODS = (
-    *WITHOUT_LABELS,
-    "lightgbm",
-    "forest",
-    "process",
-    "process-and-trees",
-    *NEEDS_SOURCES,
-    "gnn",
-    "rlm",
-    "rlm-mse",
-    "rlm-ensemble",
-    "rlm-taught",
-    *NEEDS_CHECKPOINT,
-)
 
 
 @dataclass(frozen=True)
@@ -127,24 +134,7 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
 
 def _solvers(config: BenchmarkConfig) -> Mapping[str, Method]:
     models = LanguageModels(config.steps, config.checkpoint)
-    return {
-        "params": numeric.params,
-        "macs": numeric.macs,
-        "lightgbm": numeric.lightgbm,
-        "forest": numeric.forest,
-        "process": numeric.process,
-        "process-and-trees": numeric.process_and_trees,
-        "sources": numeric.sources_alone,
-        "transfer": numeric.transferred,
-        "gnn": gnn,
-        "rlm": models.scratch,
-        "rlm-mse": models.mse,
-        "rlm-ensemble": models.ensemble,
-        "rlm-taught": models.taught,
-        "rlm-pretrained": models.pretrained,
-        "rlm-adapted": models.adapted,
-        "rlm-adapted-active": models.adapted_by_choice,
-    }
+    return {**FROM_NUMBERS, **{name: partial(method, models) for name, method in FROM_TEXTS.items()}}
 
 
 def _settings(
@@ -153,7 +143,7 @@ def _settings(
     """Hash of the tables, and of what a language model depends on."""
     spaces = {target.space, *(source.space for source in protocol.sources)}
     parts = [tables[space].digest for space in sorted(spaces)]
-    if name.startswith("rlm"):
+    if name in FROM_TEXTS:
         parts.append(str(config.steps))
         if name in NEEDS_CHECKPOINT or name == "rlm-taught":
             parts.append(begun_with)

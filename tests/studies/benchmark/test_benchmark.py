@@ -15,7 +15,15 @@ from studies.benchmark import language_models, methods
 from studies.benchmark.language_models import LanguageModels
 from studies.benchmark.protocol import PROTOCOLS, Protocol, Target, get_protocol
 from studies.benchmark.results import Record, Results, summary
-from studies.benchmark.run import METHODS, BenchmarkConfig, run_benchmark
+from studies.benchmark.run import (
+    FROM_NUMBERS,
+    FROM_TEXTS,
+    METHODS,
+    NEEDS_CHECKPOINT,
+    NEEDS_SOURCES,
+    BenchmarkConfig,
+    run_benchmark,
+)
 from studies.benchmark.task import Tables, Task, draw_task
 from tests.nasrlm.conftest import CommandLine, checkpoint, checkpoint_folder, nasrlm  # noqa: F401
 from tests.studies.benchmark.scenes import write_table
@@ -83,7 +91,7 @@ def test_a_stopped_run_goes_on(folder: Path, tmp_path: Path, monkeypatch: pytest
         return task.truth
 
     with monkeypatch.context() as patch:
-        patch.setattr(methods, "process", stop_at_third)
+        patch.setitem(FROM_NUMBERS, "process", stop_at_third)  # type: ignore[arg-type]
         with pytest.raises(KeyboardInterrupt):
             run_benchmark(config, Tables(folder), path)
     with path.open("a") as stream:
@@ -124,8 +132,9 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
         Results(tmp_path / "rows.jsonl")
 
 
-def test_protocols_name_registered_spaces_and_every_method_is_solved() -> None:
-    assert len(METHODS) == len(set(METHODS))
+def test_protocols_are_of_named_objectives_and_what_methods_need_is_known() -> None:
+    assert FROM_NUMBERS.keys().isdisjoint(FROM_TEXTS)
+    assert {*NEEDS_SOURCES, *NEEDS_CHECKPOINT} < set(METHODS)
     for protocol in PROTOCOLS.values():
         assert protocol.targets
         assert min(protocol.sizes) >= 2
