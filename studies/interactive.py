@@ -39,21 +39,9 @@ def interactive_front(config: SearchConfig, history: History, known: Mapping[str
     front = front_rows(config, history)
     labels = [Objective.parse(goal.objective).label for goal in config.goals]
     title = f"{config.space}: {len(front)} on the front of {int(history.complete().sum()):,} evaluated"
-    figure = go.Figure()
     if len(config.goals) > 3:
-        figure.add_trace(_parallel(config, history, front, labels))
-        names = "<br>".join(history.architectures[row] for row in front)
-        note = {
-            "text": names,
-            "showarrow": False,
-            "x": 0,
-            "y": -0.1,
-            "xref": "paper",
-            "yref": "paper",
-            "yanchor": "top",
-        }
-        figure.add_annotation(note, align="left", font={"size": 9})
-        return figure.update_layout(title=title, template="plotly_white", margin={"b": 60 + 14 * len(front)})
+        return _parallel(config, history, front, labels).update_layout(title=title, template="plotly_white")
+    figure = go.Figure()
     rest = np.setdiff1d(np.arange(len(history)), front)
     flat = len(config.goals) != 3
     feasible = np.array(history.feasible, dtype=np.bool_)[rest]
@@ -76,14 +64,18 @@ def interactive_front(config: SearchConfig, history: History, known: Mapping[str
 
 
 def _parallel(config: SearchConfig, history: History, front: Sequence[int], labels: Sequence[str]) -> Any:
-    """One line a front member over one upright axis a goal, the better end upwards, coloured by the first goal."""
+    """One line a front member over one upright axis a goal, the better end upwards; below, what the members are."""
     medians: FloatArray = history.stacked()[:, :, 0][front]
     dimensions = []
     for column, (goal, label) in enumerate(zip(config.goals, labels, strict=True)):
         values = medians[:, column]
         ends = [float(values.min()), float(values.max())] if len(values) else [0.0, 1.0]
         dimensions.append({"label": label, "values": values, "range": ends if goal.maximise else ends[::-1]})
-    return go.Parcoords(dimensions=dimensions, line={"color": medians[:, 0], "colorscale": "Viridis"})
+    lines = go.Parcoords(dimensions=dimensions, line={"color": medians[:, 0], "colorscale": "Viridis"})
+    names = "<br>".join(history.architectures[row] for row in front)
+    below = {"x": 0, "y": -0.1, "xref": "paper", "yref": "paper", "yanchor": "top", "align": "left"}
+    figure = go.Figure(lines).add_annotation(text=names, showarrow=False, font={"size": 9}, **below)
+    return figure.update_layout(margin={"b": 60 + 14 * len(front)})
 
 
 def interactive_progress(names: Sequence[str], studies: Sequence[tuple[SearchConfig, History]]) -> Any:

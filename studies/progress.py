@@ -66,28 +66,32 @@ def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, Hist
         names: of the studies' folders.
         studies: configs and histories.
     """
-    worst = np.vstack([history_losses(*study)[study[1].complete()] for study in studies]).max(axis=0)
-    feasible = [history_losses(*study)[np.array(study[1].feasible, dtype=np.bool_)] for study in studies]
+    losses = [history_losses(config, history) for config, history in studies]
+    complete = [found[history.complete()] for found, (_, history) in zip(losses, studies, strict=True)]
+    feasible = [found[np.flatnonzero(history.feasible)] for found, (_, history) in zip(losses, studies, strict=True)]
+    worst = np.vstack(complete).max(axis=0)
     together = hypervolume(np.vstack(feasible), worst) or 1.0
     groups: dict[str, list[int]] = {}
     for index, (config, _) in enumerate(studies):
         groups.setdefault(spelled(replace(config, seed=0)), []).append(index)
-    bounds = [" ".join(map(str, config.constraints)) or "no constraint" for config, _ in studies]
-    found = []
+    bounds_differ = len({config.constraints for config, _ in studies}) > 1
+    curves = []
     for members in groups.values():
-        lengths = [int(studies[index][1].complete().sum()) for index in members]
-        counts = np.unique(np.geomspace(1, max(min(lengths), 1), CURVE_POINTS).astype(int)).tolist()
+        shortest = min(len(complete[index]) for index in members)
+        counts = np.unique(np.geomspace(1, max(shortest, 1), CURVE_POINTS).astype(int)).tolist()
         shares = np.array([_volumes(*studies[index], counts, worst) for index in members]) / together
-        config = studies[members[0]][0]
+        name = _name([names[index] for index in members], studies[members[0]][0], with_bounds=bounds_differ)
+        curves.append(Progress(name, np.array(counts, dtype=np.float64), shares))
+    return curves
+
+
+def _name(names: Sequence[str], config: SearchConfig, *, with_bounds: bool) -> str:
+    """What the curve of one study is called, or of several that differ in their seeds."""
+    name = f"{names[0]} ({config.engine} {config.sampler})"
+    if len(names) > 1:
         guide = f", {config.guide.acquisition}" if config.guide else ""
-        name = f"{names[members[0]]} ({config.engine} {config.sampler})"
-        if len(members) > 1:
-            ends = f"{names[members[0]]} to {names[members[-1]]}"
-            name = f"{ends} ({config.engine} {config.sampler}{guide}, {len(members)} seeds)"
-        if len(set(bounds)) > 1:
-            name += f", {bounds[members[0]]}"
-        found.append(Progress(name, np.array(counts, dtype=np.float64), shares))
-    return found
+        name = f"{names[0]} to {names[-1]} ({config.engine} {config.sampler}{guide}, {len(names)} seeds)"
+    return f"{name}, {' '.join(map(str, config.constraints)) or 'no constraint'}" if with_bounds else name
 
 
 def _volumes(config: SearchConfig, history: History, counts: Sequence[int], worst: FloatArray) -> list[float]:
