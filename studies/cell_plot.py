@@ -41,7 +41,8 @@ def _draw(axes: Axes, graph: CellGraph, colours: dict[str, str]) -> None:
         colour = colours.get(label, PLAIN)
         axes.plot(x, y, color=colour, linewidth=1.4, zorder=1)
         middle = len(x) // 2
-        axes.annotate("", (x[middle + 1], y[middle + 1]), (x[middle], y[middle]), arrowprops=_arrow(colour))
+        ends = (x[middle + 1], y[middle + 1]), (x[middle], y[middle])
+        axes.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": colour})
         text = axes.annotate(label, (x[middle], y[middle]), (0, CLEAR), textcoords="offset points")
         text.set(fontsize=7, color=colour, ha="center", va="bottom")
     for node, name in enumerate(graph.nodes):
@@ -58,10 +59,6 @@ def _ends(graph: CellGraph) -> tuple[float, float]:
     heights = [graph.curve(index)[:, 1] for index in range(len(graph.edges))]
     low, high = min((y.min() for y in heights), default=0.0), max((y.max() for y in heights), default=0.0)
     return float(low) - 0.3, float(high) + 0.3
-
-
-def _arrow(colour: str) -> dict[str, object]:
-    return {"arrowstyle": "->", "color": colour}
 
 
 def _colours(rows: Sequence[Row]) -> dict[str, str]:

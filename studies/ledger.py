@@ -19,6 +19,7 @@ from studies.history import BOUNDS, History, write_frame
 A = TypeVar("A", bound=Hashable)
 
 PRUNED, CHOSEN, EVALUATED = "pruned", "chosen", "evaluated"
+DECIDED = ("status", "batch", "stage", "reason")  # columns of the file that are attributes of entries
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ class Ledger:
 
     def save(self, path: Path) -> None:
         """Write history.parquet, atomically: the columns of every study, then what was predicted and decided."""
-        frame = self.history().to_frame().assign(**{name: self._column(name) for name in _DECISIONS})
+        decided = {name: [getattr(entry, name) for entry in self.entries] for name in DECIDED}
+        frame = self.history().to_frame().assign(**decided)
         names = _predicted_columns(self.config)
         predicted = np.array([entry.predicted for entry in self.entries]).reshape(len(frame), len(names))
         write_frame(pd.concat([frame, pd.DataFrame(predicted, columns=names)], axis=1), path, interval=None)
@@ -169,7 +171,7 @@ class Ledger:
         """
         history = History.load(path, config.objectives)
         try:
-            frame = pd.read_parquet(path, columns=[*_DECISIONS, *_predicted_columns(config)])
+            frame = pd.read_parquet(path, columns=[*DECIDED, *_predicted_columns(config)])
         except (pa.ArrowException, KeyError, ValueError) as error:
             reason = " ".join(str(error).split())[:200]
             raise StudyError(
@@ -177,7 +179,7 @@ class Ledger:
                 "Restore the file, or remove it to evaluate everything again."
             ) from error
         predicted = frame[_predicted_columns(config)].to_numpy(dtype=np.float64)
-        decided = [frame[name].tolist() for name in _DECISIONS]
+        decided = [frame[name].tolist() for name in DECIDED]
         entries = [
             Entry(
                 architecture=history.architectures[row],
@@ -194,14 +196,8 @@ class Ledger:
         ]
         return cls(config, entries)
 
-    def _column(self, name: str) -> list[int | str]:
-        return [getattr(entry, name) for entry in self.entries]
-
     def _stacked(self, rows: list[FloatArray]) -> FloatArray:
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.config.objectives))
-
-
-_DECISIONS = ("status", "batch", "stage", "reason")
 
 
 def _predicted_columns(config: SearchConfig) -> list[str]:

@@ -65,7 +65,8 @@ def adapt_checkpoint(
     frame, wanted = _drawn_rows(table, space, names, samples, pool, rng)
     if like_table and not _is_of_a_space(frame):
         raise ValueError(f"{table}: --like-table: expected architectures of one space, got texts or several spaces.")
-    _warn_of_known([name for name in names if name in loaded.objectives], out)
+    if again := [name for name in names if name in loaded.objectives]:
+        warn(f"{', '.join(again)}: known already; {out} will answer by these labels alone, in every space.")
     texts = table_texts(frame, table, progress=True)
     texts += _more_texts(frame, table, wanted + pool - len(frame), rng, like_table)
     known = make_pool(loaded, texts, progress=True, space=only_space(frame))
@@ -85,11 +86,6 @@ def adapt_checkpoint(
     else:
         _print_learned(learned, names)
         say(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {seconds} s")
-
-
-def _warn_of_known(names: Sequence[str], out: Path) -> None:
-    if names:
-        warn(f"{', '.join(names)}: known already; {out} will answer by these labels alone, in every space.")
 
 
 def _save(checkpoint: Checkpoint, origin: Path, out: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from statistics import mean, stdev
@@ -75,22 +76,18 @@ def summary(records: Iterable[Record], judge: Judge) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str, int, str], list[Record]] = {}
     for record in records:
         groups.setdefault((record.space, record.objective, record.size, record.method), []).append(record)
-    rows = [
-        dict(zip(("space", "objective", "size", "method"), group, strict=True))
-        | {
-            judge: mean(getattr(record, judge) for record in members),
-            "spread": _spread([getattr(record, judge) for record in members]),
+    rows = []
+    for group, members in groups.items():
+        values = [getattr(record, judge) for record in members]
+        measures = {
+            judge: mean(values),
+            "spread": stdev(values) if len(values) > 1 else math.nan,
             "seeds": len(members),
             "test_rows": members[0].test_rows,
             "seconds": round(mean(record.seconds for record in members), 1),
         }
-        for group, members in groups.items()
-    ]
+        rows.append(dict(zip(("space", "objective", "size", "method"), group, strict=True)) | measures)
     return sorted(rows, key=lambda row: (row["space"], row["objective"], row["size"], -row[judge]))
-
-
-def _spread(values: Sequence[float]) -> float:
-    return stdev(values) if len(values) > 1 else float("nan")
 
 
 def _read(line: bytes, place: str) -> Record:

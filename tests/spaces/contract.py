@@ -4,6 +4,8 @@ import dataclasses
 import itertools
 import json
 import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -39,6 +41,17 @@ def refusal(space: SearchSpace[Any], notation: str) -> str:
     except ArchitectureError as error:
         return str(error)
     return ""
+
+
+def assert_keys_agree(keys: Iterable[tuple[Hashable, Hashable]]) -> None:
+    """Of many architectures each with its key and a slow definition's: equal ones are equal in both."""
+    slow_keys, fast_keys = defaultdict(set), defaultdict(set)
+    for fast, slow in keys:
+        slow_keys[fast].add(slow)
+        fast_keys[slow].add(fast)
+    assert len(slow_keys) > 500
+    assert all(len(slow) == 1 for slow in slow_keys.values()), "unequal architectures share a key"
+    assert all(len(fast) == 1 for fast in fast_keys.values()), "equal architectures have several keys"
 
 
 class SpaceContract:

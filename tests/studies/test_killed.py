@@ -1,6 +1,5 @@
 """A search that is killed with SIGKILL at random moments, and resumed, ends like one that never was."""
 
-import multiprocessing
 import random
 import signal
 from pathlib import Path
@@ -13,25 +12,16 @@ from tests.studies import killed
 LONGEST = 0.5  # seconds until a kill; all evaluations together take longer than all of these
 
 
-def start(kind: str, folder: Path, seconds: float) -> multiprocessing.process.BaseProcess:
-    """From a server that has everything imported: a process takes milliseconds, not seconds, to begin."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.studies.killed"])
-    process = context.Process(target=killed.run, args=(kind, folder, seconds))
-    process.start()
-    return process
-
-
 def assert_survives(kind: str, kills: int, seed: int, folder: Path) -> None:
     killed.run(kind, folder / "whole", 0.0)
     rng = random.Random(seed)
     for _ in range(kills):
-        process = start(kind, folder / "killed", kills * LONGEST)
+        process = killed.start(killed.run, kind, folder / "killed", kills * LONGEST)
         process.join(rng.uniform(0.02, LONGEST))
         process.kill()
         process.join()
         assert process.exitcode == -signal.SIGKILL
-    last = start(kind, folder / "killed", kills * LONGEST)
+    last = killed.start(killed.run, kind, folder / "killed", kills * LONGEST)
     last.join()
     assert last.exitcode == 0
 

@@ -1,7 +1,5 @@
 """Several workers of one search, some of them killed with SIGKILL: nothing is lost, and nothing evaluated twice."""
 
-import multiprocessing
-import multiprocessing.process
 import random
 import signal
 import time
@@ -18,29 +16,20 @@ from tests.studies.postgres import postgres_url  # noqa: F401
 from tests.studies.scenes import SPACE, toy_results
 
 
-def start(storage: str, folder: Path, name: str, seconds: float, trials: int) -> multiprocessing.process.BaseProcess:
-    """From a server that has everything imported: a worker takes milliseconds to begin."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.studies.killed"])
-    process = context.Process(target=killed.work, args=(storage, folder, name, seconds, trials))
-    process.start()
-    return process
-
-
 def assert_nothing_is_lost(storage: str, folder: Path, *, kills: int, seconds: float, seed: int = 0) -> None:
     """One worker stays; another one is killed in the middle of an evaluation and begins anew, ``kills`` times."""
     wanted = killed.WORKERS_TRIALS + 3 * (kills - 1)  # what the worker that stays leaves for the other one
     rng = random.Random(seed)
     asked = folder / killed.ASKED_FILE
-    stays = start(storage, folder, "stays", seconds, wanted)
+    stays = killed.start(killed.work, storage, folder, "stays", seconds, wanted)
     for _ in range(kills):
-        other = start(storage, folder, "killed", seconds, wanted)
+        other = killed.start(killed.work, storage, folder, "killed", seconds, wanted)
         _wait_for_another_line(asked)
         time.sleep(rng.uniform(0, 2 * seconds))
         other.kill()
         other.join()
         assert other.exitcode in (-signal.SIGKILL, 0)
-    last = start(storage, folder, "killed", seconds, wanted)
+    last = killed.start(killed.work, storage, folder, "killed", seconds, wanted)
     for process in (stays, last):
         process.join(120)
         assert process.exitcode == 0
