@@ -130,8 +130,8 @@ class MobileOnceForAll(OnceForAll[M]):
         )
         depths = check_list(self.name, "d", value["d"], [len(choices.depths)], choices.remedy)
         pairs = enumerate(zip(depths, choices.depths, strict=True))
-        num_blocks = [choices.pick(f"d at position {stage}", depth, known) for stage, (depth, known) in pairs]
-        settings = [choices.pick(name, value.get(name, known[0]), known) for name, known in choices.settings.items()]
+        num_blocks = [choices.pick(f"d at position {stage}", depth, among) for stage, (depth, among) in pairs]
+        settings = [choices.pick(name, value.get(name, among[0]), among) for name, among in choices.settings.items()]
         return self.subnet.of(settings, choices.read_stages(num_blocks, value))
 
     def format(self, architecture: M) -> str:

@@ -90,7 +90,7 @@ class OFAResNet50(OnceForAll[ResNet50]):
         num_blocks = [base + more for base, more in zip(BASE_DEPTHS, extra, strict=True)]
         given = (value["r"], 2 * STEM_DEPTHS[stem_depth], *widths)
         pairs = zip(choices.settings.items(), given, strict=True)
-        settings = [choices.pick(place, x, known) for (place, known), x in pairs]
+        settings = [choices.pick(place, x, among) for (place, among), x in pairs]
         return ResNet50.of(settings, choices.read_stages(num_blocks, value))
 
     def format(self, architecture: ResNet50) -> str:
