@@ -12,7 +12,7 @@ CACHED_TEXTS = 8192  # of a process, about 20 MB
 
 
 def cached_space(name: str) -> SearchSpace[Any]:
-    """``get_space`` by one of its names, remembered, and so is that there is none.
+    """``get_space``, called once for each name, whether there is such a space or not.
 
     Raises:
         ValueError: there is none.

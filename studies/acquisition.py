@@ -132,7 +132,7 @@ def _ends(best: FloatArray, front: FloatArray, reference_point: FloatArray) -> F
 def _points(uniform: FloatArray, losses: FloatArray, edges: FloatArray) -> FloatArray:
     """(P, M) points by (P, 1 + M) numbers in [0, 1): of a candidate, every goal between a loss and its end.
 
-    Of a goal's losses one is taken as often as it is far from the end: ``edges`` (N, 1 + Q, M) add these distances up.
+    A loss is taken as often as it is far from its goal's end; ``edges`` (N, 1 + Q, M) are cumulative distances.
     """
     rows, goals = (uniform[:, 0] * len(losses)).astype(np.intp), np.arange(losses.shape[2])
     edges = edges[rows]

@@ -128,7 +128,7 @@ def _begun_ledger(config: SearchConfig, path: Path) -> Ledger:
 
 @contextmanager
 def _saved_changes(ledger: Ledger, path: Path, progress: bool) -> Iterator[Callable[[Ledger], None]]:
-    """To be called after each change of a ledger: it saves the file, and moves the bar if one is shown."""
+    """What to call after each change of a ledger: it saves the file, and moves the bar if one is shown."""
     total, done = ledger.config.trials, len(ledger.evaluated)
     with tqdm(total=total, initial=done, desc="search", unit="evaluation", disable=not progress) as bar:
 

@@ -103,7 +103,7 @@ def _trace(config: SearchConfig, history: History, rows: Sequence[int], *, name:
 
 
 def _points(rows: Sequence[int], values: FloatArray, words: Sequence[str], **shared: Any) -> Any:
-    """(N, goals) values where the axes have them; the words are of hovering."""
+    """A trace of (N, goals) values; its words are shown on hovering."""
     places = dict(zip(_axes(values.shape[1]), values.T.tolist(), strict=True))
     if len(places) == 1:
         places["x"] = [row + 1 for row in rows]

@@ -24,7 +24,7 @@ class LearningModel(Generic[A]):
         modelled: objectives whose predictions are taken for certain.
 
     Attributes:
-        model: that has learned from all that it was shown.
+        model: as it is after the results that it was shown.
     """
 
     def __init__(self, predictor: SamplingPredictor, to_text: Callable[[A], str], modelled: Sequence[str] = ()) -> None:

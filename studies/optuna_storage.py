@@ -150,7 +150,7 @@ def study_name(config: SearchConfig) -> str:
 
 
 def name_in(storage: BaseStorage, config: SearchConfig) -> str:
-    """The study's name: where it is of a version that counted the trials to the digits of the config, that one's."""
+    """The study's name in a storage; where older versions stored it, whose digits told the trials too, their name."""
     older = _named(config, {"trials": [*config.earlier_trials, config.trials][0]})
     with suppress(KeyError):
         storage.get_study_id_from_name(older)

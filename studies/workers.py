@@ -62,6 +62,6 @@ def work(
 
 
 def _all_tried(ledger: Ledger) -> Ledger:
-    """With what is still being evaluated as if it had no answer."""
+    """The ledger in which what is still being evaluated counts as evaluated, without an answer."""
     tried = (replace(entry, status=EVALUATED) if entry.status == CHOSEN else entry for entry in ledger.entries)
     return Ledger(ledger.config, tried)
