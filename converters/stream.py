@@ -25,7 +25,7 @@ from converters.engines import check_engine, map_in_order, num_workers
 from converters.parts import Parts, Settings
 from converters.version import code_digest
 from spaces import SearchSpace, get_space
-from spaces.registry import full_name
+from spaces.registry import full_name, space_file
 
 CACHED = 1024  # per worker, of texts at most 10 MB: tables list an architecture again for every device or data set
 
@@ -271,12 +271,12 @@ def _check(config: StreamConfig, table: BatchedTable) -> None:
 
 def _settings(config: StreamConfig) -> Settings:
     """What decides the contents of parts; files by their length and time."""
-    file, is_file, _ = (config.space or "").rpartition(":")
+    file = space_file(config.space or "")
     return {
         "table": _fingerprint(config.table),
         "code": code_digest(),
         "space": config.space,
-        "the space's file": _fingerprint(Path(file)) if is_file else None,
+        "the space's file": None if file is None else _fingerprint(file),
         "chunk_rows": config.chunk_rows,
         "part_chunks": config.part_chunks,
         "columns": ", ".join(config.derivation.columns),
@@ -285,5 +285,5 @@ def _settings(config: StreamConfig) -> Settings:
 
 
 def _fingerprint(path: Path) -> str:
-    stat = path.expanduser().stat()
-    return f"{path.expanduser().resolve()}, {stat.st_size} bytes of {stat.st_mtime_ns}"
+    stat = path.stat()
+    return f"{path.resolve()}, {stat.st_size} bytes of {stat.st_mtime_ns}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -50,10 +51,16 @@ def space_names() -> tuple[str, ...]:
     return tuple(sorted({*REGISTRY, *_entry_points().names}))
 
 
+def space_file(name: str) -> Path | None:
+    """The absolute path of a user's own space, ``path/to/file.py:ClassName``; None for other names."""
+    path, _, _ = name.rpartition(":")
+    return Path(os.path.expanduser(path)).resolve() if path.endswith(".py") else None  # Path's own fails on ~nobody
+
+
 def full_name(name: str) -> str:
-    """``file.py:ClassName`` of a user's own space with the file's absolute path; other names as they are."""
-    path, colon, class_name = name.rpartition(":")
-    return f"{Path(path).expanduser().resolve()}:{class_name}" if colon and path.endswith(".py") else name
+    """``path/to/file.py:ClassName`` with an absolute path; other names as they are."""
+    path = space_file(name)
+    return name if path is None else f"{path}:{name.rpartition(':')[2]}"
 
 
 def same_spaces(names: Iterable[object], space: str) -> list[str]:
@@ -81,8 +88,8 @@ def get_space(name: str, **options: object) -> SearchSpace[Any]:
     if name in REGISTRY:
         module_name, _, class_name = REGISTRY[name].partition(":")
         space_class = getattr(importlib.import_module(module_name), class_name)
-    elif name.rpartition(":")[0].endswith(".py"):
-        space_class = _user_class(name)
+    elif path := space_file(name):
+        space_class = _user_class(path, name)
     else:
         space_class = _installed_class(name)
     return _constructed(space_class, name, options)
@@ -112,9 +119,8 @@ def _constructed(space_class: type[SearchSpace[Any]], name: str, options: dict[s
     return space
 
 
-def _user_class(name: str) -> type[SearchSpace[Any]]:
-    path_text, _, class_name = name.rpartition(":")
-    path = Path(path_text).expanduser().resolve()
+def _user_class(path: Path, name: str) -> type[SearchSpace[Any]]:
+    class_name = name.rpartition(":")[2]
     if not path.is_file():
         raise UnknownSpaceError(f"space {name}: expected a Python file, got no file at {path}. Check the path.")
     found = getattr(_user_module(path, name), class_name, None)

@@ -17,6 +17,7 @@ from nasrlm.examples import Examples, Origins, make_examples
 from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
 from nasrlm.train_config import TrainConfig
+from spaces.registry import space_file
 from spaces.space import SearchSpace
 from studies.labelled_table import objective_columns
 from studies.tables import (
@@ -140,8 +141,8 @@ def _digest(config: TrainConfig, frames: Sequence[pd.DataFrame]) -> str:
     digest = hashlib.sha256(f"{code_digest()} {config.text}".encode())
     for frame in frames:
         for space in frame["space"].dropna().unique() if "space" in frame else ():
-            file = Path(str(space).rpartition(":")[0]).expanduser()
-            if file.is_file():  # a space of the user's: its texts change with the file
+            file = space_file(str(space))
+            if file is not None and file.is_file():  # the texts of a user's own space change with it
                 digest.update(file.read_bytes())
         for name in ("space", "architecture"):
             if name in frame:

@@ -83,6 +83,7 @@ def test_own_space_with_something_missing(own_file):
         return str(error.value)
 
     assert "got no file at" in refusal(f"{own_file.parent}/other.py:Digits")
+    assert "got no file at" in refusal("~nobody-of-this-name/own.py:Digits")
     assert "got none." in refusal(f"{own_file}:Digitz")
     assert "got none." in refusal(f"{own_file}:")
     assert "subclass of spaces.SearchSpace, got 3" in refusal(f"{own_file}:NOT_A_SPACE")
