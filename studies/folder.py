@@ -33,7 +33,7 @@ def read_study(folder: Path) -> dict[str, Any]:
     path = folder / STUDY_FILE
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise StudyError(
             f"{folder}: expected a study's folder, got no {STUDY_FILE}. Run a search into it first."
         ) from None
