@@ -10,14 +10,23 @@ from typing import Annotated, Any
 import typer
 
 import studies
-from converters import OnnxTextError, graph_to_onnx_text, model_to_onnx_text, to_model
+from converters import (
+    Graph,
+    OnnxModelError,
+    OnnxTextError,
+    graph_to_onnx_text,
+    model_to_graph,
+    model_to_onnx_text,
+    to_model,
+)
 from converters.batches import WORDS
 from converters.bulk import to_onnx_texts
 from converters.convert import checked
 from converters.errors import instead_of_file
 from converters.graph import Shape
 from converters.text import prelude
-from nasrlm.cli.named_modules import named_graph
+from converters.torch_module import export_module, load_module
+from nasrlm.cli.users_code import see_own_modules
 from nasrlm.named_function import FUNCTION_NAME
 from spaces import UnknownSpaceError, get_space
 from spaces.space import SearchSpace
@@ -96,15 +105,25 @@ def parse_shape(text: str) -> tuple[int, ...]:
     return tuple([int(size) for size in sizes])
 
 
-def required_shape(shape: Shape | None, name: str) -> Shape:
-    """That of the input of a torch module, which does not say it itself.
+def named_graph(name: str, shape: Shape | None, place: str) -> Graph:
+    """The faithful graph of the torch module that ``pkg.module:factory`` makes.
+
+    Args:
+        name: of the function.
+        shape: of the module's input, which it does not say itself.
+        place: with which the message begins where there is no shape.
 
     Raises:
-        ValueError: there is none.
+        ValueError: no shape or no such function, it makes no module, or the module cannot be exported.
     """
     if shape is None:
-        raise ValueError(f"{name}: expected --input-shape, such as 1,3,32,32, got none.")
-    return shape
+        raise ValueError(f"{place}: expected --input-shape, such as 1,3,32,32, got none.")
+    see_own_modules()
+    module = load_module(name)
+    try:
+        return model_to_graph(export_module(module, shape))
+    except OnnxModelError as e:
+        raise OnnxModelError(f"{name}: {e}") from e
 
 
 def require_space(name: str | None, what: str) -> SearchSpace[Any]:
@@ -219,7 +238,7 @@ def read_text(name: str, shape: Shape | None = None) -> str:
     """
     path = Path(name)
     if FUNCTION_NAME.fullmatch(name):  # which has no ending
-        return checked(graph_to_onnx_text(named_graph(name, required_shape(shape, name))), name)
+        return checked(graph_to_onnx_text(named_graph(name, shape, name)), name)
     if path.suffix in MODEL_ENDINGS:
         return model_to_onnx_text(path, shape)
     if not path.is_file():

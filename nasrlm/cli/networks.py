@@ -7,8 +7,7 @@ from pathlib import Path
 import typer
 
 from converters import Graph, model_to_graph, to_graph, to_model
-from nasrlm.cli.inputs import MODEL_ENDINGS, ONNX_TEXT_ENDING, parse_shape, read_text, require_space, required_shape
-from nasrlm.cli.named_modules import named_graph
+from nasrlm.cli.inputs import MODEL_ENDINGS, ONNX_TEXT_ENDING, named_graph, parse_shape, read_text, require_space
 from nasrlm.named_function import FUNCTION_NAME
 
 NETWORK_ARGUMENT = typer.Argument(
@@ -29,7 +28,7 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
     if suffix in MODEL_ENDINGS:
         return model_to_graph(given, shape)
     if space is None and FUNCTION_NAME.fullmatch(given):
-        return named_graph(given, required_shape(shape, f"{what} {given}"))
+        return named_graph(given, shape, f"{what} {given}")
     if shape is not None:
         raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {given}.")
     if suffix == ONNX_TEXT_ENDING:
