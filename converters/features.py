@@ -3,7 +3,7 @@
 A walk is what a signal meets on its way: up to four operators, each fed by the one before. How often every walk occurs
 in the canonical graph, counted over all its paths, ranks networks from very few labels. What stands beside what tells
 more: every operator, sums and ReLUs among them, with one or two that it reads or that read it. Rows are operators with
-all their attributes, widths among them. See docs/limits.md.
+all their attributes, widths among them. See docs/few-labels.md.
 """
 
 from __future__ import annotations

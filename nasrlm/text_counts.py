@@ -1,9 +1,9 @@
 """What the network of a canonical ONNX text is made of, as numbers of a fixed length: walks, neighbours, rows, sizes.
 
 A walk is what a signal meets on its way, up to four operators, sums and ReLUs passed by. How often each occurs ranks
-networks from few labels (docs/limits.md); ``converters.features`` counts them in graphs, this in texts: of the network
-with every block written out, then of its blocks as executed, their inputs and outputs as operators. Names are hashed,
-so nothing has to be learned beforehand and every network has numbers.
+networks from few labels (docs/few-labels.md); ``converters.features`` counts them in graphs, this in texts: of the
+network with every block written out, then of its blocks as executed, their inputs and outputs as operators. Names are
+hashed, so nothing has to be learned beforehand and every network has numbers.
 
 N texts, C counts.
 """
