@@ -28,10 +28,6 @@ def pareto_mask(losses: FloatArray) -> BoolArray:
         [True, True, False]
     """
     losses = _checked("pareto_mask", losses)
-    if len(losses) == 0:
-        return np.zeros(0, dtype=np.bool_)
-    if losses.shape[1] == 1:  # moocore wants two objectives or more
-        return np.asarray(losses[:, 0] == losses[:, 0].min(), dtype=np.bool_)
     return np.asarray(moocore.is_nondominated(losses, keep_weakly=True), dtype=np.bool_)
 
 
@@ -60,7 +56,7 @@ def hypervolume(losses: FloatArray, reference_point: FloatArray) -> float:
             f"hypervolume: expected a reference point of {losses.shape[1]} numbers, got {reference_point}. "
             "It has one coordinate for each objective."
         )
-    return float(moocore.hypervolume(losses, ref=reference_point)) if len(losses) else 0.0
+    return float(moocore.hypervolume(losses, ref=reference_point))
 
 
 def hypervolume_ratio(

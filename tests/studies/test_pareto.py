@@ -38,8 +38,9 @@ def test_hypervolume_is_the_share_of_a_grid(losses: FloatArray) -> None:
 
 
 def test_nothing_found_has_no_front_and_no_volume() -> None:
-    assert pareto_mask(np.empty((0, 2))).tolist() == []
-    assert hypervolume(np.empty((0, 2)), np.ones(2)) == 0
+    for goals in (1, 2, 3):
+        assert pareto_mask(np.empty((0, goals))).tolist() == []
+        assert hypervolume(np.empty((0, goals)), np.ones(goals)) == 0
     assert hypervolume_ratio(np.empty((0, 2)), np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])) == 0
 
 
@@ -66,7 +67,8 @@ def test_nan_is_refused_with_its_row() -> None:
 def test_shapes_are_checked() -> None:
     with pytest.raises(ValueError, match=r"pareto_mask: expected losses of shape \(N, M\), got \(3,\)"):
         pareto_mask(np.ones(3))
-    with pytest.raises(ValueError, match="hypervolume: expected a reference point of 2 numbers"):
-        hypervolume(np.ones((1, 2)), np.ones(3))
+    for reference_point in (np.ones(3), np.array([1.0, np.nan])):
+        with pytest.raises(ValueError, match="hypervolume: expected a reference point of 2 numbers"):
+            hypervolume(np.ones((1, 2)), reference_point)
     with pytest.raises(ValueError, match="hypervolume_ratio: expected true losses, got 0 rows"):
         hypervolume_ratio(np.ones((1, 2)), np.empty((0, 2)))
