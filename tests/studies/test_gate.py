@@ -66,6 +66,34 @@ def test_both_stages_are_decoded_at_once_where_accuracies_cannot_prune() -> None
     assert lookup.calls == [(["one"], [ACCURACY, LATENCY])] * 2
 
 
+@pytest.mark.parametrize(
+    ("goals", "constraints", "results", "calls"),
+    [
+        ((f"min:{LATENCY}", f"max:{ACCURACY}"), (), [[1.0, 80.0]], [[ACCURACY], [LATENCY]]),
+        ((f"min:{LATENCY}", f"min:{ENERGY}"), (), [[9.0, 1.0]], [[LATENCY], [ENERGY]]),
+        ((f"min:{LATENCY}", f"min:{ENERGY}"), (), [[9.0, 2.0]], [[LATENCY, ENERGY]]),
+        (
+            (f"max:{ACCURACY}", f"min:{LATENCY}", f"min:{ENERGY}"),
+            (),
+            [[80.0, 1.0, 2.0], [80.0, 2.0, 1.0]],  # none of these is best in both
+            [[ACCURACY, LATENCY, ENERGY]],
+        ),
+        ((f"max:{ACCURACY}", f"min:{LATENCY}"), (f"{ACCURACY}>=1",), [[80.0, 2.0]], [[ACCURACY], [LATENCY]]),
+        ((f"max:{ACCURACY}", f"min:{LATENCY}"), (f"soft:{ACCURACY}>=1",), [[80.0, 2.0]], [[ACCURACY, LATENCY]]),
+    ],
+)
+def test_what_may_prune_is_decoded_first(
+    goals: Sequence[str], constraints: Sequence[str], results: list[list[float]], calls: list[list[str]]
+) -> None:
+    parsed = [Goal.parse(goal) for goal in goals]
+    best = {goal.objective: 1.0 for goal in parsed if not goal.maximise}
+    gate = Gate(parsed, [Constraint.parse(text) for text in constraints], best=best)
+    gate.add(list("ab")[: len(results)], np.array(results))
+    lookup = Lookup(good={ACCURACY: (90, 91, 92), LATENCY: (1, 2, 3), ENERGY: (1, 2, 3)})
+    assert gate.check(["good"], lookup)[0].kept
+    assert [names for _, names in lookup.calls] == calls
+
+
 def test_the_fastest_so_far_is_no_bound() -> None:
     gate = make_gate(("slow", 80.0, 50.0), ("fast", 70.0, 1.0))
     lookup = Lookup(faster={ACCURACY: (60, 65, 69), LATENCY: (0.5, 0.6, 0.7)})
@@ -85,7 +113,7 @@ def test_a_constraint_violated_at_both_ends_prunes() -> None:
     lookup = Lookup(
         weak={ACCURACY: (30, 40, 49), LATENCY: (1, 2, 3)},
         slow={ACCURACY: (40, 50, 60), LATENCY: (10.5, 11, 12)},
-        both={ACCURACY: (40, 50, 60), LATENCY: (9, 11, 12)},
+        both={ACCURACY: (40, 45, 60), LATENCY: (10, 11, 12)},
     )
     weak, slow, both = gate.check(["weak", "slow", "both"], lookup)
     assert (weak.stage, weak.reason) == (1, "accuracy@toy is 49 at best, outside accuracy@toy>=50")
@@ -119,10 +147,10 @@ def test_infeasible_and_incomplete_results_do_not_join_the_front() -> None:
 
 
 def test_objectives_of_constraints_alone_are_decoded_but_do_not_dominate() -> None:
-    gate = Gate(GOALS, [Constraint.parse(f"{ENERGY}<=7")])
+    gate = Gate(GOALS, [Constraint.parse(text) for text in (f"{ENERGY}<=7", f"{LATENCY}<=5")])
     gate.add(["a"], np.array([[80.0, 1.0, 6.0]]))
     cheap = {ACCURACY: (70.0, 75.0, 81.0), LATENCY: (2.0, 3.0, 4.0), ENERGY: (1.0, 2.0, 3.0)}
-    dear = cheap | {ENERGY: (7.5, 8.0, 9.0)}
+    dear = cheap | {ENERGY: (7.5, 8.0, 9.0), LATENCY: (6.0, 7.0, 8.0)}  # of two that are violated the first is told
     decisions = gate.check(["cheap", "dear"], Lookup(cheap=cheap, dear=dear))
     assert [decision.stage for decision in decisions] == [0, 2]
     assert "energy_mj@toy is 7.5 at best" in decisions[1].reason
