@@ -74,7 +74,7 @@ class _Below:
 
     def __init__(self, losses: FloatArray) -> None:
         self._losses = losses
-        self._known = {-np.inf: np.zeros(len(losses))}
+        self._known: dict[float, FloatArray] = {}
 
     def __call__(self, bound: float) -> FloatArray:
         if bound not in self._known:
@@ -143,14 +143,14 @@ def _points(uniform: FloatArray, losses: FloatArray, edges: FloatArray) -> Float
 
 
 def _reached(losses: FloatArray, points: FloatArray) -> FloatArray:
-    """(N, P) probability of each candidate that it dominates a point."""
-    probability = np.ones((len(losses), len(points)))
+    """(N, P) with how many of its losses, of all their combinations, each candidate dominates a point."""
+    combinations = np.ones((len(losses), len(points)))
     for own, there in zip(losses.transpose(2, 1, 0), points.T, strict=True):
-        count = np.zeros(probability.shape, dtype=np.uint32)
+        count = np.zeros(combinations.shape, dtype=np.uint32)
         for sample in own:
             count += sample[:, None] <= there
-        probability *= count
-    return np.asarray(probability / losses.shape[1] ** losses.shape[2], dtype=np.float64)
+        combinations *= count
+    return combinations
 
 
 def _dominated(front: FloatArray, points: FloatArray) -> BoolArray:

@@ -17,10 +17,10 @@ from studies.pareto import hypervolume, pareto_mask
 few_values = st.integers(0, 4).map(float)
 
 
-@given(st.integers(1, 3).flatmap(lambda goals: arrays(np.float64, (8, goals), elements=few_values)))
+@given(st.integers(1, 4).flatmap(lambda goals: arrays(np.float64, (8, goals), elements=few_values)))
 def test_an_improvement_is_the_hypervolume_that_a_row_adds(losses: FloatArray) -> None:
     front, candidates = losses[:4][pareto_mask(losses[:4])], losses[4:]
-    reference_point = np.full(losses.shape[1], 3.5)
+    reference_point = np.array([3.5, 2.5, 4.0, 3.0])[: losses.shape[1]]
     before = hypervolume(front, reference_point)
     expected = [hypervolume(np.vstack([front, row]), reference_point) - before for row in candidates]
     np.testing.assert_allclose(expected_improvements(candidates[:, None], front, reference_point), expected, atol=1e-9)
@@ -56,8 +56,18 @@ def test_improvements_of_many_goals_are_estimated(members: int) -> None:
     found = expected_improvements(losses, front, np.ones(6))
     np.testing.assert_allclose(found, expected, rtol=0.12, atol=1e-12)
     np.testing.assert_array_equal(found, expected_improvements(losses, front, np.ones(6)))
+    assert not expected_improvements(losses + 2.0, front, np.ones(6)).any()
     units = 10.0 ** np.arange(-6, 6, 2)
     np.testing.assert_allclose(expected_improvements(losses * units, front * units, units), found * units.prod())
+
+
+def test_hardly_better_in_one_of_many_goals_is_estimated_as_well() -> None:
+    """Without bounds by members that are better in all other goals, few points would lie in a thousandth."""
+    front = _many_goals(10, 1, 1)[1]
+    rows = front + np.where(np.arange(6) == 0, -1e-3, 1e-3)
+    before = hypervolume(front, np.ones(6))
+    expected = [hypervolume(np.vstack([front, row]), np.ones(6)) - before for row in rows]
+    np.testing.assert_allclose(expected_improvements(rows[:, None], front, np.ones(6)), expected, rtol=0.02)
 
 
 def test_many_goals_and_front_members_take_no_time() -> None:
@@ -110,10 +120,29 @@ def test_a_batch_is_chosen_as_if_each_had_turned_out_as_its_median() -> None:
     assert left[1] > left[2]  # which the front alone does not say
 
 
-def test_what_is_hardly_feasible_is_chosen_last() -> None:
-    samples = np.array([[[0.2, 0.2]] * 4, [[0.4, 0.4]] * 4])
-    feasible = np.array([[True, False, False, False], [True] * 4])
-    assert choose(samples, feasible, np.empty((0, 2)), np.ones(2), 2) == [1, 0]
+def test_what_is_hardly_feasible_is_chosen_late_and_keeps_nothing_out() -> None:
+    samples = np.array([[[0.1, 0.1]] * 4, [[0.4, 0.4]] * 4, [[0.8, 0.3]] * 4])
+    feasible = np.array([[True, False, False, False], [True] * 4, [True] * 4])
+    assert choose(samples, feasible, np.empty((0, 2)), np.ones(2), 3) == [1, 0, 2]
+    twins = samples[[0, 0]]
+    for share, chosen in (([True] * 2, [0]), ([True, False], [0]), ([True, False, False, False], [0, 1])):
+        rows = np.resize(share, (2, 4))
+        assert choose(twins, rows, np.empty((0, 2)), np.ones(2), 2) == chosen
+
+
+def test_what_one_turned_out_as_tells_about_others_by_regression() -> None:
+    rng = np.random.default_rng(0)
+    samples = rng.normal(size=(3, 40, 2))
+    samples[1] += 2 * samples[0]
+    samples = 5 + samples * [1, 1000]
+    result = np.array([5.5, 4000.0])
+    told = acquisition._given(samples, 0, result)
+    np.testing.assert_allclose(told[0], np.tile(result, (40, 1)))
+    for row, goal in itertools.product((1, 2), (0, 1)):
+        slope, _ = np.polyfit(samples[0, :, goal], samples[row, :, goal], 1)
+        np.testing.assert_allclose(
+            told[row, :, goal], samples[row, :, goal] + slope * (result[goal] - samples[0, :, goal])
+        )
 
 
 def test_twins_are_not_chosen_together_and_nothing_is_chosen_for_nothing() -> None:
