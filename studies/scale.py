@@ -34,8 +34,9 @@ class Scale:
     def forward(self, values: FloatArray) -> FloatArray:
         """Onto the scale; what lies beyond its ends counts as the end."""
         if self.kind == "error":
+            values = np.minimum(values, 100)
             above = np.log(np.maximum(values - self.floor, 0.1)) if np.isfinite(self.floor) else 0.0
-            return np.asarray(above - np.log(BEST_ACCURACY - np.minimum(values, 100)), dtype=np.float64)
+            return np.asarray(above - np.log(BEST_ACCURACY - values), dtype=np.float64)
         return np.asarray(np.log(np.maximum(values, 1e-12)) if self.kind == "log" else values, dtype=np.float64)
 
     def backward(self, values: FloatArray) -> FloatArray:

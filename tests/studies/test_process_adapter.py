@@ -2,11 +2,9 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from scipy.stats import kendalltau
 
 from studies.process_adapter import ProcessAdapter
-from studies.scale import Scale
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_table, true_values
 
 ROWS = list(SPACE.enumerate())
@@ -60,25 +58,3 @@ def test_what_was_learned_is_drawn_by_itself() -> None:
 def test_too_few_results_teach_nothing() -> None:
     learned = adapter(ToyPredictor(objectives=OBJECTIVES[1:]))(pd.DataFrame(toy_table()[:2]))
     assert learned.objectives == OBJECTIVES[1:]
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "kind"),
-    [
-        ("accuracy@toy", [10.0, 94.0, 100.0], "error"),
-        ("latency_ms@toy", [0.1, 20.0], "log"),
-        ("latency_ms@toy", [-1.0, 20.0], "linear"),
-    ],
-)
-def test_scales_increase_and_come_back(name: str, values: list[float], kind: str) -> None:
-    scale = Scale.of(name, np.array(values))
-    assert scale.kind == kind
-    assert (np.diff(scale.forward(np.array(values))) > 0).all()
-    np.testing.assert_allclose(scale.backward(scale.forward(np.array(values))), values)
-
-
-@pytest.mark.parametrize("floor", [-np.inf, 8.0])
-def test_an_accuracy_is_none_below_0_or_above_100_percent(floor: float) -> None:
-    ends = Scale("error", floor).backward(np.array([-10.0, 10.0]))
-    assert (ends >= 0).all()
-    assert (ends <= 100).all()
