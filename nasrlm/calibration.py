@@ -46,8 +46,6 @@ def fit_calibration(scores: Mapping[str, FloatArray]) -> dict[str, list[float]]:
                 [0.0],
                 lower_percentiles=list(100 * GRID[:middle]),
                 higher_percentiles=list(100 * GRID[middle:]),
-                y_min=-np.inf,
-                y_max=np.inf,
             )[0]
         levels = np.where(levels == -np.inf, np.minimum(GRID, known.min()), levels)
         levels = np.where(levels == np.inf, np.maximum(GRID, known.max()), levels)

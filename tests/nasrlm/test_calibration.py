@@ -1,11 +1,12 @@
 """Calibrated levels cover what they say."""
 
+import math
 import warnings
 
 import numpy as np
 import pytest
 
-from nasrlm.calibration import GRID, MIN_ROWS, calibrated_levels, fit_calibration
+from nasrlm.calibration import GRID, MIN_ROWS, calibrated_levels, fit_calibration, read_calibration
 from nasrlm.objective import FloatArray
 
 
@@ -26,6 +27,18 @@ def test_intervals_of_a_miscalibrated_model_cover_new_labels(interval: tuple[flo
 def test_a_calibrated_model_keeps_its_levels() -> None:
     uniform = (np.arange(999) + 0.5) / 999
     np.testing.assert_allclose(fit_calibration({"a@x": uniform})["a@x"], GRID, atol=2e-3)
+
+
+def test_levels_are_scores_by_their_rank_the_farther_one_where_it_lies_between_two() -> None:
+    scores = np.sort(overconfident(36, seed=0))
+    expected = []
+    for level in GRID.tolist():
+        rank = math.floor(37 * level) if level < 0.5 else math.ceil(37 * level)
+        if 1 <= rank <= 36:
+            expected.append(scores[rank - 1])
+        else:
+            expected.append(min(level, scores[0]) if rank < 1 else max(level, scores[-1]))
+    np.testing.assert_allclose(fit_calibration({"a@x": scores})["a@x"], expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("rows", [MIN_ROWS, 30, 98])
@@ -51,3 +64,16 @@ def test_levels_between_those_of_the_grid_are_interpolated() -> None:
     calibration = {"a@x": (GRID**2).tolist()}
     levels = calibrated_levels(calibration, ["a@x"], (0.005, 0.505, 0.999))
     np.testing.assert_allclose(levels, [[0.00005, (0.25 + 0.2601) / 2, 0.9801 + 0.9 * 0.0199]])
+
+
+@pytest.mark.parametrize("levels", [[-0.1] * 99, [1.5] * 99, [0.5] * 98, [0.5] * 98 + ["1"], [0.5] * 98 + [0.4], None])
+def test_what_are_no_levels_is_refused(levels: object) -> None:
+    with pytest.raises(
+        ValueError, match=r"calibration of a@x: expected 99 levels in \[0, 1\] that do not descend, got "
+    ):
+        read_calibration({"b@x": [], "a@x": levels})
+
+
+def test_levels_may_be_none_and_reach_the_ends() -> None:
+    stored = {"a@x": [], "b@x": [0, *[0.5] * 97, 1]}
+    assert read_calibration(stored) == stored

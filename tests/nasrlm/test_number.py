@@ -94,6 +94,10 @@ def test_what_is_nearer_to_zero_than_to_the_smallest_number_becomes_zero_with_a_
     assert CODE.decode(ids).tolist() == [0.0, 1.0, 1.0, 0.0, -1.0]
 
 
+def test_the_largest_number_by_default_holds_any_count_or_byte() -> None:
+    assert NumberCode().largest == 9.999e15
+
+
 @pytest.mark.parametrize("num_digits", range(1, 16))
 def test_the_ends_of_the_range_are_numbers_of_the_code(num_digits: int) -> None:
     code = NumberCode(num_digits, min_exponent=-3, max_exponent=4)
