@@ -1,10 +1,33 @@
 """A Gaussian process of groups of features: known answers, scales that fit, and labels back in their unit."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
-from scipy.stats import spearmanr
+from scipy.optimize import approx_fprime
+from scipy.stats import multivariate_normal, spearmanr
 
-from nasrlm.group_process import GroupProcess, NormalScores, Standardised
+from nasrlm import group_process
+from nasrlm.group_process import JITTER, PRIOR, GroupProcess, NormalScores, Standardised
+from nasrlm.objective import FloatArray
+
+RNG = np.random.default_rng(5)
+GROUPS = [RNG.normal(size=(24, 2)), RNG.normal(size=(24, 3))]
+KINDS = np.arange(24) % 5
+LABELS = GROUPS[0][:, 0] + GROUPS[1][:, 1] ** 2 + 0.1 * KINDS
+
+
+def covariance_in_loops(scales: FloatArray) -> FloatArray:
+    """(24, 24) of two curved groups, the second also linear, and kinds, by their variances and lengths."""
+    found = np.zeros((24, 24))
+    for i in range(24):
+        for j in range(24):
+            for group, variance, length in zip(GROUPS, scales[0:4:2], scales[1:4:2], strict=True):
+                distance = np.sqrt(5 * ((group[i] - group[j]) ** 2).mean()) / length
+                found[i, j] += variance * (1 + distance + distance**2 / 3) * np.exp(-distance)
+            found[i, j] += scales[4] * (GROUPS[1][i] * GROUPS[1][j]).mean() + scales[5] * (KINDS[i] == KINDS[j])
+    return found
 
 
 def test_labels_come_back_from_their_scores_and_go_on_beyond_the_ends() -> None:
@@ -17,6 +40,50 @@ def test_labels_come_back_from_their_scores_and_go_on_beyond_the_ends() -> None:
     low, high = scores.backward(np.array([-5.0, 5.0]))
     assert low < 10 < 93 < high
     assert NormalScores.of(np.array([3.0, 3.0])).backward(np.array([-1.0, 0.0, 1.0])) == pytest.approx([3, 3, 3])
+
+
+def test_a_process_is_its_definition() -> None:
+    process = GroupProcess([np.empty((24, 0)), *GROUPS], linear=(0, 2), kinds=KINDS)
+    process.fit(np.arange(15), LABELS[:15], Standardised.of(LABELS))
+    scales = np.exp(process._scales.logs)
+    covariance, rows, new = covariance_in_loops(scales), np.arange(15), np.arange(15, 24)
+    np.testing.assert_allclose(process._covariance(np.arange(24), np.arange(24)), covariance)
+    weights = np.linalg.solve(covariance[:15, :15] + (scales[6] + JITTER) * np.eye(15), covariance[rows][:, new]).T
+    mean, deviation = process.predict(new)
+    np.testing.assert_allclose(mean, weights @ ((LABELS[:15] - LABELS.mean()) / LABELS.std()))
+    np.testing.assert_allclose(deviation**2, (covariance[new][:, new] - weights @ covariance[rows][:, new]).diagonal())
+    np.testing.assert_allclose(process.expected_scores(new), mean)
+    np.testing.assert_allclose(process.expect(new), LABELS.mean() + LABELS.std() * mean)
+
+
+def test_scales_are_fitted_by_likelihood_and_prior_and_their_slopes(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: dict[str, Any] = {}
+
+    def minimize(surprise: Any, start: FloatArray, **options: Any) -> SimpleNamespace:
+        found.update(surprise=surprise, start=start)
+        return SimpleNamespace(x=start)
+
+    monkeypatch.setattr(group_process, "minimize", minimize)
+    GroupProcess(GROUPS, linear=(1,), kinds=KINDS).fit(np.arange(24), LABELS, Standardised(1.0, 2.0))
+    surprise, start = found["surprise"], found["start"]
+    order = np.random.default_rng(0).permutation(24)
+    values = []
+    for shift in (np.zeros(7), np.linspace(-0.5, 0.7, 7)):
+        scales = np.exp(start + shift)
+        covariance = covariance_in_loops(scales)[np.ix_(order, order)] + (scales[6] + JITTER) * np.eye(24)
+        likelihood = multivariate_normal.logpdf((LABELS[order] - 1) / 2, np.zeros(24), covariance)
+        value, slopes = surprise(start + shift)
+        values.append(value + likelihood - PRIOR * (shift**2).sum())
+        np.testing.assert_allclose(slopes, approx_fprime(start + shift, lambda x: surprise(x)[0]), rtol=1e-4, atol=1e-4)
+    assert values[0] == pytest.approx(values[1])  # all but a constant
+
+
+def test_labels_that_are_all_equal_are_standardised_as_well() -> None:
+    scale = Standardised.of(np.array([3.0, 3.0]))
+    assert scale.forward(np.array([3.0, 5.0])).tolist() == [0.0, 2.0]
+    other = Standardised.of(np.array([1.0, 5.0]))
+    assert other.forward(np.array([1.0, 5.0, 7.0])).tolist() == [-1.0, 1.0, 2.0]
+    assert other.backward(np.array([-1.0, 1.0, 2.0])).tolist() == [1.0, 5.0, 7.0]
 
 
 def test_a_group_that_says_nothing_is_not_listened_to() -> None:
@@ -41,6 +108,7 @@ def test_it_is_sure_where_it_has_labels_and_unsure_far_away() -> None:
 def test_what_cannot_be_fitted_is_refused() -> None:
     with pytest.raises(ValueError, match=r"expected \(N, F\) features of the same N rows, got \(3, 1\), \(2, 1\)\."):
         GroupProcess([np.zeros((3, 1)), np.zeros((2, 1))])
+    assert np.isfinite(GroupProcess([np.eye(2)]).fit(np.arange(2), np.array([1.0, 2.0])).predict(np.arange(2))).all()
     with pytest.raises(ValueError, match="expected two or more labelled rows, got 1 and 1 labels"):
         GroupProcess([np.zeros((3, 1))]).fit(np.array([0]), np.array([1.0]))
 
@@ -73,6 +141,8 @@ def test_rows_of_one_kind_share_what_their_features_do_not_explain() -> None:
     mean, deviation = knows.predict(np.r_[twins[:2], seen[:1]])
     np.testing.assert_allclose(drawn.mean(axis=1), mean, atol=0.05)
     np.testing.assert_allclose(drawn.std(axis=1), deviation, atol=0.05)
+    noisy = knows.sample(np.r_[twins[:2], seen[:1]], 4000, np.random.default_rng(1), noise=0.25) - drawn
+    np.testing.assert_allclose(np.cov(noisy), 0.25 * np.eye(3), atol=0.02)  # each has its own
 
 
 def test_rows_are_compared_in_blocks_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Long texts are an error, or cut as the config says, and counted."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.model_config import ModelConfig, Truncation
 from nasrlm.predictor import Predictor
 from nasrlm.training import train
-from nasrlm.truncation import TokenLimit
+from nasrlm.truncation import TokenLimit, token_limit
 from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import SIZES, layer_examples
 
@@ -18,12 +19,18 @@ from tests.nasrlm.scenes import SIZES, layer_examples
     ("keep", "kept"), [("head", [0, 1, 2, 3, 4]), ("tail", [4, 5, 6, 7, 8]), ("head_and_tail", [0, 1, 2, 7, 8])]
 )
 def test_what_is_kept(keep: Truncation, kept: list[int]) -> None:
-    with pytest.warns(UserWarning, match=r"text: 1 of 3 are longer than 5 tokens; only .* is read"):
-        assert TokenLimit(5, keep).cut([list(range(9)), [1, 2], list(range(5))]) == [kept, [1, 2], [0, 1, 2, 3, 4]]
+    with pytest.warns(UserWarning, match=r"text: 2 of 4 are longer than 5 tokens; only .* is read"):
+        cut = TokenLimit(5, keep).cut([list(range(9)), [1, 2], list(range(5)), list(range(9))])
+    assert cut == [kept, [1, 2], [0, 1, 2, 3, 4], kept]
 
 
 def test_texts_that_fit_are_not_warned_of() -> None:
     assert TokenLimit(2, "head").cut([[1, 2], [3]]) == [[1, 2], [3]]
+
+
+def test_a_model_has_a_limit_only_where_it_cuts() -> None:
+    assert token_limit(replace(SIZES, truncation="error")) is None
+    assert token_limit(replace(SIZES, max_text_tokens=7, truncation="tail")) == TokenLimit(7, "tail")
 
 
 @pytest.mark.filterwarnings("ignore:text. [0-9]+ of")

@@ -20,14 +20,14 @@ from studies.scale import Scale
 def test_scales_increase_and_come_back(name: str, values: list[float], kind: str) -> None:
     scale = Scale.of(name, np.array(values))
     assert scale.kind == kind
-    assert (np.diff(scale.to(np.array(values))) > 0).all()
-    np.testing.assert_allclose(scale.back(scale.to(np.array(values))), values)
+    assert (np.diff(scale.forward(np.array(values))) > 0).all()
+    np.testing.assert_allclose(scale.backward(scale.forward(np.array(values))), values)
 
 
 @pytest.mark.parametrize("floor", [-np.inf, 8.0])
 def test_an_accuracy_is_none_below_0_or_above_100_percent(floor: float) -> None:
     scale, accuracies = Scale("error", floor), np.array([9.0, 10.0, 94.0, 100.0])
-    np.testing.assert_allclose(scale.back(scale.to(accuracies)), accuracies)
-    np.testing.assert_allclose(scale.back(np.array([-10.0, 10.0])), [max(floor, 0.0), 100.0], atol=0.01)
-    assert scale.to(np.array([101.0])) == scale.to(np.array([100.0]))
-    assert np.isfinite(scale.to(np.array([8.0]))).all()
+    np.testing.assert_allclose(scale.backward(scale.forward(accuracies)), accuracies)
+    np.testing.assert_allclose(scale.backward(np.array([-10.0, 10.0])), [max(floor, 0.0), 100.0], atol=0.01)
+    assert scale.forward(np.array([101.0])) == scale.forward(np.array([100.0]))
+    assert np.isfinite(scale.forward(np.array([8.0]))).all()
