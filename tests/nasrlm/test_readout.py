@@ -108,6 +108,20 @@ def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
     assert torch.equal(both, torch.stack(alone, dim=1))  # bit for bit
 
 
+def test_anchors_without_weight_say_nothing() -> None:
+    means = torch.linspace(-1, 1, 30)[:, None].double()
+    noise = torch.linspace(0.1, 0.2, 30).double()
+    plain = Readout.fit(TextFeatures.of(summaries_of(means)), means[:, 0], noise, GRID, logarithmic=False)
+    found, offsets = read(plain, summaries_of(means)), plain.tensors["offsets"].double()
+    for weighs_mean, weighs_deviation in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0)):
+        weights = plain.tensors["weights"] * torch.tensor([[weighs_mean], [weighs_deviation]])
+        part = read(replace(plain, tensors=plain.tensors | {"weights": weights}), summaries_of(means))
+        torch.testing.assert_close(part.mean, found.mean if weighs_mean else offsets[0].expand(30, 1))
+        torch.testing.assert_close(
+            part.deviation, found.deviation if weighs_deviation else offsets[1].exp().expand(30, 1)
+        )
+
+
 def test_what_a_graph_network_says_is_added_as_far_as_its_share() -> None:
     torch.manual_seed(0)
     texts, summaries = [*TEXTS, ""], summaries_of(torch.randn(40, 3))
@@ -168,6 +182,19 @@ def test_probabilities_are_the_levels_of_quantiles(table: torch.Tensor, logarith
         assert (found[~inside & (values[:, :, column] >= table.max())] >= level - 1e-6).all()
     assert (readings.cumulative_probabilities(torch.full((3, 1), -1e6).double()) < 1e-6).all()
     assert (readings.cumulative_probabilities(torch.full((3, 1), 1e6).double()) > 0.999).all()
+
+
+def test_a_table_is_read_between_its_points_and_goes_on_beyond_them() -> None:
+    latents = torch.tensor([-7.0, -5.99, -0.3, 0.017, 2.22, 5.99, 6.5]).double()
+    table, step = GRID**3, float(GRID[1] - GRID[0])
+    readings = Readings(latents[:, None], torch.ones(7, 1).double(), table[None], torch.tensor([False]))
+    values = readings.quantiles(torch.tensor([[0.5]]))[:, :, 0]
+    expected = np.interp(latents, GRID, table)
+    expected[0] += (latents[0] - GRID[0]) / step * (table[1] - table[0])
+    expected[-1] += (latents[-1] - GRID[-1]) / step * (table[-1] - table[-2])
+    np.testing.assert_allclose(values[:, 0], expected)
+    torch.testing.assert_close(readings.cumulative_probabilities(values), torch.full((7, 1), 0.5).double())
+    assert readings.quantiles(torch.tensor([[0.0, 1.0]])).isfinite().all()
 
 
 @pytest.fixture(scope="module")
