@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from studies.process_adapter import ProcessAdapter
+from studies.memory import PredictorMemory
+from studies.process_adapter import ProcessAdapter, _Features
+from studies.scale import Scale
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_table, true_values
 
 ROWS = list(SPACE.enumerate())
@@ -23,6 +25,7 @@ def test_an_objective_that_the_predictor_does_not_know_is_learned_from_those_it_
     answer = learned.predict(TEXTS, OBJECTIVES[:1], (0.1, 0.5, 0.9))
     assert kendalltau(answer.median[:, 0], TRUE[:, 0])[0] > 0.6
     assert np.mean((answer.low <= TRUE[:, :1]) & (TRUE[:, :1] <= answer.high)) > 0.6
+    assert np.median(answer.high - answer.low) < TRUE[:, 0].std()
 
 
 def test_results_correct_what_the_predictor_knows() -> None:
@@ -39,6 +42,13 @@ def test_results_correct_what_the_predictor_knows() -> None:
     np.testing.assert_array_equal(after.values[:, 2], before.values[:, 2])  # no result, nothing learned
 
 
+def test_errors_that_the_predictor_tells_of_are_not_learned_by_heart() -> None:
+    table = toy_table()[:25]
+    corrected = adapter(ToyPredictor(sigma=0.5))(table).predict(table["architecture"].tolist(), OBJECTIVES[2:], (0.5,))
+    left = corrected.median[:, 0] - table[OBJECTIVES[2]]
+    assert 0.25 < left.std() < 0.75
+
+
 def test_samples_have_the_quantiles_of_the_predictions() -> None:
     learned = adapter(ToyPredictor())(toy_table()[:10])
     texts = TEXTS[:3]
@@ -53,8 +63,42 @@ def test_what_was_learned_is_drawn_by_itself() -> None:
     table = toy_table()[:10].assign(**dict.fromkeys(OBJECTIVES[1:], np.nan))
     learned, own = adapter(ToyPredictor())(table).sample(TEXTS[:1], OBJECTIVES[:2], 1000, seed=1)[0]
     assert abs(kendalltau(learned, own)[0]) < 0.1
+    np.testing.assert_array_equal(own, ToyPredictor().sample(TEXTS[:1], OBJECTIVES[1:2], 1000, seed=2)[0, 0])
+
+
+def test_of_no_texts_nothing_is_said() -> None:
+    table = toy_table()[:10].assign(**{OBJECTIVES[1]: np.nan})
+    learned = adapter(ToyPredictor())(table)
+    assert learned.predict([], OBJECTIVES, (0.1, 0.9)).values.shape == (0, 3, 2)
+    assert learned.sample([], OBJECTIVES, 7, seed=1).shape == (0, 3, 7)
+
+
+def test_features_are_standardised_and_deviations_those_of_the_predictor() -> None:
+    predictor = ToyPredictor(sigma=0.3)
+    features = _Features(PredictorMemory(predictor), OBJECTIVES, TEXTS)
+    np.testing.assert_allclose(features.of(TEXTS).mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(features.of(TEXTS).std(axis=0), 1)
+    median, deviation = features.own(OBJECTIVES[2], Scale("linear"), TEXTS)
+    np.testing.assert_array_equal(median, predictor.predict(TEXTS, OBJECTIVES[2:], (0.5,)).median[:, 0])
+    np.testing.assert_allclose(deviation, 0.3)
+
+
+def test_predictions_are_in_the_unit_of_the_results_and_as_wide_as_their_noise() -> None:
+    """In a unit a thousandth as large all numbers are a thousandfold, whatever the features say."""
+    noise = np.random.default_rng(0).normal(size=25)  # negative ones: no logarithms
+    predictor = ToyPredictor(objectives=OBJECTIVES[1:])
+    small, large = (
+        adapter(predictor)(toy_table()[:25].assign(**{OBJECTIVES[0]: unit * noise}))
+        .predict(toy_table()["architecture"][:25].tolist(), OBJECTIVES[:1], (0.1, 0.9))
+        .values[:, 0]
+        for unit in (1.0, 1000.0)
+    )
+    np.testing.assert_allclose(large, 1000 * small, rtol=1e-3, atol=1)
+    assert (small[:, 1] - small[:, 0] > noise.std()).all()
 
 
 def test_too_few_results_teach_nothing() -> None:
     learned = adapter(ToyPredictor(objectives=OBJECTIVES[1:]))(pd.DataFrame(toy_table()[:2]))
     assert learned.objectives == OBJECTIVES[1:]
+    learned = adapter(ToyPredictor(objectives=OBJECTIVES[1:]))(pd.DataFrame(toy_table()[:3]))
+    assert learned.objectives == (*OBJECTIVES[1:], OBJECTIVES[0])
