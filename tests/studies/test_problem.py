@@ -141,7 +141,7 @@ def test_a_batch_ends_where_the_trials_do() -> None:
 @pytest.mark.parametrize("few", [499, 500])
 def test_a_space_of_few_is_looked_through_to_its_last(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("studies.problem.RANDOM_SAMPLES", 1)
-    monkeypatch.setattr("studies.problem.FEW_ARCHITECTURES", few)  # the space has 500
+    monkeypatch.setattr("studies.problem.MAX_ENUMERATED", few)  # the space has 500
     problem = make_problem()
     found = problem.fresh(200)
     assert len(set(map(SPACE.architecture_key, found))) == len(found)
