@@ -68,6 +68,7 @@ def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
                 buffer,  # type: ignore[arg-type]
                 dynamo=False,
                 opset_version=EXPORT_OPSET,
+                do_constant_folding=False,  # or a layer that is used twice would have two weights
                 training=torch.onnx.TrainingMode.PRESERVE,  # or batch norms would be folded, and parameters lost
                 keep_initializers_as_inputs=True,  # or layers with equal numbers would come out as one
             )

@@ -118,10 +118,11 @@ def test_layers_with_equal_numbers_stay_two_layers():
     assert module_to_onnx_text(Twins(), (1, 8)).count("nn.LinearBias") == 2
 
 
-def test_one_layer_used_twice_counts_once():
+@pytest.mark.parametrize("shape", [(3, 8), (1, 3, 8)])
+def test_one_layer_used_twice_counts_once(shape):
     layer = nn.Linear(8, 8)
-    counts = statistics(model_to_graph(export_module(nn.Sequential(layer, nn.ReLU(), layer), (1, 8))))
-    assert (counts.params, counts.macs) == (72, 128)
+    counts = statistics(model_to_graph(export_module(nn.Sequential(layer, nn.ReLU(), layer), shape)))
+    assert (counts.params, counts.macs) == (72, 3 * 128)
 
 
 class Rezero(nn.Module):
