@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 from converters.graph import AttributeValue, Graph, Node
-from converters.onnx_model import STATE_INPUTS
+from converters.onnx_model import SAID_DEFAULTS, STATE_INPUTS
 from converters.rewriting import Spelling, Surroundings, as_integers, rewrite
 from converters.spell_activations import (
     spell_activation,
@@ -132,7 +132,8 @@ def _defaults(op_type: str) -> Mapping[str, AttributeValue]:
     if schema is None:
         return DEFAULTS.get(op_type, {})
     values = {name: attribute.default_value for name, attribute in schema.attributes.items()}
-    known = {name: onnx.helper.get_attribute_value(value) for name, value in values.items() if value.name}
+    said = SAID_DEFAULTS.get(op_type, {})
+    known = {name: onnx.helper.get_attribute_value(x) for name, x in values.items() if x.name and name not in said}
     spelled = {name: value.decode() if isinstance(value, bytes) else value for name, value in known.items()}
     return {**spelled, **DEFAULTS.get(op_type, {})}
 

@@ -30,7 +30,7 @@ from onnx.helper import make_attribute, make_tensor_type_proto
 
 from converters.constants import FLOATS, read_array
 from converters.errors import OnnxModelError, instead_of_file, one_line_errors
-from converters.graph import Shape
+from converters.graph import AttributeValue, Shape
 from converters.input_sizes import fix_sizes
 from converters.limits import excess_of_model
 from converters.text import IR_VERSION, OPSET, OWN_DOMAINS, prelude_functions
@@ -45,7 +45,11 @@ VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2, 3), "Upsample": 
 STATE_INPUTS: Mapping[str, tuple[int, ...]] = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 
 LEARNED_NUMBERS = "learned numbers"  # of a model's metadata: initializers of one number that count as weights
-MEAN_VARIANCE_AXES = (0, 2, 3)  # the default of MeanVarianceNormalization, of which onnx cannot infer the type without
+# Defaults of operators of which onnx infers no type, or a wrong one, where they are left out.
+SAID_DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
+    "MeanVarianceNormalization": {"axes": (0, 2, 3)},
+    "STFT": {"onesided": 1},
+}
 
 VIEWS = frozenset({"Expand", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
 PUT_TOGETHER = VIEWS | {"Cast", "Concat"}
@@ -120,8 +124,9 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
             # Some conversions depend on shapes.
             light = onnx.version_converter.convert_version(onnx.shape_inference.infer_shapes(light), OPSET)
     for node in light.graph.node:
-        if node.op_type == "MeanVarianceNormalization" and not node.attribute:
-            node.attribute.append(make_attribute("axes", MEAN_VARIANCE_AXES))
+        for name, value in SAID_DEFAULTS.get(node.op_type, {}).items():
+            if all(attribute.name != name for attribute in node.attribute):
+                node.attribute.append(make_attribute(name, value))
     return Source(
         nodes=light.graph.node,
         inputs={value.name: value.type for value in light.graph.input if value.name not in weights},

@@ -29,6 +29,8 @@ SAME = {
         axes = Constant <value_ints = [2,3]> ()  y = ReduceMean (x, axes) }""",
     "a norm of all": "(float[1,2,4,4] x) => (float[1,2,1,1] y) { y = GlobalLpPool (x) }",
     "a norm over the default axes": "(float[2,3,4,4] x) => (float[2,3,4,4] y) { y = MeanVarianceNormalization (x) }",
+    "a spectrum": """(float[1,24,1] x) => (float[1,5,5,2] y) {
+        step = Constant <value_int = 4> ()  length = Constant <value_int = 8> ()  y = STFT (x, step, , length) }""",
     "a sum of all": "(float[1,2,4,4] x) => (float[1,2,1,1] y) { y = GlobalLpPool <p = 1> (x) }",
 }
 
