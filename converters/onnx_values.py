@@ -14,7 +14,7 @@ import onnx.shape_inference
 from onnx import NodeProto, TypeProto
 from onnx.helper import get_attribute_value, make_node, np_dtype_to_tensor_dtype
 
-from converters.constants import Array, read_array
+from converters.constants import Array, counts_as_weight, read_array
 from converters.errors import OnnxModelError
 from converters.graph import Shape
 from converters.one_node import evaluate, infer_types
@@ -35,7 +35,8 @@ class Values:
     def __init__(self, source: Source) -> None:
         self.types: dict[str, TypeProto] = {**source.inputs, **source.weights}
         self.arrays = {x: read_array(tensor) for x, tensor in source.constants.items()}
-        self.computed: dict[str, NodeProto] = {}  # what makes those arrays that the model does not hold
+        # What makes those arrays that the model does not hold, of numbers that the text has.
+        self.computed: dict[str, NodeProto] = {}
         self.weights = {x: _weight(x, kind) for x, kind in source.weights.items()}
         self.in_full = read_by_value(source.nodes)
         self._declared = source.declared
@@ -104,7 +105,7 @@ class Values:
             self._splits[node.output[0]] = node
         if node.op_type == "SequenceAt":
             return self._slice(node)
-        if node.op_type == "CastLike":
+        if node.op_type in ("Cast", "CastLike"):
             return self._cast(node)
         if node.op_type == "Gather" and self._keeps_order(node):
             sizes = f"{node.output[0]}\0sizes"
@@ -134,14 +135,15 @@ class Values:
         return sliced
 
     def _cast(self, node: NodeProto) -> NodeProto:
+        """To the type that a value has: nothing."""
         x, output = node.input[0], node.output[0]
         wanted = element_type(self.types.get(output))
         if not wanted:
             return node
         given = np_dtype_to_tensor_dtype(self.arrays[x].dtype) if x in self.arrays else element_type(self.types.get(x))
-        if given == wanted:
+        if given == wanted and x not in self.weights:  # a weight by Identity would be another one
             return make_node("Identity", [x], [output], node.name)
-        return make_node("Cast", [x], [output], node.name, to=wanted)
+        return node if node.op_type == "Cast" else make_node("Cast", [x], [output], node.name, to=wanted)
 
     def _keeps_order(self, node: NodeProto) -> bool:
         """Are all elements of an axis gathered, in their order, into several axes?"""
@@ -158,13 +160,17 @@ class Values:
         """Whether a node makes constants or weights; they are known from then on."""
         if arrays := self._computed(node):
             self.arrays.update(arrays)
-            if node.op_type not in ("Constant", "Shape"):
+            if node.op_type not in ("Constant", "Shape") and not any(self._is_told_by_shape(x) for x in node.input):
                 self.computed.update(dict.fromkeys(arrays, node))
         elif weights := self._made_of_weights(node):
             self.weights.update(weights)
         else:
             return False
         return True
+
+    def _is_told_by_shape(self, x: str) -> bool:
+        """Of such an array the text has no numbers: who reads it takes what is made of it for a weight."""
+        return x in self.arrays and x not in self.computed and counts_as_weight(self.arrays[x])
 
     def _computed(self, node: NodeProto) -> dict[str, Array] | None:
         """The outputs of a node whose inputs are constants, and the shape of anything."""

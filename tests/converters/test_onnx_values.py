@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 
-from converters import model_to_onnx_text
+from converters import model_to_graph, model_to_onnx_text, statistics, to_model
 from tests.converters.models import body, model, run, tensor
 
 
@@ -67,3 +67,25 @@ def test_a_number_may_have_axes():
     number = numpy_helper.from_array(np.full((1, 1, 1), 2, np.float32), "two")
     proto = model("(float[1,4,8,8] x) => (float[1,4,8,8] y) { y = Mul (x, two) }", number)
     assert body(proto) == ["v1 = nn.Scale <factor: float = 2> (v0)"]
+
+
+def test_a_cast_to_the_type_of_a_value_is_nothing():
+    proto = model("(float[1,4] x) => (float[1,4] y) { a = Cast <to = 1> (x)  b = Relu (a)  y = Cast <to = 1> (b) }")
+    assert body(proto) == ["v1 = Relu (v0)"]
+
+
+def test_a_weight_that_is_cast_to_its_type_for_two_readers_is_one_weight():
+    steps = "a = Cast <to = 1> (w)  b = Cast <to = 1> (w)  m = MatMul (x, a)  y = MatMul (m, b)"
+    proto = model(f"(float[1,4] x) => (float[1,4] y) {{ {steps} }}", tensor("w", 4, 4))
+    assert statistics(model_to_graph(proto)).params == 16
+
+
+def test_what_is_made_of_numbers_that_the_text_lacks_is_a_weight():
+    steps = "three = Constant <value_int = 3> ()  few = Min (i, three)  y = GatherElements (x, few)"
+    proto = model(f"(float[9,9] x) => (float[9,9] y) {{ {steps} }}", tensor("i", 9, 9, dtype=np.int64))
+    assert body(proto) == [
+        "v1 = nn.Weight <dtype: int = 7, weight_shape: ints = [9, 9]> ()",
+        "v2 = GatherElements (v0, v1)",
+    ]
+    onnx_text = model_to_onnx_text(proto)
+    assert model_to_onnx_text(to_model(onnx_text)) == onnx_text
