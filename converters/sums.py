@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 
 from converters.canonical import canonicalise
 from converters.graph import Graph, Node, Shape
@@ -40,7 +40,7 @@ def flatten_sums(graph: Graph) -> Graph:
     read.update(large, *large.values())
     sums = {x: total for x, total in (terms | large).items() if x in read}
     shapes = dict(graph.shapes)
-    if _common_parts(sums):
+    if any(_common_parts(sums)):
         sums = _share_common_parts(graph, sums, shapes)
     return _with_sums(graph, sums, shapes)
 
@@ -95,7 +95,7 @@ def _share_common_parts(graph: Graph, sums: Mapping[str, Terms], shapes: dict[st
     shared = {x: _contained_sums(total, sums, by_term, rank) for x, total in sums.items()}
     terms = dict(sums)
     names = {frozenset(total.items()): x for x, total in sums.items()}
-    while parts := _common_parts(shared):
+    while parts := list(_common_parts(shared)):
         part = _first_of_largest(parts, rank)
         operands = _elements(part)
         total = expand(operands, terms)
@@ -112,9 +112,11 @@ def _contained_sums(
     total: Terms, sums: Mapping[str, Terms], by_term: Mapping[str, Sequence[str]], rank: _Ranks
 ) -> Terms:
     """Operands of one sum: the live sums whose multiples cover most of it, then the terms left over."""
-    smaller = [x for term in total for x in by_term.get(term, ()) if sums[x] != total and _times(sums[x], total)]
-    sizes = {x: sum(sums[x].values()) for x in smaller}
-    most_covered = {x: (-_times(sums[x], total) * sizes[x], -sizes[x]) for x in smaller}
+    others = [x for term in total for x in by_term.get(term, ()) if sums[x] != total]
+    contained = {x: times for x in others if (times := _times(sums[x], total))}
+    sizes = {x: sum(sums[x].values()) for x in contained}
+    most_covered = {x: (-times * sizes[x], -sizes[x]) for x, times in contained.items()}
+    smaller = list(contained)
     if len(set(most_covered.values())) < len(smaller):
         smaller.sort(key=rank.__getitem__)
     smaller.sort(key=most_covered.__getitem__)
@@ -126,15 +128,19 @@ def _contained_sums(
     return _joined(operands, total)
 
 
-def _common_parts(sums: Mapping[str, Terms]) -> list[Terms]:
+def _common_parts(sums: Mapping[str, Terms]) -> Iterator[Terms]:
     """The multisets of at least two operands that two sums have in common."""
     readers: dict[str, list[str]] = defaultdict(list)
     for x, total in sums.items():
         for operand in total:
             readers[operand].append(x)
-    pairs = {pair for readers_of_one in readers.values() for pair in combinations(readers_of_one, 2)}
-    parts = [_intersection(sums[first], sums[second]) for first, second in pairs]
-    return [part for part in parts if len(part) > 1 or sum(part.values()) > 1]
+    seen: set[tuple[str, str]] = set()
+    for pair in chain.from_iterable(combinations(readers_of_one, 2) for readers_of_one in readers.values()):
+        if pair not in seen:
+            seen.add(pair)
+            part = _intersection(sums[pair[0]], sums[pair[1]])
+            if len(part) > 1 or sum(part.values()) > 1:
+                yield part
 
 
 def _first_of_largest(parts: Sequence[Terms], rank: _Ranks) -> Terms:
@@ -153,7 +159,9 @@ def _replace_part(total: Terms, part: Terms, name: str) -> Terms:
 
 def _times(part: Terms, total: Terms) -> int:
     """How many times ``total`` contains ``part``."""
-    return min([total.get(x, 0) // count for x, count in part.items()])
+    if not part.keys() <= total.keys():  # told at the first that is missing
+        return 0
+    return min([total[x] // count for x, count in part.items()])
 
 
 def _intersection(first: Terms, second: Terms) -> Terms:
