@@ -74,7 +74,9 @@ class Graph:
     ``shapes`` holds the shape of every value that is known, inputs included. Functions stand in the order in
     which the nodes first call them. ``types`` spells the types of values that are not float tensors of known
     shape, as ONNX text does (``int64[1,16]``, ``float[?,4]``). ``domains`` holds the versions of the operator sets
-    that nodes call beyond ONNX's own and ours. An input that a node leaves out is the empty name.
+    that nodes call beyond ONNX's own and ours. An input that a node leaves out is the empty name. ``params`` says of
+    the weights that a layer owns, by their name, of which learned arrays they are made, and how many numbers these
+    have; of others it is what the layer says.
     """
 
     inputs: tuple[str, ...]
@@ -84,3 +86,4 @@ class Graph:
     functions: tuple[Function, ...] = ()
     types: Mapping[str, str] = field(default_factory=dict)
     domains: Mapping[str, int] = field(default_factory=dict)
+    params: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

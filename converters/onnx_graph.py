@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
 from onnx.helper import get_attribute_value, make_tensor_type_proto, np_dtype_to_tensor_dtype
@@ -9,7 +11,7 @@ from onnx.helper import get_attribute_value, make_tensor_type_proto, np_dtype_to
 from converters.constants import attributes, constant_nodes, counts_as_weight, fill_nodes, read_array, weight_node
 from converters.errors import OnnxModelError
 from converters.graph import Attributes, AttributeValue, Graph, Node, Shape
-from converters.onnx_layers import Weight, layer_call
+from converters.onnx_layers import Weight, layer_call, union
 from converters.onnx_model import STANDARD_DOMAINS, VALUE_INPUTS, Source
 from converters.onnx_values import Values, place
 from converters.tensor_types import element_type, spell_type, static_shape
@@ -37,6 +39,7 @@ class _Reader:
         self.names = {"": ""}  # of values in the graph, by their names in the model
         self.shapes: dict[str, Shape] = {}
         self.types: dict[str, str] = {}
+        self.params: dict[str, Mapping[str, int]] = {}
         self.inputs = tuple([self._named(x) for x in source.inputs])
 
     def read(self, node: NodeProto) -> None:
@@ -56,7 +59,9 @@ class _Reader:
             if self.types.get(output, "" if output in self.shapes else "[]").endswith("[]"):
                 raise OnnxModelError(f"output {x!r}: expected a tensor of known rank, got another or an unknown type.")
         nodes, domains = tuple(self.nodes), self.source.domains
-        return Graph(self.inputs, tuple(outputs), nodes, self.shapes, types=self.types, domains=domains)
+        return Graph(
+            self.inputs, tuple(outputs), nodes, self.shapes, types=self.types, domains=domains, params=self.params
+        )
 
     def _describe(self, output: str, kind: TypeProto) -> None:
         shape = static_shape(kind)
@@ -90,6 +95,7 @@ class _Reader:
             return []
         op_type, values = call
         identity = ",".join(weight.identity for weight in known)
+        self.params[identity] = union(weight.params for weight in known)
         return [Node(op_type, (self._operand(node.input[0]),), (self._named(node.output[0]),), values, (identity,))]
 
     def _fill(self, node: NodeProto) -> list[Node]:
@@ -127,6 +133,7 @@ class _Reader:
         if weight is not None:
             name = self._fresh()
             self.nodes.append(weight_node(name, weight.shape, weight.dtype, weight.identity))
+            self.params[weight.identity] = union((self.params.get(weight.identity, {}), weight.params))
             self._describe(name, make_tensor_type_proto(weight.dtype, weight.shape or (1,)))
         elif x in self.values.computed and counts_as_weight(self.values.arrays[x], in_full=in_full):
             name = self._computed_again(x)

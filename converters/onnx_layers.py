@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -31,12 +31,30 @@ WEIGHT_INPUTS: Mapping[str, range] = {
 }
 
 
+INDICES = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)  # arrays of these are no parameters
+STATISTICS = range(3, 5)  # inputs of a batch norm that are not learned
+
+
 class Weight(NamedTuple):
-    """An array of which shape and type are known. Two weights of one identity are one weight."""
+    """An array of which shape and type are known. Two weights of one identity are one weight.
+
+    ``params`` are the learned arrays that it is made of, and how many numbers these have.
+    """
 
     identity: str
     shape: Shape
     dtype: int
+    params: Mapping[str, int]
+
+    @classmethod
+    def stored(cls, name: str, shape: Shape, dtype: int) -> Weight:
+        """One that is made of nothing else."""
+        return cls(name, shape, dtype, {} if dtype in INDICES else {name: prod(shape)})
+
+
+def union(params: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Learned arrays of several weights."""
+    return {name: size for own in params for name, size in own.items()}
 
 
 def layer_call(

@@ -18,7 +18,7 @@ from converters.constants import Array, counts_as_weight, read_array
 from converters.errors import OnnxModelError
 from converters.graph import Shape
 from converters.one_node import evaluate, infer_types
-from converters.onnx_layers import WEIGHT_INPUTS, Weight
+from converters.onnx_layers import STATISTICS, WEIGHT_INPUTS, Weight, union
 from converters.onnx_model import MAX_CONSTANT_NUMBERS, STANDARD_DOMAINS, Source, is_constant, read_by_value
 from converters.tensor_types import element_type, static_shape
 
@@ -26,6 +26,7 @@ from converters.tensor_types import element_type, static_shape
 NEVER_FOLDED = frozenset({"Bernoulli", "DequantizeLinear", "DynamicQuantizeLinear", "Multinomial", "QuantizeLinear"})
 BIASED = frozenset({"Conv", "ConvTranspose"})  # by their third input
 SLIDING = frozenset({"AveragePool", "Conv", "ConvBias", "LpPool", "MaxPool"})  # windows over all axes but two
+ALIASES = frozenset({"Constant", "Identity"})  # that make a weight of its own
 SIZED_BY_VALUES = frozenset({"Compress", "NonZero", "Unique"})  # what they make is about as small as what they read
 
 
@@ -55,8 +56,11 @@ class Values:
         x = node.input[index]
         if x in self.arrays and index in WEIGHT_INPUTS.get(node.op_type, ()):
             array = self.arrays[x]
-            return Weight(x, array.shape, np_dtype_to_tensor_dtype(array.dtype))
-        return self.weights.get(x)
+            return Weight.stored(x, array.shape, np_dtype_to_tensor_dtype(array.dtype))
+        weight = self.weights.get(x)
+        if weight and node.op_type == "BatchNormalization" and index in STATISTICS:
+            return weight._replace(params={})
+        return weight
 
     def infer(self, node: NodeProto) -> None:
         """Tell the types of what a node makes.
@@ -211,7 +215,11 @@ class Values:
         if any(self.shape(x) is None for x in node.output):
             return None
         identity = self._identity(node)
-        return {x: _weight(f"{identity}.{index}", self.types[x]) for index, x in enumerate(node.output)}
+        made = {x: _weight(f"{identity}.{index}", self.types[x]) for index, x in enumerate(node.output)}
+        if node.op_type in ALIASES:
+            return made
+        params = union(self.weights[x].params for x in operands if x in self.weights)
+        return {x: weight._replace(params=params) for x, weight in made.items()}
 
     def _identity(self, node: NodeProto) -> str:
         """The same for the same computation on the same weights.
@@ -219,7 +227,7 @@ class Values:
         NOTE: but for Identity. Exporters name weights of different layers by it where their numbers are equal, as
         those of new batch norms are.
         """
-        if node.op_type in ("Constant", "Identity"):
+        if node.op_type in ALIASES:
             return str(node.output[0])
         operands = [
             self.weights[x].identity if x in self.weights else _digest(self.arrays[x]) if x else "" for x in node.input
@@ -267,7 +275,7 @@ def _is_foldable(node: NodeProto) -> bool:
 
 
 def _weight(identity: str, kind: TypeProto) -> Weight:
-    return Weight(identity, static_shape(kind) or (), element_type(kind))
+    return Weight.stored(identity, static_shape(kind) or (), element_type(kind))
 
 
 def _digest(array: Array) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain
 
 from converters.graph import AttributeValue, Graph, Node, Shape
+from converters.onnx_layers import union
 
 
 class Surroundings:
@@ -17,6 +18,7 @@ class Surroundings:
         self.made: dict[str, Node] = {}
         self.shapes = dict(graph.shapes)
         self.types = dict(graph.types)
+        self.params = dict(graph.params)
         self._uses = Counter(chain(graph.outputs, *[node.inputs for node in graph.nodes]))
 
     def producer(self, x: str, *op_types: str) -> Node | None:
@@ -63,6 +65,13 @@ class Surroundings:
             if x in self.types:
                 self.types[by] = self.types[x]
 
+    def join(self, names: Sequence[str]) -> tuple[str]:
+        """One name for what several layers own."""
+        joined = ",".join(names)
+        if self.params.keys() >= set(names):
+            self.params[joined] = union(self.params[name] for name in names)
+        return (joined,)
+
     def define(self, name: str, shape: Shape, like: str) -> str:
         """Say of a new value that it has this shape and the element type of another."""
         self.shapes[name] = shape
@@ -99,7 +108,7 @@ def rewrite(graph: Graph, spelling: Spelling) -> Graph:
                 nodes.append(new)
                 at.made.update(dict.fromkeys(new.outputs, new))
     outputs = tuple([source.get(x, x) for x in graph.outputs])
-    rewritten = replace(graph, outputs=outputs, nodes=tuple(nodes), shapes=at.shapes, types=at.types)
+    rewritten = replace(graph, outputs=outputs, nodes=tuple(nodes), shapes=at.shapes, types=at.types, params=at.params)
     return _without_orphans(rewritten, graph)
 
 

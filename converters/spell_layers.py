@@ -23,8 +23,8 @@ def absorb_bias(node: Node, at: Surroundings) -> list[Node] | None:
         same_shape = x in at.shapes and at.shapes[x] == at.shapes.get(node.outputs[0])
         if layer and same_shape and at.read_once(x) and _is_bias(other, layer, at):
             made = at.made[other]
-            identity = ",".join([*layer.weights, *(made.weights or (other,))])
-            return [layer._replace(op_type=f"{layer.op_type}Bias", outputs=node.outputs, weights=(identity,))]
+            weights = at.join([*layer.weights, *(made.weights or (other,))])
+            return [layer._replace(op_type=f"{layer.op_type}Bias", outputs=node.outputs, weights=weights)]
     return None
 
 
@@ -35,9 +35,9 @@ def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
         if normed and shape == _weight_shape(shift, at):
             x, epsilon = normed
             if shape == at.shapes.get(x, ())[-1:]:
-                identity = ",".join([*scale.weights, *shift.weights])
+                weights = at.join([*scale.weights, *shift.weights])
                 values = attributes(epsilon=epsilon, weight_shape=shape)
-                return [Node("nn.LayerNormalization", (x,), node.outputs, values, (identity,))]
+                return [Node("nn.LayerNormalization", (x,), node.outputs, values, weights)]
     return None
 
 

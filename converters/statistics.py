@@ -6,15 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
-from onnx import TensorProto
-
 from converters.convert import to_canonical_graph
 from converters.graph import Graph, Node, Shape
+from converters.onnx_layers import INDICES, union
 
 CONVOLUTIONS = frozenset({"nn.Conv", "nn.ConvBias"})
 LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})
 NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
-INDICES = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)  # arrays of these are no parameters
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
 PLAIN_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})  # that no function of ours says: transposed, half precision
 PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
@@ -26,8 +24,9 @@ class Statistics:
 
     Attributes:
         params: trainable numbers of the faithful graph: convolutions, linear layers, weight and bias of norms, and
-            floating-point weights that other operators read; no running statistics. A weight that is used in two ways,
-            such as an embedding that is also the last layer, transposed, counts for each.
+            floating-point weights that other operators read; no running statistics. In a model, a weight that is used
+            in two ways, such as an embedding that is also the last layer, counts once, and of weights that are computed
+            those count that they are computed of.
         macs: multiply-accumulates of the faithful graph's convolutions, linear layers and other products with a weight,
             on either side; no biases, batch norms, pooling, activations or products of activations, and none of
             quantised or recurrent operators.
@@ -100,9 +99,11 @@ def _weights(graph: Graph) -> dict[str, Shape]:
 
 
 def _params(graph: Graph) -> int:
-    """Layers that own the same tensors count once."""
+    """Layers that own the same tensors count once, and so do arrays that the weights of several are made of."""
     layers = {node.weights: node for node in graph.nodes if node.weights and node.attribute("dtype") not in INDICES}
-    return sum(_layer_params(node) for node in layers.values())
+    of_arrays = union(graph.params.get(name, {}) for names in layers for name in names)
+    others = [node for names, node in layers.items() if not graph.params.keys() >= set(names)]
+    return sum(of_arrays.values()) + sum(_layer_params(node) for node in others)
 
 
 def _layer_params(node: Node) -> int:

@@ -101,11 +101,42 @@ def test_a_single_number_by_which_a_layer_multiplies_is_a_weight(product):
     assert statistics(model_to_graph(proto)).params == 1
 
 
-def test_statistics_count_weights_of_any_operator_once():
-    proto = model(
-        "(int64[1,4] i) => (float[1,4,9] y) { e = Gather (w, i)  t = Transpose <perm = [1,0]> (w)  y = MatMul (e, t) }",
-        tensor("w", 9, 6),
-    )
+TIED = "e = Gather (w, i)  t = Transpose <perm = [1,0]> (w)  m = MatMul (e, t)"
+
+
+@pytest.mark.parametrize(("last", "biases"), [("y = Identity (m)", 0), ("y = Add (m, b)", 9)])
+def test_a_weight_that_is_used_in_two_ways_counts_once(last, biases):
+    weights = [tensor("w", 9, 6), tensor("b", 9)][: 1 + (biases > 0)]
+    proto = model(f"(int64[1,4] i) => (float[1,4,9] y) {{ {TIED}  {last} }}", *weights)
     counts = statistics(model_to_graph(proto))
-    assert counts.params in (54, 108)  # a weight and its transpose are not known to be one
-    assert counts.macs == 4 * 9 * 6
+    assert (counts.params, counts.macs) == (54 + biases, 4 * 9 * 6)
+
+
+COMPUTED = {
+    "scaled": ("(float[1,4] x) => (float[1,6] y) { v = Mul (w, g)  y = MatMul (x, v) }", {"w": (4, 6), "g": (4, 1)}),
+    "a part": (
+        "(float[2,6] x) => (float[2,6] y) { i = Constant <value_ints = [0, 1]> ()  p = Gather (w, i)  y = Add (x, p) }",
+        {"w": (9, 6)},
+    ),
+    "in two layers": (
+        "(float[1,4] x) => (float[1,4] y) { s = Tanh (w)  h = MatMul (x, s)  y = MatMul (h, w) }",
+        {"w": (4, 4)},
+    ),
+    "of a layer norm": (
+        """(float[1,4] x) => (float[1,4] y) { a = Tanh (w)  b = Exp (w)  y = LayerNormalization (x, a, b) }""",
+        {"w": (4,)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_of_computed_weights_those_count_that_they_are_computed_of(name):
+    text, shapes = COMPUTED[name]
+    proto = model(text, *(tensor(weight, *shape) for weight, shape in shapes.items()))
+    assert statistics(model_to_graph(proto)).params == sum(np.prod(shape) for shape in shapes.values())
+
+
+def test_running_statistics_do_not_count_in_16_bits_either():
+    weights = [tensor(name, 4, dtype=np.float16) for name in ("s", "b", "m", "v")]
+    text = "(float16[1,4,5,5] x) => (float16[1,4,5,5] y) { y = BatchNormalization (x, s, b, m, v) }"
+    assert statistics(model_to_graph(model(text, *weights))).params == 8

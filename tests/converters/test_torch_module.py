@@ -125,6 +125,10 @@ def test_one_layer_used_twice_counts_once(shape):
     assert (counts.params, counts.macs) == (72, 3 * 128)
 
 
+def test_of_normed_weights_direction_and_length_count():
+    check_params(nn.utils.parametrizations.weight_norm(nn.Linear(8, 6)), (1, 3, 8))
+
+
 class Rezero(nn.Module):
     """Its branches start at nothing; the factor is learned."""
 
