@@ -44,7 +44,7 @@ CONSTANT_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, Tensor
 VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2, 3), "Upsample": (1,), "OneHot": (2,)}
 STATE_INPUTS: Mapping[str, tuple[int, ...]] = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 
-LEARNED_NUMBERS = "learned numbers"  # of a model's metadata: initializers of one number that count as weights
+LEARNED = "learned"  # of a model's metadata: the initializers that are parameters, where that is known
 # Defaults of operators of which onnx infers no type, or a wrong one, where they are left out.
 SAID_DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
     "MeanVarianceNormalization": {"axes": (0, 2, 3)},
@@ -59,7 +59,8 @@ class Source(NamedTuple):
     """What a model computes.
 
     Weights are known by type alone. ``declared`` are the types that the model itself gives to its values, for
-    those of which nothing else is known: what operators of other domains make.
+    those of which nothing else is known: what operators of other domains make. ``learned`` names the parameters among
+    the weights, where the model does.
     """
 
     nodes: Sequence[NodeProto]
@@ -69,6 +70,7 @@ class Source(NamedTuple):
     constants: Mapping[str, TensorProto]
     declared: Mapping[str, TypeProto]
     domains: Mapping[str, int]
+    learned: frozenset[str] | None
 
 
 def read_model(path: Path | str) -> ModelProto:
@@ -135,6 +137,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
         constants={tensor.name: tensor for tensor in light.graph.initializer},
         declared=declared,
         domains=_other_domains(light),
+        learned=_parameters(model),
     )
 
 
@@ -193,8 +196,13 @@ def _seen_at(nodes: Iterable[NodeProto], positions: Mapping[str, tuple[int, ...]
 
 def _learned(model: ModelProto) -> set[str]:
     """Single numbers that were learned: those that the model names as such, and the weights of linear layers."""
-    named = {entry.key: entry.value for entry in model.metadata_props}.get(LEARNED_NUMBERS, "")
-    return {*named.split(",")} | _seen_at(model.graph.node, {"MatMul": (1,)})
+    return _seen_at(model.graph.node, {"MatMul": (1,)}) | (_parameters(model) or set())
+
+
+def _parameters(model: ModelProto) -> frozenset[str] | None:
+    """What the model names as learned, if it does."""
+    named = {entry.key: entry.value for entry in model.metadata_props}.get(LEARNED)
+    return None if named is None else frozenset(named.split("\n"))
 
 
 def _shapes_computation(tensor: TensorProto) -> bool:

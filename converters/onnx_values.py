@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 import onnx.shape_inference
 from onnx import NodeProto, TypeProto
-from onnx.helper import get_attribute_value, make_node, np_dtype_to_tensor_dtype
+from onnx.helper import get_attribute_value, make_node, make_tensor_type_proto, np_dtype_to_tensor_dtype
 
 from converters.constants import Array, counts_as_weight, read_array
 from converters.errors import OnnxModelError
@@ -38,7 +38,8 @@ class Values:
         self.arrays = {x: read_array(tensor) for x, tensor in source.constants.items()}
         # What makes those arrays that the model does not hold, of numbers that the text has.
         self.computed: dict[str, NodeProto] = {}
-        self.weights = {x: _weight(x, kind) for x, kind in source.weights.items()}
+        self._learned = source.learned
+        self.weights = {x: self._stored(x, kind) for x, kind in source.weights.items()}
         self.in_full = read_by_value(source.nodes)
         self._declared = source.declared
         self._splits: dict[str, NodeProto] = {}  # by the sequences that they make
@@ -56,7 +57,7 @@ class Values:
         x = node.input[index]
         if x in self.arrays and index in WEIGHT_INPUTS.get(node.op_type, ()):
             array = self.arrays[x]
-            return Weight.stored(x, array.shape, np_dtype_to_tensor_dtype(array.dtype))
+            return self._stored(x, make_tensor_type_proto(np_dtype_to_tensor_dtype(array.dtype), array.shape))
         weight = self.weights.get(x)
         if weight and node.op_type == "BatchNormalization" and index in STATISTICS:
             return weight._replace(params={})
@@ -206,7 +207,7 @@ class Values:
 
     def _made_of_weights(self, node: NodeProto) -> dict[str, Weight] | None:
         if node.op_type == "Weight" and node.domain == "nn":
-            return {node.output[0]: _weight(node.output[0], self.types[node.output[0]])}
+            return {node.output[0]: self._stored(node.output[0], self.types[node.output[0]])}
         operands = [x for x in node.input if x]
         if not all(x in self.weights or x in self.arrays for x in operands) or not _is_foldable(node):
             return None
@@ -215,11 +216,16 @@ class Values:
         if any(self.shape(x) is None for x in node.output):
             return None
         identity = self._identity(node)
-        made = {x: _weight(f"{identity}.{index}", self.types[x]) for index, x in enumerate(node.output)}
-        if node.op_type in ALIASES:
+        made = {x: self._stored(f"{identity}.{index}", self.types[x]) for index, x in enumerate(node.output)}
+        if node.op_type in ALIASES and self._learned is None:
             return made
         params = union(self.weights[x].params for x in operands if x in self.weights)
         return {x: weight._replace(params=params) for x, weight in made.items()}
+
+    def _stored(self, x: str, kind: TypeProto) -> Weight:
+        """A weight that is made of nothing else."""
+        weight = Weight.stored(x, static_shape(kind) or (), element_type(kind))
+        return weight if self._learned is None or x in self._learned else weight._replace(params={})
 
     def _identity(self, node: NodeProto) -> str:
         """The same for the same computation on the same weights.
@@ -272,10 +278,6 @@ def _unbiased(node: NodeProto) -> NodeProto:
 def _is_foldable(node: NodeProto) -> bool:
     by_chance = node.op_type.startswith("Random")
     return node.domain in STANDARD_DOMAINS and node.op_type not in NEVER_FOLDED and not by_chance
-
-
-def _weight(identity: str, kind: TypeProto) -> Weight:
-    return Weight.stored(identity, static_shape(kind) or (), element_type(kind))
 
 
 def _digest(array: Array) -> str:

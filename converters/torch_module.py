@@ -15,7 +15,7 @@ import onnx
 
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
-from converters.onnx_model import LEARNED_NUMBERS, refuse_branches
+from converters.onnx_model import LEARNED, refuse_branches
 
 if TYPE_CHECKING:
     import torch
@@ -29,7 +29,7 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
     """The ONNX model of a module in evaluation mode, weights included, batch norms not yet folded.
 
     One and the same module has one and the same text: which exporter takes it depends on its operators alone. Its
-    parameters of a single number are named in the metadata, see ``LEARNED_NUMBERS``.
+    parameters are named in the metadata, see ``LEARNED``.
 
     Args:
         module: takes one tensor: floats, or integers such as token ids where it does not take floats.
@@ -48,8 +48,8 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
         example = _example(module, input_shape)
     with _evaluation_mode(module), _quiet() as warned:
         model = _traced(module, example)
-        numbers = [name for name, x in _of_one_input(module).named_parameters(remove_duplicate=False) if x.numel() == 1]
-    model.metadata_props.add(key=LEARNED_NUMBERS, value=",".join(numbers))
+        parameters = [name for name, _ in _of_one_input(module).named_parameters(remove_duplicate=False)]
+    model.metadata_props.add(key=LEARNED, value="\n".join(parameters))
     if any("to a Python" in str(warning.message) for warning in warned):  # of sizes, which is no matter, or of values
         _check_decisions(module, example)
     return model

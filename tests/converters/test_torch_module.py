@@ -125,6 +125,22 @@ def test_one_layer_used_twice_counts_once(shape):
     assert (counts.params, counts.macs) == (72, 3 * 128)
 
 
+def test_buffers_and_what_a_module_makes_are_no_parameters():
+    """A file does not tell them from parameters; a module does."""
+
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.norm = nn.Linear(8, 8), nn.InstanceNorm1d(3)
+            self.register_buffer("mask", torch.rand(3, 8))
+
+        def forward(self, x):
+            return self.norm(self.layer(x) * self.mask + torch.arange(24.0).reshape(3, 8))
+
+    check_params(Masked(), (1, 3, 8))
+    check_params(nn.GRUCell(8, 8), (1, 8))
+
+
 def test_of_normed_weights_direction_and_length_count():
     check_params(nn.utils.parametrizations.weight_norm(nn.Linear(8, 6)), (1, 3, 8))
 
