@@ -7,8 +7,9 @@ from pathlib import Path
 import typer
 
 from converters import Graph, model_to_graph, to_graph, to_model
-from nasrlm.cli.inputs import MODEL_ENDINGS, ONNX_TEXT_ENDING, named_graph, parse_shape, read_text, require_space
+from nasrlm.cli.inputs import MODEL_ENDINGS, ONNX_TEXT_ENDING, named_graph, parse_shape, read_text
 from nasrlm.named_function import FUNCTION_NAME
+from spaces import get_space
 
 NETWORK_ARGUMENT = typer.Argument(
     help="An architecture in the space's published notation, model.onnx, text.onnxtxt, or pkg.module:factory."
@@ -33,5 +34,11 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
         raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {given}.")
     if suffix == ONNX_TEXT_ENDING:
         return model_to_graph(to_model(read_text(given)))
-    chosen = require_space(space, f"{what} {given}")
+    if space is None:
+        endings = " or ".join((ONNX_TEXT_ENDING, *MODEL_ENDINGS))
+        raise ValueError(
+            f"{what} {given}: expected an architecture with --space, a file ending in {endings}, or "
+            "pkg.module:factory. `nasrlm spaces` lists the spaces."
+        )
+    chosen = get_space(space)
     return to_graph(chosen, chosen.parse(given))

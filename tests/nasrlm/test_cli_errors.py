@@ -21,7 +21,10 @@ MISTAKES = {
     "no number": (("sample", *SPACE, "-n", "many"), "Invalid value for '-n'"),
     "negative seed": (("sample", *SPACE, "--seed", -1), "Invalid value for '--seed'"),
     "no space": (("sample",), "sample: expected --space, got none. `nasrlm spaces` lists them."),
-    "no space of a word": (("convert", "network.pb"), "convert network.pb: expected --space, got none."),
+    "no space of a word": (
+        ("convert", "network.pb"),
+        "convert network.pb: expected an architecture with --space, a file ending in .onnxtxt or .onnx, or pkg.module:",
+    ),
     "a share that nothing is held out of": (
         ("sample", *SPACE, "--held-out", 10),
         "--held-out: expected --out beside it, got none.",
