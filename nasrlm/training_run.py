@@ -6,6 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from nasrlm.stored_ids import FILE, key_of, store_ids, stored_ids
 from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
 from nasrlm.training_loss import TrainingLoss
+from nasrlm.truncation import CutTextWarning
 
 ROWS_TO_JUDGE = 20  # a τ of fewer valid rows is noise, and does not decide which weights are kept
 SEEDS_A_PROCESS = 1_000_000_007  # dropout differs from process to process
@@ -171,7 +173,7 @@ class TrainingRun:
         def redraw(chosen: Sequence[int], rng: np.random.Generator) -> Sequence[TokenIds]:
             texts = [augment(rows.texts[row], rng) for row in chosen]
             try:
-                with warnings.catch_warnings(action="ignore"):  # texts that are cut were counted at the start
+                with _cut_as_before():
                     return self.predictor.to_ids(texts)
             except UnreadableTextError as e:
                 raise ValueError(
@@ -233,7 +235,8 @@ class TrainingRun:
         sure: list[float] = []
         several = len(set(self.valid_rows.spaces)) > 1
         for space, part in self.valid_rows.labelled(self.config.monitor or self.objectives).by_space():
-            prediction = self.predictor.predict(part.texts, part.objectives, quantiles=(0.5,))
+            with _cut_as_before():
+                prediction = self.predictor.predict(part.texts, part.objectives, quantiles=(0.5,))
             taus = kendall_tau(prediction.median, part.labels).tolist()
             result |= {f"{space}/{name}" if several else name: t for name, t in zip(part.objectives, taus, strict=True)}
             enough = np.isfinite(part.labels).sum(axis=0) >= ROWS_TO_JUDGE
@@ -341,13 +344,19 @@ class TrainingRun:
         scores: dict[str, list[FloatArray]] = {}
         by_space: dict[str, Calibration] = {space: dict.fromkeys(names, ()) for space, names in self.learned.items()}
         for space, part in self.valid_rows.by_space():
-            columns = scores_of(self.predictor, part)
+            with _cut_as_before():
+                columns = scores_of(self.predictor, part)
             for name, column in columns.items():
                 scores.setdefault(name, []).append(column)
             if space in by_space:
                 by_space[space] = {**by_space[space], **fit_calibration(columns)}
         pooled = fit_calibration({name: np.concatenate(columns) for name, columns in scores.items()})
         return pooled, by_space if len(self.learned) > 1 else {}
+
+
+def _cut_as_before() -> AbstractContextManager[object]:
+    """Texts that are cut were warned of when the run began."""
+    return warnings.catch_warnings(action="ignore", category=CutTextWarning)
 
 
 def scores_of(predictor: Predictor, rows: Examples) -> dict[str, FloatArray]:

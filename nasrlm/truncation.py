@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from nasrlm.model_config import ModelConfig, Truncation
 
 
+class CutTextWarning(UserWarning):
+    """Of some texts only a part is read."""
+
+
 @dataclass(frozen=True)
 class TokenLimit:
     """At most so many tokens of a text.
@@ -27,6 +31,7 @@ class TokenLimit:
             warnings.warn(
                 f"text: {num_longer} of {len(token_ids)} are longer than {self.max_tokens} tokens; "
                 f"only {self.keep.replace('_', ' ')} is read, as the model's `truncation` says.",
+                CutTextWarning,
                 stacklevel=3,
             )
         return [self._kept(ids) if len(ids) > self.max_tokens else ids for ids in token_ids]

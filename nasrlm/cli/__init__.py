@@ -81,7 +81,7 @@ def _spelled_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
     """One of ours in one line, without the place in our code."""
-    if category is UserWarning and is_ours(filename):
+    if issubclass(category, UserWarning) and is_ours(filename):
         return f"nasrlm: {' '.join(str(message).split())}\n"
     return _usual_format(message, category, filename, lineno, line)
 

@@ -10,7 +10,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.model_config import ModelConfig, Truncation
 from nasrlm.predictor import Predictor
 from nasrlm.training import train
-from nasrlm.truncation import TokenLimit, token_limit
+from nasrlm.truncation import CutTextWarning, TokenLimit, token_limit
 from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import SIZES, layer_examples
 
@@ -33,13 +33,12 @@ def test_a_model_has_a_limit_only_where_it_cuts() -> None:
     assert token_limit(replace(SIZES, max_text_tokens=7, truncation="tail")) == TokenLimit(7, "tail")
 
 
-@pytest.mark.filterwarnings("ignore:text. [0-9]+ of")
 def test_a_model_that_cuts_says_how_many_texts(tmp_path: Path) -> None:
     sizes: dict[str, Any] = {**vars(SIZES), "max_text_tokens": 3, "truncation": "tail"}
     examples = layer_examples(80)
-    result = train(
-        config(tmp_path, model=ModelConfig(**sizes), vocabulary_size=300, epochs=1), examples, progress=False
-    )
+    with pytest.warns(CutTextWarning) as told:
+        result = train(config(tmp_path, model=ModelConfig(**sizes), vocabulary_size=300), examples, progress=False)
+    assert len(told) == 2  # of valid rows and of train rows, not again at every evaluation
     long = {split: sum(text.count("\n") > 3 for text in examples.split(split).texts) for split in ("train", "valid")}
     assert result.checkpoint.card["texts_cut"] == long
     predictor = Predictor(Checkpoint.from_pretrained(tmp_path / "checkpoint"))
