@@ -19,7 +19,7 @@ class Evaluation:
     """Metrics by space and objective, and how fast they were predicted.
 
     Attributes:
-        quality: space to objective to metrics.
+        quality: space to objective to metrics; coverage is NaN for a head without intervals.
         predictions_per_second: texts with all objectives of their space and three quantiles, tokenisation included.
     """
 
@@ -45,4 +45,7 @@ def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -
         seconds += time.perf_counter() - started
         rows += len(part)
         result[space] = quality(prediction, part.labels)
+        if predictor.checkpoint.model.config.head == "mse":  # points are no intervals that labels could lie in
+            for metrics in result[space].values():
+                metrics["coverage_80"] = float("nan")
     return Evaluation(result, rows / seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -142,7 +143,12 @@ def _card(
         for space, objectives in measured.quality.items():
             for name, q in objectives.items():
                 lines.append(
-                    f"| {space} | {name} | {q['n']} | {q['kendall_tau']:.3f} | {q['spearman_rho']:.3f} "
-                    f"| {q['mae']:.3g} | {q['coverage_80']:.1%} |"
+                    f"| {space} | {name} | {q['n']} | {_spelled(q['kendall_tau'], '.3f')} "
+                    f"| {_spelled(q['spearman_rho'], '.3f')} | {q['mae']:.3g} | {_spelled(q['coverage_80'], '.1%')} |"
                 )
     return "\n".join(lines) + "\n"
+
+
+def _spelled(value: float, how: str) -> str:
+    """A dash for NaN, as in tables for people."""
+    return "-" if math.isnan(value) else format(value, how)

@@ -1,5 +1,6 @@
 """The head for comparison: one number, learned by its squared error, that every question is answered with."""
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,7 @@ def test_it_learns_a_rule_and_answers_with_points(tmp_path: Path) -> None:
         np.testing.assert_allclose(samples, prediction.values[:, :, :2], rtol=1e-6)
     quality = evaluate(predictor, examples).quality["text"]
     assert all(quality[name]["kendall_tau"] > 0.8 for name in OBJECTIVES)
+    assert all(math.isnan(quality[name]["coverage_80"]) for name in OBJECTIVES)
 
 
 def test_standardised_labels_come_back_in_their_units() -> None:
