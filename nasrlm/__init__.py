@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nasrlm.adaptation import adapt, make_pool
     from nasrlm.examples import Examples
     from nasrlm.metrics import kendall_tau
+    from nasrlm.model_config import ModelConfig
     from nasrlm.objective import Goal, Objective
     from nasrlm.prediction import Prediction
     from nasrlm.predictor import Predictor
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Examples",
     "Goal",
+    "ModelConfig",
     "Objective",
     "Prediction",
     "Predictor",
@@ -55,6 +57,7 @@ __all__ = [
 _HOME = {
     "Examples": "nasrlm.examples",
     "Goal": "nasrlm.objective",
+    "ModelConfig": "nasrlm.model_config",
     "Objective": "nasrlm.objective",
     "Prediction": "nasrlm.prediction",
     "Predictor": "nasrlm.predictor",

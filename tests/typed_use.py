@@ -1,5 +1,6 @@
 """What a user's script may write without an annotation; mypy reads it, nothing runs it."""
 
+from pathlib import Path
 from typing import Any, assert_type
 
 from pymoo.core.problem import Problem
@@ -13,3 +14,9 @@ def gates_of_a_named_space(problem: Problem) -> None:
     assert_type(gate, nasrlm.optuna.ParetoGate[Any])
     gated = nasrlm.pymoo.GatedProblem(problem, "nasbench201", goals)
     assert_type(gated, nasrlm.pymoo.GatedProblem[Any])
+
+
+def a_run_from_python(examples: nasrlm.Examples) -> None:
+    sizes = nasrlm.ModelConfig(width=64, num_heads=2, truncation="head")
+    config = nasrlm.TrainConfig(out=Path("runs/mine"), tokenizer="code", model=sizes)
+    assert_type(nasrlm.Predictor(nasrlm.train(config, examples).checkpoint), nasrlm.Predictor)
