@@ -10,7 +10,7 @@ from torch import Tensor
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import COMPACT
+from nasrlm.model_config import COMPACT, ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.point_decoder import POINT_DIGITS, PointDecoder
 from nasrlm.t5gemma import T5GemmaTextEncoder, load_t5gemma
@@ -19,6 +19,20 @@ from nasrlm.train_config import TrainConfig
 from nasrlm.truncation import token_limit
 
 TOKENS = "encoder.embedding.weight"
+# What a checkpoint that is trained further keeps.
+KEPT_OF_MODEL = (
+    "width",
+    "num_heads",
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "hidden",
+    "max_text_tokens",
+    "tokens_per_state",
+    "head",
+    "backbone",
+    "lora_rank",
+)
+KEPT_OF_NUMBERS = ("num_digits", "min_exponent", "max_exponent")
 
 
 def initial_model(
@@ -77,7 +91,7 @@ def _from_checkpoint(
     config: TrainConfig, initial: Checkpoint, rows: Examples, known: TextTokenizer | None
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
     """The weights of another model; what belongs to objectives that it does not spell is new."""
-    _check_backbone(config, initial)
+    _check_kept(config, initial)
     sizes = replace(
         initial.model.config,
         dropout=config.model.dropout,
@@ -111,15 +125,18 @@ def _from_checkpoint(
     return model, tokenizer
 
 
-def _check_backbone(config: TrainConfig, initial: Checkpoint) -> None:
-    """Refuse what the config asks of a backbone and the checkpoint is not made for."""
-    asked, known = config.model, initial.model.config
-    for name, default in (("backbone", COMPACT), ("lora_rank", 0)):
-        if getattr(asked, name) not in (default, getattr(known, name)):
-            raise ValueError(
-                f"model.{name}: expected {getattr(known, name)}, as {config.initial_checkpoint} has it, or none, "
-                f"got {getattr(asked, name)}."
-            )
+def _check_kept(config: TrainConfig, initial: Checkpoint) -> None:
+    """Refuse what the config asks of a model and the checkpoint is not made for; defaults ask for nothing."""
+    for place, names, asked, known, default in (
+        ("model.", KEPT_OF_MODEL, config.model, initial.model.config, ModelConfig()),
+        ("", KEPT_OF_NUMBERS, _code(config), initial.model.code, NumberCode()),
+    ):
+        for name in names:
+            if getattr(asked, name) not in (getattr(default, name), getattr(known, name)):
+                raise ValueError(
+                    f"{place}{name}: expected {getattr(known, name)}, as {config.initial_checkpoint} has it, or none, "
+                    f"got {getattr(asked, name)}."
+                )
 
 
 def _extended_tokenizer(tokenizer: TextTokenizer, config: TrainConfig, rows: Examples) -> TextTokenizer:

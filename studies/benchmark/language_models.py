@@ -17,6 +17,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.group_process import GroupProcess
 from nasrlm.model_config import Head, ModelConfig
+from nasrlm.number import NumberCode
 from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig
@@ -62,20 +63,15 @@ class LanguageModels:
 
     def pretrained(self, task: Task) -> FloatArray:
         """From the checkpoint, all weights learned."""
-        config = self._config(COMPACT, task.seed).model_copy(
-            update={
-                "initial_checkpoint": self._folder,
-                "learning_rate": 0.005,
-                "embedding_learning_rate": 5e-4,
-            }
-        )
-        return self._trained(task, config, self._measured)
+        config = self._fine_tuning(self._folder, task.seed)
+        slower = config.model_copy(update={"learning_rate": 0.005, "embedding_learning_rate": 5e-4})
+        return self._trained(task, slower, self._measured)
 
     def taught(self, task: Task) -> FloatArray:
         """From random weights, or the checkpoint if there is one: learned from what a process expects of POOL rows."""
         config = self._config(COMPACT, task.seed)
         if self.checkpoint is not None:
-            config = config.model_copy(update={"initial_checkpoint": self.checkpoint})
+            config = self._fine_tuning(self.checkpoint, task.seed)
         rows, known = _pool_rows(task), np.arange(len(task.train))
         fitted = GroupProcess(feature_groups(task.table.features(rows))).fit(known, task.labels)
         labels = np.concatenate([task.labels, fitted.expect(np.arange(len(known), len(rows)))])
@@ -149,6 +145,11 @@ class LanguageModels:
             save_every_seconds=NEVER_SECONDS,
             seed=seed,
         )
+
+    def _fine_tuning(self, folder: Path, seed: int) -> TrainConfig:
+        """From a checkpoint, whose sizes and number code stay."""
+        config = self._config(ModelConfig(dropout=COMPACT.dropout), seed)
+        return config.model_copy(update={"initial_checkpoint": folder, "num_digits": NumberCode().num_digits})
 
     def _trained(self, task: Task, config: TrainConfig, measured: bool) -> FloatArray:
         return self._answers(task, config, task.train, task.labels, measured)

@@ -24,8 +24,9 @@ def config(out: Path, **changes: Any) -> TrainConfig:
         "batch_size": 16,
         "learning_rate": 3e-3,
         "evaluate_every_epochs": 1,
-        "num_digits": 3,
     }
+    if not changes.get("initial_checkpoint"):  # which has digits of its own
+        values["num_digits"] = 3
     return TrainConfig(**values | changes)
 
 

@@ -1,6 +1,8 @@
 """Runs begin with the weights and tokens that they are given."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from nasrlm.examples import Examples
 from nasrlm.training import train
 from nasrlm.training_run import TrainingRun
 from tests.nasrlm.runs import config
-from tests.nasrlm.scenes import OBJECTIVES, layer_examples
+from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
 
 
 def test_what_is_saved_may_lie_between_the_initial_weights_and_the_learned(
@@ -36,6 +38,22 @@ def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint,
     torch.testing.assert_close(start.pop("decoder.objectives.weight")[0], given["decoder.objectives.weight"][1])
     for name, weights in start.items():
         torch.testing.assert_close(weights, given[name], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_digits": 6}, "num_digits: expected 2, as .* has it, or none, got 6"),
+        ({"max_exponent": 5}, "max_exponent: expected 1, as"),
+        ({"model": replace(SIZES, max_text_tokens=1024)}, r"model\.max_text_tokens: expected 512, as"),
+        ({"model": replace(SIZES, head="mse")}, r"model\.head: expected digits, as .* has it, or none, got mse"),
+    ],
+)
+def test_sizes_that_the_checkpoint_has_otherwise_are_refused(
+    checkpoint_folder: Path, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainingRun(config(Path("unused"), initial_checkpoint=checkpoint_folder, **changes), layer_examples(40))
 
 
 def test_an_extended_tokenizer_keeps_what_tokens_mean(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:

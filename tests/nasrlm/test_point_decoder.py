@@ -77,7 +77,7 @@ def test_fine_tuning_keeps_the_scale_of_known_objectives(tmp_path: Path) -> None
     trained(tmp_path / "first", 1)
     rows = layer_examples(40)
     new = Examples(rows.texts, (OBJECTIVES[1], "energy_mj@new"), 100 * rows.labels, rows.splits, rows.spaces)
-    chosen = config(tmp_path / "second", initial_checkpoint=tmp_path / "first" / "checkpoint", epochs=1)
+    chosen = config(tmp_path / "second", initial_checkpoint=tmp_path / "first" / "checkpoint", model=SIZE, epochs=1)
     tuned = train(chosen, new, progress=False).checkpoint.model.decoder
     known = Predictor.from_pretrained(tmp_path / "first" / "checkpoint").checkpoint.model.decoder
     assert isinstance(tuned, PointDecoder)

@@ -77,7 +77,8 @@ def test_a_checkpoint_of_it_can_be_fine_tuned(published: Path, tmp_path: Path) -
     rows = layer_examples(40)
     first = config(tmp_path / "first", model=sizes(published, lora_rank=2), epochs=1)
     given = train(first, rows, progress=False).checkpoint.model.state_dict()
-    second = config(tmp_path / "second", initial_checkpoint=tmp_path / "first" / "checkpoint", objectives=OBJECTIVES)
+    initial = tmp_path / "first" / "checkpoint"
+    second = config(tmp_path / "second", initial_checkpoint=initial, model=ModelConfig(), objectives=OBJECTIVES)
     start = TrainingRun(second, rows).model
     assert start.config.lora_rank == 2
     for name, weights in start.state_dict().items():
