@@ -218,7 +218,10 @@ class Predictor:
         return drawn[:, [names.index(name) for name in asked]]
 
     def expected(self, texts: Sequence[str], objectives: Sequence[str] | None = None) -> FloatArray:
-        """(N, M) means of the calibrated distributions, own units: of 32 quantiles. Raises what ``predict`` does."""
+        """(N, M) means of the calibrated distributions, own units: of 32 quantiles. Raises what ``predict`` does.
+
+        Outermost quantiles of a model that has learned little begin with a wrong exponent, so the mean is far off.
+        """
         levels = (np.arange(32) + 0.5) / 32
         means: FloatArray = self.predict(texts, objectives, quantiles=tuple(levels)).values.mean(axis=-1)
         return means
