@@ -42,6 +42,9 @@ from spaces.drawing import HELD_OUT_PERCENT, draw
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", min=1, help="Of a table: processes; one a core if left out.")
 ]
+ArchitecturesOption = Annotated[
+    Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture.")
+]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Of a table: go on with a run that was killed.")]
 WorkersEngineOption = Annotated[str, typer.Option("--engine", help="Of a table: process, or ray.")]
 OF_NETWORKS = ("checkpoint", "input_shape")  # options that say nothing of a table
@@ -111,7 +114,7 @@ def convert(
     context: typer.Context,
     architecture: Annotated[str | None, NETWORK_ARGUMENT] = None,
     space: SpaceOption = None,
-    table: TableOption = None,
+    table: ArchitecturesOption = None,
     input_shape: InputShapeOption = None,
     out: Annotated[
         Path | None,
@@ -151,7 +154,7 @@ def stats(
     context: typer.Context,
     architectures: Annotated[list[str] | None, NETWORK_ARGUMENT] = None,
     space: SpaceOption = None,
-    table: TableOption = None,
+    table: ArchitecturesOption = None,
     input_shape: InputShapeOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Of a table: write it with its counts, .parquet.")] = None,
     latency: Annotated[

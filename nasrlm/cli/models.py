@@ -74,7 +74,12 @@ def predict(
         int, typer.Option(min=0, max=MAX_SAMPLES, help="Also draw so many samples of each objective.")
     ] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Of a table of any size: write the predictions to this .parquet.")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Of a table of any size: write its networks and the predictions, row by row, to this .parquet, "
+            "which is replaced.",
+        ),
     ] = None,
     checkpoint: CheckpointOption = None,
     device: DeviceOption = "cpu",
