@@ -160,13 +160,13 @@ class Ablation:
         initial = self._pretrain(seed) if variant.pretrained else None
         predictor = Predictor.from_pretrained(self._train(trained, variant, examples, seed, initial))
         test = examples.split("test")
-        asked = test.objectives[: 1 if variant.costs == "after" else None]
+        asked = test.objectives if variant.costs == "before" else test.objectives[:1]  # the accuracy is the last
         if variant.sampled:
             predicted = np.median(predictor.sample(test.texts, asked, SAMPLES, seed), axis=-1)
         else:
             predicted = predictor.predict(test.texts, asked, quantiles=(0.5,)).median
-        of_accuracy = test.objectives.index(NO_ACCURACY if variant.costs == "before" else OBJECTIVE)
-        return float(kendall_tau(predicted[:, [of_accuracy]], test.labels[:, [of_accuracy]])[0])
+        accuracy = [len(asked) - 1]
+        return float(kendall_tau(predicted[:, accuracy], test.labels[:, accuracy])[0])
 
     def _train(self, name: str, variant: Variant, examples: Examples, seed: int, initial: Path | None) -> Path:
         """The folder of a trained checkpoint."""
