@@ -1,0 +1,133 @@
+"""One batch of a guided search: what is looked at, what is chosen of it, and what is recorded."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from moocore import hypervolume
+
+from spaces import get_space
+from studies.config import SearchConfig
+from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
+from studies.memory import PredictorMemory
+from studies.proposal import Model, begin, every_architecture, propose, warm_start
+from tests.studies.guided import guided_config
+from tests.studies.scenes import SPACE, Row, ToyPredictor, ToyResults, true_values
+
+EVERY = every_architecture(SPACE)
+
+
+def toy_model(sigma: float = 1.0) -> Model[Row]:
+    predictor = ToyPredictor(sigma=sigma)
+    return Model(predictor, PredictorMemory(predictor), SPACE.format)
+
+
+def evaluated(config: SearchConfig, count: int = 6) -> Ledger:
+    """That knows the results of the first batch."""
+    ledger = Ledger(config)
+    add(ledger, begin(config, SPACE, ToyResults(), ledger, count=count))
+    return ledger
+
+
+def add(ledger: Ledger, entries: list[Entry]) -> None:
+    """With the results of what was chosen."""
+    ledger.add(entries)
+    for entry in ledger.chosen:
+        ledger.record(entry.key, np.array(true_values(SPACE.parse(entry.architecture)))[:2])
+
+
+def next_of(config: SearchConfig, ledger: Ledger, model: Model[Row] | None = None, **options: Any) -> list[Entry]:
+    assert config.guide is not None
+    return propose(config, config.guide, SPACE, model or toy_model(), ledger, **{"count": 4, **options})
+
+
+def keys(entries: list[Entry], status: str = CHOSEN) -> list[str]:
+    return [entry.key for entry in entries if entry.status == status]
+
+
+def test_a_batch_is_a_function_of_the_ledger_and_of_the_attempt() -> None:
+    config = guided_config()
+    ledger = evaluated(config)
+    first, again, other = (next_of(config, ledger, attempt=attempt) for attempt in (0, 0, 1))
+    assert keys(first) == keys(again)
+    assert keys(first, PRUNED) == keys(again, PRUNED)
+    assert set(keys(first, PRUNED)) != set(keys(other, PRUNED))
+    assert {entry.batch for entry in first} == {1}
+
+
+def test_nothing_is_chosen_that_was_evaluated_and_nothing_pruned_is_recorded_again() -> None:
+    config = guided_config(trials=60)
+    ledger = evaluated(config)
+    model, recorded = toy_model(sigma=0.2), list[str]()
+    for _ in range(6):
+        done = {entry.key for entry in ledger.evaluated}
+        batch = next_of(config, ledger, model)
+        assert not done & {entry.key for entry in batch}
+        recorded += keys(batch, PRUNED)
+        add(ledger, batch)
+    assert len(recorded) == len(set(recorded)) > 20
+
+
+@pytest.mark.parametrize("exhaustive", [False, True])
+def test_only_what_is_known_is_chosen(exhaustive: bool) -> None:
+    config = guided_config(guide={"exhaustive": exhaustive})
+    known = dict(list(EVERY.items())[:30])
+    chosen = keys(next_of(config, evaluated(config), known=known, count=9))
+    assert len(chosen) == 9
+    assert set(chosen) <= set(known)
+
+
+def test_where_everything_is_looked_at_pruned_ones_count_in_the_last_batch() -> None:
+    config = guided_config(trials=14, guide={"exhaustive": True})
+    ledger = evaluated(config)
+    model = toy_model(sigma=0.2)
+    usual, last = (next_of(config, ledger, model, count=count) for count in (4, 8))
+    assert [entry.status for entry in usual] == [CHOSEN] * 4
+    assert len(keys(last)) == 8
+    assert len(keys(last, PRUNED)) > 20
+    assert all(entry.stage and entry.reason for entry in last if entry.status == PRUNED)
+
+
+@pytest.mark.parametrize("shortlist", [3, 200])
+def test_who_knows_everything_chooses_what_adds_most_hypervolume(
+    shortlist: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("studies.proposal.SHORTLIST_OF_ALL", shortlist)
+    config = guided_config(guide={"exhaustive": True, "samples": 2})
+    ledger = evaluated(config)
+    (chosen,) = next_of(config, ledger, toy_model(sigma=1e-6), count=1)
+    losses = np.array([[-1, 1] * np.array(true_values(row))[:2] for row in EVERY.values()])
+    known = np.array([list(EVERY).index(entry.key) for entry in ledger.evaluated])
+    worst = losses.max(axis=0)
+    gains = [hypervolume(losses[[*known, row]], ref=worst) for row in range(len(losses))]
+    assert gains[list(EVERY).index(chosen.key)] == pytest.approx(max(gains))
+
+
+def test_a_large_space_is_not_looked_at_whole() -> None:
+    with pytest.raises(ValueError, match=r"exhaustive: expected a space of at most 1,000,000 .* got fbnet"):
+        every_architecture(get_space("fbnet"))
+
+
+def test_a_batch_without_predictions_has_nothing_that_is_recorded() -> None:
+    config = guided_config()
+    ledger = Ledger(config)
+    first = begin(config, SPACE, ToyResults(), ledger, count=10)
+    assert all(np.isnan(entry.predicted).all() and entry.status == CHOSEN for entry in first)
+    ledger.add(first)
+    second = begin(config, SPACE, ToyResults(), ledger, count=10)
+    assert not set(keys(first)) & set(keys(second))
+    assert len({*keys(first), *keys(second)}) == 20
+
+
+def test_a_warm_start_comes_in_its_order_twins_once_and_as_many_as_asked_for() -> None:
+    given = ["0-1-2-3", "2-1-0-3", "4-3-2-1", "1-1-0-0", "0-0-1-0"]
+    config = guided_config(warm_start=given)
+    ledger = Ledger(config)
+    first = warm_start(config, SPACE, ledger, count=2)
+    assert keys(first) == ["[0, 1, 2] 3", "[2, 3, 4] 1"]
+    add(ledger, first)
+    assert [entry.status for entry in ledger.entries] == [EVALUATED] * 2
+    assert keys(warm_start(config, SPACE, ledger, count=9, known=EVERY)) == ["[0, 1, 1] 0", "[0, 0, 1] 0"]
+    assert warm_start(config, SPACE, ledger, count=9, known={}) == []
+    assert warm_start(replace(config, warm_start=()), SPACE, ledger, count=9) == []
