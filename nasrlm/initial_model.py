@@ -63,21 +63,20 @@ def initial_model(
 def _from_scratch(
     config: TrainConfig, rows: Examples, known: TextTokenizer | None
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
-    tokenizer = known or _tokenizer(config, rows)
+    if config.initial_tokenizer is not None:
+        tokenizer = Checkpoint.from_pretrained(config.initial_tokenizer).tokenizer
+        _check_tokens(config, tokenizer, str(config.initial_tokenizer))
+    else:
+        tokenizer = known or TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(config.model, tokenizer.vocabulary_size, len(rows.objectives), _code(config))
     _standardise(model, rows)
     return model, tokenizer
 
 
-def _tokenizer(config: TrainConfig, rows: Examples) -> TextTokenizer:
-    if config.initial_tokenizer is not None:
-        return Checkpoint.from_pretrained(config.initial_tokenizer).tokenizer
-    return TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
-
-
 def _from_backbone(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
     loaded = load_t5gemma(config.model)
+    _check_tokens(config, loaded.tokenizer, config.model.backbone)
     torch.manual_seed(config.seed)
     size = loaded.tokenizer.vocabulary_size
     model = RegressionLanguageModel(loaded.config, size, len(rows.objectives), _code(config))
@@ -108,6 +107,8 @@ def _from_checkpoint(
     tokenizer = initial.tokenizer
     if config.extend_tokenizer:
         tokenizer = known or _extended_tokenizer(tokenizer, config, rows)
+    else:
+        _check_tokens(config, tokenizer, str(config.initial_checkpoint))
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
     _standardise(model, rows)
@@ -137,6 +138,19 @@ def _check_kept(config: TrainConfig, initial: Checkpoint) -> None:
                     f"{place}{name}: expected {getattr(known, name)}, as {config.initial_checkpoint} has it, or none, "
                     f"got {getattr(asked, name)}."
                 )
+
+
+def _check_tokens(config: TrainConfig, tokenizer: TextTokenizer, source: str) -> None:
+    """Refuse what the config asks of tokens where none are learned; defaults ask for nothing."""
+    fields = TrainConfig.model_fields
+    if config.tokenizer not in (fields["tokenizer"].default, tokenizer.pieces):
+        known = f"{tokenizer.pieces}, as {source} has it, or none" if tokenizer.pieces else f"none beside {source}"
+        raise ValueError(f"tokenizer: expected {known}, got {config.tokenizer}.")
+    most = config.vocabulary_size
+    if most != fields["vocabulary_size"].default and most < tokenizer.vocabulary_size:
+        raise ValueError(
+            f"vocabulary_size: expected the {tokenizer.vocabulary_size} of {source} or more, or none, got {most}."
+        )
 
 
 def _extended_tokenizer(tokenizer: TextTokenizer, config: TrainConfig, rows: Examples) -> TextTokenizer:

@@ -120,7 +120,7 @@ def _card(
     result: TrainResult, measured: Evaluation | None, config: TrainConfig, steps: Sequence[Mapping[str, Any]]
 ) -> str:
     model = result.checkpoint.model
-    reads = "source code" if result.checkpoint.tokenizer.reads_code else "ONNX text"
+    reads = "source code" if result.checkpoint.tokenizer.pieces == "code" else "ONNX text"
     lines = [
         "# nasrlm checkpoint",
         "",

@@ -132,9 +132,10 @@ class TextTokenizer:
         return int(self._tokenizer.get_vocab_size())
 
     @property
-    def reads_code(self) -> bool:
-        """Whether its tokens are of source code."""
-        return json.dumps(CODE_PIECES) in self.to_json()
+    def pieces(self) -> Pieces | None:
+        """Within which its tokens were learned; None for those of others, such as a T5Gemma's."""
+        stored = self.to_json()
+        return next((pieces for pieces, pattern in _PATTERNS.items() if json.dumps(pattern) in stored), None)
 
     @property
     def tokens(self) -> list[str]:

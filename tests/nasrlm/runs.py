@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from nasrlm.model_config import COMPACT
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import TrainResult
 from nasrlm.training_run import TrainingRun
@@ -19,7 +20,6 @@ def config(out: Path, **changes: Any) -> TrainConfig:
         "table": "layers.parquet",
         "out": out,
         "model": SIZES,
-        "vocabulary_size": 270,
         "epochs": 3,
         "batch_size": 16,
         "learning_rate": 3e-3,
@@ -27,6 +27,9 @@ def config(out: Path, **changes: Any) -> TrainConfig:
     }
     if not changes.get("initial_checkpoint"):  # which has digits of its own
         values["num_digits"] = 3
+    given = changes.get("initial_checkpoint") or changes.get("initial_tokenizer")
+    if not given and changes.get("model", SIZES).backbone == COMPACT:  # else tokens are not learned
+        values["vocabulary_size"] = 270
     return TrainConfig(**values | changes)
 
 

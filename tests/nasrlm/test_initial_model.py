@@ -47,6 +47,8 @@ def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint,
         ({"max_exponent": 5}, "max_exponent: expected 1, as"),
         ({"model": replace(SIZES, max_text_tokens=1024)}, r"model\.max_text_tokens: expected 512, as"),
         ({"model": replace(SIZES, head="mse")}, r"model\.head: expected digits, as .* has it, or none, got mse"),
+        ({"tokenizer": "code"}, "tokenizer: expected onnx, as .* has it, or none, got code"),
+        ({"vocabulary_size": 300}, r"vocabulary_size: expected the \d+ of .* or more, or none, got 300"),
     ],
 )
 def test_sizes_that_the_checkpoint_has_otherwise_are_refused(
@@ -97,6 +99,8 @@ def test_random_weights_can_read_the_tokens_of_a_checkpoint(checkpoint: Checkpoi
     given, start = (model.state_dict()["encoder.embedding.weight"] for model in (checkpoint.model, run.model))
     assert given.shape == start.shape
     assert not torch.allclose(given, start)
+    with pytest.raises(ValueError, match=r"tokenizer: expected onnx, as .* has it, or none, got chains"):
+        TrainingRun(config(Path("unused"), initial_tokenizer=checkpoint_folder, tokenizer="chains"), rows)
 
 
 def test_fine_tuning_needs_a_checkpoint(tmp_path: Path) -> None:

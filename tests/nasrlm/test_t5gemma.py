@@ -3,6 +3,7 @@
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,6 +105,18 @@ def test_a_fine_tuned_backbone_is_frozen_where_the_config_says_so(published: Pat
         chosen = config(tmp_path / "third", initial_checkpoint=initial, model=replace(sizes(published), **changes))
         with pytest.raises(ValueError, match=message):
             TrainingRun(chosen, rows)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tokenizer": "code"}, "tokenizer: expected none beside .*t5gemma, got code"),
+        ({"vocabulary_size": 260}, r"vocabulary_size: expected the \d+ of .*t5gemma or more, or none, got 260"),
+    ],
+)
+def test_tokens_other_than_its_own_are_refused(published: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrainingRun(config(Path("unused"), model=sizes(published), **changes), layer_examples(40))
 
 
 def test_a_checkpoint_does_not_need_the_backbone_folder(published: Path, tmp_path: Path) -> None:
