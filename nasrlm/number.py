@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 NEGATIVE, ZERO, POSITIVE = 0, 1, 2
 NUM_SIGNS = 3
+MAX_EXPONENT = 280  # float64 ends at 308, and numbers are scaled by their digits
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,10 @@ class NumberCode:
     max_exponent: int = 15
 
     def __post_init__(self) -> None:
-        if not 1 <= self.num_digits <= 15 or self.min_exponent >= self.max_exponent:
+        if not 1 <= self.num_digits <= 15 or not -MAX_EXPONENT <= self.min_exponent < self.max_exponent <= MAX_EXPONENT:
             raise ValueError(
-                f"NumberCode: expected 1 to 15 digits and min_exponent < max_exponent, got {self}. "
-                "More digits than 15 are not exact in float64."
+                f"NumberCode: expected 1 to 15 digits and min_exponent < max_exponent within ±{MAX_EXPONENT}, "
+                f"got {self}. float64 holds no more."
             )
 
     @property

@@ -118,9 +118,11 @@ def test_numbers_must_be_finite(value: float) -> None:
         CODE.encode([1.0, value])
 
 
-@pytest.mark.parametrize("arguments", [(0,), (16,), (4, 3, 3)])
+@pytest.mark.parametrize("arguments", [(0,), (16,), (4, 3, 3), (4, -281), (4, -8, 281)])
 def test_codes_that_cannot_be_are_refused(arguments: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"NumberCode: expected 1 to 15 digits and min_exponent < max_exponent, got"):
+    with pytest.raises(
+        ValueError, match=r"NumberCode: expected 1 to 15 digits and min_exponent < max_exponent within ±280, got"
+    ):
         NumberCode(*arguments)
 
 
