@@ -302,7 +302,7 @@ class Predictor:
         """Token ids of every text, arrays: millions of texts have to fit.
 
         Raises:
-            ValueError: a text is empty or longer than the model's context; nothing is cut.
+            ValueError: a text is empty, or longer than the model's context where its ``truncation`` is "error".
         """
         texts = checked_texts(texts)
         result: list[NDArray[np.int32]] = []

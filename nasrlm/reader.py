@@ -88,7 +88,7 @@ class TextReader:
         """Token ids of every text; ``rows`` are their numbers if not 0, 1, ….
 
         Raises:
-            UnreadableTextError: a text is empty or too long; nothing is cut.
+            UnreadableTextError: a text is empty, or too long for a tokenizer that cuts none.
         """
         token_ids = self._tokenizer.to_ids(texts)
         for index, ids in enumerate(token_ids):
