@@ -28,7 +28,7 @@ import yaml
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
-from benchmarks.command_line import one_line_errors
+from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.programs import draw_program
 from nasrlm.files import to_json
 from nasrlm.json_lines import append_line, finished_lines
@@ -160,6 +160,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--epochs", type=int, default=Config.epochs)
     parser.add_argument("--seed", type=int, default=Config.seed)
     config = Config(**vars(parser.parse_args(words)))
+    check_counts(config, "programs", "epochs")
+    if min(map(_splits(config).count, ("train", "test"))) < 2:
+        raise ValueError(f"--programs: expected two or more to learn from and to test, got {config.programs} in all.")
     table = measure(config, progress=sys.stderr.isatty())
     taus = learn(config, table)
     for name, value in taus.items():

@@ -15,3 +15,14 @@ def one_line_errors() -> Iterator[None]:
     except (ValueError, OSError) as e:
         print(" ".join(str(e).split()), file=sys.stderr)
         sys.exit(2)
+
+
+def check_counts(config: object, *names: str) -> None:
+    """Refuse less than one of what is counted.
+
+    Raises:
+        ValueError: names the option and its value.
+    """
+    for name in names:
+        if (count := getattr(config, name)) < 1:
+            raise ValueError(f"--{name}: expected 1 or more, got {count}.")

@@ -39,7 +39,7 @@ from rich.table import Table
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
-from benchmarks.command_line import one_line_errors
+from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.engine_timing import Measurement, measure
 from benchmarks.training_step import SETTINGS, make_step
 from converters.bulk import to_onnx_texts
@@ -146,9 +146,7 @@ def main(words: Sequence[str] | None = None) -> None:
         threads=arguments.threads,
         compile=arguments.compile,
     )
-    for name in ("texts", "threads"):
-        if getattr(config, name) < 1:
-            raise ValueError(f"--{name}: expected 1 or more, got {getattr(config, name)}.")
+    check_counts(config, "texts", "threads", "batch", "repeats")
     for context in config.contexts:
         if context not in CONTEXTS and not (context.isdecimal() and int(context)):
             raise ValueError(f"--contexts: expected {', '.join(CONTEXTS)} or a number of tokens, got {context!r}.")

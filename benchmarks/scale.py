@@ -33,7 +33,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
-from benchmarks.command_line import one_line_errors
+from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.training_step import SETTINGS, add_gradients, make_step
 from nasrlm.batches import Batch, Batches
 from nasrlm.checkpoint import torch_device
@@ -54,6 +54,7 @@ SIZES = {
 }
 # Dense bf16 TFLOP/s of NVIDIA's data sheets, by a part of the name that torch gives.
 STATED_TFLOPS = {"H200": 989.0, "H100 80GB HBM3": 989.0, "H100 PCIe": 756.0, "A100": 312.0, "L40S": 362.0, "L4": 121.0}
+COUNTS = ("batch", "length", "objectives", "steps")  # of a Config
 
 
 @dataclass(frozen=True)
@@ -200,13 +201,14 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default=Config.device)
     parser.add_argument("--sizes", nargs="+", choices=tuple(SIZES), default=Config.sizes)
-    for name in ("batch", "length", "objectives", "steps"):
+    for name in COUNTS:
         parser.add_argument(f"--{name}", type=int, default=getattr(Config, name))
     parser.add_argument("--tokens-per-state", nargs="+", type=int, default=Config.tokens_per_state)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--peak-tflops", type=float, default=None)
     given = vars(parser.parse_args(words))
     config = Config(**given | {name: tuple(given[name]) for name in ("sizes", "tokens_per_state")})
+    check_counts(config, *COUNTS)
     measured = measure(config, progress=sys.stderr.isatty())
     described = "", "tokens per state", "parameters"
     table = Table(*described, "tokens/s", "s/step", "slowest", "GiB", "TFLOP/s", "utilisation")

@@ -9,12 +9,18 @@ ABSENT = "absent.parquet"
 GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
 COMMANDS = {
     "ablation": ([ABSENT, "--steps", "1", "--out", "out"], f"{ABSENT}: expected a table, got no such file."),
+    "code_memory": (["--programs", "0"], "--programs: expected 1 or more, got 0."),
+    "code_memory, few": (["--programs", "3"], "expected two or more to learn from and to test, got 3 in all."),
+    "code_memory, epochs": (["--epochs", "0"], "--epochs: expected 1 or more, got 0."),
     "engine": (["--space", "moon"], "space: expected one of "),
     "engine, tokens": (["--tokens-per-state", "0"], "ModelConfig: expected sizes of 1 or more"),
     "engine, contexts": (["--contexts", "0"], "or a number of tokens, got '0'."),
     "engine, texts": (["--texts", "0"], "--texts: expected 1 or more, got 0."),
     "engine, threads": (["--threads", "0"], "--threads: expected 1 or more, got 0."),
+    "engine, repeats": (["--repeats", "0"], "--repeats: expected 1 or more, got 0."),
     "scale": (["--device", "nowhere"], "device: expected one that torch can use here, got 'nowhere'"),
+    "scale, batch": (["--batch", "0"], "--batch: expected 1 or more, got 0."),
+    "scale, length": (["--length", "0"], "--length: expected 1 or more, got 0."),
     "search": (
         ["--tables", "absent", "--methods", "random"],
         "nasbench201.parquet: expected a table, got no such file.",
