@@ -63,15 +63,19 @@ def initial_model(
 def _from_scratch(
     config: TrainConfig, rows: Examples, known: TextTokenizer | None
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
-    if config.initial_tokenizer is not None:
-        tokenizer = Checkpoint.from_pretrained(config.initial_tokenizer).tokenizer
-        _check_tokens(config, tokenizer, str(config.initial_tokenizer))
-    else:
-        tokenizer = known or TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
+    tokenizer = known or _tokenizer(config, rows)
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(config.model, tokenizer.vocabulary_size, len(rows.objectives), _code(config))
     _standardise(model, rows)
     return model, tokenizer
+
+
+def _tokenizer(config: TrainConfig, rows: Examples) -> TextTokenizer:
+    if config.initial_tokenizer is None:
+        return TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
+    tokenizer = Checkpoint.from_pretrained(config.initial_tokenizer).tokenizer
+    _check_tokens(config, tokenizer, str(config.initial_tokenizer))
+    return tokenizer
 
 
 def _from_backbone(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
@@ -143,8 +147,8 @@ def _check_kept(config: TrainConfig, initial: Checkpoint) -> None:
 def _check_tokens(config: TrainConfig, tokenizer: TextTokenizer, source: str) -> None:
     """Refuse what the config asks of tokens where none are learned; defaults ask for nothing."""
     fields = TrainConfig.model_fields
-    if config.tokenizer not in (fields["tokenizer"].default, tokenizer.pieces):
-        known = f"{tokenizer.pieces}, as {source} has it, or none" if tokenizer.pieces else f"none beside {source}"
+    if config.tokenizer != fields["tokenizer"].default and config.tokenizer != (pieces := tokenizer.pieces):
+        known = f"{pieces}, as {source} has it, or none" if pieces else f"none beside {source}"
         raise ValueError(f"tokenizer: expected {known}, got {config.tokenizer}.")
     most = config.vocabulary_size
     if most != fields["vocabulary_size"].default and most < tokenizer.vocabulary_size:

@@ -10,6 +10,7 @@ import torch
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
+from nasrlm.initial_model import initial_model
 from nasrlm.training import train
 from nasrlm.training_run import TrainingRun
 from tests.nasrlm.runs import config
@@ -101,6 +102,12 @@ def test_random_weights_can_read_the_tokens_of_a_checkpoint(checkpoint: Checkpoi
     assert not torch.allclose(given, start)
     with pytest.raises(ValueError, match=r"tokenizer: expected onnx, as .* has it, or none, got chains"):
         TrainingRun(config(Path("unused"), initial_tokenizer=checkpoint_folder, tokenizer="chains"), rows)
+
+
+def test_a_run_that_goes_on_keeps_its_tokens_though_their_folder_is_gone(checkpoint: Checkpoint) -> None:
+    chosen = config(Path("unused"), initial_tokenizer=Path("absent"))
+    _, tokenizer = initial_model(chosen, layer_examples(40), checkpoint.tokenizer)
+    assert tokenizer.to_json() == checkpoint.tokenizer.to_json()
 
 
 def test_fine_tuning_needs_a_checkpoint(tmp_path: Path) -> None:
