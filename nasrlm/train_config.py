@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from nasrlm.model_config import COMPACT, ModelConfig
+from nasrlm.number import MAX_EXPONENT
 from nasrlm.tokenizer import Pieces
 
 LIKE = "like"  # of a file, beside the keys of TrainConfig
@@ -103,8 +104,8 @@ class TrainConfig(BaseModel):
     rank_loss_weight: float = Field(default=0.0, ge=0)
     model: ModelConfig = ModelConfig()
     num_digits: int = Field(default=4, ge=1, le=15)
-    min_exponent: int = Field(default=-8, ge=-280)
-    max_exponent: int = Field(default=15, le=280)
+    min_exponent: int = Field(default=-8, ge=-MAX_EXPONENT)
+    max_exponent: int = Field(default=15, le=MAX_EXPONENT)
     tokenizer: Pieces = "onnx"
     vocabulary_size: int = Field(default=1024, ge=257)
     augment: str = Field(default="", pattern=r"^(\w[\w.]*:\w+)?$")
