@@ -13,12 +13,15 @@ Every row of the table differs from the first in one thing:
 - ``costs-after``, ``costs-before``: three costs of the same cells beside, decoded after the accuracy as always, or
   before it, which then is predicted given the costs as predicted;
 - ``pretrained``: first as long on what can be counted of sampled cells, as ``nasrlm stats --table`` does;
-- ``median-of-samples``: 64 samples and their median, instead of the quantile at 0.5.
+- ``median-of-samples``: 64 samples and their median, instead of the quantile at 0.5;
+- ``regress-lm``, ``regress-lm-flat-text``: with ``--peer``, a model of regress-lm that has as many layers and
+  parameters and reads the canonical text, or of the flat one its default of 2,048 tokens
+  (``benchmarks/ranking_peer.py``).
 
 All get the same processor time, measured in steps before the first run with each text, head and number of objectives:
-eleven runs a seed, so about four hours on one core for three seeds. Kendall τ is that of test rows, no cell of which
-is among the train rows in any spelling. A finished cell is a line of ``results.jsonl`` in ``--out`` and is not computed
-again; a run that was stopped goes on.
+eleven runs a seed, so about four hours on one core for three seeds. regress-lm has that time for each of its rates.
+Kendall τ is that of test rows, no cell of which is among the train rows in any spelling. A finished cell is a line of
+``results.jsonl`` in ``--out`` and is not computed again; a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -36,11 +39,13 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+import torch
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
 from benchmarks.flat_text import to_flat_text
+from benchmarks.peer import TORCH, ask_peer, install_peer
 from benchmarks.text_forms import with_distances, with_names
 from converters import to_graph
 from converters.bulk import to_onnx_texts
@@ -50,7 +55,10 @@ from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically, write_table
 from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.metrics import kendall_tau
+from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import Head, ModelConfig
+from nasrlm.number import NumberCode
+from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
@@ -64,6 +72,12 @@ COSTS = ("latency_ms@raspi4", "latency_ms@fpga", "energy_mj@edgegpu")
 CELLS_TO_COUNT = 5  # times as many as are labelled
 SAMPLES = 64
 EVALUATIONS = 10  # of valid rows in a run
+BATCH = 32
+NUM_DIGITS = 3
+VOCABULARY = 1024  # of regress-lm
+PEER_CONTEXT = 2048  # its default
+PEER_RATES = (1e-4, 1e-3)  # its default and one more
+NO_SETTINGS = ("out", "only", "seeds", "peer")  # which cells of one folder may differ in
 WARMUP = 0.05  # of all steps
 TIMED_STEPS = 40  # or as many as fit
 SECONDS_TO_TIME = 60
@@ -79,6 +93,7 @@ class Config:
         rows: labelled train cells; a quarter as many valid, at most four times as many test cells.
         minutes_per_run: of the processor, in training; evaluations are left out.
         steps: of every run, instead of minutes.
+        peer: an interpreter with regress-lm.
         model: everything but the head.
     """
 
@@ -89,6 +104,7 @@ class Config:
     minutes_per_run: float = 7.0
     steps: int | None = None
     only: tuple[str, ...] = ()
+    peer: tuple[str, ...] = ()
     model: ModelConfig = MODEL
 
 
@@ -103,6 +119,7 @@ class Variant:
     smoothing_digits: float = 0.3
     pretrained: bool = False
     sampled: bool = False
+    peer: bool = False
 
 
 VARIANTS = {
@@ -117,6 +134,8 @@ VARIANTS = {
     "costs-before": Variant(costs="before"),
     "pretrained": Variant(pretrained=True),
     "median-of-samples": Variant(sampled=True),
+    "regress-lm": Variant(peer=True),
+    "regress-lm-flat-text": Variant(form="flat", peer=True),
 }
 
 
@@ -130,7 +149,7 @@ class Ablation:
     def __init__(self, config: Config) -> None:
         self.config = config
         self._space = get_space("nasbench201")
-        kept = {key: str(value) for key, value in asdict(config).items() if key not in ("out", "only", "seeds")}
+        kept = {key: str(value) for key, value in asdict(config).items() if key not in NO_SETTINGS}
         self._path = config.out / "results.jsonl"
         self.cells: list[dict[str, object]] = [json.loads(line) for line in finished_lines(self._path)]
         if any(cell["settings"] != kept for cell in self.cells):
@@ -151,11 +170,14 @@ class Ablation:
         return float(str(found[0])) if found else None
 
     def _wanted(self) -> Iterator[tuple[str, int]]:
+        names = [name for name in VARIANTS if name in (self.config.only or VARIANTS)]
         for seed in self.config.seeds:
-            yield from ((name, seed) for name in VARIANTS if name in (self.config.only or VARIANTS))
+            yield from ((name, seed) for name in names if self.config.peer or not VARIANTS[name].peer)
 
     def _measure(self, name: str, variant: Variant, seed: int) -> float:
         examples = self._examples(seed, variant)
+        if variant.peer:
+            return _tau(examples.split("test"), np.array(self._ask_peer(examples, seed)))
         trained = "base" if variant.sampled else name
         initial = self._pretrain(seed) if variant.pretrained else None
         predictor = Predictor.from_pretrained(self._train(trained, variant, examples, seed, initial))
@@ -165,8 +187,29 @@ class Ablation:
             predicted = np.median(predictor.sample(test.texts, asked, SAMPLES, seed), axis=-1)
         else:
             predicted = predictor.predict(test.texts, asked, quantiles=(0.5,)).median
-        accuracy = [len(asked) - 1]
-        return float(kendall_tau(predicted[:, accuracy], test.labels[:, accuracy])[0])
+        return _tau(test, predicted)
+
+    def _ask_peer(self, examples: Examples, seed: int) -> list[list[float]]:
+        """What regress-lm predicts of the test rows after it has learned from the others."""
+        ours = RegressionLanguageModel(self.config.model, VOCABULARY, 1, NumberCode(NUM_DIGITS))
+        request = {
+            name: {"texts": list(part.texts), "values": part.labels.tolist()}
+            for name, part in ((name, examples.split(name)) for name in ("train", "valid", "test"))
+        } | {
+            "parameters": ours.num_parameters,
+            "layers": (self.config.model.num_encoder_layers, self.config.model.num_decoder_layers),
+            "vocabulary": VOCABULARY,
+            "context": PEER_CONTEXT,
+            "samples": SAMPLES,
+            "batch": BATCH,
+            "rates": PEER_RATES,
+            "seconds": 60 * self.config.minutes_per_run,
+            "steps": self.config.steps,
+            "seed": seed,
+            "threads": torch.get_num_threads(),
+        }
+        *_, answer = ask_peer(self.config.peer, "benchmarks.ranking_peer", request, len(PEER_RATES) + 1)
+        return list(answer["medians"])
 
     def _train(self, name: str, variant: Variant, examples: Examples, seed: int, initial: Path | None) -> Path:
         """The folder of a trained checkpoint."""
@@ -178,8 +221,8 @@ class Ablation:
             model=replace(self.config.model, head=variant.head),
             augment=variant.augment,
             smoothing_digits=variant.smoothing_digits,
-            num_digits=3,
-            batch_size=32,
+            num_digits=NUM_DIGITS,
+            batch_size=BATCH,
             embedding_learning_rate=2e-3,
             seed=seed,
         )
@@ -256,6 +299,12 @@ class Ablation:
         return f"{mean(differences):+.3f}" if differences and name != "base" else ""
 
 
+def _tau(test: Examples, predicted: FloatArray) -> float:
+    """Of the last objective predicted, the accuracy."""
+    accuracy = [predicted.shape[1] - 1]
+    return float(kendall_tau(predicted[:, accuracy], test.labels[:, accuracy])[0])
+
+
 def _seconds_per_step(config: TrainConfig, examples: Examples) -> float:
     """Of the processor, which other work does not lengthen.
 
@@ -286,8 +335,12 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--minutes-per-run", type=float, default=Config.minutes_per_run)
     parser.add_argument("--steps", type=int, default=None)
     parser.add_argument("--only", nargs="+", choices=tuple(VARIANTS), default=())
+    parser.add_argument("--peer", help="A checkout of regress-lm, or whatever else pip installs.")
+    parser.add_argument("--torch", default=TORCH, help="And beside it.")
     given = vars(parser.parse_args(words))
-    config = Config(**given | {"seeds": tuple(given["seeds"]), "only": tuple(given["only"])})
+    peer, beside = given.pop("peer"), given.pop("torch")
+    python = (install_peer(peer, beside),) if peer else ()
+    config = Config(**given | {"seeds": tuple(given["seeds"]), "only": tuple(given["only"])}, peer=python)
     ablation = Ablation(config)
     ablation.run(progress=sys.stderr.isatty())
     print("\n".join(ablation.table()))

@@ -21,14 +21,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
-import subprocess
 import sys
-import tempfile
-import venv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import mean
 from typing import Any, get_args
 
@@ -41,6 +36,7 @@ from tqdm import tqdm
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.engine_timing import Measurement, measure
+from benchmarks.peer import TORCH, PeerError, ask_peer, install_peer
 from benchmarks.training_step import SETTINGS, make_step
 from converters.bulk import to_onnx_texts
 from nasrlm.batches import Batches
@@ -55,7 +51,6 @@ from nasrlm.tokenizer import TextTokenizer
 from nasrlm.training_loss import TrainingLoss
 from spaces import get_space
 
-ROOT = Path(__file__).resolve().parent.parent
 OBJECTIVES = (1, 2, 6)
 CONTEXTS = ("equal text", "equal tokens", "default")
 SIZES = {
@@ -102,11 +97,10 @@ class Config:
 
 @dataclass(frozen=True)
 class Peer:
-    """What was measured of the peer: its size and cases, or why there are none."""
+    """What was measured of the peer."""
 
     size: dict[str, int]
     cases: list[Measurement]
-    reason: str | None = None
 
 
 @one_line_errors()
@@ -114,7 +108,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Print a table, or one JSON document."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", default="regress-lm==0.0.1", help="What pip installs.")
-    parser.add_argument("--torch", default="torch==2.13.0", help="And beside it.")
+    parser.add_argument("--torch", default=TORCH, help="And beside it.")
     parser.add_argument("--size", default="1M", choices=SIZES, help="Parameters of the models, about.")
     parser.add_argument("--space", default=Config.space, help="Whose networks the texts are of.")
     drawn = f"How many we predict, and learn from where they are fewer than {STEPS} batches."
@@ -152,11 +146,12 @@ def main(words: Sequence[str] | None = None) -> None:
             raise ValueError(f"--contexts: expected {', '.join(CONTEXTS)} or a number of tokens, got {context!r}.")
     torch.set_num_threads(config.threads)
     texts = draw_texts(config)  # a space that is none is told before anything is installed
-    python, reason = install_peer(ROOT / ".bench" / "regress-lm", arguments.peer, arguments.torch)
     size, ours = measure_ours(config, texts)
-    peer = Peer({}, [], reason) if python is None else measure_peer(config, texts, size, [python])
-    if peer.reason:
-        print(f"regress-lm: {peer.reason} Only nasrlm was measured.", file=sys.stderr)
+    try:
+        peer = measure_peer(config, texts, size, [install_peer(arguments.peer, arguments.torch)])
+    except PeerError as e:
+        peer = None
+        print(f"regress-lm: {e} Only nasrlm was measured.", file=sys.stderr)
     if arguments.json:
         print(json.dumps(report(config, size, ours, peer)))
     else:
@@ -202,7 +197,11 @@ def measure_ours(config: Config, texts: Sequence[str]) -> tuple[dict[str, int], 
 
 
 def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], python: Sequence[str]) -> Peer:
-    """The same of regress-lm, by an interpreter that has it."""
+    """The same of regress-lm, by an interpreter that has it.
+
+    Raises:
+        PeerError: it does not run.
+    """
     request = {
         "texts": list(texts),
         "values": _labels(len(texts)).tolist(),
@@ -218,49 +217,16 @@ def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], pyt
         "threads": config.threads,
         "compile": config.compile,
     }
-    command = [*python, "-m", "benchmarks.engine_peer"]
-    with tempfile.TemporaryFile("w+") as question, tempfile.TemporaryFile("w+") as errors:
-        json.dump(request, question)
-        question.seek(0)
-        with subprocess.Popen(
-            command, cwd=ROOT, text=True, stdin=question, stdout=subprocess.PIPE, stderr=errors
-        ) as process:
-            total = 1 + len(config.contexts) * (1 + 2 * len(OBJECTIVES))
-            bar = tqdm(process.stdout, "regress-lm", total, disable=not sys.stderr.isatty())
-            lines = [json.loads(line) for line in bar]
-        errors.seek(0)
-        last = (errors.read().strip().splitlines() or ["no word"])[-1]
-    if process.returncode:
-        return Peer({}, [], f"expected it to run, got {last}.")
-    return Peer(lines[0], lines[1:])
+    num_cases = len(config.contexts) * (1 + 2 * len(OBJECTIVES))
+    size_line, *cases = ask_peer(python, "benchmarks.engine_peer", request, 1 + num_cases)
+    return Peer(size_line, cases)
 
 
-def install_peer(folder: Path, requirement: str, torch_requirement: str) -> tuple[str | None, str | None]:
-    """An interpreter with regress-lm, installed unless it is there already; or why there is none."""
-    python = folder / "bin" / "python"
-    stamp = folder / "installed"
-    wanted = f"{requirement} {torch_requirement}"
-    if stamp.is_file() and stamp.read_text() == wanted:
-        return str(python), None
-    shutil.rmtree(folder, ignore_errors=True)
-    venv.create(folder, with_pip=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    find = "import importlib.util, sys; sys.exit(None if importlib.util.find_spec('regress_lm') else 'none in it')"
-    steps = [*pip, "--no-deps", requirement], [str(python), "-c", find], [*pip, requirement, torch_requirement]
-    for command in steps:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no word"])[-1]
-            return None, f"expected {requirement} from pip with a module regress_lm, got {last}."
-    stamp.write_text(wanted)
-    return str(python), None
-
-
-def report(config: Config, size: dict[str, int], ours: Sequence[Measurement], peer: Peer) -> dict[str, object]:
+def report(config: Config, size: dict[str, int], ours: Sequence[Measurement], peer: Peer | None) -> dict[str, object]:
     """Everything, as JSON."""
     return {
         "nasrlm": {**size, "cases": ours},
-        "regress_lm": None if peer.reason else {**peer.size, "cases": peer.cases},
+        "regress_lm": {**peer.size, "cases": peer.cases} if peer else None,
         "ratios": [
             {key: theirs[key] for key in ("what", "objectives", "context")} | {"ratio": ratio}
             for theirs, ratio in _ratios(ours, peer)
@@ -269,17 +235,17 @@ def report(config: Config, size: dict[str, int], ours: Sequence[Measurement], pe
     }
 
 
-def print_report(config: Config, size: dict[str, int], ours: Sequence[Measurement], peer: Peer) -> None:
+def print_report(config: Config, size: dict[str, int], ours: Sequence[Measurement], peer: Peer | None) -> None:
     """The same as a table."""
     second = "processor second" if config.processor_time else "second"
     title = f"texts a {second}, {config.threads} threads, nasrlm {_spell_size(size)}"
-    if peer.size:
+    if peer:
         title += f"; regress-lm {_spell_size(peer.size)}"
     table = Table(title=title, title_justify="left")
     for column in ("", "objectives", "context", "nasrlm", "regress-lm", "ratio"):
         table.add_column(column, justify="left" if column in ("", "context") else "right")
     rows: list[tuple[Measurement, Measurement | None, str]] = [(case, None, "") for case in ours]
-    if peer.cases:
+    if peer:
         rows = [(_ours_of(ours, theirs), theirs, _spell_ratio(ratio)) for theirs, ratio in _ratios(ours, peer)]
     for mine, theirs, ratio in rows:
         context = theirs["context"] if theirs else mine["context"]
@@ -292,8 +258,9 @@ def _limits(config: Config) -> dict[str, Any]:
     return {"seconds": config.seconds, "repeats": config.repeats, "processor_time": config.processor_time}
 
 
-def _ratios(ours: Sequence[Measurement], peer: Peer) -> list[tuple[Measurement, float]]:
-    return [(theirs, _ours_of(ours, theirs)["per_second"] / theirs["per_second"]) for theirs in peer.cases]
+def _ratios(ours: Sequence[Measurement], peer: Peer | None) -> list[tuple[Measurement, float]]:
+    cases = peer.cases if peer else []
+    return [(theirs, _ours_of(ours, theirs)["per_second"] / theirs["per_second"]) for theirs in cases]
 
 
 def _ours_of(ours: Sequence[Measurement], theirs: Measurement) -> Measurement:

@@ -1,6 +1,7 @@
 """The ablation runs every variant once, keeps what is done, and tells other settings apart."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import benchmarks.ablation
 from benchmarks.ablation import COSTS, VARIANTS, Ablation, Config
 from nasrlm.files import write_table
 from nasrlm.model_config import ModelConfig
+from tests.benchmarks.stand_in import STAND_IN, write_stand_in
 from tests.nasrlm.scenes import architecture_table
 
 SIZES = ModelConfig(width=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=32, max_text_tokens=4096)
@@ -28,14 +30,28 @@ def test_every_variant_is_a_row_of_the_table(config: Config, monkeypatch: pytest
     ablation = Ablation(config)
     ablation.run(progress=False)
     lines = ablation.table()
-    assert [line.split("|")[1].strip() for line in lines[2:]] == list(VARIANTS)
-    assert len((config.out / "results.jsonl").read_text().splitlines()) == len(VARIANTS)
+    ours = [name for name, variant in VARIANTS.items() if not variant.peer]
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ours
+    assert len((config.out / "results.jsonl").read_text().splitlines()) == len(ours)
     monkeypatch.setattr(benchmarks.ablation, "train", lambda *_, **__: pytest.fail("trained again"))
     again = Ablation(config)
     again.run(progress=False)
     assert again.table() == lines
     with pytest.raises(ValueError, match=r"results\.jsonl: expected cells of .*, got others\. Choose another --out"):
         Ablation(replace(config, rows=4))
+
+
+def test_a_peer_learns_from_the_same_rows(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_stand_in(tmp_path, monkeypatch, STAND_IN)
+    named = replace(config, only=("regress-lm", "regress-lm-flat-text"))
+    without = Ablation(named)
+    without.run(progress=False)
+    assert without.cells == []
+    ablation = Ablation(replace(named, peer=(sys.executable,)))
+    ablation.run(progress=False)
+    assert [cell["variant"] for cell in ablation.cells] == ["regress-lm", "regress-lm-flat-text"]
+    assert all(-1 <= float(str(cell["kendall_tau"])) <= 1 for cell in ablation.cells)
+    assert len(Ablation(named).table()) == 4  # kept, whoever asks
 
 
 def test_only_some_variants(config: Config) -> None:

@@ -15,60 +15,19 @@ from benchmarks.engine import (
     Config,
     Peer,
     draw_texts,
-    install_peer,
     measure_ours,
     measure_peer,
     report,
 )
 from benchmarks.engine_timing import Measurement, measure
+from benchmarks.peer import PeerError
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
+from tests.benchmarks.stand_in import STAND_IN, write_stand_in
 
 SMALL = ModelConfig(width=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=32)
 CONFIG = Config(texts=6, batch=2, peer_texts=1, seconds=0, repeats=1, model=SMALL, threads=1)
-STAND_IN = {
-    "__init__": "",
-    "core": """
-from dataclasses import dataclass
-@dataclass
-class ExampleInput:
-    x: str
-@dataclass
-class Example(ExampleInput):
-    y: object
-""",
-    "vocabs": """
-class SentencePieceVocab:
-    @classmethod
-    def from_corpus(cls, corpus_path, vocab_size=8192, model_prefix=None):
-        assert corpus_path.read_text()
-        return cls()
-    def to_token_ids(self, text):
-        return [1] * len(text.split())
-""",
-    "rlm": """
-import numpy as np, torch
-class Model(torch.nn.Linear):
-    encoder_decoder = property(lambda self: self)
-    def convert_examples(self, examples):
-        return {"encoder_input": torch.ones(len(examples), self.in_features)}
-    def compute_losses_and_metrics(self, batch):
-        return self(batch["encoder_input"]).mean(dim=1), {}
-    def encode(self, tokens):
-        return self(tokens), None
-class RegressLM:
-    def __init__(self, width, objectives):
-        self.model, self.objectives = Model(width, 100), objectives
-    @classmethod
-    def from_scratch(cls, device=None, **kwargs):
-        assert kwargs["max_input_len"] > 10, f"{kwargs['max_input_len']} tokens"
-        assert not kwargs["compile_model"]
-        return cls(kwargs["d_model"], kwargs["max_num_objs"])
-    def sample(self, xs, num_samples):
-        return [np.ones((num_samples, self.objectives), dtype=object) for _ in xs]
-""",
-}
 COMPUTES = "    def compute_losses"
 TRIMS = """    def trim_padding(self, batch):
         return {"encoder_input": batch["padded"]}
@@ -79,13 +38,6 @@ def case(what: str, objectives: int, speed: float, context: str = "any") -> Meas
     return Measurement(
         what=what, objectives=objectives, context=context, per_second=speed, slowest=speed, fastest=speed, runs=1
     )
-
-
-def write_stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, modules: dict[str, str]) -> None:
-    (folder / "regress_lm").mkdir()
-    for name, source in modules.items():
-        (folder / "regress_lm" / f"{name}.py").write_text(source)
-    monkeypatch.setenv("PYTHONPATH", str(folder))
 
 
 SIZE = {"parameters": 9, "tokens": 9}
@@ -130,7 +82,6 @@ def test_a_peer_is_measured_in_every_context(trims: bool, tmp_path: Path, monkey
     newer = STAND_IN["rlm"].replace('{"encoder_input": torch', '{"padded": torch').replace(COMPUTES, TRIMS + COMPUTES)
     write_stand_in(tmp_path, monkeypatch, STAND_IN | ({"rlm": newer} if trims else {}))
     peer = measure_peer(CONFIG, draw_texts(CONFIG), {"parameters": 4850, "tokens": 11}, [sys.executable])
-    assert peer.reason is None
     assert peer.size["parameters"] == pytest.approx(4850, rel=0.1)
     assert [x["context"] for x in peer.cases] == ["equal text"] * 7 + ["equal tokens"] * 7 + ["default"] * 7
     assert [(x["what"], x["objectives"]) for x in peer.cases[:4]] == [
@@ -157,12 +108,12 @@ def test_a_context_may_be_a_number_of_tokens_and_a_peer_of_any_width(
     peer = measure_peer(
         replace(CONFIG, contexts=("1024",)), draw_texts(CONFIG), {"parameters": 60_500, "tokens": 11}, [sys.executable]
     )
-    assert (peer.reason, peer.size["width"], peer.size["parameters"]) == (None, 608, 60_900)
+    assert (peer.size["width"], peer.size["parameters"]) == (608, 60_900)
     assert [x["context"] for x in peer.cases] == ["1024"] * 7
-    few = measure_peer(
-        replace(CONFIG, contexts=("9",)), draw_texts(CONFIG), {"parameters": 4850, "tokens": 11}, [sys.executable]
-    )
-    assert few.reason == "expected it to run, got AssertionError: 9 tokens."
+    with pytest.raises(PeerError, match=r"^expected it to run, got AssertionError: 9 tokens\.$"):
+        measure_peer(
+            replace(CONFIG, contexts=("9",)), draw_texts(CONFIG), {"parameters": 4850, "tokens": 11}, [sys.executable]
+        )
 
 
 def test_texts_of_another_space_may_be_joined() -> None:
@@ -173,31 +124,8 @@ def test_texts_of_another_space_may_be_joined() -> None:
     assert all(x["per_second"] > 0 for x in cases)
 
 
-def test_a_peer_that_fails_says_why() -> None:
-    peer = measure_peer(CONFIG, [], SIZE, [sys.executable, "-c", "raise SystemExit('no such thing')"])
-    assert peer.reason == "expected it to run, got no such thing."
-
-
-def test_a_package_without_the_module_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine.venv, "create", lambda folder, with_pip: (folder / "bin").mkdir(parents=True))
-    ran: list[list[str]] = []
-
-    class Finished:
-        stderr = "none in it\n"
-
-        def __init__(self, command: list[str], **_: object) -> None:
-            ran.append(command)
-            self.returncode = int("-c" in command)
-
-    monkeypatch.setattr(engine.subprocess, "run", Finished)
-    python, reason = install_peer(tmp_path / "peer", "regress-lm==0.0.1", "torch")
-    assert python is None
-    assert reason == "expected regress-lm==0.0.1 from pip with a module regress_lm, got none in it."
-    assert len(ran) == 2
-
-
 def test_the_table_stands_without_a_peer(capsys: pytest.CaptureFixture[str]) -> None:
-    engine.print_report(CONFIG, SIZE, OURS, Peer({}, [], "there is none."))
+    engine.print_report(CONFIG, SIZE, OURS, None)
     assert "100 (100 to 100, 1 runs)" in capsys.readouterr().out
     slow = [case("prediction", 6, 2, "default"), case("encoding", 1, 4, "default")]
     engine.print_report(CONFIG, SIZE, OURS, Peer(SIZE, slow))
