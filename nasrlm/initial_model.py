@@ -26,7 +26,6 @@ KEPT_OF_MODEL = (
     "num_encoder_layers",
     "num_decoder_layers",
     "hidden",
-    "max_text_tokens",
     "tokens_per_state",
     "head",
     "backbone",
@@ -98,6 +97,7 @@ def _from_checkpoint(
     sizes = replace(
         initial.model.config,
         dropout=config.model.dropout,
+        max_text_tokens=_context(config, initial),
         truncation=config.model.truncation,
         freeze_backbone=config.model.freeze_backbone,
         num_readouts=0,
@@ -142,6 +142,21 @@ def _check_kept(config: TrainConfig, initial: Checkpoint) -> None:
                     f"{place}{name}: expected {getattr(known, name)}, as {config.initial_checkpoint} has it, or none, "
                     f"got {getattr(asked, name)}."
                 )
+
+
+def _context(config: TrainConfig, initial: Checkpoint) -> int:
+    """Tokens that a model trained further reads: as many as before, or more, for rotations have no weights.
+
+    A space's own encoder is kept beside the others and reads as much as they do; a T5Gemma has a context of its own.
+    """
+    asked, known = config.model.max_text_tokens, initial.model.config.max_text_tokens
+    may_grow = initial.model.config.backbone == COMPACT and not config.only_encoder
+    if asked not in (ModelConfig().max_text_tokens, known) and (asked < known or not may_grow):
+        expected = f"{known} or more" if may_grow else str(known)
+        raise ValueError(
+            f"model.max_text_tokens: expected {expected}, as {config.initial_checkpoint} has it, or none, got {asked}."
+        )
+    return max(asked, known) if may_grow else known
 
 
 def _check_tokens(config: TrainConfig, tokenizer: TextTokenizer, source: str) -> None:

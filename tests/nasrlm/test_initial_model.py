@@ -11,6 +11,7 @@ import torch
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.initial_model import initial_model
+from nasrlm.predictor import Predictor
 from nasrlm.training import train
 from nasrlm.training_run import TrainingRun
 from tests.nasrlm.runs import config
@@ -46,7 +47,11 @@ def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint,
     [
         ({"num_digits": 6}, "num_digits: expected 2, as .* has it, or none, got 6"),
         ({"max_exponent": 5}, "max_exponent: expected 1, as"),
-        ({"model": replace(SIZES, max_text_tokens=1024)}, r"model\.max_text_tokens: expected 512, as"),
+        ({"model": replace(SIZES, max_text_tokens=256)}, r"model\.max_text_tokens: expected 512 or more, as"),
+        (
+            {"model": replace(SIZES, max_text_tokens=1024), "only_encoder": True},
+            r"model\.max_text_tokens: expected 512, as .* has it, or none, got 1024",
+        ),
         ({"model": replace(SIZES, head="mse")}, r"model\.head: expected digits, as .* has it, or none, got mse"),
         ({"tokenizer": "code"}, "tokenizer: expected onnx, as .* has it, or none, got code"),
         ({"vocabulary_size": 300}, r"vocabulary_size: expected the \d+ of .* or more, or none, got 300"),
@@ -57,6 +62,25 @@ def test_sizes_that_the_checkpoint_has_otherwise_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         TrainingRun(config(Path("unused"), initial_checkpoint=checkpoint_folder, **changes), layer_examples(40))
+
+
+def test_a_longer_context_is_learned_from_the_same_weights(
+    checkpoint: Checkpoint, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    rows = layer_examples(40)
+    long = rows.texts[0] * (1 + 512 // len(checkpoint.tokenizer.to_ids(rows.texts[:1])[0]))
+    longer = Examples([long, *rows.texts[1:]], rows.objectives, rows.labels, rows.splits, rows.spaces)
+    with pytest.raises(ValueError, match="512"):
+        TrainingRun(config(tmp_path / "short", initial_checkpoint=checkpoint_folder), longer)
+    grown = config(tmp_path, initial_checkpoint=checkpoint_folder, model=replace(SIZES, max_text_tokens=4096))
+    run = TrainingRun(grown, longer)
+    texts = rows.texts[1:4]
+    expected = Predictor(checkpoint).predict(texts, [OBJECTIVES[0]]).values
+    torch.testing.assert_close(run.predictor.predict(texts, [OBJECTIVES[0]]).values, expected)
+    learned = run.finish().checkpoint
+    assert learned.model.config.max_text_tokens == 4096
+    read = Predictor(Checkpoint.from_pretrained(tmp_path / "checkpoint")).predict([long], [OBJECTIVES[0]])
+    assert np.isfinite(read.median).all()
 
 
 def test_an_extended_tokenizer_keeps_what_tokens_mean(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
