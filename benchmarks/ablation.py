@@ -14,9 +14,9 @@ Every row of the table differs from the first in one thing:
   before it, which then is predicted given the costs as predicted;
 - ``pretrained``: first as long on what can be counted of sampled cells, as ``nasrlm stats --table`` does;
 - ``median-of-samples``: 64 samples and their median, instead of the quantile at 0.5;
-- ``regress-lm``, ``regress-lm-flat-text``: with ``--peer``, a model of regress-lm that has as many layers and
-  parameters and reads the canonical text, or of the flat one its default of 2,048 tokens
-  (``benchmarks/ranking_peer.py``).
+- ``regress-lm``, ``regress-lm-flat-text``, ``regress-lm-our-tokens``: with ``--peer``, a model of regress-lm that has
+  as many layers and parameters (``benchmarks/ranking_peer.py``) and reads the canonical text, or of the flat one its
+  default of 2,048 tokens, or the same tokens as ours.
 
 All get the same processor time, measured in steps before the first run with each text, head and number of objectives:
 eleven runs a seed, so about four hours on one core for three seeds. regress-lm has that time for each of its rates.
@@ -46,7 +46,7 @@ from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
 from benchmarks.flat_text import to_flat_text
 from benchmarks.peer import TORCH, ask_peer, install_peer
-from benchmarks.text_forms import with_distances, with_names
+from benchmarks.text_forms import as_letters, with_distances, with_names
 from converters import to_graph
 from converters.bulk import to_onnx_texts
 from converters.counts import COUNTS, derive_counts
@@ -60,6 +60,7 @@ from nasrlm.model_config import Head, ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
+from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from spaces import get_space
@@ -74,14 +75,16 @@ SAMPLES = 64
 EVALUATIONS = 10  # of valid rows in a run
 BATCH = 32
 NUM_DIGITS = 3
-VOCABULARY = 1024  # of regress-lm
+VOCABULARY = 1024
+PEER_OWN_TOKENS = 259  # beside letters: bytes, padding, the unknown, the beginning of a word
 PEER_CONTEXT = 2048  # its default
 PEER_RATES = (1e-4, 1e-3)  # its default and one more
 NO_SETTINGS = ("out", "only", "seeds", "peer")  # which cells of one folder may differ in
 WARMUP = 0.05  # of all steps
 TIMED_STEPS = 40  # or as many as fit
 SECONDS_TO_TIME = 60
-FORMS: dict[str, Callable[[str], str]] = {"canonical": str, "names": with_names, "distances": with_distances}
+Form = Literal["canonical", "flat", "names", "distances", "letters"]
+FORMS: dict[Form, Callable[[str], str]] = {"canonical": str, "names": with_names, "distances": with_distances}
 MODEL = ModelConfig(width=128, num_heads=4, hidden=384, dropout=0.1, max_text_tokens=4096)
 
 
@@ -112,7 +115,7 @@ class Config:
 class Variant:
     """One row of the table."""
 
-    form: Literal["canonical", "flat", "names", "distances"] = "canonical"
+    form: Form = "canonical"
     augment: str = ""
     costs: Literal["", "after", "before"] = ""
     head: Head = "digits"
@@ -136,6 +139,7 @@ VARIANTS = {
     "median-of-samples": Variant(sampled=True),
     "regress-lm": Variant(peer=True),
     "regress-lm-flat-text": Variant(form="flat", peer=True),
+    "regress-lm-our-tokens": Variant(form="letters", peer=True),
 }
 
 
@@ -177,7 +181,9 @@ class Ablation:
     def _measure(self, name: str, variant: Variant, seed: int) -> float:
         examples = self._examples(seed, variant)
         if variant.peer:
-            return _tau(examples.split("test"), np.array(self._ask_peer(examples, seed)))
+            letters = set("".join(examples.split("train").texts)) if variant.form == "letters" else set()
+            vocabulary = len(letters) + PEER_OWN_TOKENS if letters else VOCABULARY
+            return _tau(examples.split("test"), np.array(self._ask_peer(examples, vocabulary, seed)))
         trained = "base" if variant.sampled else name
         initial = self._pretrain(seed) if variant.pretrained else None
         predictor = Predictor.from_pretrained(self._train(trained, variant, examples, seed, initial))
@@ -189,7 +195,7 @@ class Ablation:
             predicted = predictor.predict(test.texts, asked, quantiles=(0.5,)).median
         return _tau(test, predicted)
 
-    def _ask_peer(self, examples: Examples, seed: int) -> list[list[float]]:
+    def _ask_peer(self, examples: Examples, vocabulary: int, seed: int) -> list[list[float]]:
         """What regress-lm predicts of the test rows after it has learned from the others."""
         ours = RegressionLanguageModel(self.config.model, VOCABULARY, 1, NumberCode(NUM_DIGITS))
         request = {
@@ -198,7 +204,7 @@ class Ablation:
         } | {
             "parameters": ours.num_parameters,
             "layers": (self.config.model.num_encoder_layers, self.config.model.num_decoder_layers),
-            "vocabulary": VOCABULARY,
+            "vocabulary": vocabulary,
             "context": PEER_CONTEXT,
             "samples": SAMPLES,
             "batch": BATCH,
@@ -268,14 +274,20 @@ class Ablation:
             rows = frame[frame["split"] == split]
             chosen.append(rows.sample(min(count, len(rows)), random_state=drawn_by))
         frame = pd.concat(chosen)
-        architectures = [self._space.parse(text) for text in frame["architecture"]]
-        if variant.form == "flat":
-            texts = [to_flat_text(to_graph(self._space, architecture)) for architecture in architectures]
-        else:
-            texts = list(map(FORMS[variant.form], to_onnx_texts(self._space, architectures)))
+        texts = self._texts(frame, variant.form)
         if variant.costs == "before":
             return make_examples(frame.rename(columns={OBJECTIVE: NO_ACCURACY}), texts, [*costs, NO_ACCURACY])
         return make_examples(frame, texts, [OBJECTIVE, *costs])
+
+    def _texts(self, frame: pd.DataFrame, form: Form) -> list[str]:
+        architectures = [self._space.parse(text) for text in frame["architecture"]]
+        if form == "flat":
+            return [to_flat_text(to_graph(self._space, architecture)) for architecture in architectures]
+        texts = to_onnx_texts(self._space, architectures)
+        if form == "letters":
+            learned = [text for text, split in zip(texts, frame["split"], strict=True) if split == "train"]
+            return as_letters(texts, TextTokenizer.train(learned, VOCABULARY))
+        return [*map(FORMS[form], texts)]
 
     def table(self) -> list[str]:
         """Lines of Markdown: τ by seed, mean and deviation, and the mean difference to the base on the same seeds."""

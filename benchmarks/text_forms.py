@@ -1,19 +1,21 @@
 """A canonical ONNX text in other forms than the encoder's own, which they are compared with; and in other words.
 
-Both forms say what ``nasrlm.presentation`` says, the bodies of a network as each is called first, operator by operator
-in the order of the text. They are no ONNX, so encoders read them as they stand.
+Names and distances say what ``nasrlm.presentation`` says, the bodies of a network as each is called first, operator by
+operator in the order of the text. They are no ONNX, so encoders read them as they stand.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from nasrlm.onnx_bodies import Body
 from nasrlm.onnx_network import read_network
+from nasrlm.tokenizer import TextTokenizer
 
+LETTERS = 0xE000  # Unicode's first that nobody else uses
 _SUM = re.compile(r"(?<= = )(Sum|Add) \(([^()]+)\)")
 
 
@@ -25,6 +27,11 @@ def with_names(onnx_text: str) -> str:
 def with_distances(onnx_text: str) -> str:
     """Operators refer to what they read by how many rows ago it was made: ``Sum @1 @2``."""
     return _written(_by_distance(body) for body in _bodies(onnx_text))
+
+
+def as_letters(texts: Sequence[str], tokenizer: TextTokenizer) -> list[str]:
+    """Each of our tokens a letter of its own, for another library, whose tokenizer then finds the same tokens."""
+    return ["".join(chr(LETTERS + token) for token in ids) for ids in tokenizer.to_ids(texts)]
 
 
 def reordered(onnx_text: str, rng: np.random.Generator) -> str:

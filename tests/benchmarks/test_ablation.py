@@ -43,13 +43,13 @@ def test_every_variant_is_a_row_of_the_table(config: Config, monkeypatch: pytest
 
 def test_a_peer_learns_from_the_same_rows(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_stand_in(tmp_path, monkeypatch, STAND_IN)
-    named = replace(config, only=("regress-lm", "regress-lm-flat-text"))
+    named = replace(config, only=("regress-lm", "regress-lm-our-tokens"))
     without = Ablation(named)
     without.run(progress=False)
     assert without.cells == []
     ablation = Ablation(replace(named, peer=(sys.executable,)))
     ablation.run(progress=False)
-    assert [cell["variant"] for cell in ablation.cells] == ["regress-lm", "regress-lm-flat-text"]
+    assert [cell["variant"] for cell in ablation.cells] == ["regress-lm", "regress-lm-our-tokens"]
     assert all(-1 <= float(str(cell["kendall_tau"])) <= 1 for cell in ablation.cells)
     assert len(Ablation(named).table()) == 4  # kept, whoever asks
 

@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from benchmarks.text_forms import reordered, with_distances, with_names
+from benchmarks.text_forms import as_letters, reordered, with_distances, with_names
 from converters import to_model, to_onnx_text
 from nasrlm.presentation import present
+from nasrlm.tokenizer import TextTokenizer
 from spaces import get_space
 from tests.converters.numerics import relative_error, run_model
 
@@ -45,3 +46,12 @@ def test_reordered_sums_are_the_same_network() -> None:
     for other in list(others)[:3]:
         assert sorted(other) == sorted(TEXT)
         assert relative_error(run_model(to_model(other)), expected) < 1e-5
+
+
+def test_letters_are_as_many_as_tokens() -> None:
+    texts = [TEXT, to_onnx_text(SPACE, SPACE.decode((0, 2, 1, 3, 2, 3)))]
+    tokenizer = TextTokenizer.train(texts, 300)
+    letters, tokens = as_letters(texts, tokenizer), tokenizer.to_ids(texts)
+    assert [*map(len, letters)] == [*map(len, tokens)]
+    assert letters[0][0] == letters[1][0], "the same token is the same letter"
+    assert letters[0] != letters[1]
