@@ -68,14 +68,14 @@ def normalise(graph: Graph) -> Graph:
 
 
 def drop_unused_outputs(node: Node, at: Surroundings) -> list[Node] | None:
-    """Optional outputs at the end that nothing reads, such as the indices of a pool; Dropout is Identity."""
+    """Optional last outputs that nothing reads, such as the indices of a pool; Dropout at inference is Identity."""
     formal = () if node.attribute("training_mode") else _outputs(node.op_type)  # then none may be left out
     outputs = list(node.outputs)
     while 1 < len(outputs) <= len(formal) and formal[len(outputs) - 1] and not at.is_read(outputs[-1]):
         outputs.pop()
-    op_type = "Identity" if node.op_type == "Dropout" and len(outputs) == 1 else node.op_type
-    inputs = node.inputs[:1] if op_type == "Identity" else node.inputs
-    return [node._replace(op_type=op_type, inputs=inputs, outputs=tuple(outputs))]
+    if node.op_type == "Dropout" and len(node.inputs) < 3 and len(outputs) == 1:  # the third says that it is training
+        return [Node("Identity", node.inputs[:1], tuple(outputs))]
+    return [node._replace(outputs=tuple(outputs))]
 
 
 def drop_zero_states(node: Node, at: Surroundings) -> list[Node] | None:

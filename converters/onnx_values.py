@@ -102,7 +102,8 @@ class Values:
 
     def plainer(self, node: NodeProto) -> NodeProto:
         """The node as optimised models have it: torch's exporter may cast to the type of a value, add zeros, split into
-        sequences, and gather all elements in their order to give them more axes.
+        sequences, and gather all elements in their order to give them more axes. At inference, ``Dropout`` has
+        one input.
         """
         if node.domain not in STANDARD_DOMAINS:
             return node
@@ -112,6 +113,8 @@ class Values:
             return self._slice(node)
         if node.op_type in ("Cast", "CastLike"):
             return self._cast(node)
+        if node.op_type == "Dropout" and not self._is_training(node):
+            return make_node("Dropout", node.input[:1], node.output, node.name)
         if node.op_type == "Gather" and self._keeps_order(node):
             sizes = f"{node.output[0]}\0sizes"
             self.arrays[sizes] = np.array(self.shape(node.output[0]))
@@ -149,6 +152,11 @@ class Values:
         if given == wanted and x not in self.weights:  # a weight by Identity would be another one
             return make_node("Identity", [x], [output], node.name)
         return node if node.op_type == "Cast" else make_node("Cast", [x], [output], node.name, to=wanted)
+
+    def _is_training(self, node: NodeProto) -> bool:
+        """Does ``Dropout`` drop anything, or may it, as an input says?"""
+        mode = node.input[2] if len(node.input) > 2 else ""
+        return mode != "" and (mode not in self.arrays or bool(self.arrays[mode].any()))
 
     def _keeps_order(self, node: NodeProto) -> bool:
         """Are all elements of an axis gathered, in their order, into several axes?"""
@@ -276,7 +284,7 @@ def _unbiased(node: NodeProto) -> NodeProto:
 
 
 def _is_foldable(node: NodeProto) -> bool:
-    by_chance = node.op_type.startswith("Random")
+    by_chance = node.op_type.startswith("Random") or (node.op_type == "Dropout" and len(node.input) > 1)
     return node.domain in STANDARD_DOMAINS and node.op_type not in NEVER_FOLDED and not by_chance
 
 

@@ -28,7 +28,7 @@ ZERO_PRESERVING = frozenset(
 ZERO_OF_ZEROS = frozenset({"Add", "Concat", "Max", "Min", "Sub", "Sum"})  # if all operands are
 PRODUCTS = frozenset({"MatMul", "Mul", "nn.Scale"})
 MAY_HAND_ON = frozenset({"AveragePool", "Dropout", "Identity", "MaxPool", "Sum"})
-RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
+RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 
 
 def simplify(graph: Graph) -> Graph:
@@ -193,7 +193,9 @@ def _is_linear_of_rows(node: Node, graph: Graph) -> bool:
 def _hands_on(node: Node) -> bool:
     if node.op_type in ("AveragePool", "MaxPool"):
         return node.attributes == (("kernel_shape", (1, 1)),) and len(node.outputs) == 1
-    return node.op_type in ("Identity", "Dropout") or (node.op_type == "Sum" and len(node.inputs) == 1)
+    if node.op_type == "Dropout":
+        return len(node.inputs) < 3  # the third says that it is training
+    return node.op_type == "Identity" or (node.op_type == "Sum" and len(node.inputs) == 1)
 
 
 def _any_read(values: Sequence[str], graph: Graph) -> bool:

@@ -9,6 +9,12 @@ from tests.converters.models import body, model, run, tensor
 
 SAME = {
     "a mask that is read": "(float[2,3] x) => (float[2,3] y, bool[2,3] mask) { y, mask = Dropout (x) }",
+    "a dropout in training": """(float[9,9] x) => (float[9,9] y, float[9,9] z) {
+        ratio = Constant <value_float = 0.5> ()  on = Constant <value = bool {1}> ()
+        y = Dropout <seed = 1> (x, ratio, on)  z = Dropout <seed = 1> (x, ratio, on) }""",
+    "a dropout at inference": """(float[9,9] x) => (float[9,9] y) {
+        ratio = Constant <value_float = 0.5> ()  off = Constant <value = bool {0}> ()
+        d = Dropout <seed = 1> (x, ratio, off)  y = Relu (d) }""",
     "two transposes of unknown shape": """(float[2,3] x) => (int64[N,M] y) {
         n = NonZero (x)  t = Transpose (n)  y = Transpose <perm = [1,0]> (t) }""",
     "a gate that is nearly HardSwish": """(float[2,3] x) => (float[2,3] y) {
