@@ -69,7 +69,9 @@ def normalise(graph: Graph) -> Graph:
 
 def drop_unused_outputs(node: Node, at: Surroundings) -> list[Node] | None:
     """Optional last outputs that nothing reads, such as the indices of a pool; Dropout at inference is Identity."""
-    formal = () if node.attribute("training_mode") else _outputs(node.op_type)  # then none may be left out
+    # In training none may be left out, nor in ONNX Runtime where attention reads a past.
+    needs_all = node.attribute("training_mode") or (node.op_type == "Attention" and any(node.inputs[4:6]))
+    formal = () if needs_all else _outputs(node.op_type)
     outputs = list(node.outputs)
     while 1 < len(outputs) <= len(formal) and formal[len(outputs) - 1] and not at.is_read(outputs[-1]):
         outputs.pop()

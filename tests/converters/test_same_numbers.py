@@ -58,6 +58,15 @@ def test_the_text_answers_as_the_model(name):
     assert statistics(model_to_graph(proto)).params == 0
 
 
+def test_attention_to_a_past_keeps_what_nothing_reads():
+    """ONNX Runtime asks for these outputs."""
+    graph = "(float[1,2,3,8] x) => (float[1,2,3,8] y) { y, keys, values = Attention (x, x, x, , x, x) }"
+    array = np.random.default_rng(0).normal(size=(1, 2, 3, 8)).astype(np.float32)
+    (theirs,) = original(model(graph, opset=24), array)
+    (ours,) = run(model(graph, opset=24), array)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
 def test_padding_as_wide_as_the_kernel_stays_apart():
     """AveragePool takes none such; ONNX Runtime 1.31 itself merges the two and fails."""
     lines = body(
