@@ -117,8 +117,10 @@ class _Reader:
         """A node as it is; the constants and weights it reads stand before it."""
         by_value = VALUE_INPUTS.get(node.op_type, ())
         given = ["" if index in by_value and self.values.is_empty(x) else x for index, x in enumerate(node.input)]
+        makes_number = any(self.values.shape(x) == () for x in node.output)
         inputs = [
-            self._operand(x, index in by_value, self.values.weight_at(node, index)) for index, x in enumerate(given)
+            self._operand(x, index in by_value, self.values.weight_at(node, index), without_axes=makes_number)
+            for index, x in enumerate(given)
         ]
         while inputs and not inputs[-1]:
             inputs.pop()
@@ -126,8 +128,13 @@ class _Reader:
         domain = "" if node.domain in STANDARD_DOMAINS else f"{node.domain}."
         return [Node(domain + node.op_type, tuple(inputs), tuple(outputs), _attributes(node))]
 
-    def _operand(self, x: str, in_full: bool = False, weight: Weight | None = None) -> str:
-        """The name of a value in the graph; constants and weights are made anew for each reader."""
+    def _operand(
+        self, x: str, in_full: bool = False, weight: Weight | None = None, *, without_axes: bool = False
+    ) -> str:
+        """The name of a value in the graph; constants and weights are made anew for each reader.
+
+        A weight of no axes is a list of one, but ``without_axes``.
+        """
         weight = weight or self.values.weights.get(x)
         array = self.values.arrays.get(x)
         if weight is not None:
@@ -135,6 +142,10 @@ class _Reader:
             self.nodes.append(weight_node(name, weight.shape, weight.dtype, weight.identity))
             self.params[weight.identity] = union((self.params.get(weight.identity, {}), weight.params))
             self._describe(name, make_tensor_type_proto(weight.dtype, weight.shape or (1,)))
+            if without_axes and not weight.shape:
+                self.nodes.append(Node("Squeeze", (name,), (self._fresh(),)))
+                name = self.nodes[-1].outputs[0]
+                self._describe(name, make_tensor_type_proto(weight.dtype, ()))
         elif x in self.values.computed and counts_as_weight(self.values.arrays[x], in_full=in_full):
             name = self._computed_again(x)
         elif array is not None:

@@ -12,7 +12,13 @@ from math import prod
 import numpy as np
 import onnx.shape_inference
 from onnx import NodeProto, TypeProto
-from onnx.helper import get_attribute_value, make_node, make_tensor_type_proto, np_dtype_to_tensor_dtype
+from onnx.helper import (
+    get_attribute_value,
+    make_node,
+    make_tensor_type_proto,
+    np_dtype_to_tensor_dtype,
+    tensor_dtype_to_np_dtype,
+)
 
 from converters.constants import Array, counts_as_weight, read_array
 from converters.errors import OnnxModelError
@@ -176,7 +182,11 @@ class Values:
             if node.op_type not in ("Constant", "Shape") and not any(self._is_told_by_shape(x) for x in node.input):
                 self.computed.update(dict.fromkeys(arrays, node))
         elif weights := self._made_of_weights(node):
-            self.weights.update(weights)
+            for x, weight in weights.items():
+                if 0 in weight.shape:  # an empty part says nothing that could be learned
+                    self.arrays[x] = np.empty(weight.shape, tensor_dtype_to_np_dtype(weight.dtype))
+                else:
+                    self.weights[x] = weight
         else:
             return False
         return True

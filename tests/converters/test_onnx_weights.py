@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from converters import model_to_graph, model_to_onnx_text, statistics
+from converters import model_to_graph, model_to_onnx_text, statistics, to_model
 from tests.converters.models import CONV_RELU, body, conv_relu, model, run, tensor
 
 
@@ -54,6 +54,33 @@ def test_a_half_precision_layer_stays_an_operator():
     )
     assert [line.split()[2] for line in body(proto)] == ["nn.Weight", "Conv"]
     assert run(proto, np.zeros((1, 3, 8, 8), np.float16))[0].shape == (1, 4, 6, 6)
+
+
+def test_a_number_made_of_a_number_and_a_weight_has_no_axes():
+    proto = model(
+        """(float[4] x) => (float y) {
+        m = ReduceMean <keepdims = 0> (x)  s = ReduceSum <keepdims = 0> (w)  y = Mul (m, s) }""",
+        tensor("w", 4, 6),
+    )
+    assert body(proto)[1:3] == [
+        "v2 = nn.Weight <weight_shape: ints = [1]> ()",
+        "v3 = nn.Reshape <shape: ints = []> (v2)",
+    ]
+    onnx_text = model_to_onnx_text(proto)
+    assert model_to_onnx_text(to_model(onnx_text)) == onnx_text
+    assert run(proto, np.ones(4, np.float32))[0].shape == ()
+
+
+def test_an_empty_part_of_a_weight_is_written():
+    proto = model(
+        """(float[4,2] x) => (float[4,2] y) {
+        start = Constant <value_ints = [6]> ()  end = Constant <value_ints = [9]> ()
+        axis = Constant <value_ints = [1]> ()
+        rest = Slice (w, start, end, axis)  y = Concat <axis = 1> (x, rest) }""",
+        tensor("w", 4, 6),
+    )
+    assert body(proto)[0] == "v1 = nn.Zeros <shape: ints = [4, 0]> ()"
+    np.testing.assert_array_equal(run(proto, np.ones((4, 2), np.float32))[0], np.ones((4, 2)))
 
 
 def test_quantised_weights_are_not_computed_ahead():
