@@ -14,9 +14,8 @@ Every row of the table differs from the first in one thing:
   before it, which then is predicted given the costs as predicted;
 - ``pretrained``: first as long on what can be counted of sampled cells, as ``nasrlm stats --table`` does;
 - ``median-of-samples``: 64 samples and their median, instead of the quantile at 0.5;
-- ``regress-lm``, ``regress-lm-flat-text``, ``regress-lm-our-tokens``: with ``--peer``, a model of regress-lm that has
-  as many layers and parameters (``benchmarks/ranking_peer.py``) and reads the canonical text, or of the flat one its
-  default of 2,048 tokens, or the same tokens as ours.
+- ``regress-lm``, ``regress-lm-our-tokens``: with ``--peer``, a model of regress-lm that has as many layers and
+  parameters (``benchmarks/ranking_peer.py``) and reads the canonical text in its own tokens, or in ours.
 
 All get the same processor time, measured in steps before the first run with each text, head and number of objectives:
 eleven runs a seed, so about four hours on one core for three seeds. regress-lm has that time for each of its rates.
@@ -138,7 +137,6 @@ VARIANTS = {
     "pretrained": Variant(pretrained=True),
     "median-of-samples": Variant(sampled=True),
     "regress-lm": Variant(peer=True),
-    "regress-lm-flat-text": Variant(form="flat", peer=True),
     "regress-lm-our-tokens": Variant(form="letters", peer=True),
 }
 
