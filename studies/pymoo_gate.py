@@ -32,9 +32,9 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
     """A problem of which only those rows are evaluated that may still move the front, and no network twice.
 
     pymoo has no word for a pruned row, so it is told values a little worse than any seen so far: any algorithm ranks it
-    last. So it does rows that are no architecture, or whose results are NaN. Until there is a first result, everything
-    else is evaluated. The front is that of the rows that meet the problem's own constraints. A copy, as of an algorithm
-    that has the problem, goes on with results of its own.
+    last. So it does rows that are no architecture, and those with a NaN among their results or an infinite objective.
+    Until there is a first result, everything else is evaluated. The front is that of the rows that meet the problem's
+    own constraints. A copy, as of an algorithm that has the problem, goes on with results of its own.
 
     Args:
         problem: minimises the goals' losses, maximised objectives being negated.
@@ -172,10 +172,10 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 f"GatedProblem: expected an architecture of {self.space.name} among the first rows, got none in "
                 f"{len(X)}. Name `propose(count)` as the algorithm's sampling."
             )
+        told = [_if_whole(self._answers.get(keys.get(row, ""), {})) for row in range(len(X))]
         for name in answers[0]:
             worst = _beyond(name, np.array([answer[name] for answer in answers]))
-            told = [self._answers.get(keys.get(row, ""), {}).get(name, worst) for row in range(len(X))]
-            out[name] = np.where(np.isnan(told), worst, told)
+            out[name] = np.array([answer.get(name, worst) for answer in told])
 
     def _bounded(self, found: Answer) -> Answer:
         """F, G and H with a column of G more for each hard constraint of the gate."""
@@ -207,14 +207,20 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self._evaluated += [self._advisor.entry(a, real, feasible=flag) for a, real, flag in answered]
 
 
+def _if_whole(answer: Answer) -> Answer:
+    """One row of F, G and H; nothing if it lacks a number, for an algorithm would rank it by those that it has."""
+    lacks = np.isinf(answer.get("F", ())).any() or any(np.isnan(values).any() for values in answer.values())
+    return {} if lacks else answer
+
+
 def _meets_constraints(found: Answer) -> NDArray[np.bool_]:
-    """(N,) flags of the rows of F, G and H that meet the problem's own constraints, as pymoo judges them."""
-    broken = np.zeros(len(found["F"]), dtype=np.bool_)
+    """(N,) flags of the rows of F, G and H that meet the problem's own constraints, as pymoo judges; no NaN does."""
+    met = np.ones(len(found["F"]), dtype=np.bool_)
     if "G" in found:
-        broken |= (found["G"] > 0).any(axis=1)
+        met &= (found["G"] <= 0).all(axis=1)
     if "H" in found:
-        broken |= (np.abs(found["H"]) > EQUALITY).any(axis=1)
-    return ~broken
+        met &= (np.abs(found["H"]) <= EQUALITY).all(axis=1)
+    return met
 
 
 def _beyond(name: str, answers: FloatArray) -> FloatArray:

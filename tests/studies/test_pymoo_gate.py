@@ -128,8 +128,18 @@ def test_rows_without_finite_results_rank_last_and_prune_nothing() -> None:
     gated = make_gated(Answering([[np.nan, 1.0], [-70.0, 9.0], [-np.inf, 0.0]], H=[0.0, -3.0, 0.0]), Tolerant())
     rows = np.array([[4, 3, 1, 3], [1, 0, 0, 0], [2, 1, 0, 0]])
     answer = gated.evaluate(rows, return_as_dictionary=True)
-    np.testing.assert_allclose(answer["F"][0], [-70.0, 1.0], rtol=1e-4)
+    np.testing.assert_allclose(answer["F"][[0, 2]], [[-70.0, 9.0]] * 2, rtol=1e-4)
+    assert (answer["F"][[0, 2]] > answer["F"][1]).all()
     assert gated.gate.names == ()  # the second breaks its constraint, the others have no numbers
+
+
+@pytest.mark.parametrize("name", ["G", "H"])
+def test_rows_with_an_unknown_constraint_rank_last_and_prune_nothing(name: str) -> None:
+    gated = make_gated(Answering([[-90.0, 1.0], [-70.0, 9.0]], **{name: [np.nan, 0.0]}), Tolerant())
+    answer = gated.evaluate(np.array([[4, 3, 1, 3], [1, 0, 0, 0]]), return_as_dictionary=True)
+    assert (answer["F"][0] > answer["F"][1]).all()
+    assert answer[name][0, 0] > 0
+    assert gated.gate.names == ("evaluation 1",)
 
 
 @pytest.mark.parametrize("num_constraints", [0, 1])
