@@ -68,7 +68,7 @@ def joint_samples(
     N, M, S = levels.shape
     device = objectives.device
     is_known = known.isfinite()
-    ids = model.code.encode(torch.where(is_known, known, 1.0).cpu().numpy().ravel()).reshape(N, M, -1)
+    ids = model.code.encode(torch.where(is_known, known, 0.0).cpu().numpy().ravel()).reshape(N, M, -1)
     cache: list[tuple[Tensor, Tensor]] = []
     drawn: list[Tensor] = []
     for m in range(M):

@@ -282,7 +282,7 @@ class Predictor:
         texts = checked_texts(texts)
         values = checked_values(values, texts, names)
         known = ~np.isnan(values)
-        filled = torch.from_numpy(np.nan_to_num(values, nan=1.0))
+        filled = torch.from_numpy(np.nan_to_num(values))
 
         def score(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
             return self._model.cumulative_probabilities(encoded, ids, filled[rows])

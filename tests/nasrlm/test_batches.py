@@ -1,5 +1,7 @@
 """Batches: seeded by step, every row once an epoch, labels only where there are some."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -76,6 +78,17 @@ def test_a_missing_label_is_never_drawn_in_place_of_one_that_is_there() -> None:
         batch = batches[step]
         known = np.isfinite(LABELS[rows_of(batch)]).sum(axis=1)
         np.testing.assert_array_equal(batch.present.sum(dim=1).numpy(), np.minimum(known, 2))
+
+
+@pytest.mark.parametrize(("exponents", "label"), [((2, 5), 300.0), ((-8, -1), 0.25)])
+def test_of_what_is_missing_nobody_is_warned(exponents: tuple[int, int], label: float) -> None:
+    labels = np.where(np.isfinite(LABELS), label, np.nan)
+    code, weights, options = NumberCode(4, *exponents), np.ones(OBJECTIVES), {"alone_probability": 0, "seed": 0}
+    with warnings.catch_warnings(action="error"):
+        batches = Batches(TOKEN_IDS, labels, weights, code, batch_size=8, objectives_per_row=3, **options)
+    numbers, present = batches[0].numbers.numpy(), batches[0].present.numpy()
+    assert set(code.decode(numbers)[present]) == {label}
+    assert not present.all()
 
 
 def test_a_number_sees_those_before_it_that_are_there() -> None:

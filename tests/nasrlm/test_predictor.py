@@ -2,8 +2,10 @@
 
 import math
 import pickle
+import warnings
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from torch import Tensor
 from nasrlm import answers
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.engine import EngineName, TorchEngine
+from nasrlm.model import RegressionLanguageModel
+from nasrlm.number import NumberCode
 from nasrlm.predictor import AHEAD, Predictor, _in_threads
 from nasrlm.reader import pad
 from tests.nasrlm.scenes import OBJECTIVES
@@ -283,6 +287,17 @@ def test_everything_lies_below_infinity(checkpoint: Checkpoint) -> None:
     np.testing.assert_allclose(found, [0, 0, 1, 1, np.nan], atol=1e-6)
     assert found[:4].min() >= 0
     assert found[:4].max() <= 1
+
+
+@pytest.mark.parametrize("exponents", [(2, 5), (-8, -1)])
+def test_of_what_is_not_known_nobody_is_warned(checkpoint: Checkpoint, exponents: tuple[int, int]) -> None:
+    model, size = checkpoint.model, checkpoint.tokenizer.vocabulary_size
+    other = RegressionLanguageModel(model.config, size, len(OBJECTIVES), NumberCode(2, *exponents)).eval()
+    predictor = Predictor(replace(checkpoint, model=other))
+    nothing = np.full((len(TEXTS), len(OBJECTIVES)), np.nan)
+    with warnings.catch_warnings(action="error"):
+        assert np.isfinite(predictor.joint_samples(TEXTS, OBJECTIVES, 3)).all()
+        assert np.isnan(predictor.cumulative_probabilities(TEXTS, OBJECTIVES, nothing)).all()
 
 
 def test_batches_are_made_as_they_are_needed() -> None:
