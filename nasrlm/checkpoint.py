@@ -33,6 +33,7 @@ FORMAT_VERSION = 2
 READABLE = (1, FORMAT_VERSION)  # before 2 no space had an encoder of its own
 SPACES_FILE = "spaces.safetensors"
 WEIGHT_FILES = ("model.safetensors", SPACES_FILE)
+WRITTEN = ("config.json", "tokenizer.json", *WEIGHT_FILES)
 
 
 class CheckpointError(ValueError):
@@ -122,7 +123,7 @@ class Checkpoint:
         for leftover in (fresh, old):
             shutil.rmtree(leftover, ignore_errors=True)
         if folder.exists():
-            shutil.copytree(folder, fresh, symlinks=True)
+            shutil.copytree(folder, fresh, symlinks=True, ignore=lambda at, _: WRITTEN if at == str(folder) else ())
         fresh.mkdir(parents=True, exist_ok=True)
         config = {
             "format_version": FORMAT_VERSION,
@@ -139,8 +140,6 @@ class Checkpoint:
         save_file(self._stored_weights(), fresh / "model.safetensors")
         if self.encoders:
             save_changes(fresh / SPACES_FILE, self.encoders)
-        else:
-            (fresh / SPACES_FILE).unlink(missing_ok=True)
         for name in WEIGHT_FILES:
             if (fresh / name).exists():
                 make_readable(fresh / name)

@@ -200,6 +200,18 @@ def test_saving_again_replaces_the_checkpoint_and_nothing_else(checkpoint: Check
     assert [path.name for path in folder.parent.iterdir()] == ["checkpoint"]
 
 
+def test_saving_again_writes_through_no_link(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    folder, store = tmp_path / "checkpoint", tmp_path / "store"
+    checkpoint.save_pretrained(folder)
+    folder.rename(store)
+    folder.mkdir()
+    for path in store.iterdir():
+        (folder / path.name).symlink_to(path)
+    replace(checkpoint, card={"steps": 9}).save_pretrained(folder)
+    assert Checkpoint.from_pretrained(folder).card == {"steps": 9}
+    assert Checkpoint.from_pretrained(store).card == checkpoint.card
+
+
 def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
     checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
