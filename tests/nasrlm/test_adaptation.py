@@ -318,3 +318,8 @@ def test_diverse_rows_are_distinct_candidates_from_different_groups() -> None:
     assert sorted(chosen // 25) == [0, 1, 2, 3]
     with pytest.raises(ValueError, match="choose_diverse: expected 4 candidates or more, got 3"):
         choose_diverse(Pool([""] * 100, ["cost@x"], features[:, :1], features), candidates[:3], 4)
+
+
+def test_texts_that_are_all_alike_are_chosen_once_each() -> None:
+    alike = Pool([""] * 6, ["cost@x"], np.ones((6, 1)), np.ones((6, 1)))
+    assert sorted(choose_diverse(alike, np.arange(6), 6)) == [0, 1, 2, 3, 4, 5]

@@ -28,6 +28,14 @@ def test_an_objective_that_the_predictor_does_not_know_is_learned_from_those_it_
     assert np.median(answer.high - answer.low) < TRUE[:, 0].std()
 
 
+def test_an_unknown_objective_is_learned_whatever_its_mean() -> None:
+    predictor = ToyPredictor(sigma=0.1, objectives=OBJECTIVES[:2])
+    true = TRUE[:, 2] + 1000
+    learned = adapter(predictor)(toy_table()[:25].assign(**{OBJECTIVES[2]: lambda table: table[OBJECTIVES[2]] + 1000}))
+    found = learned.predict(TEXTS, OBJECTIVES[2:], (0.5,)).median[:, 0]
+    assert np.abs(found - true).mean() < true.std()
+
+
 def test_results_correct_what_the_predictor_knows() -> None:
     class Biased(ToyPredictor):
         def _errors(self, row: Row) -> np.ndarray:

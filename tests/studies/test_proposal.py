@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from moocore import hypervolume
 
+from nasrlm.objective import FloatArray
 from spaces import get_space
 from studies.config import SearchConfig
 from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
@@ -54,6 +55,20 @@ def test_a_batch_is_a_function_of_the_ledger_and_of_the_attempt() -> None:
     assert keys(first, PRUNED) == keys(again, PRUNED)
     assert set(keys(first, PRUNED)) != set(keys(other, PRUNED))
     assert {entry.batch for entry in first} == {1}
+
+
+def test_no_sample_lies_beyond_what_is_likely(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wild(ToyPredictor):
+        def sample(self, texts: Any, objectives: Any, samples: int, seed: int) -> FloatArray:
+            drawn = super().sample(texts, objectives, samples, seed)
+            drawn[:, :, 0] = 1e9
+            return drawn
+
+    seen: list[FloatArray] = []
+    monkeypatch.setattr("studies.proposal.choose", lambda losses, *_, **__: seen.append(losses) or [])
+    config, predictor = guided_config(), Wild()
+    next_of(config, evaluated(config), Model(predictor, PredictorMemory(predictor), SPACE.format))
+    assert np.abs(seen[0]).max() < 200
 
 
 def test_nothing_is_chosen_that_was_evaluated_and_nothing_pruned_is_recorded_again() -> None:
