@@ -165,7 +165,7 @@ def make_examples(
     """
     labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
     splits = row_splits(frame).to_numpy(dtype=np.str_)
-    spaces = frame["space"].fillna(TEXT_SPACE).astype(str) if "space" in frame else np.full(len(frame), TEXT_SPACE)
+    spaces = _filled(frame["space"], TEXT_SPACE) if "space" in frame else np.full(len(frame), TEXT_SPACE)
     return Examples(list(texts), tuple(objectives), labels, splits, np.asarray(spaces, dtype=np.str_), origins)
 
 
@@ -177,8 +177,13 @@ def row_splits(frame: pd.DataFrame) -> pd.Series[str]:
     """
     if "split" not in frame:
         return pd.Series("train", frame.index)
-    splits = frame["split"].astype(object).replace("", None).fillna("train").astype(str)
+    splits = _filled(frame["split"], "train")
     if (unknown := ~splits.isin(SPLITS)).any():
         row, split = next(splits[unknown].items())
         raise ValueError(f"column split: expected {', '.join(SPLITS)} or nothing, got {split!r} in row {row}.")
     return splits
+
+
+def _filled(words: pd.Series[str], default: str) -> pd.Series[str]:
+    """Words, and a default where there is none."""
+    return words.astype(object).replace("", None).fillna(default).astype(str)

@@ -279,6 +279,13 @@ def test_rows_without_a_split_are_for_training() -> None:
     assert unsplit.splits.tolist() == ["train", "train"]
 
 
+@pytest.mark.parametrize("nothing", ["", None, np.nan])
+def test_an_empty_word_is_none(nothing: object) -> None:
+    found = examples(space=[nothing, "darts"], split=["test", nothing])
+    assert found.spaces.tolist() == ["text", "darts"]
+    assert found.splits.tolist() == ["test", "train"]
+
+
 def test_labelled_rows_have_one_of_the_labels() -> None:
     found = examples().labelled(["accuracy@cifar10"])
     assert (list(found.texts), found.objectives, found.labels.tolist()) == (["a"], ("accuracy@cifar10",), [[93.25]])
