@@ -32,7 +32,7 @@ from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.objective import MAX_LABEL, FloatArray, Objective, decoding_order
+from nasrlm.objective import MAX_LABEL, PERCENT, FloatArray, Objective, decoding_order
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.readout import GRID
@@ -46,7 +46,6 @@ NOISE = 0.03  # variance of a label that the features do not explain, in units o
 CURVATURE = 0.3  # variance of what is not linear in the features
 SMALLEST_DEVIATION = 1e-7  # of the largest label: labels that deviate by less, as 32 bits hold them, are equal
 SIZES = 0.25  # variance of the networks' sizes, in units of that of the predictions
-PERCENT = (0.0, 100.0)
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
 
 

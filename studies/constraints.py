@@ -1,6 +1,7 @@
 """Bounds on objectives, hard and soft, and what they make of results. N architectures, M objectives, G goals."""
 
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -34,6 +35,8 @@ class Constraint:
     def parse(cls, text: str) -> Self:
         """Read ``objective<=number`` or ``objective>=number``, with ``soft:`` before a soft one.
 
+        A bound of an accuracy between 0 and 1 is warned of: accuracies are in percent.
+
         Raises:
             ValueError: no such sign, a bad name, or a bound that is not a finite number.
         """
@@ -47,7 +50,14 @@ class Constraint:
                 f"constraint: expected objective<=number or objective>=number, got {text!r}. "
                 "Example: latency_ms@pixel3<=10, or soft:latency_ms@pixel3<=10."
             ) from None
-        return cls(Objective.parse(match[2]).name, match[3] == "<=", bound, soft=match[1] is not None)
+        objective = Objective.parse(match[2])
+        if objective.is_accuracy and 0 < bound < 1:
+            warnings.warn(
+                f"constraint: expected an accuracy in percent, 0 to 100, got {text.strip()!r}. "
+                f"If it is a fraction, write {100 * bound:g}.",
+                stacklevel=2,
+            )
+        return cls(objective.name, match[3] == "<=", bound, soft=match[1] is not None)
 
     def violation(self, values: FloatArray) -> FloatArray:
         """How far values are beyond the bound, as a share of it, so that several constraints can be added.

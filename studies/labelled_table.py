@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from converters.batches import open_table
-from nasrlm.objective import Objective
+from nasrlm.objective import PERCENT, Objective
 from spaces.shown import shown
 
+_NEVER_NEGATIVE = ("latency", "energy", "throughput")
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
 
@@ -26,7 +28,8 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
 
     Raises:
         ValueError: no such file, another ending, damaged contents, a column is missing, a row has no architecture or
-            text, a text is no string, or a label is no number or infinite; one line, naming it.
+            text, a text is no string, or a label is no number, infinite, or none that its metric can have; one line,
+            naming it.
     """
     path = Path(path)
     table = open_table(path, spell_mixed=True)
@@ -46,6 +49,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
     for name in frame.columns:
         if name in require or "@" in str(name):
             frame[name] = numbers_of(frame[name], path)
+            _check_range(frame[name], path)
         elif name in _FACTS:  # in JSON, integers that no float holds beside floats come as words
             numbers = pd.to_numeric(frame[name], errors="coerce")
             frame[name] = numbers if numbers.notna().equals(frame[name].notna()) else frame[name]
@@ -88,6 +92,36 @@ def numbers_of(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
         row, value = next(labels[infinite].items())
         raise ValueError(f"{path}: expected finite or no numbers in column {labels.name}, got {value} in row {row}.")
     return numbers
+
+
+def _check_range(labels: pd.Series[Any], path: Path) -> None:
+    """Complain of a label that its metric cannot have, such as -1 for a failed measurement; warn of fractions.
+
+    Raises:
+        ValueError: an accuracy outside 0 to 100, or a negative cost; the message names file and row.
+    """
+    try:
+        objective = Objective.parse(str(labels.name))
+    except ValueError:  # told, with all names, where it is to be learned
+        return
+    if objective.is_accuracy:
+        expected, wrong = f"percent, {PERCENT[0]:g} to {PERCENT[1]:g},", ~labels.between(*PERCENT) & labels.notna()
+    elif objective.metric in _NEVER_NEGATIVE:
+        expected, wrong = "numbers of 0 or more", labels < 0
+    else:
+        return
+    if wrong.any():
+        row, value = next(labels[wrong].items())
+        raise ValueError(
+            f"{path}: expected {expected} in column {labels.name}, got {value:g} in row {row}. "
+            "Leave it empty where there is no label."
+        )
+    if objective.is_accuracy and 0 < labels.max() <= 1:
+        warnings.warn(
+            f"{path}: expected percent, 0 to 100, in column {labels.name}, got none above {labels.max():g}. "
+            "If they are fractions, multiply them by 100.",
+            stacklevel=3,
+        )
 
 
 def label_columns(frame: pd.DataFrame) -> tuple[str, ...]:

@@ -161,7 +161,8 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
     line = f"{result.evaluations:,} evaluations, {result.pruned} pruned, hypervolume {result.hypervolume:.4g}"
     if result.truth is not None and not math.isnan(result.truth.hypervolume_ratio):
         line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"
-    say(f"{line}, {result.seconds:.0f} s" + (f"; {result.stopped}" if result.stopped else ""))
+    unmet = "" if result.front else "of no architecture are all objectives known and all constraints met"
+    say("; ".join(filter(None, [f"{line}, {result.seconds:.0f} s", result.stopped, unmet])))
 
 
 def _spell(answer: Mapping[str, float]) -> float | str:

@@ -38,3 +38,8 @@ def test_what_breaks_a_soft_constraint_is_feasible_and_counts_as_worse() -> None
 def test_other_constraints_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="constraint: expected objective<=number or objective>=number"):
         Constraint.parse(text)
+
+
+def test_a_bound_that_looks_like_a_fraction_is_told() -> None:
+    with pytest.warns(UserWarning, match=r"in percent, 0 to 100, got 'accuracy@a>=0\.93'\. .* write 93\.$"):
+        Constraint.parse("accuracy@a>=0.93")

@@ -105,6 +105,14 @@ def test_a_label_column_may_be_empty(path: Path) -> None:
         ),
         (FRAME.drop(columns="architecture").assign(text=["a", ""]), "expected text in every row, got none in row 1"),
         (FRAME.assign(**{"energy_mj@x": ["3", "fast"]}), "expected numbers in column energy_mj@x, got 'fast' in row 1"),
+        (
+            FRAME.assign(**{"latency_ms@raspi4": [7, -1]}),
+            "numbers of 0 or more in column latency_ms@raspi4, got -1 in row 1",
+        ),
+        (
+            FRAME.assign(**{"valid_accuracy@x": [93, 941]}),
+            "percent, 0 to 100, in column valid_accuracy@x, got 941 in row 1",
+        ),
     ],
 )
 def test_an_unfit_table_is_refused(path: Path, frame: pd.DataFrame, message: str) -> None:
@@ -112,6 +120,18 @@ def test_an_unfit_table_is_refused(path: Path, frame: pd.DataFrame, message: str
     with pytest.raises(ValueError, match=message) as raised:
         read_table(path, require=["latency_ms@raspi4"])
     assert str(path) in str(raised.value)
+
+
+def test_accuracies_that_look_like_fractions_are_told(path: Path) -> None:
+    write_table(FRAME.assign(**{"accuracy@cifar10": [0.9325, None]}), path)
+    with pytest.warns(UserWarning, match=r"percent, 0 to 100, in column accuracy@cifar10, got none above 0\.9325"):
+        read_table(path)
+
+
+def test_other_labels_may_be_negative_and_costs_zero(path: Path) -> None:
+    frame = FRAME.assign(**{"latency_ms@raspi4": [0, 8], "gain@x": [-1.5, 3.0]})
+    write_table(frame, path)
+    pd.testing.assert_frame_equal(read_table(path), frame, check_dtype=False)
 
 
 def test_a_column_that_is_no_objective_is_refused() -> None:

@@ -118,6 +118,11 @@ def test_the_front_tells_which_soft_constraints_are_met(capsys: pytest.CaptureFi
     assert [word for line in lines for word in line.split() if word in ("met", "broken")] == ["met", "broken"]
 
 
+def test_an_empty_front_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    print_front(StudyResult((), 0.0, (1.0,), 2, 0, None, 0.0, None), ["params"])
+    assert capsys.readouterr().out.endswith("of no architecture are all objectives known and all constraints met\n")
+
+
 def test_the_engine_asks_itself_where_the_model_is_left_out_or_knows_too_little(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION.replace("raspi4", "moon"))
     goals = GOALS.replace("raspi4", "moon")
