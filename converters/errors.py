@@ -24,5 +24,6 @@ def one_line_errors(expected: str, advice: str = "") -> Iterator[None]:
     except OnnxModelError:
         raise
     except (Exception, SystemExit) as e:  # protobuf, the checker, the converter, inference and torch raise many kinds
-        got = (" ".join(str(e).split())[:300] or type(e).__name__).rstrip(".")
+        said = f"{type(e).__name__}: {e}" if isinstance(e, LookupError) else str(e)  # a KeyError says its key alone
+        got = (" ".join(said.split())[:300] or type(e).__name__).rstrip(".")
         raise OnnxModelError(f"{expected}, got: {got}. {advice}".rstrip()) from e

@@ -205,7 +205,9 @@ def measure(
     input_shape: InputShapeOption = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of ONNX Runtime.")] = 1,
     repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 50,
-    out: Annotated[Path | None, typer.Option("--out", help="Write a table: .parquet, .csv or .jsonl.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write a table, which is replaced: .parquet, .csv or .jsonl.")
+    ] = None,
     objective: Annotated[
         str, typer.Option(help="What the latency is called in the table, for `nasrlm adapt`: latency_ms@context.")
     ] = "latency_ms@here",
@@ -218,6 +220,8 @@ def measure(
     if out is not None:
         check_table_name(out)
         check_not_read(out, table)
+        if out.exists():  # told before the time is spent
+            warn(f"{out}: the table that is there will be replaced.")
     inputs = read_inputs(architectures, table, space, input_shape)
     names = [f"{table}, row {number}" for number in inputs.numbers] or inputs.names
     options = {"threads": threads, "repeats": repeats, "seed": seed}

@@ -321,6 +321,7 @@ def user_module(tmp_path, monkeypatch):
         "def net():\n    return nn.Sequential(nn.Flatten(), nn.Linear(12, 2))\n"
         "def other():\n    return 3\n"
         "def needs(size):\n    return nn.Linear(size, 2)\n"
+        "def lacks():\n    return {}['width']\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     yield "users_nets"
@@ -370,6 +371,7 @@ def test_a_function_that_returns_a_module(user_module):
             "users_nets:needs",
             "expected a function that takes no arguments and returns a torch.nn.Module, got: .*missing 1 required",
         ),
+        ("users_nets:lacks", "expected a function that takes no arguments .*, got: KeyError: 'width'"),
     ],
 )
 def test_functions_that_do_not_are_refused(user_module, name, message):

@@ -112,6 +112,13 @@ def test_a_measured_table_keeps_its_spaces(answers: Any, tmp_path: Path) -> None
     pd.testing.assert_frame_equal(measured[["space", "architecture"]], given)
 
 
+def test_measurements_that_will_be_replaced_are_told_of(nasrlm: CommandLine, tmp_path: Path) -> None:
+    words = ("measure", *SPACE, ARCHITECTURE, "--repeats", 1, "--out", tmp_path / "measured.csv")
+    told = f"nasrlm: {tmp_path / 'measured.csv'}: the table that is there will be replaced."
+    assert told not in nasrlm(*words).stderr
+    assert told in nasrlm(*words).stderr
+
+
 def test_a_measured_table_is_one_to_adapt_with(
     answers: Any, nasrlm: CommandLine, table: Path, tmp_path: Path, checkpoint_folder: Path
 ) -> None:
@@ -122,6 +129,7 @@ def test_a_measured_table_is_one_to_adapt_with(
     for words in (["--table", tmp_path / "texts.parquet"], [tmp_path / "net.txt"]):
         answers("measure", *words, "--repeats", 1, "--out", measured)
         assert pd.read_parquet(measured)["text"].tolist() == [text]
+        measured.unlink()
     answers("measure", "--table", table, "--repeats", 1, "--objective", "latency_ms@mine", "--out", measured)
     assert pd.read_parquet(measured)["split"].tolist() == pd.read_parquet(table)["split"].tolist()
     words = ("--objectives", "latency_ms@mine", "--samples", "all", "--pool", 12, "--out", tmp_path / "adapted")
