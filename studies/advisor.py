@@ -110,7 +110,7 @@ class Advisor(Generic[A]):
         if unknown and not self._learning.learns:
             raise ValueError(
                 f"gate: expected a predictor of {', '.join(self.objectives)}, got none of {', '.join(unknown)}. "
-                "Let it learn from the results: adapt_callback()."
+                "Let it learn from the results: make its adapt_callback() before it is asked."
             )
         return not unknown
 

@@ -47,6 +47,13 @@ class ParetoGate(Generic[A]):
     ``architecture`` and ``predicted`` (low, median, high of every objective) of every trial, and ``pruned_stage``,
     ``pruned_reason`` and ``pruned_by`` of a pruned one; a twin of another trial is pruned at stage 0.
 
+    Trials that a study had before it had a gate lack ``architecture``, and Optuna lets nobody write to finished trials.
+    The model learns from them in a new study: for each of ``old.trials``,
+    ``trial.set_user_attr("architecture", notation)`` and ``new.add_trial(trial)``.
+
+    NOTE: on SQLite, Optuna 5.0 may give one queued trial to two threads and raise "Cannot tell a COMPLETE trial".
+    With ``n_jobs`` and ``enqueue_callback``, keep the study in a ``JournalStorage``.
+
     Args:
         space: writes and reads the notation of architectures; or its name.
         goals: one for each value of the study, in its order: ``max:accuracy@cifar10``.
@@ -259,6 +266,13 @@ class ParetoGate(Generic[A]):
                 "Make a gate for each study."
             )
         new = [trial for trial in trials if trial.number not in self._added]
+        if not self._added and (unnamed := sum(ARCHITECTURE not in trial.user_attrs for trial in new)):
+            warnings.warn(
+                f"ParetoGate: expected completed trials with their notation in the attribute {ARCHITECTURE}, got "
+                f"{unnamed} without. The gate counts their values; the model does not learn from them, and may propose "
+                "their networks again. Add them to a new study with it, see ParetoGate.",
+                stacklevel=4,
+            )
         if feasible := [trial for trial in new if _is_feasible(trial)]:
             names = [str(trial.user_attrs.get(ARCHITECTURE, f"trial {trial.number}")) for trial in feasible]
             self.gate.add(names, np.array([self._results(trial) for trial in feasible]))

@@ -147,3 +147,28 @@ def test_a_network_faster_than_any_seen_is_not_pruned_on_its_accuracy() -> None:
 def test_the_space_of_a_gate_converts() -> None:
     gate = ParetoGate("nasbench201", ["max:accuracy@cifar10", "min:latency_ms@pixel3"], ToyPredictor())
     assert "Conv" in to_onnx_text(gate.space, gate.space.decode((3, 0, 0, 0, 0, 3)))
+
+
+def test_trials_from_before_the_gate_are_told_once() -> None:
+    study, gate = make_study(), make_gate()
+    for value in (90.0, 91.0):
+        study.add_trial(optuna.trial.create_trial(values=[value, 5.0]))
+    with pytest.warns(UserWarning, match=r"attribute architecture, got 2 without") as told:
+        study.optimize(objective(gate, []), n_trials=3)
+    assert len(told) == 1
+
+
+def test_trials_from_before_the_gate_are_known_in_a_new_study_with_their_notation() -> None:
+    old, new, gate = make_study(), make_study(), make_gate()
+    old.optimize(lambda trial: true_values(_suggested(trial))[:2], n_trials=5)
+    for trial in old.trials:
+        trial.set_user_attr("architecture", SPACE.format(_suggested(trial)))
+        new.add_trial(trial)
+    proposed = gate.enqueue(new, 3)
+    assert proposed
+    assert {SPACE.format(row) for row in proposed}.isdisjoint(SPACE.format(_suggested(trial)) for trial in old.trials)
+
+
+def _suggested(trial: optuna.Trial | optuna.trial.FrozenTrial) -> Row:
+    genes = [trial.suggest_int(f"gene_{index}", 0, size - 1) for index, size in enumerate(SPACE.gene_sizes)]
+    return SPACE.decode(genes)
