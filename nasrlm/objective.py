@@ -1,5 +1,6 @@
 """Names of objectives, and the one place that knows about maximise and minimise."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ FloatArray = NDArray[np.float64]
 
 PERCENT = (0.0, 100.0)  # of accuracies
 MAX_LABEL = 1e30  # of what is standardised: means, deviations and their products stay within 32 bits
+
+_NEVER_NEGATIVE = ("latency", "energy", "throughput")
 
 _NAME = re.compile(r"(?P<metric>[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*)(?:@(?P<context>[A-Za-z0-9][\w.-]*))?")
 _UNITS = ("us", "ms", "s", "uj", "mj", "j", "mw", "w", "bytes", "kb", "mb", "ips", "percent")
@@ -67,6 +70,19 @@ class Objective:
     def is_accuracy(self) -> bool:
         """Whether it is one of the accuracies: ``accuracy``, ``valid_accuracy``, ``proxy_accuracy``, …"""
         return _names_accuracy(self.metric)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The least and the largest value that it can have: of accuracies in percent, and of what is measured."""
+        if self.is_accuracy:
+            return PERCENT
+        return (0.0 if self.metric in _NEVER_NEGATIVE else -math.inf, math.inf)
+
+    @property
+    def range_in_words(self) -> str:
+        """Its ``bounds`` as errors tell them."""
+        low, high = self.bounds
+        return f"percent, {low:g} to {high:g}," if self.is_accuracy else f"numbers of {low:g} or more"
 
     @property
     def label(self) -> str:

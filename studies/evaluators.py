@@ -158,7 +158,8 @@ class FunctionEvaluator(Generic[A]):
         """(N, M, 1) results, one call of the function an architecture.
 
         Raises:
-            ValueError: the function answers no mapping of all objectives to numbers.
+            ValueError: the function answers no mapping of all objectives to numbers, or one that a metric cannot have,
+                such as a negative latency.
         """
         values = [self._results(self.space.format(architecture)) for architecture in architectures]
         shape = (len(architectures), len(self.objectives), 1)
@@ -175,6 +176,14 @@ class FunctionEvaluator(Generic[A]):
                 f"evaluator: expected a dict with a finite number, or NaN, for each of {', '.join(self.objectives)}, "
                 f"got {shown(answer)} for {notation}."
             )
+        for name, value in zip(self.objectives, values, strict=True):
+            objective = Objective.parse(name)
+            low, high = objective.bounds
+            if value < low or value > high:
+                raise ValueError(
+                    f"evaluator: expected {objective.range_in_words} for {name}, got {value:g} for {notation}. "
+                    "Answer NaN where there is no result."
+                )
         self._warn_of_fractions(dict(zip(self.objectives, values, strict=True)), notation)
         return values
 

@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 
 from converters.batches import open_table
-from nasrlm.objective import PERCENT, Objective
+from nasrlm.objective import Objective
 from spaces.shown import shown
 
-_NEVER_NEGATIVE = ("latency", "energy", "throughput")
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
 
@@ -104,16 +103,11 @@ def _check_range(labels: pd.Series[Any], path: Path) -> None:
         objective = Objective.parse(str(labels.name))
     except ValueError:  # told, with all names, where it is to be learned
         return
-    if objective.is_accuracy:
-        expected, wrong = f"percent, {PERCENT[0]:g} to {PERCENT[1]:g},", ~labels.between(*PERCENT) & labels.notna()
-    elif objective.metric in _NEVER_NEGATIVE:
-        expected, wrong = "numbers of 0 or more", labels < 0
-    else:
-        return
+    wrong = labels.notna() & ~labels.between(*objective.bounds)
     if wrong.any():
         row, value = next(labels[wrong].items())
         raise ValueError(
-            f"{path}: expected {expected} in column {labels.name}, got {value:g} in row {row}. "
+            f"{path}: expected {objective.range_in_words} in column {labels.name}, got {value:g} in row {row}. "
             "Leave it empty where there is no label."
         )
     if objective.is_accuracy and 0 < labels.max() <= 1:

@@ -36,6 +36,18 @@ def test_other_names_are_refused(name: str) -> None:
         Objective.parse(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "bounds"),
+    [
+        ("valid_accuracy@x", (0, 100)),
+        ("latency_ms@x", (0, np.inf)),
+        ("gain@x", (-np.inf, np.inf)),
+    ],
+)
+def test_some_metrics_have_bounds(name: str, bounds: tuple[float, float]) -> None:
+    assert Objective.parse(name).bounds == bounds
+
+
 @pytest.mark.parametrize("text", ["max:accuracy@cifar10", "min:latency_ms@pixel3"])
 def test_goals_keep_their_spelling(text: str) -> None:
     goal = Goal.parse(text)

@@ -80,6 +80,19 @@ def test_a_function_answers_the_notation() -> None:
     assert np.isnan(failed.evaluate([Row((0, 1, 2, 3))]).values).all()
 
 
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"accuracy@toy": 93, "latency_ms@toy": -1}, "numbers of 0 or more for latency_ms@toy, got -1"),
+        ({"accuracy@toy": 930, "latency_ms@toy": 1}, "percent, 0 to 100, for accuracy@toy, got 930"),
+    ],
+)
+def test_what_a_metric_cannot_be_is_no_result(answer: dict[str, float], message: str) -> None:
+    evaluator = FunctionEvaluator(SPACE, lambda notation: answer, objectives=OBJECTIVES[:2])
+    with pytest.raises(ValueError, match=f"^evaluator: expected {message} for 0-1-2-3. Answer NaN where there is no"):
+        evaluator.evaluate([Row((0, 1, 2, 3))])
+
+
 def test_an_accuracy_that_looks_like_a_fraction_is_told_once() -> None:
     def results(notation: str) -> dict[str, float]:
         return {"accuracy@toy": 0.93, "latency_ms@toy": 0.5}
