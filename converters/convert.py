@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -36,14 +37,26 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
 
     Raises:
         ValueError: the space has no such converter, or its method returns something else.
+
+    Whatever a method of a user's own raises carries the architecture as a note.
     """
+    try:
+        graph = _built(space, architecture)
+        return normalise(graph) if _is_users(space) else graph  # ours spell each layer in one way
+    except Exception as e:
+        with suppress(Exception):  # an architecture of another space has no notation
+            e.add_note(f"architecture {space.format(architecture)}")
+        raise
+
+
+def _built(space: SearchSpace[Any], architecture: Any) -> Graph:
     graph = _builder(space)(architecture)
     if not isinstance(graph, Graph):
         raise ValueError(
             f"{type(space).__name__}.build: expected a converters.graph.Graph, got {type(graph).__name__}. "
             "End it with `return g.build(output)` of a GraphBuilder `g`."
         )
-    return normalise(graph) if _is_users(space) else graph  # ours spell each layer in one way
+    return graph
 
 
 def to_canonical_graph(graph: Graph) -> Graph:

@@ -27,11 +27,13 @@ def is_ours(filename: str) -> bool:
 def told_in_one_line(error: BaseException) -> str | None:
     """What an error says and the user's line where it arose; None of one that has nothing to do with their code.
 
-    Errors of bad input, ``ValueError`` and its kinds, say what they say; of others the kind is told as well.
+    Errors of bad input, ``ValueError`` and its kinds, say what they say; of others the kind is told as well. Notes
+    follow, such as one of the architecture.
     """
     said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         path = Path(frame.filename)
         if path.is_file() and not any(path.resolve().is_relative_to(place) for place in _OURS + _INSTALLED):
-            return " ".join(f"{said} ({frame.filename}:{frame.lineno})".split())
+            told = [f"{said} ({frame.filename}:{frame.lineno})", *getattr(error, "__notes__", ())]
+            return " ".join(", ".join(told).split())
     return None

@@ -117,3 +117,18 @@ def test_import_leaves_onnxruntime_alone():
     script = "import sys, converters; print(*({'torch', 'onnxruntime'} & {*sys.modules}))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+class Failing(NASBench201):
+    name = "failing"
+
+    def build(self, architecture) -> Graph:
+        raise KeyError("width")
+
+
+def test_what_a_users_space_raises_carries_the_architecture():
+    space = Failing()
+    architecture = space.from_official_index(6111)
+    with pytest.raises(KeyError) as raised:
+        to_graph(space, architecture)
+    assert raised.value.__notes__ == [f"architecture {space.format(architecture)}"]

@@ -59,7 +59,10 @@ MISTAKES = {
         ("convert", "own_networks:Silent", "--input-shape", "1,3"),
         "own_networks:Silent: model: expected a model with outputs, got none.",
     ),
-    "an own space that fails": (("stats", "--space", "./own_space.py:Broken", "[16]"), "own_space.py:9)"),
+    "an own space that fails": (
+        ("stats", "--space", "./own_space.py:Broken", "[16]"),
+        "own_space.py:9), architecture [16]",
+    ),
     "a network that cannot be counted": (
         ("stats", *MODEL, "mystery.onnxtxt"),
         "mystery.onnxtxt: statistics: expected layers of known shape",
