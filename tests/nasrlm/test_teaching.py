@@ -32,7 +32,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     notations = list(dict.fromkeys(SPACE.format(SPACE.sample(rng)) for _ in range(90)))
     frame = pd.DataFrame({"architecture": notations, "split": ["train"] * 60 + ["test"] * (len(notations) - 60)})
     frame[COST] = [_cost(x) for x in notations]
-    frame.loc[frame["split"] == "test", COST] *= -1
+    frame.loc[frame["split"] == "test", COST] = 2 * frame[COST].max() - frame[COST]
     frame.loc[frame.index[:50], "accuracy@here"] = np.nan
     frame.loc[frame.index[50:60], "accuracy@here"] = 90.0
     path = tmp_path_factory.mktemp("teach") / "labelled.parquet"
