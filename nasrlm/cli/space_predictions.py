@@ -30,7 +30,13 @@ def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...
 
 
 def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[str] = ()) -> None:
-    """One line on stderr of what the checkpoint has learned nothing about.
+    """One line on stderr of ``guesses``, if there are any."""
+    if words := guesses(predictor, spaces, objectives):
+        warn(words)
+
+
+def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[str] = ()) -> str:
+    """What the checkpoint has learned nothing about, in a sentence; nothing if there is no such.
 
     Spaces of whose networks it has seen none, networks of no space that is named, and objectives that it has learned
     from networks of other spaces alone. Objectives that it was adapted to are no guesses: whoever taught them knows of
@@ -39,7 +45,7 @@ def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Seq
     known, taught = predictor.checkpoint.spaces, predictor.checkpoint.added
     added = [name for name in objectives if name in taught]
     if not known or (objectives and len(added) == len(objectives)):
-        return
+        return ""
     but = f", but for {_some(added)}" if added else ""
     asked = {space or TEXT_SPACE for space in spaces}
     words = []
@@ -55,8 +61,7 @@ def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Seq
         foreign = set(predictor.objectives) - set(predictor.objectives_of(space))
         if guessed := [name for name in objectives if name in foreign]:
             words.append(f"{_some(guessed)} of {space} it can only guess, from other spaces")
-    if words:
-        warn(f"{'; '.join(words)}.")
+    return f"{'; '.join(words)}." if words else ""
 
 
 def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) -> None:

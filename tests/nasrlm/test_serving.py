@@ -71,6 +71,16 @@ def test_texts_are_predicted_in_their_order(client: Any, predictor: Predictor) -
     assert [row[OBJECTIVES[1]]["median"] for row in rows] == pytest.approx(medians.tolist(), rel=1e-3)
 
 
+def test_guesses_are_told(client: Any, checkpoint: Checkpoint) -> None:
+    assert client.post("/predict", json=NETWORKS).json()["warning"] is None
+    asked = {"space": "nasbench_macro", "architectures": ["00000000"]}
+    learned = replace(checkpoint, card={**checkpoint.card, "test": {SPACE.name: {}}})
+    with testclient.TestClient(create_app(Predictor(learned))) as other:
+        assert other.post("/predict", json=NETWORKS).json()["warning"] is None
+        assert "of nasbench_macro it can only guess" in other.post("/predict", json=asked).json()["warning"]
+        assert "can only guess" in other.post("/predict", json={"texts": ["Conv3\n"]}).json()["warning"]
+
+
 def test_architectures_are_converted(client: Any, predictor: Predictor) -> None:
     (network,) = client.post("/convert", json=NETWORKS).json()["networks"]
     assert network["text"] == to_onnx_text(SPACE, SPACE.parse(ARCHITECTURE))

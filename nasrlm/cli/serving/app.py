@@ -29,6 +29,7 @@ from nasrlm.cli.serving.messages import (
     PredictResponse,
     Problem,
 )
+from nasrlm.cli.space_predictions import guesses
 from nasrlm.examples import TEXT_SPACE
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
@@ -148,7 +149,8 @@ class _Service:
                 "Ask for less at a time."
             )
         values = await self._batcher.predict(texts, objectives, request.quantiles, space)
-        return await run_in_threadpool(_response, values, objectives, request.quantiles)
+        warning = guesses(self.predictor, [space], objectives) or None
+        return await run_in_threadpool(_response, values, objectives, request.quantiles, warning)
 
     def convert(self, request: ConvertRequest) -> ConvertResponse:
         """What /convert answers."""
@@ -194,10 +196,12 @@ class _Service:
             raise ValueError(f"quantiles: expected ascending levels in (0, 1) with 0.5 among them, got {levels}.")
 
 
-def _response(values: FloatArray, objectives: Sequence[str], levels: Sequence[float]) -> PredictResponse:
+def _response(
+    values: FloatArray, objectives: Sequence[str], levels: Sequence[float], warning: str | None
+) -> PredictResponse:
     """Of (N, M, Q) values; some seconds where they are millions."""
     answers = [{name: _answer(row, levels) for name, row in zip(objectives, rows, strict=True)} for rows in values]
-    return PredictResponse(predictions=answers)
+    return PredictResponse(predictions=answers, warning=warning)
 
 
 def _answer(values: FloatArray, levels: Sequence[float]) -> Answer:

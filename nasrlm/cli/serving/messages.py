@@ -44,6 +44,7 @@ class PredictResponse(BaseModel):
     """An answer for each network, in the order asked, by objective."""
 
     predictions: list[dict[str, Answer]]
+    warning: str | None = Field(None, description="What of it is a guess, for the checkpoint learned nothing of it.")
 
 
 class ConvertRequest(BaseModel):
