@@ -38,13 +38,13 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-import torch
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
 from benchmarks.flat_text import to_flat_text
-from benchmarks.peer import TORCH, ask_peer, install_peer
+from benchmarks.peer import TORCH, install_peer
+from benchmarks.ranking import SAMPLES, VOCABULARY, peer_medians
 from benchmarks.text_forms import as_letters, with_distances, with_names
 from converters import to_graph
 from converters.bulk import to_onnx_texts
@@ -54,9 +54,7 @@ from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically, write_table
 from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.metrics import kendall_tau
-from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import Head, ModelConfig
-from nasrlm.number import NumberCode
 from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
 from nasrlm.tokenizer import TextTokenizer
@@ -70,14 +68,8 @@ OBJECTIVE = "accuracy@cifar10"
 NO_ACCURACY = "share@cifar10"  # the same by a name that is decoded after costs
 COSTS = ("latency_ms@raspi4", "latency_ms@fpga", "energy_mj@edgegpu")
 CELLS_TO_COUNT = 5  # times as many as are labelled
-SAMPLES = 64
 EVALUATIONS = 10  # of valid rows in a run
 BATCH = 32
-NUM_DIGITS = 3
-VOCABULARY = 1024
-PEER_OWN_TOKENS = 259  # beside letters: bytes, padding, the unknown, the beginning of a word
-PEER_CONTEXT = 2048  # its default
-PEER_RATES = (1e-4, 1e-3)  # its default and one more
 NO_SETTINGS = ("out", "only", "seeds", "peer")  # which cells of one folder may differ in
 WARMUP = 0.05  # of all steps
 TIMED_STEPS = 40  # or as many as fit
@@ -179,9 +171,17 @@ class Ablation:
     def _measure(self, name: str, variant: Variant, seed: int) -> float:
         examples = self._examples(seed, variant)
         if variant.peer:
-            letters = set("".join(examples.split("train").texts)) if variant.form == "letters" else set()
-            vocabulary = len(letters) + PEER_OWN_TOKENS if letters else VOCABULARY
-            return _tau(examples.split("test"), np.array(self._ask_peer(examples, vocabulary, seed)))
+            predicted = peer_medians(
+                self.config.peer,
+                examples,
+                self.config.model,
+                letters=variant.form == "letters",
+                batch=BATCH,
+                seconds=60 * self.config.minutes_per_run,
+                steps=self.config.steps,
+                seed=seed,
+            )
+            return _tau(examples.split("test"), predicted)
         trained = "base" if variant.sampled else name
         initial = self._pretrain(seed) if variant.pretrained else None
         predictor = Predictor.from_pretrained(self._train(trained, variant, examples, seed, initial))
@@ -193,28 +193,6 @@ class Ablation:
             predicted = predictor.predict(test.texts, asked, quantiles=(0.5,)).median
         return _tau(test, predicted)
 
-    def _ask_peer(self, examples: Examples, vocabulary: int, seed: int) -> list[list[float]]:
-        """What regress-lm predicts of the test rows after it has learned from the others."""
-        ours = RegressionLanguageModel(self.config.model, VOCABULARY, 1, NumberCode(NUM_DIGITS))
-        request = {
-            name: {"texts": list(part.texts), "values": part.labels.tolist()}
-            for name, part in ((name, examples.split(name)) for name in ("train", "valid", "test"))
-        } | {
-            "parameters": ours.num_parameters,
-            "layers": (self.config.model.num_encoder_layers, self.config.model.num_decoder_layers),
-            "vocabulary": vocabulary,
-            "context": PEER_CONTEXT,
-            "samples": SAMPLES,
-            "batch": BATCH,
-            "rates": PEER_RATES,
-            "seconds": 60 * self.config.minutes_per_run,
-            "steps": self.config.steps,
-            "seed": seed,
-            "threads": torch.get_num_threads(),
-        }
-        *_, answer = ask_peer(self.config.peer, "benchmarks.ranking_peer", request, len(PEER_RATES) + 1)
-        return list(answer["medians"])
-
     def _train(self, name: str, variant: Variant, examples: Examples, seed: int, initial: Path | None) -> Path:
         """The folder of a trained checkpoint."""
         out = self.config.out / f"{name}-seed{seed}"
@@ -225,7 +203,7 @@ class Ablation:
             model=replace(self.config.model, head=variant.head),
             augment=variant.augment,
             smoothing_digits=variant.smoothing_digits,
-            num_digits=NUM_DIGITS,
+            num_digits=3,
             batch_size=BATCH,
             embedding_learning_rate=2e-3,
             seed=seed,
