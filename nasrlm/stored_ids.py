@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -25,8 +26,8 @@ KEY = "of"
 
 
 def key_of(data: str, tokenizer: TextTokenizer, config: ModelConfig) -> str:
-    """What ids depend on: a digest of the examples, the tokenizer, and what a model keeps of a long text."""
-    what = f"{data} {config.max_text_tokens} {config.truncation} {tokenizer.to_json()}"
+    """What ids depend on: the digest of the examples, this version, the tokenizer, and what is kept of a long text."""
+    what = f"{data} {version('nasrlm')} {config.max_text_tokens} {config.truncation} {tokenizer.to_json()}"
     return hashlib.sha256(what.encode()).hexdigest()
 
 
