@@ -37,7 +37,8 @@ class TrainConfig(BaseModel):
         out: folder of the run: state, log and the finished checkpoint.
         space: of tables without a column ``space``; of other tables, only its rows.
         text: what a row's architecture becomes: canonical ONNX text, or that and the blocks as they were measured.
-        initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept, others refused.
+        initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept, others refused but
+            for a longer context.
         encoder_steps: for how many steps each of these spaces learns an encoder of its own, from that of the
             initial_checkpoint and of its own rows; nothing else is learned, and nothing of other spaces changes.
         only_encoder: learn the layers of a compact encoder and nothing else.
