@@ -75,7 +75,8 @@ def teach(
     if json:
         print_json({"rows": len(drawn), "labels": used})
     else:
-        print_table(["objective", "labels learned from"], list(used.items()), f"{len(drawn):,} architectures: {out}")
+        title = f"{len(drawn):,} different architectures of {count:,} drawn: {out}"
+        print_table(["objective", "labels learned from"], list(used.items()), title)
 
 
 class _Networks:
