@@ -57,6 +57,11 @@ class Node(NamedTuple):
         return Node(op_type, tuple([source.get(x, x) for x in inputs]), outputs, attributes, weights)
 
 
+def is_dropout_at_inference(node: Node) -> bool:
+    """Does it only hand on its first input? A third one says that it is training."""
+    return node.op_type == "Dropout" and len(node.inputs) < 3
+
+
 class Function(NamedTuple):
     """A repeated block: ``block.name`` with the attributes that differ between its calls."""
 

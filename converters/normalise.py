@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 import onnx
 
-from converters.graph import AttributeValue, Graph, Node
+from converters.graph import AttributeValue, Graph, Node, is_dropout_at_inference
 from converters.onnx_model import SAID_DEFAULTS, STATE_INPUTS
 from converters.rewriting import Spelling, Surroundings, as_integers, rewrite
 from converters.spell_activations import (
@@ -75,7 +75,7 @@ def drop_unused_outputs(node: Node, at: Surroundings) -> list[Node] | None:
     outputs = list(node.outputs)
     while 1 < len(outputs) <= len(formal) and formal[len(outputs) - 1] and not at.is_read(outputs[-1]):
         outputs.pop()
-    if node.op_type == "Dropout" and len(node.inputs) < 3 and len(outputs) == 1:  # the third says that it is training
+    if is_dropout_at_inference(node) and len(outputs) == 1:
         return [Node("Identity", node.inputs[:1], tuple(outputs))]
     return [node._replace(outputs=tuple(outputs))]
 

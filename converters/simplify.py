@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import chain
 
 from converters.canonical import COMMUTATIVE
-from converters.graph import Graph, Node
+from converters.graph import Graph, Node, is_dropout_at_inference
 from converters.rewriting import rewrite
 from converters.spell_arithmetic import round_scale, spell_product
 from converters.sums import Terms, expand, flatten_sums
@@ -193,9 +193,8 @@ def _is_linear_of_rows(node: Node, graph: Graph) -> bool:
 def _hands_on(node: Node) -> bool:
     if node.op_type in ("AveragePool", "MaxPool"):
         return node.attributes == (("kernel_shape", (1, 1)),) and len(node.outputs) == 1
-    if node.op_type == "Dropout":
-        return len(node.inputs) < 3  # the third says that it is training
-    return node.op_type == "Identity" or (node.op_type == "Sum" and len(node.inputs) == 1)
+    is_sum_of_one = node.op_type == "Sum" and len(node.inputs) == 1
+    return node.op_type == "Identity" or is_sum_of_one or is_dropout_at_inference(node)
 
 
 def _any_read(values: Sequence[str], graph: Graph) -> bool:
