@@ -177,6 +177,7 @@ class Ablation:
                 self.config.model,
                 letters=variant.form == "letters",
                 batch=BATCH,
+                evaluations=EVALUATIONS,
                 seconds=60 * self.config.minutes_per_run,
                 steps=self.config.steps,
                 seed=seed,
@@ -327,6 +328,8 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--torch", default=TORCH, help="And beside it.")
     given = vars(parser.parse_args(words))
     peer, beside = given.pop("peer"), given.pop("torch")
+    if not peer and (asked := [name for name in given["only"] if VARIANTS[name].peer]):
+        raise ValueError(f"--only {' '.join(asked)}: expected --peer with a checkout of regress-lm, got none.")
     python = (install_peer(peer, beside),) if peer else ()
     config = Config(**given | {"seeds": tuple(given["seeds"]), "only": tuple(given["only"])}, peer=python)
     ablation = Ablation(config)

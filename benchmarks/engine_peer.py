@@ -22,6 +22,7 @@ from benchmarks.peer_model import (
     num_parameters,
     sampled_medians,
     to_tensors,
+    train_step,
     train_vocabulary,
     trimmed,
 )
@@ -64,12 +65,7 @@ def _trainer(lm: Any, batch: dict[str, Any], compiled: bool) -> Callable[[], int
     optimizer = torch.optim.AdamW(lm.model.parameters(), lr=1e-4)
 
     def step() -> int:
-        lm.model.train()
-        losses, _ = lm.model.compute_losses_and_metrics(batch)
-        optimizer.zero_grad()
-        losses.mean().backward()
-        optimizer.step()
-        return len(losses)
+        return train_step(lm, optimizer, batch)
 
     if compiled:
         step()  # takes longer than all that is measured

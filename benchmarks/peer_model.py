@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from regress_lm import core, rlm, vocabs
 
 NUM_HEADS = 8  # of its decoder, whatever the width
@@ -89,6 +90,21 @@ def trimmed(lm: Any, tensors: dict[str, Any]) -> dict[str, Any]:
 
 def _converter(lm: Any) -> Any:
     return getattr(lm.model, "converter", lm.model)  # the model of older versions, a part of it in newer ones
+
+
+def losses_of(lm: Any, tensors: dict[str, Any]) -> Any:
+    """(N,) of a batch."""
+    return lm.model.compute_losses_and_metrics(tensors)[0]
+
+
+def train_step(lm: Any, optimizer: torch.optim.Optimizer, tensors: dict[str, Any]) -> int:
+    """One step by a batch, of how many rows."""
+    lm.model.train()
+    losses = losses_of(lm, tensors)
+    optimizer.zero_grad()
+    losses.mean().backward()
+    optimizer.step()
+    return len(losses)
 
 
 def sampled_medians(lm: Any, texts: Sequence[str], samples: int) -> list[list[float]]:

@@ -28,6 +28,7 @@ def peer_medians(
     *,
     letters: bool,
     batch: int,
+    evaluations: int,
     seconds: float,
     steps: int | None,
     seed: int,
@@ -40,6 +41,7 @@ def peer_medians(
         sizes: of our model, whose layers and parameters its model has as many as.
         letters: every letter of the texts is a token, of which it makes no longer ones.
         batch: rows of a step.
+        evaluations: of valid rows in a run.
         seconds: of the processor, for each rate.
         steps: for each rate, instead of seconds.
         seed: of its weights and batches.
@@ -57,6 +59,7 @@ def peer_medians(
         "context": CONTEXT,
         "samples": SAMPLES,
         "batch": batch,
+        "evaluations": evaluations,
         "rates": RATES,
         "seconds": seconds,
         "steps": steps,

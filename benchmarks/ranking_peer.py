@@ -21,14 +21,14 @@ import torch
 from benchmarks.peer_model import (
     PeerModel,
     longest,
+    losses_of,
     make_examples,
     sampled_medians,
     to_tensors,
+    train_step,
     train_vocabulary,
     trimmed,
 )
-
-EVALUATIONS = 10  # of valid rows in a run
 
 
 def main() -> None:
@@ -59,14 +59,10 @@ def _train(lm: Any, rate: float, request: dict[str, Any]) -> tuple[float, int]:
     best, kept, spent, evaluated = float("inf"), {}, 0.0, 0
     for steps, rows in enumerate(_shuffled(len(request["train"]["texts"]), request["batch"]), start=1):
         started = time.process_time()
-        lm.model.train()
-        losses: Any = _losses(lm, train, rows)
-        optimizer.zero_grad()
-        losses.mean().backward()
-        optimizer.step()
+        train_step(lm, optimizer, _rows(lm, train, rows))
         spent += time.process_time() - started
         share = steps / request["steps"] if request["steps"] else spent / request["seconds"]
-        if share < 1 and share * EVALUATIONS < evaluated + 1:
+        if share < 1 and share * request["evaluations"] < evaluated + 1:
             continue
         evaluated += 1
         if (loss := _mean_loss(lm, valid, request["batch"])) < best:
@@ -82,17 +78,15 @@ def _shuffled(num_rows: int, size: int) -> Iterator[torch.Tensor]:
         yield from torch.split(torch.randperm(num_rows), size)
 
 
-def _losses(lm: Any, tensors: dict[str, Any], rows: torch.Tensor) -> torch.Tensor:
-    batch = trimmed(lm, {name: tensor[rows] for name, tensor in tensors.items()})
-    losses: torch.Tensor = lm.model.compute_losses_and_metrics(batch)[0]
-    return losses
+def _rows(lm: Any, tensors: dict[str, Any], rows: torch.Tensor) -> dict[str, Any]:
+    return trimmed(lm, {name: tensor[rows] for name, tensor in tensors.items()})
 
 
 @torch.no_grad()
 def _mean_loss(lm: Any, tensors: dict[str, Any], size: int) -> float:
     lm.model.eval()
     rows = torch.arange(len(next(iter(tensors.values()))))
-    return float(torch.cat([_losses(lm, tensors, part) for part in torch.split(rows, size)]).mean())
+    return float(torch.cat([losses_of(lm, _rows(lm, tensors, part)) for part in torch.split(rows, size)]).mean())
 
 
 if __name__ == "__main__":

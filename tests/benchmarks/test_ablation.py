@@ -54,6 +54,14 @@ def test_a_peer_learns_from_the_same_rows(config: Config, tmp_path: Path, monkey
     assert len(Ablation(named).table()) == 4  # kept, whoever asks
 
 
+def test_regress_lm_without_a_peer_is_told(config: Config, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        benchmarks.ablation.main([str(config.table), "--out", str(config.out), "--only", "base", "regress-lm"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "--only regress-lm: expected --peer with a checkout of regress-lm, got none.\n"
+    assert not config.out.exists()
+
+
 def test_only_some_variants(config: Config) -> None:
     ablation = Ablation(replace(config, only=("mse-head",)))
     ablation.run(progress=False)

@@ -48,7 +48,15 @@ def test_a_peer_learns_with_every_rate_and_the_best_answers(
     part = {"texts": texts, "values": [[float(n)] for n in range(len(texts))]}
     request = {
         **dict.fromkeys(("train", "valid", "test"), part),
-        **{"parameters": 4850, "layers": (1, 1), "vocabulary": 64, "context": 2048, "samples": 3, "batch": 3},
+        **{
+            "parameters": 4850,
+            "layers": (1, 1),
+            "vocabulary": 64,
+            "context": 2048,
+            "samples": 3,
+            "batch": 3,
+            "evaluations": 10,
+        },
         **{"rates": (1e-4, 1e-3), "seconds": 0.01, "steps": steps, "seed": 0, "threads": 1},
     }
     slow, fast, answer = ask_peer([sys.executable], "benchmarks.ranking_peer", request, 3)
