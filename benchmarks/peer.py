@@ -67,4 +67,4 @@ def ask_peer(python: Sequence[str], module: str, request: dict[str, Any], num_an
 
 
 def _last_line(output: str) -> str:
-    return (output.strip().splitlines() or ["no word"])[-1]
+    return (output.strip().rstrip(".").splitlines() or ["no word"])[-1]
