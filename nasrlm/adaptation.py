@@ -37,7 +37,7 @@ from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.readout import GRID
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
-from nasrlm.text_counts import NUM_COUNTS, NUM_SIZES, operator_counts
+from nasrlm.text_counts import AT_PLACES, NUM_COUNTS, NUM_SIZES, operator_counts
 
 if TYPE_CHECKING:  # elsewhere where it is needed: scikit-learn takes a second
     from sklearn.gaussian_process.kernels import Kernel
@@ -279,7 +279,8 @@ def _expected_by_networks(
     process = GroupProcess([*of_networks, accuracies]).fit(known, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))
     scores = process.scale.forward(labels)
-    by_trees = expected_by_trees(np.concatenate([pool.counts, accuracies], axis=1), known, scores)
+    to_split = np.delete(pool.counts, AT_PLACES, axis=1)  # trees rank better by the weights at places alone
+    by_trees = expected_by_trees(np.concatenate([to_split, accuracies], axis=1), known, scores)
     networks = [Operators.of_text(pool.texts[row]) for row in known]
     graphs = FittedGraphs.fit(networks, scores, process.left_out(), progress)
     deviation = np.hypot(deviation, process.noise**0.5) * (graphs.error if graphs else 1.0)

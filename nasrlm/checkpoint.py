@@ -29,8 +29,8 @@ from nasrlm.tensor_file import LARGEST_GRAPH_WEIGHT, LARGEST_NUMBER, LARGEST_WEI
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.truncation import token_limit
 
-FORMAT_VERSION = 2
-READABLE = (1, FORMAT_VERSION)  # before 2 no space had an encoder of its own
+FORMAT_VERSION = 3
+READABLE = (1, 2, FORMAT_VERSION)  # before 2 no space had an encoder of its own, before 3 readouts read less
 SPACES_FILE = "spaces.safetensors"
 WEIGHT_FILES = ("model.safetensors", SPACES_FILE)
 WRITTEN = ("config.json", "tokenizer.json", *WEIGHT_FILES)
@@ -175,8 +175,8 @@ class Checkpoint:
             sizes = ModelConfig(**config["model"])
             if sizes.backbone != COMPACT and not sizes.backbone_sizes:
                 raise ValueError(f"backbone {sizes.backbone} without backbone_sizes")
-            if sizes.num_readouts and not sizes.num_anchors:
-                raise ValueError("num_readouts without num_anchors; adapt again what an earlier version has adapted")
+            if sizes.num_readouts and config["format_version"] < FORMAT_VERSION:
+                raise ValueError("readouts of an earlier version; adapt again")
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
         except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as e:  # the last: too little memory
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e

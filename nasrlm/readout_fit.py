@@ -1,4 +1,4 @@
-"""Readouts are fitted: a Gaussian process of the four parts of a summary, taught by somebody who knows more.
+"""Readouts are fitted: a Gaussian process of the five parts of a summary, taught by somebody who knows more.
 
 N texts, n labelled ones, S numbers of a summary, F features, P anchors, G points of a table.
 """

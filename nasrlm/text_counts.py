@@ -1,4 +1,5 @@
-"""What the network of a canonical ONNX text is made of, as numbers of a fixed length: walks, neighbours, rows, sizes.
+"""What the network of a canonical ONNX text is made of, as numbers of a fixed length: walks, neighbours, rows, places,
+sizes.
 
 A walk is what a signal meets on its way, up to four operators, sums and ReLUs passed by. How often each occurs ranks
 networks from few labels (docs/few-labels.md); ``converters.features`` counts them in graphs, this in texts: of the
@@ -22,19 +23,24 @@ from operator import mul
 import numpy as np
 
 from nasrlm.objective import FloatArray
+from nasrlm.onnx_bodies import Body
 from nasrlm.onnx_network import CalledBody, read_written_out
 from nasrlm.operator_graph import OperatorGraph, operator_label
 
 NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
 NUM_ROWS = 512  # of rows as they stand, with all attributes
+NUM_PLACES = 128  # of operators by their place in the network, and as many of their weights
 NUM_PATH_NUMBERS = 6  # see ``paths``; of the network, and of its blocks as measured
 NUM_WEIGHTS = 64  # of weights by operators, and of all together
 NUM_SIZES = 2 * NUM_PATH_NUMBERS + NUM_WEIGHTS + 1
-PARTS = (NUM_STRUCTURES, NUM_ROWS, NUM_SIZES)
+PARTS = (NUM_STRUCTURES, NUM_ROWS, 2 * NUM_PLACES, NUM_SIZES)
 NUM_COUNTS = sum(PARTS)
+NUM_TOTALS = 2 * NUM_PLACES + NUM_SIZES  # whose logarithms are taken of all bodies together
+AT_PLACES = slice(NUM_STRUCTURES + NUM_ROWS, NUM_STRUCTURES + NUM_ROWS + NUM_PLACES)  # how often, without weights
 LONGEST_WALK = 4
 MOST_WALKS = 2_000  # names of one body, five times what any space has; of more none are counted: some would take hours
 LARGEST = 1e30  # walks through sums of sums, or weights that somebody spells, are more than any number
+_STRIDE = re.compile(r"\bstrides=\[(\d+)")
 _WEIGHT = re.compile(r"(?:weight_shape=\[(\d+(?:,\d+)*)|(?:^|,)\[(\d+,\d+,\d+,\d+))\]")
 
 Counts = Counter[str]
@@ -49,7 +55,7 @@ def text_counts(texts: Sequence[str]) -> FloatArray:
     for row, text in zip(counts, texts, strict=True):
         for called in read_written_out(text):
             row += _remembered_counts(called) if called.is_executed else _counts(called)
-    counts[:, -NUM_SIZES:] = np.log1p(counts[:, -NUM_SIZES:])
+    counts[:, -NUM_TOTALS:] = np.log1p(counts[:, -NUM_TOTALS:])
     return counts
 
 
@@ -78,14 +84,27 @@ def _counts(called: CalledBody) -> FloatArray:
     for name, count in Counter(line.operator for line in body.lines).items():
         place, sign = _hash(kind + name)
         rows[place % NUM_ROWS] += sign * log1p(count)
-    for line, label in zip(body.lines, graph.labels[1:-1], strict=True):
-        weights[_hash(kind + label)[0] % NUM_WEIGHTS] += _num_weights(line.attributes)
+    num_weights = [_num_weights(line.attributes) for line in body.lines]
+    for label, number in zip(graph.labels[1:-1], num_weights, strict=True):
+        weights[_hash(kind + label)[0] % NUM_WEIGHTS] += number
     numbers = np.zeros((2, NUM_PATH_NUMBERS))
     numbers[int(called.is_executed)] = paths(graph)
-    return np.concatenate([structures, rows, numbers.flatten(), weights, [sum(weights)]])
+    of_places = np.zeros((2, NUM_PLACES)) if called.is_executed else _of_places(places(body, graph), num_weights)
+    sizes = [*numbers.flatten(), *weights, sum(weights)]
+    return np.concatenate([structures, rows, of_places.flatten(), sizes])
 
 
 _remembered_counts = lru_cache(maxsize=1024)(_counts)  # a space's texts share most bodies
+
+
+def _of_places(names: Sequence[str], num_weights: Sequence[float]) -> FloatArray:
+    """(2, NUM_PLACES) how many operators there are of each name, and their weights, hashed apart."""
+    counted = np.zeros((2, NUM_PLACES))
+    for name, number in zip(names, num_weights, strict=True):
+        place, _ = _hash(name)
+        counted[0, place % NUM_PLACES] += 1
+        counted[1, place // NUM_PLACES % NUM_PLACES] += number
+    return counted
 
 
 def walks(graph: OperatorGraph) -> Counts:
@@ -129,6 +148,18 @@ def paths(graph: OperatorGraph) -> Sequence[float]:
     return (*reached[-1], len(graph.labels))
 
 
+def places(body: Body, graph: OperatorGraph) -> Sequence[str]:
+    """Every operator with its place, by how many times its strides and those before it make the input smaller:
+    ``Conv3x3 /4``.
+    """
+    times = [1.0]
+    for line, sources in zip(body.lines, graph.sources[1:-1], strict=True):
+        before = max((times[source] for source in sources), default=1.0)
+        stride = _stride(line.attributes)
+        times.append(before / stride if "Transpose" in line.op_type else min(before * stride, LARGEST))
+    return [f"{label} /{number:g}" for label, number in zip(graph.labels[1:-1], times[1:], strict=True)]
+
+
 def neighbours(graph: OperatorGraph) -> Counts:
     """How often an operator stands beside one other, or between two, before or after it."""
     before, after = ([f"{sign} {label}" for label in graph.labels] for sign in "<>")
@@ -157,6 +188,12 @@ def _together(endings: Sequence[Sequence[Mapping[str, int]]]) -> Sequence[Mappin
             for walk, count in more.items():
                 walks[walk] = walks.get(walk, 0) + count
     return merged
+
+
+@lru_cache(maxsize=16_384)
+def _stride(attributes: str) -> float:
+    found = _STRIDE.search(attributes)
+    return min(max(float(found[1]), 1.0), LARGEST) if found else 1.0
 
 
 @lru_cache(maxsize=16_384)

@@ -9,7 +9,7 @@ import pytest
 
 from converters import to_measured_text, to_onnx_text
 from converters.convert import to_canonical_graph, to_graph
-from converters.features import BESIDE, ROW, WALK, graph_features
+from converters.features import BESIDE, COUNT, ROW, WALK, graph_features
 from nasrlm import inlining
 from nasrlm.onnx_network import read_written_out
 from nasrlm.operator_graph import OperatorGraph
@@ -21,6 +21,7 @@ from nasrlm.text_counts import (
     NUM_STRUCTURES,
     neighbours,
     paths,
+    places,
     text_counts,
     walks,
 )
@@ -89,6 +90,26 @@ def test_a_text_counts_what_its_graph_does(name: str) -> None:
         if all(of_text.sources[1:]):
             expected = [of_graph[of] for of in ("paths", "path mean", "path variance", "path minimum")]
             assert by_paths == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", ["nasbench101", "nasbench201", "darts", "nasbench_macro"])
+def test_places_are_where_strides_lead(name: str) -> None:
+    space, rng = get_space(name), np.random.default_rng(2)
+    architecture = space.sample(rng)
+    of_graph = named(graph_features(to_canonical_graph(to_graph(space, architecture))), COUNT)
+    body = read_written_out(to_onnx_text(space, architecture))[0].body
+    of_text = Counter(places(body, OperatorGraph.of(body)))
+    by_size = {place: count for place, count in of_graph.items() if " /" in place and not place.startswith("Global")}
+    assert len(by_size) > 3
+    assert {place: of_text[place] for place in by_size} == by_size
+
+
+def test_places_go_back_where_sizes_grow() -> None:
+    up = POOL.replace("AveragePool", "ConvTranspose")
+    body = read_written_out(network(f"v1 = {POOL} (v0)", f"v2 = {POOL} (v1)", f"v3 = {up} (v2)", "v9 = Relu (v3)"))[
+        0
+    ].body
+    assert [name.split(" /")[1] for name in places(body, OperatorGraph.of(body))] == ["2", "4", "2", "2"]
 
 
 def within(counts: Counter[str]) -> dict[str, int]:
