@@ -7,7 +7,7 @@ from math import prod
 
 from converters.constants import attributes
 from converters.graph import Attributes, Graph, Node, Shape
-from converters.windows import Pair, convolution, pool
+from converters.windows import Pair, convolution, pair, pool, whole
 
 
 class GraphBuilder:
@@ -24,7 +24,7 @@ class GraphBuilder:
 
     def __init__(self, input_shape: Shape) -> None:
         self.input = "input"
-        self.shapes: dict[str, Shape] = {self.input: input_shape}
+        self.shapes: dict[str, Shape] = {self.input: tuple(map(whole, input_shape))}
         self._nodes: list[Node] = []
 
     def channels(self, x: str) -> int:
@@ -44,7 +44,15 @@ class GraphBuilder:
         bias: bool = False,
     ) -> str:
         """Convolution; ``padding`` defaults to half the kernel, rounded down. Its weights are its own."""
-        shape, attributes = convolution(self.shapes[x], out_channels, kernel, stride, padding, dilation, groups)
+        shape, attributes = convolution(
+            self.shapes[x],
+            whole(out_channels),
+            pair(kernel),
+            pair(stride),
+            padding if padding is None else pair(padding),
+            whole(dilation),
+            whole(groups),
+        )
         return self._layer("nn.ConvBias" if bias else "nn.Conv", x, shape, attributes)
 
     def batch_norm(self, x: str) -> str:
@@ -58,6 +66,7 @@ class GraphBuilder:
     def linear(self, x: str, out_features: int, *, bias: bool = True) -> str:
         """Fully connected layer over the last axis."""
         *batch, in_features = self.shapes[x]
+        out_features = whole(out_features)
         op_type = "nn.LinearBias" if bias else "nn.Linear"
         attributes = _attributes(weight_shape=(out_features, in_features))
         return self._layer(op_type, x, (*batch, out_features), attributes)
@@ -105,16 +114,19 @@ class GraphBuilder:
 
     def reshape(self, x: str, *shape: int) -> str:
         """The same numbers in another shape."""
+        shape = tuple(map(whole, shape))
         if prod(shape) != prod(self.shapes[x]):
             raise ValueError(f"GraphBuilder.reshape: expected {prod(self.shapes[x])} numbers, got shape {shape}.")
         return self._append("nn.Reshape", (x,), shape, _attributes(shape=shape))
 
     def transpose(self, x: str, *axes: int) -> str:
         """Axes in another order."""
+        axes = tuple(map(whole, axes))
         return self._append("Transpose", (x,), tuple(self.shapes[x][axis] for axis in axes), _attributes(perm=axes))
 
     def slice(self, x: str, *, axes: tuple[int, ...], starts: tuple[int, ...], ends: tuple[int, ...]) -> str:
         """``starts:ends`` of each of ``axes``, within its size."""
+        axes, starts, ends = (tuple(map(whole, numbers)) for numbers in (axes, starts, ends))
         shape = list(self.shapes[x])
         for axis, start, end in zip(axes, starts, ends, strict=True):
             if not 0 <= start < end <= shape[axis]:
@@ -154,12 +166,16 @@ class GraphBuilder:
         ceil_mode: bool = False,
     ) -> str:
         """Mean of each window; padded zeros count only with ``count_include_pad``."""
-        shape, attributes = pool(self.shapes[x], kernel, stride, padding, ceil_mode, count_include_pad)
+        shape, attributes = pool(
+            self.shapes[x], whole(kernel), whole(stride), whole(padding), ceil_mode, count_include_pad
+        )
         return self._append("AveragePool", (x,), shape, attributes)
 
     def max_pool(self, x: str, *, kernel: int, stride: int = 1, padding: int = 0) -> str:
         """Maximum of each window, padding left out."""
-        shape, attributes = pool(self.shapes[x], kernel, stride, padding, ceil_mode=False, count_include_pad=False)
+        shape, attributes = pool(
+            self.shapes[x], whole(kernel), whole(stride), whole(padding), ceil_mode=False, count_include_pad=False
+        )
         return self._append("MaxPool", (x,), shape, attributes)
 
     def global_average_pool(self, x: str) -> str:

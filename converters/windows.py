@@ -6,6 +6,8 @@ Answers are kept: a network repeats few layers many times, and a space has few o
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import index
+from typing import Any
 
 from converters.constants import attributes
 from converters.graph import Attributes, Shape
@@ -13,13 +15,42 @@ from converters.graph import Attributes, Shape
 Pair = int | tuple[int, int]  # height and width
 
 
+def whole(number: Any) -> int:
+    """A size as Python's own integer, whatever integer it was. Texts spell others wrongly, also where they are equal.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if type(number) is int:
+        return number
+    try:
+        return int(index(number))
+    except TypeError as e:
+        raise ValueError(
+            f"GraphBuilder: expected a whole number, got {number!r}. Make one of it, as int(16 * 1.5) does."
+        ) from e
+
+
+def pair(value: Pair) -> tuple[int, int]:
+    """Whole numbers for height and width, from two or from one for both."""
+    if type(value) is int:
+        return value, value
+    height, width = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
+    return whole(height), whole(width)
+
+
 @lru_cache(maxsize=1 << 12)
 def convolution(
-    shape: Shape, out_channels: int, kernel: Pair, stride: Pair, padding: Pair | None, dilation: int, groups: int
+    shape: Shape,
+    out_channels: int,
+    kernel: tuple[int, int],
+    stride: tuple[int, int],
+    padding: tuple[int, int] | None,
+    dilation: int,
+    groups: int,
 ) -> tuple[Shape, Attributes]:
     """Output shape and attributes of a convolution; ``padding`` None is half the kernel, rounded down."""
-    kernel, stride = _pair(kernel), _pair(stride)
-    padding = (kernel[0] // 2, kernel[1] // 2) if padding is None else _pair(padding)
+    padding = (kernel[0] // 2, kernel[1] // 2) if padding is None else padding
     reach = (dilation * (kernel[0] - 1) + 1, dilation * (kernel[1] - 1) + 1)
     batch, channels, *size = _image(shape)
     if channels % groups or out_channels % groups or min(channels, out_channels, groups) < 1:
@@ -42,7 +73,7 @@ def pool(
 ) -> tuple[Shape, Attributes]:
     """Output shape and attributes of a pool, which says no more than its windows need."""
     batch, channels, *size = _image(shape)
-    pairs = _pair(kernel), _pair(stride), _pair(padding)
+    pairs = (kernel, kernel), (stride, stride), (padding, padding)
     floor, ceil = _num_windows(size, *pairs), _num_windows(size, *pairs, ceil_mode=True)
     spelled = attributes(
         ceil_mode=1 if ceil_mode and ceil != floor else None,
@@ -73,7 +104,3 @@ def _image(shape: Shape) -> Shape:
     if len(shape) != 4:
         raise ValueError(f"window: expected four axes to slide over, batch, channels, height and width, got {shape}.")
     return shape
-
-
-def _pair(value: Pair) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else value

@@ -1,12 +1,21 @@
 """A builder refuses what no network computes, where it is asked for."""
 
+import numpy as np
 import pytest
 
+from converters import graph_to_onnx_text
 from converters.builder import GraphBuilder
 
 WRONG = {
     "groups": (lambda g: g.conv(g.input, 8, kernel=3, groups=2), "channels that 2 groups divide, got 3 and 8"),
     "no channels": (lambda g: g.conv(g.input, 0, kernel=3), "got 3 and 0"),
+    "channels": (lambda g: g.conv(g.input, 16 * 1.5, kernel=3), r"whole number, got 24\.0"),
+    "kernel's half": (lambda g: g.conv(g.input, 8, kernel=(1, 3.0)), r"whole number, got 3\.0"),
+    "three sides": (lambda g: g.conv(g.input, 8, kernel=(3, 3, 3)), r"whole number, got \(3, 3, 3\)"),
+    "features": (lambda g: g.linear(g.flatten(g.input), 10.0), r"whole number, got 10\.0"),
+    "sizes": (lambda g: g.reshape(g.input, 1, 3 * 64.0), r"whole number, got 192\.0"),
+    "windows": (lambda g: g.average_pool(g.input, kernel="2"), "whole number, got '2'"),
+    "input": (lambda g: GraphBuilder((1, 3, 8, 8.0)), r"whole number, got 8\.0"),
     "kernel": (lambda g: g.conv(g.input, 8, kernel=11, padding=1), "at most 10 pixels, .* got one of 11"),
     "reach": (lambda g: g.conv(g.input, 8, kernel=3, padding=0, dilation=4), "at most 8 pixels, .* got one of 9"),
     "pool": (lambda g: g.max_pool(g.input, kernel=9), "at most 8 pixels, .* got one of 9"),
@@ -28,3 +37,16 @@ def test_what_no_network_computes_is_refused(name):
 def test_factors_may_repeat_axes():
     g = GraphBuilder((1, 3, 8, 8))
     assert g.shapes[g.multiply(g.input, g.global_average_pool(g.input))] == (1, 3, 8, 8)
+
+
+def test_sizes_may_be_numpy_integers():
+    """They equal Python's own, of which answers are kept."""
+
+    def text(size):
+        g = GraphBuilder((1, 3, 8, size(8)))
+        x = g.conv(g.input, size(77), kernel=(size(3), size(1)), stride=size(1), groups=size(1))
+        x = g.slice(g.max_pool(x, kernel=size(2)), axes=(size(3),), starts=(size(1),), ends=(size(7),))
+        x = g.transpose(g.reshape(x, size(1), size(77), size(42)), size(0), size(2), size(1))
+        return graph_to_onnx_text(g.build(g.linear(x, size(10))))
+
+    assert text(np.int64) == text(int)
