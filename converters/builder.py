@@ -7,7 +7,7 @@ from math import prod
 
 from converters.constants import attributes
 from converters.graph import Attributes, Graph, Node, Shape
-from converters.windows import Pair, convolution, pair, pool, whole
+from converters.windows import Pair, convolution, image, pair, pool, whole
 
 
 class GraphBuilder:
@@ -105,11 +105,11 @@ class GraphBuilder:
 
     def concat(self, *operands: str) -> str:
         """Operands one after another on the channel axis."""
-        batch, _, *size = self.shapes[operands[0]]
-        if any((other, *rest) != (batch, *size) for other, _, *rest in map(self.shapes.__getitem__, operands)):
-            got = [self.shapes[x] for x in operands]
-            raise ValueError(f"GraphBuilder.concat: expected shapes alike but for channels, got {got}.")
-        shape = (batch, sum(self.channels(x) for x in operands), *size)
+        shapes = [self.shapes[x] for x in operands]
+        if len({(shape[:1], shape[2:]) for shape in shapes}) != 1 or min(map(len, shapes)) < 2:
+            raise ValueError(f"GraphBuilder.concat: expected shapes alike but for channels, got {shapes}.")
+        batch, _, *size = shapes[0]
+        shape = (batch, sum(map(self.channels, operands)), *size)
         return self._append("Concat", operands, shape, _attributes(axis=1))
 
     def reshape(self, x: str, *shape: int) -> str:
@@ -121,8 +121,10 @@ class GraphBuilder:
 
     def transpose(self, x: str, *axes: int) -> str:
         """Axes in another order."""
-        axes = tuple(map(whole, axes))
-        return self._append("Transpose", (x,), tuple(self.shapes[x][axis] for axis in axes), _attributes(perm=axes))
+        axes, shape = tuple(map(whole, axes)), self.shapes[x]
+        if sorted(axes) != list(range(len(shape))):
+            raise ValueError(f"GraphBuilder.transpose: expected each of the {len(shape)} axes once, got {axes}.")
+        return self._append("Transpose", (x,), tuple(shape[axis] for axis in axes), _attributes(perm=axes))
 
     def slice(self, x: str, *, axes: tuple[int, ...], starts: tuple[int, ...], ends: tuple[int, ...]) -> str:
         """``starts:ends`` of each of ``axes``, within its size."""
@@ -136,7 +138,7 @@ class GraphBuilder:
 
     def channel_shuffle(self, x: str, groups: int) -> str:
         """Channel ``group * n + i`` moves to ``i * groups + group``."""
-        batch, channels, height, width = self.shapes[x]
+        batch, channels, height, width = image(self.shapes[x])
         grouped = self.reshape(x, batch, groups, channels // groups, height, width)
         return self.reshape(self.transpose(grouped, 0, 2, 1, 3, 4), batch, channels, height, width)
 
@@ -180,7 +182,7 @@ class GraphBuilder:
 
     def global_average_pool(self, x: str) -> str:
         """Mean over height and width, kept as axes of size 1."""
-        batch, channels, _, _ = self.shapes[x]
+        batch, channels, _, _ = image(self.shapes[x])
         return self._append("GlobalAveragePool", (x,), (batch, channels, 1, 1))
 
     def flatten(self, x: str) -> str:

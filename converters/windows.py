@@ -52,7 +52,7 @@ def convolution(
     """Output shape and attributes of a convolution; ``padding`` None is half the kernel, rounded down."""
     padding = (kernel[0] // 2, kernel[1] // 2) if padding is None else padding
     reach = (dilation * (kernel[0] - 1) + 1, dilation * (kernel[1] - 1) + 1)
-    batch, channels, *size = _image(shape)
+    batch, channels, *size = image(shape)
     if channels % groups or out_channels % groups or min(channels, out_channels, groups) < 1:
         raise ValueError(
             f"convolution: expected numbers of channels that {groups} groups divide, got {channels} and {out_channels}."
@@ -72,7 +72,7 @@ def pool(
     shape: Shape, kernel: int, stride: int, padding: int, ceil_mode: bool, count_include_pad: bool
 ) -> tuple[Shape, Attributes]:
     """Output shape and attributes of a pool, which says no more than its windows need."""
-    batch, channels, *size = _image(shape)
+    batch, channels, *size = image(shape)
     pairs = (kernel, kernel), (stride, stride), (padding, padding)
     floor, ceil = _num_windows(size, *pairs), _num_windows(size, *pairs, ceil_mode=True)
     spelled = attributes(
@@ -100,7 +100,8 @@ def _num_windows(
     return counts
 
 
-def _image(shape: Shape) -> Shape:
+def image(shape: Shape) -> Shape:
+    """``shape``, if it is that of an image."""
     if len(shape) != 4:
         raise ValueError(f"window: expected four axes to slide over, batch, channels, height and width, got {shape}.")
     return shape

@@ -22,6 +22,12 @@ WRONG = {
     "axes": (lambda g: g.conv(g.flatten(g.input), 8, kernel=3), r"four axes .* got \(1, 192\)"),
     "factor": (lambda g: g.multiply(g.input, g.conv(g.input, 8, kernel=1)), r"a factor .* got shape \(1, 8, 8, 8\)"),
     "operands": (lambda g: g.concat(g.input, g.max_pool(g.input, kernel=2)), "shapes alike but for channels, got"),
+    "no operands": (lambda g: g.concat(), r"shapes alike but for channels, got \[\]"),
+    "no channel axis": (lambda g: g.concat(g.reshape(g.input, 192)), r"alike but for channels, got \[\(192,\)\]"),
+    "too few axes": (lambda g: g.transpose(g.input, 0, 1), r"each of the 4 axes once, got \(0, 1\)"),
+    "axes from the end": (lambda g: g.transpose(g.input, 0, 1, 3, -2), r"each of the 4 axes once, got \(0, 1, 3, -2\)"),
+    "no image": (lambda g: g.global_average_pool(g.flatten(g.input)), r"four axes .* got \(1, 192\)"),
+    "shuffled rows": (lambda g: g.channel_shuffle(g.flatten(g.input), 2), r"four axes .* got \(1, 192\)"),
     "no outputs": (lambda g: g.build(), r"values of this graph as outputs, got \(\)"),
     "other outputs": (lambda g: g.build("logits"), r"values of this graph as outputs, got \('logits',\)"),
 }  # fmt: skip
