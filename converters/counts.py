@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, fields
-from functools import partial
+from dataclasses import astuple, dataclass, fields
 from typing import Any
 
 import pyarrow as pa
@@ -32,9 +31,18 @@ def derive_counts(repeats: int | None = None, texts: bool = False) -> Derivation
         columns[TEXT] = pa.string()
     if repeats is not None:
         columns[LATENCY] = pa.float64()
-    return Derivation(
-        columns, partial(counts_of, repeats=repeats, texts=texts), f"{repeats} repeats" if repeats else ""
-    )
+    return Derivation(columns, Counting(repeats, texts), f"{repeats} repeats" if repeats else "")
+
+
+@dataclass(frozen=True)
+class Counting:
+    """``counts_of`` with these arguments; a copy equals it, by which workers remember its answers."""
+
+    repeats: int | None
+    texts: bool
+
+    def __call__(self, space: SearchSpace[Any], architecture: Any) -> tuple[float | str, ...]:
+        return counts_of(space, architecture, self.repeats, self.texts)
 
 
 def counts_of(

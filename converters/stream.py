@@ -44,7 +44,7 @@ class Derivation:
 
     Attributes:
         columns: names and Arrow types.
-        compute: from space and architecture to one value a column; workers must be able to unpickle it.
+        compute: from space and architecture to one value a column; workers unpickle it, to an equal.
         settings: of ``compute``, in words: what else the values depend on.
     """
 

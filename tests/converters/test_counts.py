@@ -1,5 +1,6 @@
 """Labels that cost nothing are those of each network, whoever counts them."""
 
+import pickle
 from dataclasses import astuple
 from pathlib import Path
 
@@ -38,6 +39,12 @@ def test_texts_stand_beside_them() -> None:
     assert list(derived.columns) == [*COUNTS, "text"]
     assert tuple(counts) == astuple(statistics(to_graph(space, lost)))
     assert text == to_measured_text(space, lost) != to_onnx_text(space, lost)
+
+
+def test_workers_know_it_again() -> None:
+    """What they have counted they remember by it, and every chunk of rows brings a copy."""
+    compute = derive_counts(texts=True).compute
+    assert {pickle.loads(pickle.dumps(compute)): "counted"}[compute]
 
 
 def test_latency_is_measured_beside_them(tmp_path: Path) -> None:
