@@ -44,7 +44,7 @@ CONSTANT_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, Tensor
 VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2, 3), "Upsample": (1,), "OneHot": (2,)}
 STATE_INPUTS: Mapping[str, tuple[int, ...]] = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 
-LEARNED = "learned"  # of a model's metadata: the initializers that are parameters, where that is known
+LEARNED = "nasrlm.learned"  # in a model's metadata: the initializers that are parameters, where that is known
 # Defaults of operators of which onnx infers no type, or a wrong one, where they are left out.
 SAID_DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
     "MeanVarianceNormalization": {"axes": (0, 2, 3)},

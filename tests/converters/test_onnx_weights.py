@@ -20,6 +20,12 @@ def test_weights_are_known_by_shape_alone(tmp_path):
     assert len(texts) == 1
 
 
+def test_what_others_note_of_a_model_is_not_read():
+    noted = conv_relu()
+    noted.metadata_props.add(key="learned", value="on ImageNet")
+    assert statistics(model_to_graph(noted)) == statistics(model_to_graph(conv_relu()))
+
+
 def test_external_integers_that_shape_the_computation_are_read(tmp_path):
     reshape = model("(float[1,4] x) => (float[2,2] y) { y = Reshape (x, s) }")
     reshape.graph.initializer.append(numpy_helper.from_array(np.array([2, 2]), "s"))
