@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -135,7 +135,7 @@ def convert_table(
     schema = table.schema
     for name, kind in config.derivation.columns.items():
         schema = schema.append(pa.field(name, kind))
-    parts = Parts(config.out, schema, _settings(config))
+    parts = Parts(config.out, schema, _settings(config, table))
     if not (config.resume and parts.is_finished):
         _convert_parts(config, table, parts, on_progress)
     rows, failed = parts.count()
@@ -269,14 +269,15 @@ def _check(config: StreamConfig, table: BatchedTable) -> None:
         raise ValueError(f"{table.path}: expected a column space, got none. Name it with --space.")
 
 
-def _settings(config: StreamConfig) -> Settings:
+def _settings(config: StreamConfig, table: BatchedTable) -> Settings:
     """What decides the contents of parts; files by their length and time."""
-    file = space_file(config.space or "")
+    names = {config.space} if config.space else _space_names(table)
+    files = {file for name in names if (file := space_file(name))}
     return {
         "table": _fingerprint(config.table),
         "code": code_digest(),
         "space": config.space,
-        "the space's file": None if file is None else _fingerprint(file),
+        "the space's file": "; ".join(sorted(map(_fingerprint, files))) or None,
         "chunk_rows": config.chunk_rows,
         "part_chunks": config.part_chunks,
         "columns": ", ".join(config.derivation.columns),
@@ -284,6 +285,15 @@ def _settings(config: StreamConfig) -> Settings:
     }
 
 
+def _space_names(table: BatchedTable) -> set[str]:
+    """Those that the table names; it is read again, but for its other columns."""
+    names = replace(table, schema=pa.schema([table.schema.field("space")]))
+    return {name for rows in names.batches(1 << 16) for name in rows["space"].unique().to_pylist() if name}
+
+
 def _fingerprint(path: Path) -> str:
-    stat = path.stat()
+    try:
+        stat = path.stat()
+    except OSError as e:
+        return f"{path}, {e.strerror}"
     return f"{path.resolve()}, {stat.st_size} bytes of {stat.st_mtime_ns}"

@@ -280,3 +280,15 @@ def test_a_finished_output_of_another_table_is_not_taken_for_it(config: StreamCo
     _write(config.table, pd.concat([frame, frame], ignore_index=True))
     with pytest.raises(ValueError, match=r"expected an output made with table .* Delete it, or name another"):
         convert_table(replace(config, resume=True))
+
+
+def test_a_finished_output_of_an_edited_space_is_not_taken_for_its_own(config, frame, tmp_path):
+    own = tmp_path / "own.py"
+    own.write_text("from spaces.nasbench201 import NASBench201 as Own\n")
+    frame["space"] = f"{own}:Own"
+    frame.loc[:5, "space"] = [f"{tmp_path}/nowhere.py:Own", "nasbench201", "nowhere", "", None, f"{own}:Other"]
+    config = replace(config, table=_write(tmp_path / "mixed.parquet", frame))
+    assert convert_table(config).rows == convert_table(replace(config, resume=True)).rows == ROWS - 5
+    own.write_text(own.read_text() + "# edited\n")
+    with pytest.raises(ValueError, match=r"expected an output made with the space's file .*own\.py, \d+ bytes"):
+        convert_table(replace(config, resume=True))
