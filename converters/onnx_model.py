@@ -50,6 +50,7 @@ SAID_DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
     "MeanVarianceNormalization": {"axes": (0, 2, 3)},
     "STFT": {"onesided": 1},
 }
+OLD_RESIZE = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}  # before opset 11
 
 VIEWS = frozenset({"Expand", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
 PUT_TOGETHER = VIEWS | {"Cast", "Concat"}
@@ -97,7 +98,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
     """Bring a model into the one form that is read.
 
     Args:
-        model: of any opset from 11 on; it is left as it is.
+        model: of any opset; it is left as it is.
         input_shape: of the first input, where the model leaves sizes open; see ``fix_sizes``.
 
     Raises:
@@ -120,15 +121,17 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
     del light.graph.value_info[:]
     for value in light.graph.output:
         value.ClearField("type")
-    if any(entry.domain in STANDARD_DOMAINS and entry.version != OPSET for entry in light.opset_import):
+    resized = _resized_before_11(light)
+    if _opset(light) != OPSET:
         _refuse_old_hardmax(light)
         with one_line_errors(f"expected a model that converts to opset {OPSET}"):
             # Some conversions depend on shapes.
             light = onnx.version_converter.convert_version(onnx.shape_inference.infer_shapes(light), OPSET)
     for node in light.graph.node:
-        for name, value in SAID_DEFAULTS.get(node.op_type, {}).items():
-            if all(attribute.name != name for attribute in node.attribute):
-                node.attribute.append(make_attribute(name, value))
+        if not resized.isdisjoint(node.output):
+            node.input[1] = ""  # regions, which the conversion makes up
+            _say(node, OLD_RESIZE)
+        _say(node, SAID_DEFAULTS.get(node.op_type, {}))
     return Source(
         nodes=light.graph.node,
         inputs={value.name: value.type for value in light.graph.input if value.name not in weights},
@@ -325,17 +328,34 @@ def refuse_branches(model: ModelProto) -> None:
             )
 
 
+def _opset(model: ModelProto) -> int:
+    """Of the standard operators; the pinned one where there are none."""
+    return min([entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS], default=OPSET)
+
+
+def _say(node: NodeProto, defaults: Mapping[str, AttributeValue]) -> None:
+    """Write down attributes that the node leaves out."""
+    for name, value in defaults.items():
+        if all(attribute.name != name for attribute in node.attribute):
+            node.attribute.append(make_attribute(name, value))
+
+
+def _resized_before_11(model: ModelProto) -> set[str]:
+    """Values whose pixels lie elsewhere than later opsets have them, which onnx's converter of versions forgets."""
+    resizes = [node for node in model.graph.node if node.op_type in ("Resize", "Upsample") and _opset(model) < 11]
+    return {output for node in resizes if node.domain in STANDARD_DOMAINS for output in node.output}
+
+
 def _refuse_old_hardmax(model: ModelProto) -> None:
     """Before opset 13 it flattens what follows its axis, which onnx's converter of versions forgets."""
-    versions = [entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS]
     needed = {value.name for value in model.graph.output}
     for node in reversed(model.graph.node):
         if needed.isdisjoint(node.output):
             continue
         needed.update(node.input)
-        if node.op_type == "Hardmax" and node.domain in STANDARD_DOMAINS and min(versions) < 13:
+        if node.op_type == "Hardmax" and node.domain in STANDARD_DOMAINS and _opset(model) < 13:
             raise OnnxModelError(
-                f"expected Hardmax of opset 13 or later, got {next(iter(node.output))!r} of opset {min(versions)}. "
+                f"expected Hardmax of opset 13 or later, got {next(iter(node.output))!r} of opset {_opset(model)}. "
                 "Export it with a later opset."
             )
 

@@ -3,6 +3,7 @@
 import numpy as np
 import onnxruntime
 import pytest
+from onnx import numpy_helper
 
 from converters import OnnxModelError, model_to_graph, model_to_onnx_text, statistics
 from tests.converters.models import body, model, run, tensor
@@ -56,6 +57,19 @@ def test_the_text_answers_as_the_model(name):
     for theirs, ours in zip(original(proto, array), run(proto, array), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
     assert statistics(model_to_graph(proto)).params == 0
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize(("op_type", "opset"), [("Upsample", 9), ("Resize", 10)])
+def test_pixels_lie_where_older_opsets_have_them(op_type, opset, mode):
+    """As exporters say it in later ones."""
+    scales = numpy_helper.from_array(np.array([1, 1, 1.5, 3], np.float32), "scales")
+    graph = f'(float[1,2,4,4] x) => (float[1,2,6,12] y) {{{{ y = {{}} <mode = "{mode}" {{}}> (x, {{}} scales) }}}}'
+    old = model(graph.format(op_type, "", ""), scales, opset=opset)
+    said = ', coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"'
+    assert model_to_onnx_text(old) == model_to_onnx_text(model(graph.format("Resize", said, ","), scales))
+    array = np.random.default_rng(0).normal(size=(1, 2, 4, 4)).astype(np.float32)
+    np.testing.assert_allclose(run(old, array)[0], original(old, array)[0], rtol=1e-6, atol=1e-6)
 
 
 def test_attention_to_a_past_keeps_what_nothing_reads():
