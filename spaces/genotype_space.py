@@ -89,9 +89,7 @@ class GenotypeSpace(SearchSpace[Choices]):
         """The network, as the graph of a ``converters.builder.GraphBuilder``."""
 
     def encode(self, architecture: Choices) -> Genotype:
-        self._check(architecture)
-        pairs = zip(architecture.values, self.choices.values(), strict=True)
-        return tuple(choices.index(value) for value, choices in pairs)
+        return self._genes(self._values(architecture))
 
     def _build(self, genotype: Genotype) -> Choices:
         pairs = zip(genotype, self.choices.values(), strict=True)
@@ -100,22 +98,30 @@ class GenotypeSpace(SearchSpace[Choices]):
     def parse(self, notation: str) -> Choices:
         value = read_json(self.name, notation, self.gene_help)
         listed = check_list(self.name, "the notation", value, [len(self.choices)], self.gene_help)
-        genes = zip(listed, self.choices.items(), strict=True)
-        return self.decode([choice_index(self.name, name, x, choices, self.gene_help) for x, (name, choices) in genes])
+        return self.decode(self._genes(listed))
 
     def format(self, architecture: Choices) -> str:
-        self._check(architecture)
-        return json.dumps(architecture.values, ensure_ascii=False)
+        genes = zip(self._genes(self._values(architecture)), self.choices.values(), strict=True)
+        return json.dumps([choices[gene] for gene, choices in genes], ensure_ascii=False)
 
     def architecture_key(self, architecture: Choices) -> str:
         """Its notation: every row of choices counts as a network of its own."""
         return self.format(architecture)
 
-    def _check(self, architecture: object) -> None:
-        if not isinstance(architecture, Choices):
-            raise ArchitectureError(
-                f"{self.name}: expected an architecture, as decode and parse give it, got {shown(architecture)}."
-            )
+    def _genes(self, values: Sequence[Any]) -> Genotype:
+        pairs = zip(values, self.choices.items(), strict=True)
+        return tuple([choice_index(self.name, name, x, choices, self.gene_help) for x, (name, choices) in pairs])
+
+    def _values(self, architecture: object) -> tuple[Any, ...]:
+        """What an architecture chose, if it has this space's genes."""
+        got = architecture
+        if isinstance(architecture, Choices):
+            if architecture.names == tuple(self.choices) and len(architecture) == len(self.choices):
+                return architecture.values
+            got = dict(zip(architecture.names, architecture, strict=False))
+        raise ArchitectureError(
+            f"{self.name}: expected an architecture, as decode and parse give it, got {shown(got)}. {self.gene_help}"
+        )
 
 
 def _check_choices(space: str, gene: str, choices: Sequence[Choice]) -> None:

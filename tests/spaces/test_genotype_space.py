@@ -55,6 +55,7 @@ def test_an_architecture_is_its_choices_by_name_and_in_order():
 
 def test_a_notation_has_one_spelling():
     assert Toy().format(Toy().parse(' [ 3.0,0.5,"gr\\u00f6\\u00dfer","one"]')) == '[3, 0.5, "größer", "one"]'
+    assert Toy().format(Choices(tuple(CHOICES), (3.0, 0.5, "größer", "one"))) == '[3, 0.5, "größer", "one"]'
 
 
 def test_a_refused_notation_names_the_gene():
@@ -87,6 +88,16 @@ def test_choices_are_named():
 
 
 @pytest.mark.parametrize("method", ["encode", "format", "architecture_key"])
-def test_what_is_no_architecture_is_refused(method):
-    with pytest.raises(ArchitectureError, match=r"toy: expected an architecture, .* got \(0, 0, 0, 0\)"):
-        getattr(Toy(), method)((0, 0, 0, 0))
+@pytest.mark.parametrize(
+    ("architecture", "message"),
+    [
+        ((0, 0, 0, 0), r"an architecture, .* got \(0, 0, 0, 0\)"),
+        (Choices(("depth",), (1,)), r"an architecture, .* got {'depth': 1}"),
+        (Choices(tuple(CHOICES), (1, 0.5)), r"an architecture, .* got {'depth': 1, 'rate': 0\.5}"),
+        (Choices(tuple(CHOICES)[::-1], (1, 0.5, "relu", "one")), r"an architecture, .* got {'fixed': 1, 'activation'"),
+        (Choices(tuple(CHOICES), (4, 0.5, "relu", "one")), "depth to be one of 1, 2, 3, got 4"),
+    ],
+)
+def test_what_is_no_architecture_is_refused(method, architecture, message):
+    with pytest.raises(ArchitectureError, match=rf"toy: expected {message}.* See Toy\.choices\."):
+        getattr(Toy(), method)(architecture)
