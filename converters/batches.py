@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -189,10 +189,19 @@ def _holds_strings(kind: Any) -> bool:
 
 def _spelled(name: str, values: Sequence[Any], start: int) -> list[str | None]:
     """Words of a column from row ``start`` on; a notation may stand in the table as the JSON that it is, a text not."""
-    for row, value in enumerate(values, start) if name == TEXT else ():
-        if not (value is None or isinstance(value, str)):
-            raise _ContentError(f"expected a string in column {name}, got {repr(value)[:40]} in row {row}.")
-    return [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+    return [
+        value if value is None or isinstance(value, str) else _as_json(name, value, row)
+        for row, value in enumerate(values, start)
+    ]
+
+
+def _as_json(name: str, value: Any, row: int) -> str:
+    wanted = "a string"
+    if name != TEXT:
+        with suppress(TypeError):
+            return json.dumps(value)
+        wanted = "a string or JSON"
+    raise _ContentError(f"expected {wanted} in column {name}, got {repr(value)[:40]} in row {row}.")
 
 
 def _scan_csv(path: Path, is_read: _IsRead, spell_mixed: bool) -> _Scanned:

@@ -116,6 +116,12 @@ def test_a_notation_may_be_a_list_and_no_row_have_a_text(tmp_path):
     assert batch.to_pydict() == {"architecture": ['["a"]', None], "text": [None, None]}
 
 
+def test_a_notation_that_json_cannot_spell_is_told(tmp_path):
+    pq.write_table(pa.table({"architecture": [None, [b"a"]]}), tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match=r"t\.parquet: expected a string or JSON in .*, got \[b'a'\] in row 1"):
+        list(open_table(tmp_path / "t.parquet").batches(9))
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
