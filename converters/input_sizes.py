@@ -55,6 +55,8 @@ def axes(value: ValueInfoProto) -> Sequence[TensorShapeProto.Dimension]:
 
 
 def _take_shape(value: ValueInfoProto, input_shape: Shape, sizes: dict[str, int]) -> None:
+    if min(input_shape, default=1) < 1:
+        raise OnnxModelError(f"input {value.name!r}: expected sizes of 1 or more, got {_spell(input_shape)}.")
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         for _ in input_shape:

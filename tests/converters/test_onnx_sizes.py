@@ -27,6 +27,8 @@ def test_sizes_of_one_name_are_one_size():
         ("float[N,3,H,8] x", None, r"input 'x': expected fixed sizes, got N,3,H,8\..*--input-shape"),
         ("float[1,3,8,8] x", (1, 3, 9, 9), r"input 'x': expected a shape like 1,3,8,8, got 1,3,9,9"),
         ("float[N,3,H,8] x", (1, 3, 9), r"input 'x': expected a shape like N,3,H,8, got 1,3,9"),
+        ("float[N,3,H,8] x", (0, 3, 8, 8), r"input 'x': expected sizes of 1 or more, got 0,3,8,8"),
+        ("float[N,3,H,8] x", (1, 3, -8, 8), r"input 'x': expected sizes of 1 or more, got 1,3,-8,8"),
         ("seq(float[1]) x", None, r"Graph must be in single static|input 'x': expected a tensor"),
     ],
 )
