@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, combinations_with_replacement
 from math import prod
@@ -224,36 +224,43 @@ def _paths(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
         sources = [moments[x] for x in node.inputs if x in moments]
         if not sources:
             continue  # a constant
-        number = np.logaddexp.reduce([source[0] for source in sources])
-        shares = [math.exp(source[0] - number) for source in sources]
-        mean = sum(share * source[1] for share, source in zip(shares, sources, strict=True))
-        square = sum(share * (source[2] + source[1] ** 2) for share, source in zip(shares, sources, strict=True))
+        number, mean, variance, minimum = sources[0] if len(sources) == 1 else _mixed(sources)
         step = float(label.startswith(_CONV))
-        reached = (float(number), mean + step, max(square - mean**2, 0.0), min(s[3] for s in sources) + step)
-        moments.update(dict.fromkeys(node.outputs, reached))
+        moments.update(dict.fromkeys(node.outputs, (number, mean + step, variance, minimum + step)))
     names = ("paths", "path mean", "path variance", "path minimum")
     return dict(zip(names, moments.get(graph.outputs[0], (0.0, 0.0, 0.0, 0.0)), strict=True))
 
 
+def _mixed(sources: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """Moments over the paths of several values together."""
+    number = float(np.logaddexp.reduce([source[0] for source in sources]))
+    shares = [math.exp(source[0] - number) for source in sources]
+    mean = sum(share * source[1] for share, source in zip(shares, sources, strict=True))
+    square = sum(share * (source[2] + source[1] ** 2) for share, source in zip(shares, sources, strict=True))
+    return number, mean, max(square - mean**2, 0.0), min(source[3] for source in sources)
+
+
 def _walks(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
     """How often each chain of up to LONGEST_WALK operators occurs, over all paths."""
-    ending: dict[str, list[Counter[str]]] = {}  # at a value: the walks that end there, by length
+    ending: dict[str, Sequence[Mapping[str, int]]] = {}  # at a value: the walks that end there, by length
     total: Counter[str] = Counter()
     for node, label in zip(graph.nodes, labels, strict=True):
-        before = [ending[x] for x in node.inputs if x in ending]
-        reached = [Counter[str]() for _ in range(LONGEST_WALK - 1)]
-        for source in before:
-            for length, walks in enumerate(source):
-                reached[length].update(walks)
+        before = [ending[x] for x in node.inputs if x in ending] or [[{}] * (LONGEST_WALK - 1)]
+        reached = before[0] if len(before) == 1 else [_total(walks) for walks in zip(*before, strict=True)]
         if label not in _PASSED:
-            longer = [Counter({f"{walk} > {label}": n for walk, n in walks.items()}) for walks in reached]
-            single = Counter({label: 1})
-            for walks in longer:
+            longer = [{f"{walk} > {label}": n for walk, n in walks.items()} for walks in reached]
+            reached = [{label: 1}, *longer]
+            for walks in reached:
                 total.update(walks)
-            total.update(single)
-            reached = [single, *longer[:-1]]
-        ending.update(dict.fromkeys(node.outputs, reached))
+        ending.update(dict.fromkeys(node.outputs, reached[: LONGEST_WALK - 1]))
     return {WALK + walk: float(count) for walk, count in total.items()}
+
+
+def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return total
 
 
 def _beside(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
