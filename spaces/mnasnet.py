@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from spaces.notation import check_keys, check_list, read_json
 from spaces.shown import shown
@@ -25,8 +25,7 @@ ACTIVATIONS = ("silu", "relu")
 _REMEDY = "See CHOICES in spaces/mnasnet.py."
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """What the layers of a block have in common, and how many there are.
 
     Attributes:
@@ -54,7 +53,7 @@ class Network:
                 f"mnasnet network: expected {len(CHOICES)} blocks, got {len(self.blocks)} of them. {_REMEDY}"
             )
         for index, block in enumerate(self.blocks):
-            for field, value, choices in zip(FIELDS, astuple(block), CHOICES[index], strict=True):
+            for field, value, choices in zip(FIELDS, block, CHOICES[index], strict=True):
                 if type(value) is not type(choices[0]) or value not in choices:
                     raise ArchitectureError(
                         f"mnasnet network: expected {field} of block {index} to be one of "
@@ -101,7 +100,7 @@ class MnasNet(SearchSpace[Network]):
         return tuple(
             choices.index(value)
             for block, rows in zip(architecture.blocks, CHOICES, strict=True)
-            for value, choices in zip(astuple(block), rows, strict=True)
+            for value, choices in zip(block, rows, strict=True)
         )
 
     def _build(self, genotype: Genotype) -> Network:
@@ -120,7 +119,7 @@ class MnasNet(SearchSpace[Network]):
         return Network(tuple(Block(*(row[field] for field in FIELDS)) for row in rows))
 
     def format(self, architecture: Network) -> str:
-        return json.dumps([dict(zip(FIELDS, astuple(block), strict=True)) for block in architecture.blocks])
+        return json.dumps([dict(zip(FIELDS, block, strict=True)) for block in architecture.blocks])
 
     def architecture_key(self, architecture: Network) -> str:
         return self.format(architecture)
