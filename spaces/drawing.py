@@ -60,11 +60,15 @@ def sample_like(space: SearchSpace[Any], given: Sequence[Genotype]) -> Sample:
     those that all of them make alike, such as those of two equal cells, are drawn together.
 
     Raises:
+        ValueError: none are given.
         ArchitectureError: when drawing, where hardly any such choices go together.
     """
+    if not len(given):
+        raise ValueError(f"{space.name}: expected architectures to draw like, got none.")
     genotypes = np.array(given)
     columns = np.arange(genotypes.shape[1])
-    leaders = (genotypes[:, :, None] == genotypes[:, None, :]).all(axis=0).argmax(axis=0)
+    first: dict[bytes, int] = {}
+    leaders = [first.setdefault(column.tobytes(), index) for index, column in enumerate(genotypes.T)]
 
     def sample(rng: np.random.Generator) -> Any:
         for _ in range(TRIES):

@@ -49,6 +49,11 @@ def test_choices_that_do_not_go_together_end_in_an_error() -> None:
         sample_like(space, [everything])(np.random.default_rng(0))
 
 
+def test_draws_are_like_something() -> None:
+    with pytest.raises(ValueError, match=r"^darts: expected architectures to draw like, got none\.$"):
+        sample_like(DARTS, [])
+
+
 def test_fewer_networks_can_be_held_out() -> None:
     space = get_space("nasbench_macro")
     splits = [x.split for x in draw(space, 3000, 0, held_out_percent=1)]
