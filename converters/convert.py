@@ -67,7 +67,8 @@ def to_canonical_graph(graph: Graph) -> Graph:
 def to_onnx_text(space: SearchSpace[Any], architecture: Any) -> str:
     """Canonical ONNX text: the same for every spelling of the same network.
 
-    But for the order of concatenations: cells of NAS-Bench-101 and NDS that are isomorphic may differ in it.
+    But for the order of concatenations: networks of NAS-Bench-101, NDS, Inception and Two-Path that are isomorphic may
+    differ in it.
 
     Cost: some milliseconds.
 

@@ -1,4 +1,4 @@
-"""Where a network can be cut with one value crossing: the borders at which it falls apart into segments."""
+"""Where a network can be cut with few values crossing: the borders at which it falls apart into segments."""
 
 from __future__ import annotations
 
