@@ -52,18 +52,15 @@ class _Layers:
         """The input in the shape of the output; a convolution of its own only where they differ."""
         return x if stride == 1 and self.g.channels(x) == self.channels else self.cb(x, 1, stride)
 
-    def add(self, *operands: str) -> str:
-        return self.g.add(*operands)
-
 
 def _z(n: _Layers, x: str, stride: int) -> str:
     a = n.cbr(x, 3, stride)
-    return n.add(a, n.inc(a))
+    return n.g.add(a, n.inc(a))
 
 
 def _a22(n: _Layers, x: str, stride: int) -> str:
     a = n.cbr(x, 3, stride)
-    return n.add(a, n.cb(n.cbr(a, 1), 1))
+    return n.g.add(a, n.cb(n.cbr(a, 1), 1))
 
 
 def _l20(n: _Layers, x: str, stride: int) -> str:
@@ -71,58 +68,58 @@ def _l20(n: _Layers, x: str, stride: int) -> str:
 
 
 def _j30(n: _Layers, x: str, stride: int) -> str:
-    return n.add(n.project(x, stride), n.inc(n.cbr(x, 3, stride)))
+    return n.g.add(n.project(x, stride), n.inc(n.cbr(x, 3, stride)))
 
 
 def _b23(n: _Layers, x: str, stride: int) -> str:
-    return n.add(n.project(x, stride), n.inc(n.inc(x, stride)))
+    return n.g.add(n.project(x, stride), n.inc(n.inc(x, stride)))
 
 
 def _t20(n: _Layers, x: str, stride: int) -> str:
-    return n.add(n.cb(x, 1, stride), n.inc(x, stride))
+    return n.g.add(n.cb(x, 1, stride), n.inc(x, stride))
 
 
 def _g30(n: _Layers, x: str, stride: int) -> str:
     a = n.inc(x, stride)
-    b = n.inc(n.add(n.project(x, stride), a))
-    return n.add(a, n.cb(b, 1))
+    b = n.inc(n.g.add(n.project(x, stride), a))
+    return n.g.add(a, n.cb(b, 1))
 
 
 def _r30(n: _Layers, x: str, stride: int) -> str:
     a = n.inc(x, stride)
-    b = n.cb(n.add(n.project(x, stride), a), 1)
-    return n.add(n.project(x, stride), b, n.inc(a))
+    b = n.cb(n.g.add(n.project(x, stride), a), 1)
+    return n.g.add(n.project(x, stride), b, n.inc(a))
 
 
 def _t31(n: _Layers, x: str, stride: int) -> str:
     b = n.cbr(n.inc(x, stride), 1)
-    c = n.inc(n.add(n.project(x, stride), b))
-    return n.add(n.project(x, stride), b, c)
+    c = n.inc(n.g.add(n.project(x, stride), b))
+    return n.g.add(n.project(x, stride), b, c)
 
 
 def _src0(n: _Layers, x: str, stride: int) -> str:
     a = n.cbr(x, 1, stride)
-    return n.add(a, n.cb(n.cbr(a, 3), 3))
+    return n.g.add(a, n.cb(n.cbr(a, 3), 3))
 
 
 def _src1(n: _Layers, x: str, stride: int) -> str:
     a = n.cbr(x, 3, channels=n.g.channels(x))
-    return n.add(n.cbr(x, 1, stride), n.cb(a, 3, stride))
+    return n.g.add(n.cbr(x, 1, stride), n.cb(a, 3, stride))
 
 
 def _src3(n: _Layers, x: str, stride: int) -> str:
     a = n.cbr(x, 1, channels=n.g.channels(x))
-    return n.add(n.cb(x, 1, stride), n.cb(n.cbr(a, 3, stride), 1))
+    return n.g.add(n.cb(x, 1, stride), n.cb(n.cbr(a, 3, stride), 1))
 
 
 def _src7(n: _Layers, x: str, stride: int) -> str:
     a = n.cb(x, 1, stride)
-    return n.add(a, n.inc(n.inc(a)))
+    return n.g.add(a, n.inc(n.inc(a)))
 
 
 def _src8(n: _Layers, x: str, stride: int) -> str:
     a = n.cb(x, 1, stride)
-    return n.add(a, n.cb(n.inc(a), 1))
+    return n.g.add(a, n.cb(n.inc(a), 1))
 
 
 BLOCKS: dict[str, Callable[[_Layers, str, int], str]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.builder import GraphBuilder
-from converters.gennape import conv_bn_relu6
+from converters.gennape import average_pool_bn, conv_bn_relu6, max_pool_bn
 from converters.graph import Graph
 from converters.windows import Pair
 from spaces.inception import Inception, InceptionNetwork
@@ -59,9 +59,9 @@ def _operation(g: GraphBuilder, x: str, step: Step) -> str:
         case "inception_p":
             return _parallel_inception(g, x, channels, kernel=kernel, stride=stride)
         case "avgpool":
-            return g.batch_norm(g.average_pool(x, kernel=3, padding=1, count_include_pad=True))
+            return average_pool_bn(g, x)
         case "maxpool":
-            return g.batch_norm(g.max_pool(x, kernel=3, padding=1))
+            return max_pool_bn(g, x)
     raise AssertionError(f"unknown operation {operation}: Inception validates paths")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.builder import GraphBuilder
-from converters.gennape import conv_bn_relu6
+from converters.gennape import average_pool_bn, conv_bn_relu6, max_pool_bn
 from converters.graph import Graph
 from spaces.two_path import TwoPath, TwoPathNetwork
 from spaces.two_path_blocks import STEM_CHANNELS, BlockPath, Layer
@@ -38,7 +38,7 @@ def _layer(g: GraphBuilder, x: str, layer: Layer) -> str:
         case "conv":
             return conv_bn_relu6(g, x, layer.channels, kernel=layer.kernel, stride=layer.stride)
         case "avgpool":
-            return g.batch_norm(g.average_pool(x, kernel=3, padding=1, count_include_pad=True))
+            return average_pool_bn(g, x)
         case "maxpool":
-            return g.batch_norm(g.max_pool(x, kernel=3, padding=1))
+            return max_pool_bn(g, x)
     raise AssertionError(f"unknown layer {layer}: TwoPath makes no other")

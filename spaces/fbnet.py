@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Any
 
 from spaces.notation import check_keys, check_list, choice_index, read_json
 from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
+from spaces.stages import in_stages
 
 OPERATIONS = ("k3_e1", "k3_e1_g2", "k3_e3", "k3_e6", "k5_e1", "k5_e1_g2", "k5_e3", "k5_e6", "skip")  # official order
 DATASETS = ("cifar100", "ImageNet")
@@ -53,8 +53,7 @@ class Layers:
 
     def stages(self) -> tuple[tuple[str, ...], ...]:
         """The operations of every stage."""
-        borders = pairwise(accumulate(LAYERS_PER_STAGE, initial=0))
-        return tuple(self.operations[start:stop] for start, stop in borders)
+        return in_stages(self.operations, LAYERS_PER_STAGE)
 
 
 class FBNet(SearchSpace[Layers]):

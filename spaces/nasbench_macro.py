@@ -7,10 +7,10 @@ Source:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 
 from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
+from spaces.stages import in_stages
 
 OPERATIONS = ("id", "ir_3x3_t3", "ir_5x5_t6")  # kernel and expansion of an inverted residual
 LAYERS_PER_STAGE = (2, 3, 3)
@@ -41,8 +41,7 @@ class Layers:
 
     def stages(self) -> tuple[tuple[str, ...], ...]:
         """The operations of every stage; its first layer halves the resolution and doubles the channels."""
-        borders = pairwise(accumulate(LAYERS_PER_STAGE, initial=0))
-        return tuple(self.operations[start:stop] for start, stop in borders)
+        return in_stages(self.operations, LAYERS_PER_STAGE)
 
 
 class NASBenchMacro(SearchSpace[Layers]):

@@ -1,8 +1,8 @@
-"""Genes of networks whose stages use their first blocks: how values, stages and genotypes correspond."""
+"""Networks in stages: layers stage by stage, and the genes of networks whose stages use their first blocks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice, product
@@ -12,9 +12,16 @@ from typing import Any, TypeVar
 from spaces.notation import check_list, choice_index
 from spaces.space import ArchitectureError, Genotype
 
+Layer = TypeVar("Layer")
 Number = TypeVar("Number", bound=float)
 Block = tuple[float, ...]
 Stages = tuple[tuple[Any, ...], ...]  # of blocks, each a Block
+
+
+def in_stages(layers: Iterable[Layer], sizes: Sequence[int]) -> tuple[tuple[Layer, ...], ...]:
+    """Layers one after another as stages of these sizes."""
+    rest = iter(layers)
+    return tuple(tuple(islice(rest, size)) for size in sizes)
 
 
 @dataclass(frozen=True)
