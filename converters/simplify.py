@@ -47,7 +47,10 @@ def simplify(graph: Graph) -> Graph:
 
 def gather_factors(graph: Graph) -> Graph:
     """Scales that came of sums are joined with those beside them and stand after products, as any others do."""
-    scaled = {node.outputs[0] for node in graph.nodes if node.op_type == "nn.Scale"}
+    scales = [node for node in graph.nodes if node.op_type == "nn.Scale"]
+    if len({(node.inputs, node.attributes) for node in scales}) < len(scales):
+        return simplify(graph)  # x + x beside 2 * x
+    scaled = {node.outputs[0] for node in scales}
     if all(scaled.isdisjoint(node.inputs) for node in graph.nodes if node.op_type in PRODUCTS):
         return graph
     gathered = rewrite(graph, spell_product)

@@ -214,6 +214,17 @@ SPELLINGS = {
         "r = Relu (x)  a = Add (r, r)  y = Mul (x, a)",
         "r = Relu (x)  p = Mul (r, x)  y = Sum (p, p)",
     ]),
+    "twice in two ways": (ROW, [
+        "v1 = nn.Scale <factor: float = 2> (v0)", "v2 = Relu (v1)", "v3 = Sigmoid (v1)", "v4 = Mul (v2, v3)"
+    ], [
+        "t = Constant <value_float = 2.0> ()  a = Add (x, x)  b = Mul (x, t)  r = Relu (a)  s = Sigmoid (b)  y = Mul (r, s)",
+        "t = Constant <value_float = 2.0> ()  b = Mul (x, t)  a = Add (x, x)  r = Relu (a)  s = Sigmoid (b)  y = Mul (r, s)",
+        "a = Add (x, x)  r = Relu (a)  s = Sigmoid (a)  y = Mul (r, s)",
+    ]),
+    "sum of twice in two ways": (ROW, ["v1 = nn.Scale <factor: float = 4> (v0)"], [
+        "t = Constant <value_float = 2.0> ()  a = Add (x, x)  b = Mul (x, t)  y = Add (a, b)",
+        "a = Add (x, x)  y = Add (a, a)",
+    ]),
     "half of twice": (ROW, ["v1 = Relu (v0)"], [
         "h = Constant <value_float = 0.5> ()  a = Add (x, x)  b = Mul (a, h)  y = Relu (b)",
         "h = Constant <value_float = 0.5> ()  b = Mul (x, h)  a = Add (b, b)  y = Relu (a)",
