@@ -49,7 +49,8 @@ def _of_all_verbs(
 def main() -> NoReturn:
     """Run a command.
 
-    Exit 0 when done, 2 with one line on bad input or an error in the user's code, 1 with a traceback on our mistakes.
+    Exit 0 when done, 2 with one line on bad input or an error in the user's code, 1 with a traceback on our mistakes,
+    and 1 in silence where nobody reads the results any more.
     """
     warnings.formatwarning = _spelled_warning
     try:
@@ -59,6 +60,8 @@ def main() -> NoReturn:
     except OSError as e:
         _fail(f"{e.filename}: expected to read or write it, got {e.strerror}." if e.filename else str(e))
     except SystemExit as e:  # a user's code has asked for it, which would end a command as if it were done
+        if isinstance(e.__context__, BrokenPipeError):  # typer has: whoever read the results has had enough
+            raise
         _fail(told_in_one_line(e) or f"expected code that returns, got {e!r}.")
     except Exception as e:
         said = told_in_one_line(e)

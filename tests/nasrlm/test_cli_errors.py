@@ -1,5 +1,6 @@
 """Bad input: exit status 2 and one line on stderr that says what, where, expected and got."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -273,6 +274,15 @@ def test_code_that_ends_itself_does_not_end_a_command_as_done(
 
     monkeypatch.setattr(models.Checkpoint, "from_pretrained", leaving)
     assert_one_line(nasrlm("info"), "SystemExit")
+
+
+def test_a_reader_that_has_had_enough_is_no_error(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    monkeypatch.setattr(sys, "stderr", sys.stderr)  # typer puts others in their places
+    monkeypatch.setattr(sys, "stdout", os.fdopen(writing, "w"))
+    finished = nasrlm("sample", *SPACE)
+    assert (finished.status, finished.stderr) == (1, "")
 
 
 def test_an_interrupt_ends_with_its_own_status(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
