@@ -13,6 +13,7 @@ from nasrlm.examples import Examples
 from nasrlm.model_config import COMPACT
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
+from nasrlm.run_state import UNTOLD
 from nasrlm.space_encoders import changes_of
 from nasrlm.train_config import TrainConfig
 from nasrlm.training_run import TrainingRun, TrainResult, check_names, scores_of
@@ -62,7 +63,8 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     learned = {space: changes_of(result.checkpoint.model.encoder, common) for space, result in results.items()}
     checkpoint = replace(initial, encoders={**initial.encoders, **learned})
     predictor = Predictor(checkpoint)
-    by_space = dict(initial.calibration_by_space)
+    of_all = dict.fromkeys(initial.objectives, ())  # what it knows of its space, if it has learned from one alone
+    by_space = dict(initial.calibration_by_space) or dict.fromkeys(initial.spaces, of_all)
     for space, rows in parts.items():
         calibration = fit_calibration(scores_of(predictor.of_space(space), rows.split("valid")))
         known = (*by_space.get(space, ()), *rows.objectives)  # levels of the common encoder are not those of this one
@@ -71,7 +73,7 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     tau = float(np.mean([result.valid_tau for result in results.values()]))
     card = {
         **initial.card,
-        "training": config.model_dump(mode="json"),
+        "training": config.model_dump(mode="json", exclude=set(UNTOLD)),
         "data_sha256": examples.digest(),
         "steps": steps,
         "seconds": round(seconds),
@@ -110,7 +112,7 @@ def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict
 def _of_space(config: TrainConfig, space: str, rows: Examples) -> TrainConfig:
     """Of the run of one space."""
     folder = quote(space, safe="")  # a user's own space is named by a path
-    changes = {"out": config.out / folder, "encoder_steps": {}, "only_encoder": True}
+    changes = {"out": config.out / folder, "encoder_steps": {}, "only_encoder": True, "weight_bits": 32}  # then 8
     own = config.of_objectives(rows.objectives).model_copy(update=changes)
     steps, num_rows = config.encoder_steps[space], len(rows.split("train"))
     return own.of_steps(steps, num_rows, evaluations=EVALUATIONS, warmup_share=WARMUP)

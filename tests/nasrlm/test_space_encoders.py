@@ -169,6 +169,16 @@ def test_a_space_learns_an_encoder_and_nothing_else_changes(checkpoint: Checkpoi
     assert {space: set(x) for space, x in loaded.calibration_by_space.items()} == {"own": set(OBJECTIVES)}
 
 
+def test_what_a_checkpoint_of_one_space_knows_stays_known(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    of_one = replace(checkpoint, card={"test": {"other": {}}})
+    of_one.save_pretrained(tmp_path / "initial")
+    changes = {"initial_checkpoint": tmp_path / "initial", "objectives": OBJECTIVES[:1], "weight_bits": 16}
+    result = train(config(tmp_path / "run", encoder_steps={"own": 2}, **changes), two_spaces()).checkpoint
+    assert (result.spaces, result.objectives_of("other")) == (("other", "own"), of_one.objectives)
+    assert not any(name.startswith("embedding") for name in result.encoders["own"])  # which nobody has rounded
+    assert "out" not in result.card["training"]
+
+
 def test_a_stopped_run_of_encoders_goes_on(
     checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
