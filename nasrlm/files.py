@@ -61,15 +61,19 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
     return json.dumps(_finite(value), indent=indent, allow_nan=False)
 
 
-def check_table_name(path: Path) -> None:
+def check_table_path(path: Path) -> None:
     """To be asked before long work whose outcome ``write_table`` is to write.
 
     Raises:
-        ValueError: it ends in none of .parquet, .csv and .jsonl.
+        ValueError: it ends in none of .parquet, .csv and .jsonl, or is a folder.
+        OSError: the folder that it is in cannot be written; the message names it.
     """
     if path.suffix not in TABLE_ENDINGS:
         ending = path.suffix or "no ending"
         raise ValueError(f"{path}: expected a table ending in .parquet, .csv or .jsonl, got {ending}.")
+    if path.is_dir():
+        raise ValueError(f"{path}: expected a table to write, got a folder. Name another.")
+    check_folder(path.parent)
 
 
 def check_not_read(out: Path, *given: Path | str | None) -> None:
@@ -105,12 +109,8 @@ def check_folder(folder: Path) -> None:
 
 
 def write_table(frame: pd.DataFrame, path: Path) -> None:
-    """Write a table as its ending says: .parquet, .csv or .jsonl.
-
-    Raises:
-        ValueError: another ending.
-    """
-    check_table_name(path)
+    """Write a table as its ending says: .parquet, .csv or .jsonl. Raises what ``check_table_path`` does."""
+    check_table_path(path)
     buffer = io.BytesIO()
     if path.suffix == ".parquet":
         frame.to_parquet(buffer, index=False)

@@ -34,7 +34,7 @@ from nasrlm.cli.inputs import (
 from nasrlm.cli.networks import NETWORK_ARGUMENT, read_network
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, warn
 from nasrlm.cli.whole_tables import convert_whole_table
-from nasrlm.files import check_not_read, check_table_name, write_atomically, write_table
+from nasrlm.files import check_not_read, check_table_path, write_atomically, write_table
 from nasrlm.objective import Objective
 from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
 from spaces.drawing import HELD_OUT_PERCENT, draw
@@ -218,7 +218,7 @@ def measure(
     if Objective.parse(objective).unit != "ms":
         raise ValueError(f"--objective: expected a name in milliseconds, such as latency_ms@mine, got {objective}.")
     if out is not None:
-        check_table_name(out)
+        check_table_path(out)
         check_not_read(out, table)
         if out.exists():  # told before the time is spent
             warn(f"{out}: the table that is there will be replaced.")
@@ -292,7 +292,7 @@ def _most_telling(space: SearchSpace[Any], count: int, pool: int, seed: int, che
 
 
 def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:
-    check_table_name(out)
+    check_table_path(out)
     spaces = {name: require_space(name, "sample") for name in names}
     if not spaces:
         raise ValueError("sample: expected --space, got none. `nasrlm spaces` lists them.")

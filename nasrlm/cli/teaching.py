@@ -17,7 +17,7 @@ from converters.features import feature_groups, features_of
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table
-from nasrlm.files import check_not_read, check_table_name, write_table
+from nasrlm.files import check_not_read, check_table_path, write_table
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess, NormalScores
@@ -52,7 +52,7 @@ def teach(
     json: JsonOption = False,
 ) -> None:
     """Draw architectures and write labels that models of graph features expect of them, from the train rows."""
-    check_table_name(out)
+    check_table_path(out)
     check_not_read(out, table)
     named = listed(objectives, "--objectives")
     frame, names = _train_rows(table, space, named)

@@ -50,6 +50,10 @@ MISTAKES_OF_RUNS = {
         ("teach", "--table", "table.csv", "--out", "table.csv"),
         "table.csv: expected another file than the one that is read",
     ),
+    "a lesson that cannot be written": (
+        ("teach", "--table", "none.csv", "--out", "file/x.csv"),
+        "file: expected a folder that can be written, got Not a directory. Name another.",
+    ),
     "an evaluator that exits": (
         (*SEARCH, GOALS, "--evaluator", "own_networks:exit_"),
         "evaluator own_networks:exit_: expected an answer for |",

@@ -191,6 +191,10 @@ MISTAKES = {
         ("measure", *SPACE, ARCHITECTURE, "--out", "x.txt"),
         "x.txt: expected a table ending in .parquet, .csv or .jsonl, got .txt.",
     ),
+    "a folder for what is measured": (
+        ("measure", "none.onnx", "--out", "folder.csv"),
+        "folder.csv: expected a table to write, got a folder. Name another.",
+    ),
     "latency in another unit": (
         ("measure", *SPACE, ARCHITECTURE, "--objective", "energy_mj@here"),
         "--objective: expected a name in milliseconds",
