@@ -164,8 +164,8 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
 
     Raises:
         ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than MOST_LABELS, infinite
-            ones or beyond 1e30, an accuracy beyond 0 to 100, a name that is no objective's, or a model that spells no
-            digits.
+            ones, beyond 1e30 or that the objective cannot have, such as a negative latency, a name that is no
+            objective's, or a model that spells no digits.
     """
     check_adaptable(checkpoint, [objective])
     try:
@@ -207,12 +207,13 @@ def _labelled(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp
         )
     if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
         raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")
-    low, high = PERCENT
+    wanted = Objective.parse(objective)
+    low, high = wanted.bounds
     beyond = labels[known][(labels[known] < low) | (labels[known] > high)]
-    if len(beyond) and Objective.parse(objective).is_accuracy:
+    if len(beyond):
         raise ValueError(
-            f"adapt: expected an accuracy in percent, {low:g} to {high:g}, got {beyond[0]:g} for {objective}. "
-            "Write percent, or name it otherwise."
+            f"adapt: expected {wanted.range_in_words} as labels of {objective}, got {beyond[0]:g}. "
+            "Give NaN where there is none, or name it otherwise."
         )
     return known
 

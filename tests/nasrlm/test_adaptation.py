@@ -197,13 +197,18 @@ def test_labels_are_one_a_text_and_finite(checkpoint: Checkpoint, labels: np.nda
         adapt(checkpoint, pool, "latency_ms@new", labels)
 
 
-@pytest.mark.parametrize("beyond", [-0.5, 941.0])
-def test_an_accuracy_is_in_percent(checkpoint: Checkpoint, beyond: float) -> None:
+@pytest.mark.parametrize(
+    ("objective", "beyond", "wanted"),
+    [
+        ("accuracy@new", -0.5, "percent, 0 to 100,"),
+        ("accuracy@new", 941.0, "percent, 0 to 100,"),
+        ("latency_ms@new", -1.0, "numbers of 0 or more"),
+    ],
+)
+def test_labels_that_cannot_be_are_refused(checkpoint: Checkpoint, objective: str, beyond: float, wanted: str) -> None:
     pool = Pool([""] * 4, ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
-    with pytest.raises(
-        ValueError, match=rf"expected an accuracy in percent, 0 to 100, got {beyond:g} for accuracy@new"
-    ):
-        adapt(checkpoint, pool, "accuracy@new", np.array([1.0, 2.0, beyond, np.nan]))
+    with pytest.raises(ValueError, match=f"expected {wanted} as labels of {objective}, got {beyond:g}"):
+        adapt(checkpoint, pool, objective, np.array([1.0, 2.0, beyond, np.nan]))
 
 
 def test_what_was_known_is_answered_as_before(trained: Checkpoint) -> None:
