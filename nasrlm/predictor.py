@@ -329,10 +329,10 @@ class Predictor:
             raise ValueError("objectives: expected one or more, got none. `nasrlm info` lists them.")
         for name in names:
             if name not in self._index:
-                close = difflib.get_close_matches(name, self.objectives, n=3, cutoff=0.5)
+                close = difflib.get_close_matches(name, self._index, n=3, cutoff=0.5)
                 hint = f"Did you mean {', '.join(close)}?" if close else "`nasrlm info` lists them."
                 raise ValueError(
-                    f"objective: expected one of the checkpoint's {len(self.objectives)}, got {name!r}. {hint}"
+                    f"objective: expected one of the checkpoint's {len(self._index)}, got {name!r}. {hint}"
                 )
         device = self.checkpoint.model.decoder.positions.weight.device
         return torch.tensor([self._index[name] for name in names], device=device)

@@ -94,13 +94,14 @@ def predict(
         raise ValueError("predict --samples: expected --json, which prints them. See --help.")
     if space is not None and space not in predictor.checkpoint.spaces:
         get_space(space)  # one of texts alone is known to the checkpoint, if to anybody
+    asked = listed(objectives, "--objectives")
+    predictor.predict([], asked or None, levels)  # unknown objectives fail before any work
     if out is not None:
         if table is None or architectures or samples:
             raise ValueError("predict --out: expected --table, and no architectures or --samples. See --help.")
-        asked = listed(objectives, "--objectives")
         return predict_whole_table(predictor, table, out, space=space, objectives=asked, quantiles=levels, json=json)
     inputs = read_inputs(architectures, table, space, input_shape)
-    names = listed(objectives, "--objectives") or objectives_of(predictor, inputs.spaces)
+    names = asked or objectives_of(predictor, inputs.spaces)
     ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
     try:
         values = ask(lambda own, x: own.predict(x, names, levels, progress=True).values)
@@ -173,6 +174,7 @@ def evaluate_table(
             f"{named}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
         )
     require_labels(frames, tables, known)
+    predictor.predict([], known)  # unknown objectives fail before any work
     parts = [table_texts(frame, table, progress=True) for frame, table in zip(frames, tables, strict=True)]
     texts = [text for part in parts for text in part]
     origins = Origins.of_tables(frames, tables)

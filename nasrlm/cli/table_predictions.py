@@ -57,7 +57,7 @@ def predict_whole_table(
         table: with a column architecture, text or both.
         out: the Parquet file; it is there when it is complete.
         space: of all rows, or of those that are predicted where the table names spaces.
-        objectives: what to predict; all that is known of the table's spaces if empty.
+        objectives: what to predict, known to the predictor; all that is known of the table's spaces if empty.
         quantiles: ascending, 0.5 among them.
         json: print one JSON document.
 
@@ -71,7 +71,6 @@ def predict_whole_table(
         raise ValueError(f"{table}: expected rows, got none.")
     spaces = [space] if space is not None else _spaces(source)
     objectives = objectives or objectives_of(predictor, spaces)
-    predictor.predict([], objectives, quantiles)  # unknown objectives fail before any work
     warn_of_guesses(predictor, spaces, objectives)
     columns = [name if level == 0.5 else f"{name}.q{level}" for name in objectives for level in quantiles]
     words = _words_schema(source, space)

@@ -80,6 +80,14 @@ MISTAKES = {
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", "latency_ms@raspi"),
         "got 'latency_ms@raspi'. Did you mean latency_ms@raspi4?",
     ),
+    "no such objective of networks that cannot be read": (
+        ("predict", *MODEL, "none.txt", "--objectives", "latency_ms@raspi"),
+        "objective: expected one of the checkpoint's 2, got",
+    ),
+    "no such objective of rows that cannot be read": (
+        ("evaluate", *MODEL, "--table", "wrong.csv", "--objectives", "latency_ms@unheard"),
+        "objective: expected one of the checkpoint's 2, got 'latency_ms@unheard'.",
+    ),
     "no levels": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--quantiles", ".9,.1"),
         "--quantiles: expected three ascending",

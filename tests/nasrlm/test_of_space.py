@@ -52,6 +52,8 @@ def test_a_predictor_of_a_space_asks_at_its_levels(several: Checkpoint) -> None:
     np.testing.assert_allclose(there.predict(TEXTS, quantiles=(0.5,)).values[:, 0, 0], raw[:, 1, 1], rtol=1e-4)
     np.testing.assert_allclose(everywhere.predict(TEXTS, quantiles=(0.5,)).values[:, :, 0], raw[:, :, 1], rtol=1e-4)
     assert there.predict(TEXTS, [ACCURACY]).values.shape == (2, 1, 3)  # what is asked for by name is answered
+    with pytest.raises(ValueError, match=rf"one of the checkpoint's 2, got .* Did you mean {ACCURACY}"):
+        there.predict(TEXTS, [ACCURACY[:-1]])
 
 
 def test_a_new_objective_is_known_of_every_space(several: Checkpoint) -> None:
