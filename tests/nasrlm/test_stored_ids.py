@@ -2,28 +2,32 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
 import nasrlm.stored_ids
 from nasrlm.model_config import ModelConfig
-from nasrlm.predictor import Predictor
 from nasrlm.stored_ids import key_of, store_ids, stored_ids
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.training import train
 from nasrlm.training_run import TrainingRun
 from tests.nasrlm.runs import config, log_of
-from tests.nasrlm.scenes import OBJECTIVES, layer_examples
+from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
 
 
-def test_texts_are_read_once_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    train(config(tmp_path, epochs=1), layer_examples(), progress=False)
+@pytest.mark.parametrize("truncation", ["error", "head"])
+def test_texts_are_read_once_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, truncation: Literal["error", "head"]
+) -> None:
+    chosen = config(tmp_path, epochs=1, model=replace(SIZES, truncation=truncation))
+    train(chosen, layer_examples(), progress=False)
     (tmp_path / "state.pt").unlink()
-    first, read = log_of(tmp_path), Predictor.to_ids
+    first, read = log_of(tmp_path), TextTokenizer.to_ids
     seen: list[int] = []
-    monkeypatch.setattr(Predictor, "to_ids", lambda self, texts, *rest: seen.append(len(texts)) or read(self, texts))
-    train(config(tmp_path, epochs=1), layer_examples(), progress=False)
+    monkeypatch.setattr(TextTokenizer, "to_ids", lambda self, texts: seen.append(len(texts)) or read(self, texts))
+    train(chosen, layer_examples(), progress=False)
     assert 180 not in seen  # train rows
     assert [entry["loss"] for entry in log_of(tmp_path)] == [entry["loss"] for entry in first]
 
