@@ -6,6 +6,7 @@ from time import monotonic
 from typing import Any, TextIO
 
 INTERVAL = 60  # seconds from line to line; what takes less says nothing
+UP = "\x1b[A"  # how tqdm goes back from a bar within another, which it draws a line below
 
 
 class ProgressLines:
@@ -16,9 +17,11 @@ class ProgressLines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._state = ""  # of the bar, if that was written last
+        self._state = ""  # of the bar
+        self._of_bar = False  # whether that, or its end, was written last
         self._began: float | None = None  # the bar that is open
         self._told = 0.0
+        self._within = False  # whether the bar drawn last is within another
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -26,11 +29,15 @@ class ProgressLines:
     def write(self, text: str) -> int:
         """As streams do."""
         if text.startswith("\r"):
+            self._of_bar, self._within = True, False
             self._follow(text.strip())
-        elif text == "\n" and self._state:
-            self._close()
+        elif text and not text.replace(UP, ""):
+            self._within = True
+        elif self._of_bar and text and not text.strip("\n"):
+            if self._state and not self._within:  # else it is to be drawn again
+                self._close()
         elif text:
-            self._state = ""
+            self._of_bar = False
             self._stream.write(text)
         return len(text)
 

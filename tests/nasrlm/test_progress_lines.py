@@ -46,6 +46,19 @@ def test_what_is_done_soon_says_nothing(clock: list[float]) -> None:
     assert shown(clock, INTERVAL / 20) == ["before", "a warning", "after", ""]
 
 
+def test_bars_within_bars_are_lines_too(clock: list[float]) -> None:
+    stream = io.StringIO()
+    lines: io.StringIO = ProgressLines(stream)  # type: ignore[assignment]
+    for _ in tqdm("ab", "outer", file=lines, mininterval=0):
+        for _ in tqdm(range(4), "inner", file=lines, mininterval=0):
+            clock[0] += INTERVAL / 2
+    print("after", file=lines)
+    *told, after, end = stream.getvalue().split("\n")
+    assert (after, end) == ("after", "")
+    inner = [("inner", "2/4"), ("inner", "4/4"), ("inner", "4/4")]
+    assert [re.findall(r"^(\w+): .* (\d/\d) ", line)[0] for line in told] == 2 * inner
+
+
 def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch, nasrlm: CommandLine, tmp_path: Path) -> None:
     monkeypatch.setattr("_pytest.capture.CaptureIO.isatty", lambda _: True)
     words = ("sample", "--space", "fbnet", "-n", 20, "--out", tmp_path / "x.csv")
