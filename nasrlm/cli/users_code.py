@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import site
 import sys
 import traceback
 from importlib.util import find_spec
@@ -10,8 +11,8 @@ from pathlib import Path
 
 # Found, not imported, which would take longer than `nasrlm --help` does.
 _SPECS = [find_spec(package) for package in ("converters", "nasrlm", "spaces", "studies")]
-_OURS = [Path(spec.origin).parent for spec in _SPECS if spec and spec.origin]
-_INSTALLED = [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)]
+_OURS = [Path(spec.origin).parent.resolve() for spec in _SPECS if spec and spec.origin]
+_INSTALLED = [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix, site.getusersitepackages())]
 
 
 def see_own_modules() -> None:

@@ -1,12 +1,16 @@
 """What a user's code prints stays off stdout."""
 
 import json
+import runpy
+import site
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
 
+from nasrlm.cli import users_code
 from nasrlm.cli.output import results_alone, say
 from tests.nasrlm.conftest import CommandLine
 
@@ -50,3 +54,19 @@ def test_results_want_an_open_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(ValueError, match="stdout: expected it open"), results_alone():
         pass
+
+
+def test_packages_are_not_the_users_code_wherever_they_are_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "library.py").write_text("raise RuntimeError('no room')")
+    (tmp_path / "ours").symlink_to(Path(users_code.__file__).parent)
+    spec = ModuleSpec("ours", None, origin=str(tmp_path / "ours" / "__init__.py"))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: spec)
+    monkeypatch.setattr(site, "USER_SITE", str(tmp_path))
+    imported = runpy.run_path(users_code.__file__)
+    assert imported["is_ours"](users_code.__file__)
+    with pytest.raises(RuntimeError) as raised:
+        runpy.run_path(str(tmp_path / "library.py"))
+    assert raised.tb.tb_next
+    assert imported["told_in_one_line"](raised.value.with_traceback(raised.tb.tb_next)) is None  # without this test
