@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+import nasrlm
 from nasrlm.files import replacing
 from nasrlm.model_config import ModelConfig
 from nasrlm.reader import TokenIds
@@ -27,7 +27,7 @@ KEY = "of"
 
 def key_of(data: str, tokenizer: TextTokenizer, config: ModelConfig) -> str:
     """What ids depend on: the digest of the examples, this version, the tokenizer, and what is kept of a long text."""
-    what = f"{data} {version('nasrlm')} {config.max_text_tokens} {config.truncation} {tokenizer.to_json()}"
+    what = f"{data} {nasrlm.__version__} {config.max_text_tokens} {config.truncation} {tokenizer.to_json()}"
     return hashlib.sha256(what.encode()).hexdigest()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -14,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 
+import nasrlm
 from converters.cached_texts import cached_text
 from nasrlm.arguments import ascend
 from nasrlm.cli.serving.batcher import Batcher
@@ -36,7 +36,7 @@ from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
 from spaces import space_names
 
-VERSION = version("nasrlm")
+VERSION = str(nasrlm.__version__)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def create_app(predictor: Predictor, limits: Limits | None = None) -> FastAPI:
     service = _Service(predictor, limits or Limits())
     app = FastAPI(
         title="nasrlm",
-        version=str(VERSION),
+        version=VERSION,
         description="Accuracy, latency and more of neural networks, predicted from their ONNX text.",
         docs_url=None,  # FastAPI's own pages load scripts from elsewhere, and are blank where there is no network
         redoc_url=None,
@@ -128,7 +128,7 @@ class _Service:
         """What /health answers."""
         return Health(
             status="ok",
-            version=str(VERSION),
+            version=VERSION,
             parameters=self.predictor.checkpoint.model.num_parameters,
             objectives=list(self.predictor.objectives),
             spaces=list(space_names()),
