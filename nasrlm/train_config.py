@@ -241,7 +241,8 @@ class TrainConfig(BaseModel):
     def load(cls, path: Path, **overrides: Any) -> TrainConfig:
         """Read a YAML file; relative paths in it are taken from the working directory.
 
-        What a file does not say itself is as in the one that its key ``like`` names, if there is one.
+        What a file does not say itself is as in the one that its key ``like`` names, if there is one; that may lie
+        beside it.
 
         Raises:
             ValueError: no such file, no YAML, unknown or wrong keys; one line naming the file and the key.
@@ -268,18 +269,25 @@ def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
     values = _own_values(path)
     if LIKE not in values:
         return values
-    like = values.pop(LIKE)
-    if not isinstance(like, str):
-        raise ValueError(f"{path}: {LIKE}: expected the path of a YAML file, got {like!r}.")
-    if Path(like) in (path, *likened):
-        raise ValueError(f"{path}: {LIKE}: expected a file that is not like this one, got {like}.")
-    return {**_values(Path(like), (path, *likened)), **values}
+    name = values.pop(LIKE)
+    if not isinstance(name, str):
+        raise ValueError(f"{path}: {LIKE}: expected the path of a YAML file, got {name!r}.")
+    like, asking = _like(path, name), (path, *likened)
+    if like.resolve() in [file.resolve() for file in asking]:
+        raise ValueError(f"{path}: {LIKE}: expected a file that is not like this one, got {name}.")
+    return {**_values(like, asking), **values}
+
+
+def _like(path: Path, name: str) -> Path:
+    """The file that one at ``path`` says it is like: beside it, or from the working directory."""
+    beside = path.parent / name
+    return beside if beside.is_file() else Path(name)
 
 
 def _saying(path: Path, key: str) -> Path:
     """The file that gives a key its value: this one, or one that it is like."""
     values = _own_values(path)
-    return path if key in values or LIKE not in values else _saying(Path(values[LIKE]), key)
+    return path if key in values or LIKE not in values else _saying(_like(path, values[LIKE]), key)
 
 
 class _Loader(yaml.SafeLoader):

@@ -55,8 +55,9 @@ def test_a_recipe_is_named_without_its_folder(
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     Path("nasbench201_unseen").mkdir()  # such as an earlier run's
-    told = nasrlm("train", "--config", "nasbench201_unseen")
-    assert_one_line(told, "../shared/data/nasbench201.parquet: expected a table, got no such file.")
+    for name in ("nasbench201_unseen", "encoders"):  # the second is like another recipe
+        told = nasrlm("train", "--config", name)
+        assert_one_line(told, "../shared/data/nasbench201.parquet: expected a table, got no such file.")
     Path("nasbench201_unseen").rmdir()
     train_config(Path(), layer_table(16)).rename("nasbench201_unseen")  # a file of one's own goes first
     assert nasrlm("train", "--config", "nasbench201_unseen").status == 0

@@ -36,6 +36,21 @@ def test_a_file_may_be_like_another_but_for_what_it_says(tmp_path: Path) -> None
     assert config == TrainConfig.load(first, out=Path("runs/second"), space_weights={}, seed=5)
 
 
+def test_a_file_is_like_one_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("first.yaml").write_text("another: 1\n")
+    Path("recipes").mkdir()
+    first = Path("recipes/first.yaml")
+    first.write_text(LEAST + "seed: 3\n")
+    assert load(Path("recipes"), "like: first.yaml\n") == TrainConfig.load(first)
+    first.write_text(LEAST + "epoch: 3\n")
+    with pytest.raises(ValueError, match=r"recipes/first\.yaml: epoch: Extra inputs"):
+        load(Path("recipes"), "like: first.yaml\n")
+    first.write_text("like: train.yaml\n")
+    with pytest.raises(ValueError, match=r"expected a file that is not like this one, got train\.yaml"):
+        load(tmp_path / "recipes", "like: recipes/first.yaml\n")
+
+
 def test_the_file_that_says_a_wrong_key_is_named(tmp_path: Path) -> None:
     first = tmp_path / "first.yaml"
     first.write_text(LEAST + "epoch: 3\n")
