@@ -24,13 +24,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve
 
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
-from nasrlm.group_process import GroupProcess
+from nasrlm.group_process import GroupProcess, inverse_diagonal
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, PERCENT, FloatArray, Objective, decoding_order
 from nasrlm.predictor import MEMORY_BYTES, Predictor
@@ -257,7 +256,7 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     process = GaussianProcessRegressor(_kernel(pool.inputs.shape[1]), alpha=NOISE, optimizer=None)
     process.fit(pool.inputs[known], targets)
     mean, deviation = process.predict(pool.inputs, return_std=True)
-    precision = cho_solve((process.L_, True), np.eye(len(targets))).diagonal()
+    precision = inverse_diagonal(process.L_)
     table = centre + scale * GRID.numpy()
     if Objective.parse(objective).is_accuracy:
         table = table.clip(*PERCENT)

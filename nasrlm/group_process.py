@@ -9,13 +9,14 @@ N rows, F features of a group, n labelled rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg.lapack import dpotri, dtrtri
 from scipy.optimize import minimize
 from scipy.stats import norm, rankdata
 
@@ -27,6 +28,9 @@ PRIOR = 0.05  # pull of the logarithms of all scales to where they start, for a 
 JITTER = 1e-6
 _START_VARIANCE, _START_LENGTH, _START_LINEAR, _START_KIND, _START_NOISE = 0.5, 1.0, 0.3, 0.1, 0.1
 _BOUNDS = (-6.0, 4.0)
+
+
+_Decay = tuple[FloatArray, FloatArray]  # distances in lengths, and what a variance falls to over these
 
 
 class LabelScale(Protocol):
@@ -170,7 +174,7 @@ class GroupProcess:
 
     def left_out(self) -> FloatArray:
         """(n,) scores learned from, less what is expected of each from all others. Cost: cubic in n."""
-        return np.asarray(self._weights / self.weights_for(np.eye(len(self._weights))).diagonal())
+        return np.asarray(self._weights / inverse_diagonal(self._factor))
 
     def sample(self, rows: NDArray[np.intp], samples: int, rng: np.random.Generator, noise: float = 0.0) -> FloatArray:
         """(N, S) scores of (N,) rows drawn jointly, each with noise of that variance.
@@ -186,7 +190,7 @@ class GroupProcess:
 
     def _covariance(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> FloatArray:
         blocks = np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))
-        return np.concatenate([_total(_kernels(self._scales, self._likeness(block, others))) for block in blocks])
+        return np.concatenate([_total(self._scales, self._likeness(block, others)) for block in blocks])
 
     def _variance(self, rows: NDArray[np.intp]) -> FloatArray:
         scales = self._scales
@@ -260,44 +264,57 @@ def _fit_scales(likeness: _Likeness, targets: FloatArray) -> _Scales:
     """Those under which the targets are likely."""
     starts = [_START_VARIANCE, _START_LENGTH] * len(likeness.distances) + [_START_LINEAR] * len(likeness.products)
     start = np.log([*starts, *([] if likeness.same is None else [_START_KIND]), _START_NOISE])
-    identity, num_curved = np.eye(len(targets)), len(likeness.distances)
+    diagonal, num_curved = np.diag_indices(len(targets)), len(likeness.distances)
 
     def surprise(logs: FloatArray) -> tuple[float, FloatArray]:
         scales = _Scales(logs, num_curved)
-        kernels = _kernels(scales, likeness)
-        factor = cholesky(_total(kernels) + scales.noise * identity, lower=True)
+        decays = list(_decays(scales, likeness))
+        kernels = _kernels(scales, likeness, decays)
+        covariance = np.asarray(sum(kernels))
+        covariance[diagonal] += scales.noise
+        factor = cholesky(covariance, lower=True)
         weights = cho_solve((factor, True), targets)
-        left = cho_solve((factor, True), identity) - np.outer(weights, weights)
-        slopes = [*_slopes(scales, likeness, kernels), np.exp(logs[-1]) * identity]
+        left = _inverse(factor) - np.outer(weights, weights)
+        along = [float(np.vdot(left, slope)) for slope in _slopes(kernels, decays)]
+        along.append(np.exp(logs[-1]) * left.trace())
         value = 0.5 * targets @ weights + np.log(factor.diagonal()).sum() + PRIOR * ((logs - start) ** 2).sum()
-        gradient = [0.5 * float((left * slope).sum()) for slope in slopes] + 2 * PRIOR * (logs - start)
-        return float(value), gradient
+        return float(value), 0.5 * np.array(along) + 2 * PRIOR * (logs - start)
 
     bounds = [_BOUNDS] * len(start)
     found: FloatArray = minimize(surprise, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 40}).x
     return _Scales(found, num_curved)
 
 
-def _total(kernels: Sequence[FloatArray]) -> FloatArray:
-    return np.asarray(np.sum(kernels, axis=0), dtype=np.float64)
+def inverse_diagonal(factor: FloatArray) -> FloatArray:
+    """(n,) diagonal of the inverse of a matrix, of its lower Cholesky factor (n, n)."""
+    inverse, _ = dtrtri(factor, lower=1)
+    return np.asarray((inverse**2).sum(axis=0))
 
 
-def _kernels(scales: _Scales, likeness: _Likeness) -> list[FloatArray]:
+def _inverse(factor: FloatArray) -> FloatArray:
+    """All of it, in a third of the time that solving for the identity takes."""
+    lower, _ = dpotri(factor, lower=1)
+    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+
+
+def _total(scales: _Scales, likeness: _Likeness) -> FloatArray:
+    return np.asarray(sum(_kernels(scales, likeness, _decays(scales, likeness))))
+
+
+def _kernels(scales: _Scales, likeness: _Likeness, decays: Iterable[_Decay]) -> list[FloatArray]:
     """Each kernel: Matérn kernels of smoothness 5/2, then those without a length."""
-    curved = []
-    for distance, decay in _decays(scales, likeness):
-        curved.append(decay * (1 + distance + distance**2 / 3))
+    curved = [decay * (1 + distance + distance**2 / 3) for distance, decay in decays]
     return curved + [variance * matrix for variance, matrix in zip(scales.constant, likeness.constant, strict=True)]
 
 
-def _slopes(scales: _Scales, likeness: _Likeness, kernels: Sequence[FloatArray]) -> Iterator[FloatArray]:
+def _slopes(kernels: Sequence[FloatArray], decays: Sequence[_Decay]) -> Iterator[FloatArray]:
     """Of each kernel along the logarithms of its own scales: along that of its variance it is the kernel itself."""
-    for kernel, (distance, decay) in zip(kernels, _decays(scales, likeness), strict=False):
+    for kernel, (distance, decay) in zip(kernels, decays, strict=False):
         yield from (kernel, decay * distance**2 * (1 + distance) / 3)
-    yield from kernels[scales.num_curved :]
+    yield from kernels[len(decays) :]
 
 
-def _decays(scales: _Scales, likeness: _Likeness) -> Iterator[tuple[FloatArray, FloatArray]]:
+def _decays(scales: _Scales, likeness: _Likeness) -> Iterator[_Decay]:
     """Of each curved kernel the distances in its lengths, and what its variance falls to over these."""
     log_variances = scales.logs[: 2 * scales.num_curved : 2]
     for log_variance, length, distances in zip(log_variances, scales.lengths, likeness.distances, strict=True):
