@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from pydantic import ValidationError
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
-from nasrlm.files import write_atomically
+from nasrlm.files import replacing
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 
@@ -147,11 +146,10 @@ def _misfit(state: object) -> str:
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Atomically."""
+    """Atomically, and with no copy of it in memory."""
     assert state.keys() == KINDS.keys(), "what is saved is what is read"
-    buffer = io.BytesIO()
-    torch.save(state, buffer)
-    write_atomically(path, buffer.getvalue())
+    with replacing(path) as temporary, temporary.open("wb") as stream:  # of a stream torch tells what the system says
+        torch.save(state, stream)
 
 
 def saved_tokenizer(path: Path, state: dict[str, Any] | None) -> TextTokenizer | None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from nasrlm.run_state import BY_CONTENT, FREE_TO_CHANGE, KINDS
+from nasrlm.run_state import BY_CONTENT, FREE_TO_CHANGE, KINDS, write_state
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.training import TrainResult, train
 from nasrlm.training_run import TrainingRun
@@ -55,6 +56,15 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     for a, b in zip(weights_of(resumed), weights_of(unharmed), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=0)
     assert resumed.checkpoint.calibration == unharmed.checkpoint.calibration
+
+
+def test_a_state_is_saved_without_a_copy_of_it(tmp_path: Path) -> None:
+    weights = torch.zeros(64, 2**16)  # 16 MB
+    tracemalloc.start()
+    write_state(tmp_path / "state.pt", {**dict.fromkeys(KINDS), "model": dict(enumerate(weights))})
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < weights.nbytes / 4
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
