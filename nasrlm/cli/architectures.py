@@ -287,7 +287,7 @@ def _most_telling(space: SearchSpace[Any], count: int, pool: int, seed: int, che
     if count > len(notations):
         raise ValueError(f"sample: expected -n up to {len(notations):,}, as many as --pool draws, got {count:,}.")
     texts = to_onnx_texts(space, list(map(space.parse, notations)), measured=True, progress=True)
-    known = make_pool(loaded, texts, progress=True, space=space.name)
+    known = make_pool(loaded, texts, progress=True, space=space.address)
     return [notations[row] for row in choose_diverse(known, np.arange(len(notations)), count)]
 
 

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from nasrlm import adaptation
+from nasrlm.adaptation import Pool, make_pool
 from nasrlm.cli import users_code
 from nasrlm.cli.output import results_alone, say
 from tests.nasrlm.conftest import CommandLine
@@ -48,6 +51,23 @@ def test_a_space_that_prints_leaves_one_document(nasrlm: CommandLine, tmp_path: 
     assert json.loads(finished.stdout)["params"] == 16 * 3
     assert finished.stderr.splitlines() == ["imported", "built"]
     assert nasrlm("sample", "--space", f"{path}:Loud").stdout == "[16]\n"
+
+
+def test_what_tells_most_of_a_space_is_asked_by_its_address(
+    nasrlm: CommandLine, tmp_path: Path, checkpoint_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def noted(*given: Any, space: str, **options: Any) -> Pool:
+        asked.append(space)
+        return make_pool(*given, space=space, **options)
+
+    monkeypatch.setattr(adaptation, "make_pool", noted)
+    (tmp_path / "loud.py").write_text(LOUD)
+    address = f"{tmp_path / 'loud.py'}:Loud"
+    words = ("--choose", "active", "--pool", 1, "--checkpoint", checkpoint_folder)
+    assert nasrlm("sample", "--space", address, *words).stdout == "[16]\n"
+    assert asked == [address]
 
 
 def test_results_want_an_open_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
