@@ -16,6 +16,7 @@ import nasrlm
 from nasrlm.arguments import ascend
 from nasrlm.bf16 import multiplies_bf16
 from nasrlm.checkpoint import Checkpoint, check_replaceable, released_folder, torch_device
+from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
     CheckpointOption,
@@ -64,6 +65,7 @@ def register(app: typer.Typer) -> None:
 
 
 def predict(
+    context: typer.Context,
     architectures: ArchitecturesArgument = None,
     space: SpaceOption = None,
     table: TableOption = None,
@@ -88,10 +90,12 @@ def predict(
     json: JsonOption = False,
 ) -> None:
     """Predict objectives with calibrated intervals."""
-    predictor = Predictor.from_pretrained(checkpoint, device, engine)
-    levels = _levels(quantiles)
     if samples and not json:
         raise ValueError("predict --samples: expected --json, which prints them. See --help.")
+    if not samples:
+        refuse_given(context, ["seed"], "--samples", "none")
+    predictor = Predictor.from_pretrained(checkpoint, device, engine)
+    levels = _levels(quantiles)
     if space is not None and space not in predictor.checkpoint.spaces:
         get_space(space)  # one of texts alone is known to the checkpoint, if to anybody
     asked = listed(objectives, "--objectives")
@@ -99,6 +103,7 @@ def predict(
     if out is not None:
         if table is None or architectures or samples:
             raise ValueError("predict --out: expected --table, and no architectures or --samples. See --help.")
+        refuse_given(context, ["input_shape"], "a model or a function", "--table")
         return predict_whole_table(predictor, table, out, space=space, objectives=asked, quantiles=levels, json=json)
     inputs = read_inputs(architectures, table, space, input_shape)
     names = asked or objectives_of(predictor, inputs.spaces)

@@ -116,6 +116,14 @@ MISTAKES = {
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--out", "x.parquet"),
         "predict --out: expected --table, and no architectures or --samples.",
     ),
+    "a shape of rows to predict": (
+        (*STREAM, "whole.parquet", "--out", "x.parquet", "--input-shape", "1,3"),
+        "--input-shape: expected a model or a function beside it, got --table.",
+    ),
+    "a seed of no samples": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--seed", 1),
+        "--seed: expected --samples beside it, got none.",
+    ),
     "objectives without a name": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", ","),
         "--objectives: expected names separated by commas, got ','",
