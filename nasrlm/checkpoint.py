@@ -11,7 +11,6 @@ import os
 import shutil
 from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nasrlm.calibration import Calibration, read_calibration
+from nasrlm.checkpoint_folder import CheckpointError, check_complete, read_tokenizer, released_folder
 from nasrlm.files import check_folder, make_readable, to_json
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import COMPACT, ModelConfig
@@ -34,10 +34,6 @@ READABLE = (1, 2, FORMAT_VERSION)  # before 2 no space had an encoder of its own
 SPACES_FILE = "spaces.safetensors"
 WEIGHT_FILES = ("model.safetensors", SPACES_FILE)
 WRITTEN = ("config.json", "tokenizer.json", *WEIGHT_FILES)
-
-
-class CheckpointError(ValueError):
-    """A folder that is no complete checkpoint of this version."""
 
 
 @dataclass(frozen=True)
@@ -161,11 +157,7 @@ class Checkpoint:
             CheckpointError: a file is missing, broken, of a newer version, or does not fit the others.
         """
         folder = Path(folder) if folder is not None else released_folder()
-        config = _read_config(folder)
-        try:
-            tokenizer = TextTokenizer.load(folder / "tokenizer.json")
-        except ValueError as e:
-            raise CheckpointError(str(e)) from e
+        config, tokenizer = _read_config(folder), read_tokenizer(folder)
         try:
             objectives, card = _objectives(config["objectives"]), dict(config["card"])
             calibration = read_calibration(config["calibration"])
@@ -206,18 +198,8 @@ def check_replaceable(folder: Path) -> None:
     check_folder(place.parent)  # where the new one is made, to be renamed
 
 
-def released_folder() -> Path:
-    """Where the checkpoint that comes with the package lies."""
-    return Path(str(files("nasrlm"))) / "released"
-
-
 def _read_config(folder: Path) -> dict[str, Any]:
-    for name in ("config.json", "tokenizer.json", "model.safetensors"):
-        if not (folder / name).is_file():
-            raise CheckpointError(
-                f"{folder}: expected a checkpoint folder with config.json, tokenizer.json and model.safetensors, "
-                f"got no {name}. Name a folder that `nasrlm train` has finished."
-            )
+    check_complete(folder)
     try:
         config = json.loads((folder / "config.json").read_text())
     except ValueError as e:

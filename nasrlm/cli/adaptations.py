@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import MOST_LABELS, adapt, check_adaptable, choose_diverse, make_pool
-from nasrlm.checkpoint import Checkpoint, check_replaceable, released_folder
+from nasrlm.checkpoint import Checkpoint, check_replaceable
+from nasrlm.checkpoint_folder import released_folder
 from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
 from nasrlm.files import write_atomically

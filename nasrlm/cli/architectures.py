@@ -20,6 +20,7 @@ from converters.runtime import machine_description, measure_latencies
 from converters.statistics import statistics
 from converters.stream import StreamConfig
 from converters.text import prelude
+from nasrlm.checkpoint_folder import read_tokenizer, released_folder
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import (
     POOL,
@@ -271,9 +272,7 @@ def _counts(faithful: Graph, name: str) -> dict[str, int]:
 
 
 def _count_tokens(texts: Sequence[str], checkpoint: Path | None) -> list[int]:
-    from nasrlm.checkpoint import Checkpoint  # takes seconds to import, and converting does without it
-
-    tokenizer = Checkpoint.from_pretrained(checkpoint).tokenizer.limited(None)  # of any length: nothing is predicted
+    tokenizer = read_tokenizer(checkpoint or released_folder())
     return [len(token_ids) for token_ids in tokenizer.to_ids(texts)]
 
 

@@ -15,7 +15,8 @@ import typer
 import nasrlm
 from nasrlm.arguments import ascend
 from nasrlm.bf16 import multiplies_bf16
-from nasrlm.checkpoint import Checkpoint, check_replaceable, released_folder, torch_device
+from nasrlm.checkpoint import Checkpoint, check_replaceable, torch_device
+from nasrlm.checkpoint_folder import released_folder
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,

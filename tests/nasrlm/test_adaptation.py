@@ -15,7 +15,8 @@ from torch import Tensor
 from converters import to_onnx_text
 from nasrlm.adaptation import Pool, adapt, choose_diverse, make_pool
 from nasrlm.boosted_trees import expected_by_trees
-from nasrlm.checkpoint import Checkpoint, CheckpointError
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint_folder import CheckpointError
 from nasrlm.examples import make_examples
 from nasrlm.graph_network import GraphNetwork
 from nasrlm.graph_network_fit import FittedGraphs

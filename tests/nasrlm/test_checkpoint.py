@@ -13,7 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from nasrlm.checkpoint import Checkpoint, CheckpointError, round_weights
+from nasrlm.checkpoint import Checkpoint, round_weights
+from nasrlm.checkpoint_folder import CheckpointError
 from nasrlm.predictor import Predictor
 from nasrlm.tokenizer import TextTokenizer
 

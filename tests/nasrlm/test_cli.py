@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 
 from converters import to_model, to_onnx_text
-from nasrlm.checkpoint import Checkpoint, released_folder
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint_folder import released_folder
 from nasrlm.cli import models
 from nasrlm.files import write_table
 from nasrlm.predictor import Predictor

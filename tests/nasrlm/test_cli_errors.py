@@ -196,6 +196,10 @@ MISTAKES = {
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--engine", "abacus"),
         "Invalid value for '--engine'",
     ),
+    "tokens of no checkpoint": (
+        ("stats", *SPACE, ARCHITECTURE, "--checkpoint", "none"),
+        "none: expected a checkpoint folder with config.json",
+    ),
     "no checkpoint": (("info", "--checkpoint", "none"), "none: expected a checkpoint folder with config.json"),
     "corrupt checkpoint": (("info", "--checkpoint", "corrupt"), "model.safetensors: expected a safetensors file, got"),
     "no study": (("plot", "none"), "none"),

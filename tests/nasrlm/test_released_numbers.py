@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from converters import to_measured_text
 from converters.bulk import to_onnx_texts
-from nasrlm.checkpoint import Checkpoint, released_folder
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint_folder import released_folder
 from nasrlm.decoding import log_probabilities
 from nasrlm.encoded import Encoded
 from nasrlm.metrics import kendall_tau

@@ -14,7 +14,8 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from nasrlm.adaptation import adapt, make_pool
-from nasrlm.checkpoint import SPACES_FILE, Checkpoint, CheckpointError
+from nasrlm.checkpoint import SPACES_FILE, Checkpoint
+from nasrlm.checkpoint_folder import CheckpointError
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
 from nasrlm.predictor import Predictor

@@ -47,7 +47,7 @@ def test_help_imports_no_module_of_a_verb() -> None:
         (("convert", *SPACE, ARCHITECTURE), set()),
         (("spaces",), set()),
         (("sample", *SPACE), set()),
-        (("stats", *SPACE, ARCHITECTURE), {"torch"}),  # the checkpoint's tokens
+        (("stats", *SPACE, ARCHITECTURE), set()),
         (("predict", "--help"), {"torch", "pandas"}),
         (("adapt", "--help"), {"torch", "pandas", "scipy"}),
         (("search", "--help"), {"torch", "pandas", "matplotlib", "plotly", "moocore"}),

@@ -1,0 +1,44 @@
+"""What a checkpoint's folder holds, and its tokenizer alone: without torch, which takes seconds to import."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from nasrlm.tokenizer import TextTokenizer
+
+
+class CheckpointError(ValueError):
+    """A folder that is no complete checkpoint of this version."""
+
+
+def released_folder() -> Path:
+    """Where the checkpoint that comes with the package lies."""
+    return Path(str(files("nasrlm"))) / "released"
+
+
+def check_complete(folder: Path) -> None:
+    """Complain of a folder without one of a checkpoint's files.
+
+    Raises:
+        CheckpointError: naming it.
+    """
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        if not (folder / name).is_file():
+            raise CheckpointError(
+                f"{folder}: expected a checkpoint folder with config.json, tokenizer.json and model.safetensors, "
+                f"got no {name}. Name a folder that `nasrlm train` has finished."
+            )
+
+
+def read_tokenizer(folder: Path) -> TextTokenizer:
+    """That of a checkpoint, for texts of any length.
+
+    Raises:
+        CheckpointError: a file is missing, or the tokenizer broken.
+    """
+    check_complete(folder)
+    try:
+        return TextTokenizer.load(folder / "tokenizer.json")
+    except ValueError as e:
+        raise CheckpointError(str(e)) from e
