@@ -76,6 +76,7 @@ def guided_search(
     """
     guide = _checked_guide(config, predictor, adapt)
     _check_warm_start(config, config.searched(space), evaluator)
+    out = out.absolute()  # an evaluator may change the working directory
     with open_study(config, space, out, truth=truth, resume=resume) as (config, searched):
         started = time.monotonic()
         ledger = _begun_ledger(config, out / HISTORY_FILE)

@@ -59,7 +59,7 @@ def open_storage(storage: str) -> BaseStorage:
     """
     try:
         if "://" not in storage:
-            return _open_journal(Path(storage))
+            return _open_journal(Path(storage).resolve())
         return _open_database(with_driver(storage))
     except (SQLAlchemyError, OptunaError, OSError, ImportError, ValueError, KeyError) as error:
         reason = f"{type(error).__name__}, {' '.join(str(error).split())[:200]}"

@@ -60,6 +60,7 @@ def search(
     """
     if config.guide is not None:
         raise ValueError("search: expected a config without a guide, got one. Use studies.guided.guided_search.")
+    out = out.absolute()  # an evaluator may change the working directory
     with open_study(config, space, out, truth=truth, resume=resume) as (config, searched):
         path = out / HISTORY_FILE
         recorded = History.load(path, config.objectives) if path.exists() else None

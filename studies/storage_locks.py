@@ -135,13 +135,18 @@ def open_locks(storage: BaseStorage, name: str, study_name: str) -> StorageLocks
         StudyError: it is another database than PostgreSQL or SQLite with a file.
     """
     if not isinstance(storage, RDBStorage):
-        return FileLocks(Path(f"{name}.locks") / study_name)
+        return _locks_beside(name, study_name)
     if storage.engine.dialect.name == "postgresql":
         return PostgresLocks(storage, study_name)
     file = storage.engine.url.database
     if storage.engine.dialect.name == "sqlite" and file and file != ":memory:":
-        return FileLocks(Path(f"{file}.locks") / study_name)
+        return _locks_beside(file, study_name)
     raise StudyError(
         f"storage: expected a journal file, postgresql:// or sqlite:/// with a file, got "
         f"{storage.engine.url.render_as_string(hide_password=True)}: workers need its locks."
     )
+
+
+def _locks_beside(file: str, study_name: str) -> FileLocks:
+    """The same by whatever link or relative path the file is named."""
+    return FileLocks(Path(f"{Path(file).resolve()}.locks") / study_name)

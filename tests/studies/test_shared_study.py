@@ -4,6 +4,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import pytest
 from optuna.trial import TrialState
 
 from studies.ledger import CHOSEN, Entry, Ledger
@@ -50,6 +51,18 @@ def test_a_result_told_while_another_worker_looks_for_the_dead_is_kept(tmp_path:
         with mock.patch.object(looks.locks, "is_held", told_just_before), looks.turn() as ledger:
             assert [entry.real.tolist() for entry in ledger.entries] == [[1.0] * len(CONFIG.objectives)]
         assert [trial.state for trial in looks.study.get_trials()] == [TrialState.COMPLETE]
+
+
+@pytest.mark.parametrize("storage", ["{}/study", "sqlite:///{}/study"])
+def test_a_storage_has_the_same_locks_by_another_name(storage: str, tmp_path: Path) -> None:
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "linked/study").symlink_to(tmp_path / "study")
+    with (
+        SharedStudy(CONFIG, SPACE, storage.format(tmp_path), Ledger(CONFIG, [])) as first,
+        SharedStudy(CONFIG, SPACE, storage.format(tmp_path / "linked"), Ledger(CONFIG, [])) as second,
+    ):
+        first.locks.hold(0)
+        assert second.locks.is_held(0)
 
 
 def test_a_trial_tells_predictions_by_name(tmp_path: Path) -> None:

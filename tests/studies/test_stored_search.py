@@ -60,6 +60,33 @@ def test_storage_keeps_the_results(storage: str, tmp_path: Path) -> None:
         assert trial.user_attrs["worker"].endswith(f"process {os.getpid()}")
 
 
+class Wandering(ToyResults):
+    """Changes the working directory with every answer."""
+
+    def _result(self, notation: str) -> dict[str, float]:
+        folder = Path(f"evaluation {len(self.asked)}")
+        folder.mkdir()
+        os.chdir(folder)
+        return super()._result(notation)
+
+
+@pytest.mark.parametrize("guided", [False, True])
+@pytest.mark.parametrize("storage", [None, "journal.log", "sqlite:///study.db"])
+def test_an_evaluator_may_change_the_working_directory(
+    storage: str | None, guided: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, evaluator = guided_config(storage=storage), Wandering(OBJECTIVES[:2])
+    monkeypatch.chdir(tmp_path)
+    if guided:
+        run(config, Path("out"), evaluator)
+    else:
+        search(replace(config, guide=None), ToySpace(), evaluator, Path("out"))
+    history = history_of(tmp_path / "out")
+    evaluated = history[history["status"] == "evaluated"] if guided else history
+    assert evaluated["architecture"].tolist() == evaluator.asked
+    assert [path.name for path in tmp_path.glob("evaluation 0/*")] == ["evaluation 1"]
+
+
 def test_without_a_kill_a_storage_changes_nothing(tmp_path: Path) -> None:
     run(guided_config(), tmp_path / "alone")
     run(guided_config(), tmp_path / "stored", storage=str(tmp_path / "journal.log"))
