@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from nasrlm.objective import from_losses
 from studies.config import SearchConfig
 from studies.optuna_samplers import DistinctSampler, ExhaustedError
-from studies.optuna_storage import StoredStudy, directions, quiet
+from studies.optuna_storage import directions, quiet, stored_study
 from studies.problem import Outcome, Problem
 
 A = TypeVar("A", bound=Hashable)
@@ -25,8 +25,7 @@ def run(problem: Problem[A]) -> None:
     NOTE: the study that samples is in memory, and a storage is given each population when it is finished:
     one transaction a trial and not one for each gene, and a resumed search repeats itself exactly.
     """
-    with quiet():
-        stored = StoredStudy(problem.config, is_new=not problem.num_recorded) if problem.config.storage else None
+    with quiet(), stored_study(problem.config, is_new=not problem.num_recorded) as stored:
         sampler = DistinctSampler(problem)
         study = optuna.create_study(sampler=sampler, directions=directions(problem.config.goals))
         while not problem.done:

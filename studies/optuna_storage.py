@@ -25,6 +25,7 @@ from nasrlm.objective import FloatArray, Goal
 from studies.config import SearchConfig, without_password
 from studies.folder import CHECKPOINT, MAY_GROW, StudyError, check_same_checkpoint
 from studies.history import ascending, median_first
+from studies.storage_locks import held_alone
 
 TRIES = 5  # at opening a database
 BLOCK = 65_536  # bytes of a journal that are looked at together
@@ -188,26 +189,42 @@ def gene_distributions(sizes: Sequence[int]) -> dict[str, BaseDistribution]:
     return {f"gene_{index}": CategoricalDistribution(tuple(range(size))) for index, size in enumerate(sizes)}
 
 
+@contextmanager
+def stored_study(config: SearchConfig, *, is_new: bool) -> Iterator["StoredStudy | None"]:
+    """The study in ``config.storage``, which meanwhile is this process's alone; None where no storage is named.
+
+    Raises:
+        StudyError: it cannot be opened, has no locks, another process holds the study, or as ``StoredStudy``.
+    """
+    if config.storage is None:
+        yield None
+        return
+    storage = open_storage(config.storage)
+    with held_alone(storage, config.storage, name_in(storage, config)):
+        yield StoredStudy(config, storage, config.storage, is_new=is_new)
+
+
 class StoredStudy:
-    """The copy of a search's finished trials in ``config.storage``.
+    """The copy of a search's finished trials in a storage.
 
     Args:
-        config: names the storage, and by ``name_in`` the study.
+        config: names the study, see ``name_in``.
+        storage: the opened one.
+        name: the URL or path by which it was opened.
         is_new: whether the search begins; a study of its name is then a mistake.
 
     Raises:
-        StudyError: the storage cannot be opened, or holds the study of a search that begins, or of another checkpoint.
+        StudyError: the storage holds the study of a search that begins, or of another checkpoint.
     """
 
-    def __init__(self, config: SearchConfig, *, is_new: bool) -> None:
-        assert config.storage is not None, "a search without a storage has no stored study"
-        self.storage = config.storage
-        self.study = join_study(config, open_storage(config.storage), config.storage)
+    def __init__(self, config: SearchConfig, storage: BaseStorage, name: str, *, is_new: bool) -> None:
+        self.storage = name
+        self.study = join_study(config, storage, name)
         self._known = self.study.get_trials(deepcopy=False)
         self._given = 0
         if self._known and is_new:
             raise StudyError(
-                f"storage {without_password(config.storage)}: expected no study {self.study.study_name}, got one with "
+                f"storage {without_password(name)}: expected no study {self.study.study_name}, got one with "
                 f"{len(self._known)} trials. Resume it with its folder, or choose another storage or seed."
             )
 

@@ -1,7 +1,8 @@
 """Locks beside a study's storage that end with the process that holds them, however it ends.
 
 A worker takes its turn alone, and holds the trial that it evaluates. A running trial that nobody holds is that of a
-dead worker: no clock decides it, so it is seen at once, and a slow evaluation is never taken for a dead one.
+dead worker: no clock decides it, so it is seen at once, and a slow evaluation is never taken for a dead one. A search
+that is not shared holds its whole run.
 """
 
 import zlib
@@ -14,9 +15,10 @@ from filelock import FileLock, Timeout
 from optuna.storages import BaseStorage, RDBStorage
 from sqlalchemy import Connection, text
 
+from studies.config import without_password
 from studies.folder import StudyError
 
-TURN = -1  # in the place of a trial's number
+TURN, RUN = -1, -2  # in the place of a trial's number
 
 
 class StorageLocks(Protocol):
@@ -62,8 +64,8 @@ class FileLocks:
         self._held[number] = lock
 
     def release(self, number: int) -> None:
+        self._path(number).unlink(missing_ok=True)  # while it is held: who has it open then looks for a new one
         self._held.pop(number).release()
-        self._path(number).unlink(missing_ok=True)
 
     def is_held(self, number: int) -> bool:
         if number in self._held:
@@ -143,8 +145,30 @@ def open_locks(storage: BaseStorage, name: str, study_name: str) -> StorageLocks
         return _locks_beside(file, study_name)
     raise StudyError(
         f"storage: expected a journal file, postgresql:// or sqlite:/// with a file, got "
-        f"{storage.engine.url.render_as_string(hide_password=True)}: workers need its locks."
+        f"{storage.engine.url.render_as_string(hide_password=True)}: a study needs its locks."
     )
+
+
+@contextmanager
+def held_alone(storage: BaseStorage, name: str, study_name: str) -> Iterator[None]:
+    """Hold a study that one process evaluates, until the block or the process ends; arguments as of ``open_locks``.
+
+    Raises:
+        StudyError: another process holds it, or there are no locks.
+    """
+    locks = open_locks(storage, name, study_name)
+    try:
+        with locks.turn():
+            if locks.is_held(RUN):
+                raise StudyError(
+                    f"storage {without_password(name)}: expected {study_name} to be nobody's now, got one that another "
+                    "process evaluates. Wait for it, or choose another storage or seed: only searches that a model "
+                    "guides are shared."
+                )
+            locks.hold(RUN)
+        yield
+    finally:
+        locks.close()
 
 
 def _locks_beside(file: str, study_name: str) -> FileLocks:

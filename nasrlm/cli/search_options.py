@@ -27,7 +27,7 @@ Evaluator = Annotated[
 ]
 Truth = Annotated[Path | None, typer.Option(help="Table of true values to judge the front by.")]
 Storage = Annotated[
-    str | None, typer.Option(help="Optuna storage, a URL or a journal file; several workers may share it.")
+    str | None, typer.Option(help="Optuna storage, a URL or a journal file; several workers may share a guided search.")
 ]
 Population = Annotated[int, typer.Option(min=2, help="Architectures proposed at a time.")]
 Acquisition = Annotated[

@@ -11,7 +11,7 @@ from optuna.distributions import IntDistribution
 
 from studies.evaluators import TableEvaluator
 from studies.folder import StudyError
-from studies.optuna_storage import StoredStudy, open_storage
+from studies.optuna_storage import open_storage, stored_study
 from studies.search import search
 from tests.studies.scenes import (
     OBJECTIVES,
@@ -29,8 +29,9 @@ def test_a_stored_study_that_was_changed_is_noticed(tmp_path: Path) -> None:
     config = toy_config(storage=str(tmp_path / "journal.log"), trials=10)
     search(config, SPACE, ToyEvaluator(), tmp_path / "out")
     (tmp_path / "journal.log").unlink()
-    study = StoredStudy(config, is_new=True).study
-    study.ask({"gene_0": IntDistribution(0, 1)})
+    with stored_study(config, is_new=True) as stored:
+        assert stored is not None
+        stored.study.ask({"gene_0": IntDistribution(0, 1)})
     with pytest.raises(StudyError, match=r"expected trial 0 of toy-nsga2-3-\w+ to be {'gene_0'.*Was the study changed"):
         search(config, SPACE, ToyEvaluator(), tmp_path / "out", resume=True)
 

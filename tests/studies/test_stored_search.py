@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from optuna.trial import TrialState
 
+from nasrlm.prediction import Prediction
 from spaces import get_space
 from studies.evaluators import FunctionEvaluator
 from studies.folder import StudyError
@@ -21,6 +23,7 @@ from tests.studies.scenes import (
     OBJECTIVES,
     SPACE,
     HalfFailing,
+    Row,
     ToyEvaluator,
     ToyResults,
     ToySpace,
@@ -213,6 +216,21 @@ def test_storage_keeps_the_study(storage: str, tmp_path: Path) -> None:
     assert named == history_of(tmp_path / "out")["architecture"].tolist()
     assert len(named) == 55
     assert len(optuna.get_all_study_names(open_storage(location))) == 1
+
+
+@pytest.mark.parametrize("storage", ["sqlite:///{}/study.db", "{}/journal.log"])
+def test_a_search_without_a_guide_is_not_shared(storage: str, tmp_path: Path) -> None:
+    config = toy_config(storage=storage.format(tmp_path), trials=20)
+
+    class Meeting(ToyEvaluator):
+        def evaluate(self, architectures: Sequence[Row]) -> Prediction:
+            with pytest.raises(StudyError, match=r"expected toy-nsga2-\S+ to be nobody's now, got one that another"):
+                search(config, SPACE, ToyEvaluator(), tmp_path / "second")
+            return super().evaluate(architectures)
+
+    search(config, SPACE, Meeting(), tmp_path / "first")
+    assert not (tmp_path / "second").exists()
+    assert search(config, SPACE, ToyEvaluator(breaks_at=0), tmp_path / "first", resume=True).evaluations == 20
 
 
 def test_a_storage_names_what_was_evaluated(tmp_path: Path) -> None:
