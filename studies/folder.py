@@ -1,15 +1,20 @@
 """A study's folder: one study in it, every file in it whole at every moment."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
 
 from nasrlm.files import write_atomically
 from studies.config import SearchConfig
 
 STUDY_FILE = "study.json"
 HISTORY_FILE = "history.parquet"
+LOCK_FILE = ".lock"  # while a search works in the folder
 CHECKPOINT = "checkpoint_sha256"  # of a config, and of a study in a storage
 MAY_GROW = ("trials", "earlier_trials")  # of a config: a study may be given more
 
@@ -54,8 +59,37 @@ def holds_study(folder: Path) -> bool:
     return (folder / STUDY_FILE).exists() or (folder / HISTORY_FILE).exists()
 
 
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Make a folder and work there alone, until the block or the process ends; without it again if it stays empty.
+
+    Raises:
+        StudyError: another search works there.
+        OSError: it cannot be written.
+    """
+    was_there, lock = folder.exists(), FileLock(folder / LOCK_FILE, timeout=0)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise StudyError(
+            f"{folder}: expected a folder that no other search works in, got one of a search that runs. "
+            "Wait for it, or choose another folder."
+        ) from None
+    except OSError as error:
+        raise OSError(f"{folder}: expected a folder that can be made, got {error.strerror}. Choose another.") from error
+    try:
+        yield
+    finally:
+        (folder / LOCK_FILE).unlink(missing_ok=True)
+        lock.release()
+        if not was_there:
+            with suppress(OSError):  # it holds a study, or something else, such as the storage
+                folder.rmdir()
+
+
 def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> SearchConfig:
-    """Make a new study's folder, or check that the study in it is the one to resume.
+    """Begin a study in a folder, or check that the study in it is the one to resume.
 
     Returns:
         The config, with the trials that the study was given before.
@@ -71,10 +105,6 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> SearchCo
                 "Pass --resume to go on with it, or choose another folder."
             )
         return _resumed(folder, config)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OSError(f"{folder}: expected a folder that can be made, got {error.strerror}. Choose another.") from error
     write_json(folder / STUDY_FILE, {"status": "running", "config": config.to_dict()})
     return config
 

@@ -69,7 +69,7 @@ def guided_search(
         figures: draw the study in the end.
 
     Raises:
-        StudyError: ``out`` holds a study that is not to be, or cannot be, resumed; its history is damaged.
+        StudyError: ``out`` holds a study that is not to, or cannot, be resumed, or that runs; its history is damaged.
         OSError: ``out`` cannot be written.
         ValueError: there is no guide, the config is of another space, evaluator, predictor or truth lack an objective,
             or the evaluator knows no results of an architecture to begin with.
@@ -92,8 +92,8 @@ def guided_search(
                 with SharedStudy(config, searched, shared, ledger) as study:
                     stopped = work(config, guide, searched, evaluator, next_batch, study, after_change)
                     ledger = study.ledger()
-    history, seconds = ledger.history(), time.monotonic() - started
-    return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
+        history, seconds = ledger.history(), time.monotonic() - started
+        return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
 
 
 def _checked_guide(config: SearchConfig, predictor: SamplingPredictor, adapt: Adapt | None) -> Guide:

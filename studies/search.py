@@ -48,7 +48,7 @@ def search(
         The front and its measures, as they are in ``study.json``.
 
     Raises:
-        StudyError: ``out`` holds a study that is not to be, or cannot be, resumed; its history is damaged.
+        StudyError: ``out`` holds a study that is not to, or cannot, be resumed, or that runs; its history is damaged.
         OSError: ``out`` cannot be written.
         ValueError: the evaluator or the truth lacks an objective, or the config is of another space, or has a guide:
             ``studies.guided.guided_search`` follows one.
@@ -67,7 +67,7 @@ def search(
         started = time.monotonic()
         history, stopped = _run(config, searched, evaluator, path, recorded, progress)
         seconds = time.monotonic() - started
-    return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
+        return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
 
 
 def _run(

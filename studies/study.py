@@ -1,7 +1,7 @@
 """How every study begins and ends, whatever searches."""
 
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ import pandas as pd
 from spaces import SearchSpace
 from studies.config import SearchConfig
 from studies.evaluators import TableEvaluator
-from studies.folder import HISTORY_FILE, STUDY_FILE, holds_study, open_folder, read_study
+from studies.folder import HISTORY_FILE, STUDY_FILE, alone_in, holds_study, open_folder, read_study
 from studies.history import History
 from studies.ledger import EVALUATED
 from studies.plots import plot_study
@@ -23,12 +23,12 @@ A = TypeVar("A", bound=Hashable)
 def open_study(
     config: SearchConfig, space: SearchSpace[A], out: Path, *, truth: TableEvaluator[A] | None, resume: bool
 ) -> Iterator[tuple[SearchConfig, SearchSpace[A]]]:
-    """The study's config and the space as it is searched; its folder is made, or opened.
+    """The study's config and the space as it is searched; its folder is made, or opened, and held.
 
     A new study that fails before anything was evaluated leaves none behind, so that the corrected one can begin there.
 
     Raises:
-        StudyError: ``out`` holds a study that is not to be, or cannot be, resumed.
+        StudyError: ``out`` holds a study that is not to be, or cannot be, resumed, or one that runs.
         OSError: ``out`` cannot be written.
         ValueError: the config is of another space, the truth lacks an objective, or a warm start cannot be read; no
             study is left behind.
@@ -40,18 +40,16 @@ def open_study(
     searched = config.searched(space)
     for notation in config.warm_start:
         searched.parse(notation)
-    was_there, is_new = out.exists(), not holds_study(out)
-    config = open_folder(out, config, resume=resume)
-    try:
-        yield config, searched
-    except Exception:
-        if is_new and not _has_evaluated(out):
-            for name in (STUDY_FILE, HISTORY_FILE):
-                (out / name).unlink(missing_ok=True)
-            with suppress(OSError):  # it holds something else, such as the storage
-                if not was_there:
-                    out.rmdir()
-        raise
+    with alone_in(out):
+        is_new = not holds_study(out)
+        config = open_folder(out, config, resume=resume)
+        try:
+            yield config, searched
+        except Exception:
+            if is_new and not _has_evaluated(out):
+                for name in (STUDY_FILE, HISTORY_FILE):
+                    (out / name).unlink(missing_ok=True)
+            raise
 
 
 def _has_evaluated(out: Path) -> bool:

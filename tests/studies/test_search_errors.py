@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from unittest import mock
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from optuna.distributions import IntDistribution
 
+from nasrlm.prediction import Prediction
 from studies.evaluators import TableEvaluator
 from studies.folder import StudyError
 from studies.optuna_storage import open_storage, stored_study
@@ -16,6 +18,7 @@ from studies.search import search
 from tests.studies.scenes import (
     OBJECTIVES,
     SPACE,
+    Row,
     ToyEvaluator,
     history_of,
     toy_config,
@@ -100,6 +103,19 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         search(toy_config(), SPACE, ToyEvaluator(), tmp_path / "file" / "out")
 
 
+def test_a_folder_in_which_a_search_runs_is_refused(tmp_path: Path) -> None:
+    config = toy_config(trials=20)
+
+    class Meeting(ToyEvaluator):
+        def evaluate(self, architectures: Sequence[Row]) -> Prediction:
+            with pytest.raises(StudyError, match="expected a folder that no other search works in, got one of"):
+                search(config, SPACE, ToyEvaluator(), tmp_path, resume=True)
+            return super().evaluate(architectures)
+
+    assert search(config, SPACE, Meeting(), tmp_path).evaluations == 20
+    assert search(config, SPACE, ToyEvaluator(breaks_at=0), tmp_path, resume=True).evaluations == 20
+
+
 def test_an_evaluator_must_answer_every_objective(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"evaluator: expected accuracy@toy, latency_ms@toy, got no latency_ms@toy"):
         search(toy_config(), SPACE, ToyEvaluator(OBJECTIVES[:1]), tmp_path / "out")
@@ -119,6 +135,7 @@ def test_what_fails_at_once_leaves_no_study_behind(tmp_path: Path) -> None:
 
 
 def test_a_storage_is_named_without_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("studies.optuna_storage.open_storage", lambda name: open_storage(str(tmp_path / "journal.log")))
     config = toy_config(trials=10, storage="postgresql://me:secret@host/studies")
     search(config, SPACE, ToyEvaluator(), tmp_path / "out")
