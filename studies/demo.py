@@ -22,7 +22,7 @@ from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.config import SearchConfig
-from studies.folder import CHECKPOINT, HISTORY_FILE, MAY_GROW, STUDY_FILE, StudyError, holds_study, read_study
+from studies.folder import CHECKPOINT, HISTORY_FILE, MAY_GROW, STUDY_FILE, StudyError, alone_in, holds_study, read_study
 from studies.report import FRONT_FILE, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
@@ -50,7 +50,8 @@ def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool 
     predictor = Predictor.from_pretrained().of_space(space.name)
     digest = predictor.checkpoint.sha256
     config = SearchConfig(SPACE, tuple(map(Goal.parse, GOALS)), trials, checkpoint_sha256=digest)
-    _remove_earlier(out, config)
+    with alone_in(out):
+        _remove_earlier(out, config)
     to_text = partial(to_measured_text, space)
     surrogate = Surrogate(space, predictor, objectives=config.objectives, to_text=to_text)
     result = search(config, space, surrogate, out, progress=progress)
@@ -95,7 +96,7 @@ def main() -> None:
     out = parser.parse_args().out
     try:
         run_demo(out)
-    except StudyError as error:
+    except (StudyError, OSError) as error:
         print(f"demo: {error}", file=sys.stderr)
         sys.exit(2)
 
