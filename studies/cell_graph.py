@@ -69,13 +69,15 @@ def _two_input(title: str, cell: TwoInputCell) -> CellGraph:
 
 def _parts(notation: str) -> Sequence[str]:
     """What is written on the parts of a notation."""
+    if notation.isdecimal():  # no JSON where the first digit is 0
+        return list(notation)
     try:
         parts = json.loads(notation)
     except ValueError:
         return [notation]
     if isinstance(parts, dict):
         return [f"{name} {_words(value)}" for name, value in parts.items()]
-    return [_words(part) for part in parts] if isinstance(parts, list) else list(notation)  # digits
+    return [_words(part) for part in parts] if isinstance(parts, list) else [notation]
 
 
 def _words(value: object) -> str:

@@ -67,6 +67,12 @@ def test_what_is_written_on_edges_is_not_cut_off() -> None:
     assert sides == {"bottom center"}
 
 
+@pytest.mark.parametrize("notation", ["01201201", "12012010"])
+def test_every_digit_is_a_part(notation: str) -> None:
+    (graph,) = cell_graphs(get_space("nasbench_macro"), notation)
+    assert graph.nodes == ("input", *notation, "output")
+
+
 def test_a_cell_without_an_operation_has_no_edge() -> None:
     (graph,) = cell_graphs(get_space("nasbench201"), "|none~0|+|nor_conv_1x1~0|none~1|+|skip_connect~0|none~1|none~2|")
     assert graph.edges == ((0, 2, "nor_conv_1x1"), (0, 3, "skip_connect"))
