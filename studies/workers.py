@@ -29,7 +29,7 @@ def work(
     evaluator: RealEvaluator[A],
     next_batch: NextBatch,
     study: SharedStudy[A],
-    after_turn: Callable[[Ledger], None],
+    after_change: Callable[[Ledger], None],
 ) -> str | None:
     """Evaluate what waits, and propose where nothing does, until all workers have spent the trials.
 
@@ -39,7 +39,7 @@ def work(
     Returns:
         Why the search ended before its trials were spent, or None.
     """
-    attempt = 0
+    attempt, seen = 0, list[tuple[str, int, str]]()
     while True:
         with study.turn() as ledger:
             taken = study.take()
@@ -51,7 +51,9 @@ def work(
                 study.add(batch)
                 taken = study.take()
                 ledger = study.ledger()
-            after_turn(ledger)
+            if (now := [(entry.key, entry.batch, entry.status) for entry in ledger.entries]) != seen:
+                seen = now
+                after_change(ledger)
             if taken is None and not ledger.chosen and (left <= 0 or barren):
                 return NOTHING_LEFT if left > 0 else None
         if taken is not None:

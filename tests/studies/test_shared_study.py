@@ -1,5 +1,6 @@
 """Trials that workers share, where two of them do something at once."""
 
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -7,11 +8,12 @@ import numpy as np
 import pytest
 from optuna.trial import TrialState
 
+from studies import workers
 from studies.ledger import CHOSEN, Entry, Ledger
 from studies.optuna_storage import PREDICTED, read_predictions, told_predictions
 from studies.shared_study import SharedStudy
 from tests.studies import killed
-from tests.studies.scenes import ToySpace
+from tests.studies.scenes import ToyResults, ToySpace
 
 SPACE, CONFIG = ToySpace(), killed.worker_config()
 
@@ -51,6 +53,26 @@ def test_a_result_told_while_another_worker_looks_for_the_dead_is_kept(tmp_path:
         with mock.patch.object(looks.locks, "is_held", told_just_before), looks.turn() as ledger:
             assert [entry.real.tolist() for entry in ledger.entries] == [[1.0] * len(CONFIG.objectives)]
         assert [trial.state for trial in looks.study.get_trials()] == [TrialState.COMPLETE]
+
+
+def test_a_worker_that_waits_tells_changes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, journal = killed.worker_config(trials=1), str(tmp_path / "journal.log")
+    with (
+        SharedStudy(config, SPACE, journal, Ledger(config, [])) as evaluates,
+        SharedStudy(config, SPACE, journal, Ledger(config, [])) as waits,
+    ):
+        with evaluates.turn():
+            evaluates.add([chosen(SPACE.encode(SPACE.sample(np.random.default_rng(0))))])
+            taken = evaluates.take()
+        assert config.guide is not None
+        assert taken is not None
+        told: list[Ledger] = []
+        pauses = mock.Mock(side_effect=[None, None, lambda: None])
+        ends = partial(evaluates.tell, taken, np.ones(len(config.objectives)))
+        monkeypatch.setattr(workers.time, "sleep", lambda _: pauses() and ends())
+        workers.work(config, config.guide, SPACE, ToyResults(), mock.Mock(), waits, told.append)
+    assert pauses.call_count == 3
+    assert [len(ledger.evaluated) for ledger in told] == [0, 1]
 
 
 @pytest.mark.parametrize("storage", ["{}/study", "sqlite:///{}/study"])
