@@ -167,7 +167,7 @@ def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Pre
         raise ValueError(f"search: expected methods of {', '.join(names)}, got {', '.join(unknown)}.")
     if predictors:
         space = task.table.space
-        networks = every_network(task.config, space, task.table.known)
+        networks = cache(partial(every_network, task.config, space, task.table.known))
         to_text = cache(partial(to_measured_text, space))
         for method, of_all_spaces in predictors.items():
             predictor = of_all_spaces.of_space(space.name)

@@ -269,7 +269,7 @@ def _adapter(
     predictor: Predictor,
     to_text: Callable[[A], str],
 ) -> ProcessAdapter[A]:
-    networks = every_network(searched, table.space, table.known) if config.graphs else None
+    networks = partial(every_network, searched, table.space, table.known) if config.graphs else None
     return ProcessAdapter(table.space, predictor, searched.objectives, to_text=to_text, networks=networks)
 
 

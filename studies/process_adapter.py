@@ -65,7 +65,8 @@ class ProcessAdapter(Generic[A]):
         objectives: to learn.
         to_text: architecture to the text that the predictor reads.
         pool_size: texts that give the features' scale.
-        networks: all architectures that will ever be asked about; None where these are too many.
+        networks: gives all architectures that will ever be asked about, called once an objective is learned that the
+            predictor does not know; None where these are too many.
 
     Cost: below a second an objective and hundred results, beside all of the predictor's answers about every text that
     is looked at, each once.
@@ -79,7 +80,7 @@ class ProcessAdapter(Generic[A]):
         *,
         to_text: Callable[[A], str],
         pool_size: int = 100,
-        networks: NetworkFeatures[A] | None = None,
+        networks: Callable[[], NetworkFeatures[A]] | None = None,
     ) -> None:
         self.space = space
         self.objectives = tuple(objectives)
@@ -87,14 +88,13 @@ class ProcessAdapter(Generic[A]):
         self.pool_size = pool_size
         self._predictor = predictor
         self._memory = PredictorMemory(predictor)
-        self._all = networks
+        self._all_networks = networks
 
     @cached_property
-    def _networks(self) -> tuple[Networks, FloatArray] | None:
+    def _networks(self) -> tuple[Networks, FloatArray]:
         """All of them, and (N, F) what the predictor says of each, standardised: costs add up, so no logarithms."""
-        if self._all is None:
-            return None
-        architectures, computed, compiled = self._all
+        assert self._all_networks is not None, "only where they are known beforehand"
+        architectures, computed, compiled = self._all_networks()
         texts = [self.to_text(architecture) for architecture in architectures]
         networks = networks_of(self.space, architectures, texts, computed, compiled)
         said = self._memory.predict(texts, self._predictor.objectives, (0.5,)).median
@@ -115,7 +115,7 @@ class ProcessAdapter(Generic[A]):
             labels = table[name].to_numpy(dtype=np.float64)
             rows = np.flatnonzero(np.isfinite(labels))
             known = [texts[row] for row in rows]
-            if name not in self._predictor.objectives and self._networks is not None:
+            if name not in self._predictor.objectives and self._all_networks is not None:
                 if len(rows) >= MIN_RESULTS_OF_GRAPHS:
                     processes[name] = GraphProcess(*self._networks, name, known, labels[rows])
             elif len(rows) >= MIN_RESULTS:

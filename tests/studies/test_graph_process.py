@@ -1,5 +1,7 @@
 """Networks that are all known: objectives that the predictor lacks are learned from what these are made of."""
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from scipy.stats import kendalltau
@@ -75,10 +77,12 @@ def test_samples_are_joint_and_have_the_quantiles() -> None:
 
 def test_an_adapter_goes_by_graphs_from_ten_results_on() -> None:
     predictor = ToyPredictor(sigma=0.1, objectives=OBJECTIVES[1:])
-    adapter = ProcessAdapter(
-        SPACE, predictor, OBJECTIVES, to_text=SPACE.format, pool_size=50, networks=(ROWS, COUNTS, COUNTS)
-    )
+    networks = mock.Mock(return_value=(ROWS, COUNTS, COUNTS))
+    options = {"to_text": SPACE.format, "pool_size": 50, "networks": networks}
+    ProcessAdapter(SPACE, predictor, OBJECTIVES[1:], **options)(toy_table()[:25])
+    adapter = ProcessAdapter(SPACE, predictor, OBJECTIVES, **options)
     assert OBJECTIVES[0] not in adapter(toy_table()[:9]).objectives
+    networks.assert_not_called()
     learned = adapter(toy_table()[:25])
     assert kendalltau(learned.predict(TEXTS, OBJECTIVES[:1], (0.1, 0.5, 0.9)).median[:, 0], TRUE[:, 0])[0] > 0.6
     assert learned.sample(TEXTS[:2], OBJECTIVES, 3, seed=0).shape == (2, 3, 3)
