@@ -26,7 +26,7 @@ from rich.console import Console
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
-from benchmarks.command_line import one_line_errors
+from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.search_curves import curve_of, draw, table_of
 from benchmarks.search_methods import ALONE, Method, SearchTask, guided
 from converters import to_measured_text
@@ -176,6 +176,21 @@ def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Pre
     return {method: methods[method] for method in wanted}
 
 
+def _checkpoints(pairs: Sequence[str]) -> dict[str, str]:
+    """Folders by name.
+
+    Raises:
+        ValueError: a pair is none, or has the name of another method.
+    """
+    folders: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, folder = pair.partition("=")
+        if not (name and equals) or name in (*ALONE, *folders):
+            raise ValueError(f"--rlm: expected NAME=FOLDER, the name of no other method, got {pair}.")
+        folders[name] = folder
+    return folders
+
+
 @one_line_errors()
 def main(words: Sequence[str] | None = None) -> None:
     """Print a table and one line of JSON."""
@@ -205,11 +220,12 @@ def main(words: Sequence[str] | None = None) -> None:
         spaces=tuple(given.spaces),
         goals=tuple(given.objectives.split(",")) if given.objectives else (),
         methods=tuple(given.methods),
-        checkpoints=dict(pair.partition("=")[::2] for pair in given.rlm),
+        checkpoints=_checkpoints(given.rlm),
         seeds=given.seeds,
         budget=given.budget,
         counts=tuple(count for count in given.counts if count <= given.budget),
     )
+    check_counts(config, "seeds", "budget")
     curves = run(config, progress=True)
     Console(width=200).print(table_of(curves, config.counts))
     print(json.dumps(circumstances(config)))

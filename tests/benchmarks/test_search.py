@@ -124,6 +124,24 @@ def test_a_broken_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         run(Config(tmp_path, tmp_path / "new", spaces=("toy",), methods=("luck",)))
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--rlm", "folder"], "--rlm: expected NAME=FOLDER, the name of no other method, got folder."),
+        (["--rlm", "a=one", "a=two"], "--rlm: expected NAME=FOLDER, the name of no other method, got a=two."),
+        (["--rlm", "random=one"], "--rlm: expected NAME=FOLDER, the name of no other method, got random=one."),
+        (["--seeds", "0"], "--seeds: expected 1 or more, got 0."),
+    ],
+)
+def test_options_that_cannot_be_are_told(
+    words: list[str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(search, "run", lambda *_, **__: pytest.fail("searched"))
+    with pytest.raises(SystemExit, match="2"):
+        search.main(words)
+    assert capsys.readouterr().err == f"{told}\n"
+
+
 def test_results_of_other_goals_or_another_table_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "GOALS", {"toy": ("max:accuracy@toy", "min:latency_ms@toy")})
     monkeypatch.setattr(search, "get_space", lambda name: SPACE)
