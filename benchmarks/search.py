@@ -32,14 +32,11 @@ from benchmarks.search_methods import ALONE, Method, SearchTask, guided
 from converters import to_measured_text
 from nasrlm.files import file_digest
 from nasrlm.json_lines import append_line, finished_lines
-from nasrlm.objective import Goal, to_losses
+from nasrlm.objective import to_losses
 from nasrlm.predictor import Predictor
 from spaces import get_space
-from studies.config import SearchConfig, twins_of
-from studies.evaluators import TableEvaluator
-from studies.labelled_table import read_table
+from studies.memory import TextMemory
 from studies.process_adapter import ProcessAdapter, every_network
-from studies.proposal import every_architecture
 from studies.report import true_labels
 
 GOALS = {
@@ -100,7 +97,8 @@ def run(config: Config, progress: bool = False) -> dict[tuple[str, str], list[li
     rows = _read(path, settings, digests)
     done = {(row["space"], row["method"], row["seed"]): row["curve"] for row in rows}
     for space_name in config.spaces:
-        task = _task(config, space_name)
+        space = get_space(space_name)
+        task = SearchTask.of(_table(config, space_name), space, config.goals_of(space_name), config.budget)
         methods = _methods(config, task, predictors)
         whole = to_losses(task.config.goals, true_labels(task.config, task.table))
         todo = [(m, s) for s in range(config.seeds) for m in methods if (space_name, m, s) not in done]
@@ -149,16 +147,6 @@ def _read(
             yield row
 
 
-def _task(config: Config, name: str) -> SearchTask[Any]:
-    space = get_space(name)
-    goals = tuple(Goal.parse(goal) for goal in config.goals_of(name))
-    twins = twins_of(space, [goal.objective for goal in goals])
-    searched = SearchConfig(space=name, goals=goals, trials=config.budget, evaluator="table", twins=twins)
-    frame = read_table(_table(config, name), require=searched.objectives)
-    table = TableEvaluator(space, frame, objectives=searched.objectives)
-    return SearchTask(searched, table, every_architecture(searched.searched(table.space), table.known))
-
-
 def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Predictor]) -> dict[str, Method]:
     """Those asked for; features are counted for checkpoints once a space."""
     methods, names = dict(ALONE), (*ALONE, *config.checkpoints)
@@ -168,9 +156,9 @@ def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Pre
     if predictors:
         space = task.table.space
         networks = cache(partial(every_network, task.config, space, task.table.known))
-        to_text = cache(partial(to_measured_text, space))
+        to_text = TextMemory(partial(to_measured_text, space))
         for method, of_all_spaces in predictors.items():
-            predictor = of_all_spaces.of_space(space.name)
+            predictor = of_all_spaces.of_space(space.address)
             adapt = ProcessAdapter(space, predictor, task.config.objectives, to_text=to_text, networks=networks)
             methods[method] = guided(predictor, to_text, adapt)
     return {method: methods[method] for method in wanted}

@@ -7,28 +7,31 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 from sklearn.utils import check_random_state
 
-from nasrlm.objective import FloatArray, to_losses
+from nasrlm.objective import FloatArray, Goal, to_losses
 from spaces import SearchSpace
 from studies.acquisition import choose
-from studies.config import SearchConfig
+from studies.config import SearchConfig, twins_of
 from studies.evaluators import TableEvaluator
 from studies.guide import Guide
 from studies.guided import guided_search
+from studies.labelled_table import read_table
 from studies.ledger import Ledger
 from studies.memory import SamplingPredictor
 from studies.pareto import pareto_mask
 from studies.problem import Problem, load_engine
 from studies.process_adapter import ProcessAdapter
+from studies.proposal import every_architecture
 
 A = TypeVar("A", bound=Hashable)
 
@@ -48,12 +51,24 @@ class SearchTask(Generic[A]):
     Attributes:
         config: goals and how twins count.
         table: answers.
-        known: by key, every architecture of the table.
     """
 
     config: SearchConfig
     table: TableEvaluator[A]
-    known: dict[str, A]
+
+    @classmethod
+    def of(cls, path: Path, space: SearchSpace[A], goals: Sequence[str], budget: int) -> Self:
+        """A table's rows of a space, with goals as they are spelled; twins count as ``twins_of`` says."""
+        parsed = tuple(map(Goal.parse, goals))
+        twins = twins_of(space, [goal.objective for goal in parsed])
+        config = SearchConfig(space=space.name, goals=parsed, trials=budget, evaluator="table", twins=twins)
+        frame = read_table(path, require=config.objectives)
+        return cls(config, TableEvaluator(space, frame, objectives=config.objectives, name=str(path)))
+
+    @cached_property
+    def known(self) -> dict[str, A]:
+        """By key, every architecture of the table."""
+        return every_architecture(self.space, self.table.known)
 
     @property
     def space(self) -> SearchSpace[A]:

@@ -22,18 +22,18 @@ import pandas as pd
 
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
+from benchmarks.search_methods import SearchTask
 from converters import to_measured_text
-from nasrlm.objective import FloatArray, Goal, to_losses
+from nasrlm.objective import FloatArray, to_losses
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
-from studies.config import SearchConfig, twins_of
+from studies.config import SearchConfig
 from studies.constraints import feasible_mask
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE
 from studies.gate import Gate
 from studies.guide import Guide
 from studies.guided import guided_search
-from studies.labelled_table import read_table
 from studies.learning import Adapt
 from studies.ledger import EVALUATED, PRUNED
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
@@ -249,17 +249,9 @@ def main(words: Sequence[str] | None = None) -> None:
 def _scene(config: Config) -> tuple[SearchConfig, TableEvaluator[Any], Predictor, TextMemory[Any]]:
     """What is searched for, what answers and what guides, with the texts that it reads."""
     space = get_space(config.space)
-    goals = tuple(Goal.parse(goal) for goal in config.objectives.split(","))
-    twins = twins_of(space, [goal.objective for goal in goals])
-    searched = SearchConfig(space=space.name, goals=goals, trials=max(config.counts), evaluator="table", twins=twins)
-    table = TableEvaluator(
-        space,
-        read_table(config.table, require=searched.objectives),
-        objectives=searched.objectives,
-        name=str(config.table),
-    )
+    task = SearchTask.of(config.table, space, config.objectives.split(","), max(config.counts))
     predictor = Predictor.from_pretrained(config.checkpoint).of_space(space.address)
-    return searched, table, predictor, TextMemory(partial(to_measured_text, space))
+    return task.config, task.table, predictor, TextMemory(partial(to_measured_text, space))
 
 
 def _adapter(

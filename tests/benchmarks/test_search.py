@@ -19,7 +19,6 @@ from studies.evaluators import TableEvaluator
 from studies.guide import Guide
 from studies.pareto import hypervolume_ratio
 from studies.process_adapter import ProcessAdapter
-from studies.proposal import every_architecture
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_config, toy_table
 
 QUICK = ("random", "regularised evolution")
@@ -29,7 +28,7 @@ SLOW = ("optuna gp", "ensemble")
 def toy_task(twins: str = "once") -> SearchTask[Row]:
     config = toy_config(twins=twins)
     table = TableEvaluator(SPACE, toy_table(0.5), objectives=OBJECTIVES[:2])
-    return SearchTask(config, table, every_architecture(config.searched(table.space), table.known))
+    return SearchTask(config, table)
 
 
 @pytest.mark.parametrize("twins", ["once", "apart"])
