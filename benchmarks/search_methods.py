@@ -23,6 +23,7 @@ from spaces import SearchSpace
 from studies.acquisition import choose
 from studies.config import SearchConfig, twins_of
 from studies.evaluators import TableEvaluator
+from studies.graph_process import one_hot_genes
 from studies.guide import Guide
 from studies.guided import guided_search
 from studies.labelled_table import read_table
@@ -165,8 +166,10 @@ def ensemble(task: SearchTask[Any], budget: int, seed: int) -> FloatArray:
         parents = archive.rng.choice(front, CANDIDATES // 2)
         found = [*(archive.child(archive.architectures[row]) for row in parents), *archive.random(CANDIDATES // 2)]
         mean, deviation = archive.losses.mean(axis=0), archive.losses.std(axis=0) + 1e-9
-        models = _fitted(_one_hot(task, archive.architectures), (archive.losses - mean) / deviation, archive.rng)
-        inputs = _one_hot(task, found)
+        models = _fitted(
+            one_hot_genes(task.space, archive.architectures), (archive.losses - mean) / deviation, archive.rng
+        )
+        inputs = one_hot_genes(task.space, found)
         samples = np.stack([model.predict(inputs).reshape(len(found), -1) for model in models], axis=1)
         samples = samples * deviation + mean
         reference = np.vstack([archive.losses, samples.reshape(-1, samples.shape[2])]).max(axis=0)
@@ -185,13 +188,6 @@ def _fitted(inputs: FloatArray, targets: FloatArray, rng: np.random.Generator) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # a hundred steps are enough
         return [model.fit(inputs, targets) for model in models]
-
-
-def _one_hot(task: SearchTask[A], architectures: list[A]) -> FloatArray:
-    genotypes = np.array([task.space.encode(architecture) for architecture in architectures])
-    sizes = task.space.gene_sizes
-    parts = [np.eye(size)[genotypes[:, gene]] for gene, size in enumerate(sizes)]
-    return np.concatenate(parts, axis=1)
 
 
 def guided(

@@ -70,9 +70,7 @@ def networks_of(
     compiled: Sequence[Features],
 ) -> Networks:
     """Of N architectures with their texts, and features of what is computed and of what a compiler leaves."""
-    genotypes = np.array([space.encode(architecture) for architecture in architectures])
-    chosen = [np.eye(size)[genotypes[:, gene]] for gene, size in enumerate(space.gene_sizes)]
-    genes = np.concatenate(chosen, axis=1)
+    genes = one_hot_genes(space, architectures)
     genes -= genes.mean(axis=0)
     genes /= max(float(np.sqrt(genes.var(axis=0).mean())), 1e-9)
     return Networks(
@@ -83,6 +81,13 @@ def networks_of(
         _kinds(compiled),
         genes,
     )
+
+
+def one_hot_genes(space: SearchSpace[A], architectures: Sequence[A]) -> FloatArray:
+    """(N, F) one column a choice of a gene."""
+    genotypes = np.array([space.encode(architecture) for architecture in architectures])
+    chosen = [np.eye(size)[genotypes[:, gene]] for gene, size in enumerate(space.gene_sizes)]
+    return np.concatenate(chosen, axis=1)
 
 
 @dataclass(frozen=True)
