@@ -209,7 +209,7 @@ class Ablation:
             embedding_learning_rate=2e-3,
             seed=seed,
         )
-        kind = "-".join([variant.form, variant.head, *(["costs"] if variant.costs else [])])
+        kind = f"{variant.form}-{variant.head}-{len(examples.objectives)}"
         steps = self._steps(kind, config, examples)
         rows = len(examples.split("train"))
         lasting = config.of_steps(steps, rows, evaluations=EVALUATIONS, warmup_share=WARMUP)
@@ -217,7 +217,7 @@ class Ablation:
         return out / "checkpoint"
 
     def _steps(self, kind: str, config: TrainConfig, examples: Examples) -> int:
-        """As many as fit into the minutes of a run; timed once a text and head, and written down."""
+        """As many as fit into the minutes of a run; timed once for each kind, and written down."""
         if self.config.steps is not None:
             return self.config.steps
         path = self.config.out / f"steps-{kind}.json"

@@ -10,6 +10,7 @@ import pytest
 
 import benchmarks.ablation
 from benchmarks.ablation import COSTS, VARIANTS, Ablation, Config
+from converters.counts import COUNTS
 from nasrlm.files import write_table
 from nasrlm.model_config import ModelConfig
 from tests.benchmarks.stand_in import STAND_IN, write_stand_in
@@ -70,8 +71,11 @@ def test_only_some_variants(config: Config) -> None:
 
 
 def test_minutes_become_steps_that_are_kept(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmarks.ablation, "_seconds_per_step", lambda *_: 0.02)
-    timed = replace(config, steps=None, minutes_per_run=0.001, only=("base",))
+    monkeypatch.setattr(
+        benchmarks.ablation, "_seconds_per_step", lambda _, examples: 0.02 if len(examples.objectives) == 1 else 0.06
+    )
+    timed = replace(config, steps=None, minutes_per_run=0.001, only=("base", "pretrained"))
     Ablation(timed).run(progress=False)
-    assert json.loads((config.out / "steps-canonical-digits.json").read_text()) == 3
+    steps = {path.name: json.loads(path.read_text()) for path in config.out.glob("steps-*")}
+    assert steps == {"steps-canonical-digits-1.json": 3, f"steps-canonical-digits-{len(COUNTS)}.json": 1}
     assert json.loads((config.out / "base-seed0" / "log.jsonl").read_text().splitlines()[-1])["step"] == 3
