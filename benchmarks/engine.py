@@ -60,6 +60,7 @@ SIZES = {
 VOCABULARY = 1024
 STEPS = 8  # of training in one run, batches as `nasrlm train` makes them: different texts of similar length
 SAMPLES = 64  # of which the peer's median is taken
+PEER_TEXTS = 1  # that it predicts in one run
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,6 @@ class Config:
         space: whose architectures are drawn, all different.
         texts: how many; the tokenizers are trained on them, and we predict them.
         batch: texts of a training step.
-        peer_texts: how many of the texts the peer predicts.
         contexts: of the peer, from ``CONTEXTS`` or a number of tokens.
         seconds: of one case, if one run takes no longer.
         repeats: runs of one case at most.
@@ -84,7 +84,6 @@ class Config:
     space: str = "nasbench201"
     texts: int = 512
     batch: int = 16
-    peer_texts: int = 1
     contexts: Sequence[str] = CONTEXTS
     seconds: float = 10.0
     repeats: int = 5
@@ -211,7 +210,7 @@ def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], pyt
         "vocabulary": VOCABULARY,
         "samples": SAMPLES,
         "batch": config.batch,
-        "predicted": config.peer_texts,
+        "predicted": PEER_TEXTS,
         "contexts": config.contexts,
         "limits": _limits(config),
         "threads": config.threads,

@@ -27,7 +27,7 @@ from nasrlm.number import NumberCode
 from tests.benchmarks.stand_in import STAND_IN, write_stand_in
 
 SMALL = ModelConfig(width=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=32)
-CONFIG = Config(texts=6, batch=2, peer_texts=1, seconds=0, repeats=1, model=SMALL, threads=1)
+CONFIG = Config(texts=6, batch=2, seconds=0, repeats=1, model=SMALL, threads=1)
 COMPUTES = "    def compute_losses"
 TRIMS = """    def trim_padding(self, batch):
         return {"encoder_input": batch["padded"]}
