@@ -43,7 +43,7 @@ from tqdm import tqdm
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
 from benchmarks.flat_text import to_flat_text
-from benchmarks.peer import TORCH, install_peer
+from benchmarks.peer import TORCH, InstalledPeer, install_peer
 from benchmarks.ranking import SAMPLES, VOCABULARY, peer_medians
 from benchmarks.text_forms import as_letters, with_distances, with_names
 from converters import to_graph
@@ -87,7 +87,7 @@ class Config:
         rows: labelled train cells; a quarter as many valid, at most four times as many test cells.
         minutes_per_run: of the processor, in training; evaluations are left out.
         steps: of every run, instead of minutes.
-        peer: an interpreter with regress-lm.
+        peer: the regress-lm that its rows are of; kept in their settings.
         model: everything but the head.
     """
 
@@ -98,7 +98,7 @@ class Config:
     minutes_per_run: float = 7.0
     steps: int | None = None
     only: tuple[str, ...] = ()
-    peer: tuple[str, ...] = ()
+    peer: InstalledPeer | None = None
     model: ModelConfig = MODEL
 
 
@@ -146,17 +146,26 @@ class Ablation:
         kept = {key: str(value) for key, value in asdict(config).items() if key not in NO_SETTINGS}
         self._path = config.out / "results.jsonl"
         self.cells: list[dict[str, object]] = [json.loads(line) for line in finished_lines(self._path)]
-        if any(cell["settings"] != kept for cell in self.cells):
-            raise ValueError(f"{self._path}: expected cells of {kept}, got others. Choose another --out.")
         self._settings = kept
+        for cell in self.cells:
+            expected = self._settings_of(str(cell["variant"]))
+            found = cell["settings"]
+            if not (isinstance(found, dict) and expected.items() <= found.items()):
+                raise ValueError(f"{self._path}: expected cells of {expected}, got others. Choose another --out.")
 
     def run(self, progress: bool) -> None:
         """Compute what is missing."""
         todo = [cell for cell in self._wanted() if self.tau(*cell) is None]
         for name, seed in tqdm(todo, "cells", disable=not progress):
             tau = self._measure(name, VARIANTS[name], seed)
-            self.cells.append({"variant": name, "seed": seed, "kendall_tau": tau, "settings": self._settings})
+            self.cells.append({"variant": name, "seed": seed, "kendall_tau": tau, "settings": self._settings_of(name)})
             append_line(self._path, self.cells[-1])
+
+    def _settings_of(self, name: str) -> dict[str, str]:
+        """Of a variant's cells; those of a peer tell which it was, and are kept by whoever asks without one."""
+        if self.config.peer is None or name not in VARIANTS or not VARIANTS[name].peer:
+            return self._settings
+        return self._settings | {"peer": self.config.peer.identity}
 
     def tau(self, name: str, seed: int) -> float | None:
         """Of a cell; None if it is not there yet."""
@@ -171,8 +180,9 @@ class Ablation:
     def _measure(self, name: str, variant: Variant, seed: int) -> float:
         examples = self._examples(seed, variant)
         if variant.peer:
+            assert self.config.peer is not None, "cells of a peer are wanted where there is one"
             predicted = peer_medians(
-                self.config.peer,
+                [self.config.peer.python],
                 examples,
                 self.config.model,
                 letters=variant.form == "letters",
@@ -330,8 +340,8 @@ def main(words: Sequence[str] | None = None) -> None:
     peer, beside = given.pop("peer"), given.pop("torch")
     if not peer and (asked := [name for name in given["only"] if VARIANTS[name].peer]):
         raise ValueError(f"--only {' '.join(asked)}: expected --peer with a checkout of regress-lm, got none.")
-    python = (install_peer(peer, beside),) if peer else ()
-    config = Config(**given | {"seeds": tuple(given["seeds"]), "only": tuple(given["only"])}, peer=python)
+    installed = install_peer(peer, beside) if peer else None
+    config = Config(**given | {"seeds": tuple(given["seeds"]), "only": tuple(given["only"])}, peer=installed)
     ablation = Ablation(config)
     ablation.run(progress=sys.stderr.isatty())
     print("\n".join(ablation.table()))

@@ -36,7 +36,7 @@ from tqdm import tqdm
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.engine_timing import Measurement, measure
-from benchmarks.peer import TORCH, PeerError, ask_peer, install_peer
+from benchmarks.peer import TORCH, InstalledPeer, PeerError, ask_peer, install_peer
 from benchmarks.training_step import SETTINGS, make_step
 from converters.bulk import to_onnx_texts
 from nasrlm.batches import Batches
@@ -96,8 +96,9 @@ class Config:
 
 @dataclass(frozen=True)
 class Peer:
-    """What was measured of the peer."""
+    """What was measured of the peer, and which it was."""
 
+    identity: str
     size: dict[str, int]
     cases: list[Measurement]
 
@@ -147,7 +148,7 @@ def main(words: Sequence[str] | None = None) -> None:
     texts = draw_texts(config)  # a space that is none is told before anything is installed
     size, ours = measure_ours(config, texts)
     try:
-        peer = measure_peer(config, texts, size, [install_peer(arguments.peer, arguments.torch)])
+        peer = measure_peer(config, texts, size, install_peer(arguments.peer, arguments.torch))
     except PeerError as e:
         peer = None
         print(f"regress-lm: {e} Only nasrlm was measured.", file=sys.stderr)
@@ -195,8 +196,8 @@ def measure_ours(config: Config, texts: Sequence[str]) -> tuple[dict[str, int], 
     return {"parameters": model.num_parameters, "tokens": max(lengths), "mean_tokens": round(mean(lengths))}, cases
 
 
-def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], python: Sequence[str]) -> Peer:
-    """The same of regress-lm, by an interpreter that has it.
+def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], installed: InstalledPeer) -> Peer:
+    """The same of regress-lm.
 
     Raises:
         PeerError: it does not run.
@@ -217,15 +218,15 @@ def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], pyt
         "compile": config.compile,
     }
     num_cases = len(config.contexts) * (1 + 2 * len(OBJECTIVES))
-    size_line, *cases = ask_peer(python, "benchmarks.engine_peer", request, 1 + num_cases)
-    return Peer(size_line, cases)
+    size_line, *cases = ask_peer([installed.python], "benchmarks.engine_peer", request, 1 + num_cases)
+    return Peer(installed.identity, size_line, cases)
 
 
 def report(config: Config, size: dict[str, int], ours: Sequence[Measurement], peer: Peer | None) -> dict[str, object]:
     """Everything, as JSON."""
     return {
         "nasrlm": {**size, "cases": ours},
-        "regress_lm": {**peer.size, "cases": peer.cases} if peer else None,
+        "regress_lm": {"identity": peer.identity, **peer.size, "cases": peer.cases} if peer else None,
         "ratios": [
             {key: theirs[key] for key in ("what", "objectives", "context")} | {"ratio": ratio}
             for theirs, ratio in _ratios(ours, peer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import venv
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,28 +24,71 @@ class PeerError(ValueError):
     """It could not be installed, or did not run; the message says why."""
 
 
-def install_peer(requirement: str, torch_requirement: str, folder: Path = ROOT / ".bench" / "regress-lm") -> str:
-    """An interpreter with regress-lm, installed unless it is there already.
+@dataclass(frozen=True)
+class InstalledPeer:
+    """One regress-lm.
+
+    Attributes:
+        python: an interpreter that has it.
+        identity: which it is: what pip installed, of a folder also the state of its source.
+    """
+
+    python: str
+    identity: str
+
+
+def install_peer(
+    requirement: str, torch_requirement: str, folder: Path = ROOT / ".bench" / "regress-lm"
+) -> InstalledPeer:
+    """An interpreter with regress-lm, installed unless it is there already; one that cannot be replaces no other.
 
     Raises:
         PeerError: pip finds nothing, or a package without the module.
     """
-    python = folder / "bin" / "python"
     stamp = folder / "installed"
-    wanted = f"{requirement} {torch_requirement}"
-    if stamp.is_file() and stamp.read_text() == wanted:
-        return str(python)
+    peer = InstalledPeer(str(folder / "bin" / "python"), f"{_identity(requirement)} {torch_requirement}")
+    if stamp.is_file() and stamp.read_text() == peer.identity:
+        return peer
+    fresh = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    venv.create(fresh, with_pip=True)
+    _run_pip(str(fresh / "bin" / "python"), requirement, torch_requirement)
+    (fresh / stamp.name).write_text(peer.identity)
     shutil.rmtree(folder, ignore_errors=True)
-    venv.create(folder, with_pip=True)
-    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    fresh.rename(folder)
+    return peer
+
+
+def _run_pip(python: str, requirement: str, torch_requirement: str) -> None:
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     find = "import importlib.util, sys; sys.exit(None if importlib.util.find_spec('regress_lm') else 'none in it')"
-    steps = [*pip, "--no-deps", requirement], [str(python), "-c", find], [*pip, requirement, torch_requirement]
+    steps = [*pip, "--no-deps", requirement], [python, "-c", find], [*pip, requirement, torch_requirement]
     for command in steps:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise PeerError(f"expected {requirement} from pip with a module regress_lm, got {_last_line(done.stderr)}.")
-    stamp.write_text(wanted)
-    return str(python)
+
+
+def _identity(requirement: str) -> str:
+    """A requirement; of a folder also its commit, and a hash of its Python files where no commit has them."""
+    folder = Path(requirement)
+    if not folder.is_dir():
+        return requirement
+    commit = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD") if (folder / ".git").exists() else ""
+    named = f"{requirement} commit {commit}" if commit else requirement
+    if commit and not _git(folder, "status", "--porcelain", "--untracked-files=no"):
+        return named
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        name = path.relative_to(folder)
+        if not any(part == "build" or part.startswith(".") for part in name.parts):  # copies, environments
+            digest.update(f"{name.as_posix()}\0".encode() + path.read_bytes())
+    return f"{named} files {digest.hexdigest()[:16]}"
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def ask_peer(python: Sequence[str], module: str, request: dict[str, Any], num_answers: int) -> list[Any]:

@@ -10,6 +10,7 @@ import pytest
 
 import benchmarks.ablation
 from benchmarks.ablation import COSTS, VARIANTS, Ablation, Config
+from benchmarks.peer import InstalledPeer
 from converters.counts import COUNTS
 from nasrlm.files import write_table
 from nasrlm.model_config import ModelConfig
@@ -48,11 +49,13 @@ def test_a_peer_learns_from_the_same_rows(config: Config, tmp_path: Path, monkey
     without = Ablation(named)
     without.run(progress=False)
     assert without.cells == []
-    ablation = Ablation(replace(named, peer=(sys.executable,)))
+    ablation = Ablation(replace(named, peer=InstalledPeer(sys.executable, "one")))
     ablation.run(progress=False)
     assert [cell["variant"] for cell in ablation.cells] == ["regress-lm", "regress-lm-our-tokens"]
     assert all(-1 <= float(str(cell["kendall_tau"])) <= 1 for cell in ablation.cells)
     assert len(Ablation(named).table()) == 4  # kept, whoever asks
+    with pytest.raises(ValueError, match=r"expected cells of .*'peer': 'another'.*, got others\. Choose another --out"):
+        Ablation(replace(named, peer=InstalledPeer(sys.executable, "another")))
 
 
 def test_regress_lm_without_a_peer_is_told(config: Config, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from benchmarks.engine import (
     report,
 )
 from benchmarks.engine_timing import Measurement, measure
-from benchmarks.peer import PeerError
+from benchmarks.peer import InstalledPeer, PeerError
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
@@ -28,6 +28,7 @@ from tests.benchmarks.stand_in import STAND_IN, write_stand_in
 
 SMALL = ModelConfig(width=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=32)
 CONFIG = Config(texts=6, batch=2, seconds=0, repeats=1, model=SMALL, threads=1)
+STOOD_IN = InstalledPeer(sys.executable, "stand-in")
 COMPUTES = "    def compute_losses"
 TRIMS = """    def trim_padding(self, batch):
         return {"encoder_input": batch["padded"]}
@@ -81,7 +82,7 @@ def test_we_are_measured_with_every_number_of_objectives() -> None:
 def test_a_peer_is_measured_in_every_context(trims: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     newer = STAND_IN["rlm"].replace('{"encoder_input": torch', '{"padded": torch').replace(COMPUTES, TRIMS + COMPUTES)
     write_stand_in(tmp_path, monkeypatch, STAND_IN | ({"rlm": newer} if trims else {}))
-    peer = measure_peer(CONFIG, draw_texts(CONFIG), {"parameters": 4850, "tokens": 11}, [sys.executable])
+    peer = measure_peer(CONFIG, draw_texts(CONFIG), {"parameters": 4850, "tokens": 11}, STOOD_IN)
     assert peer.size["parameters"] == pytest.approx(4850, rel=0.1)
     assert [x["context"] for x in peer.cases] == ["equal text"] * 7 + ["equal tokens"] * 7 + ["default"] * 7
     assert [(x["what"], x["objectives"]) for x in peer.cases[:4]] == [
@@ -90,7 +91,10 @@ def test_a_peer_is_measured_in_every_context(trims: bool, tmp_path: Path, monkey
         ("encoding", 1),
         ("training", 2),
     ]
-    ratios = report(CONFIG, SIZE, OURS, peer)["ratios"]
+    told = report(CONFIG, SIZE, OURS, peer)
+    ratios, regress_lm = told["ratios"], told["regress_lm"]
+    assert isinstance(regress_lm, dict)
+    assert regress_lm["identity"] == "stand-in"
     assert isinstance(ratios, list)
     assert [x["ratio"] for x in ratios] == [100 / x["per_second"] for x in peer.cases]
 
@@ -106,14 +110,12 @@ def test_a_context_may_be_a_number_of_tokens_and_a_peer_of_any_width(
 ) -> None:
     write_stand_in(tmp_path, monkeypatch, STAND_IN)
     peer = measure_peer(
-        replace(CONFIG, contexts=("1024",)), draw_texts(CONFIG), {"parameters": 60_500, "tokens": 11}, [sys.executable]
+        replace(CONFIG, contexts=("1024",)), draw_texts(CONFIG), {"parameters": 60_500, "tokens": 11}, STOOD_IN
     )
     assert (peer.size["width"], peer.size["parameters"]) == (608, 60_900)
     assert [x["context"] for x in peer.cases] == ["1024"] * 7
     with pytest.raises(PeerError, match=r"^expected it to run, got AssertionError: 9 tokens\.$"):
-        measure_peer(
-            replace(CONFIG, contexts=("9",)), draw_texts(CONFIG), {"parameters": 4850, "tokens": 11}, [sys.executable]
-        )
+        measure_peer(replace(CONFIG, contexts=("9",)), draw_texts(CONFIG), {"parameters": 4850, "tokens": 11}, STOOD_IN)
 
 
 def test_texts_of_another_space_may_be_joined() -> None:
@@ -128,6 +130,6 @@ def test_the_table_stands_without_a_peer(capsys: pytest.CaptureFixture[str]) -> 
     engine.print_report(CONFIG, SIZE, OURS, None)
     assert "100 (100 to 100, 1 runs)" in capsys.readouterr().out
     slow = [case("prediction", 6, 2, "default"), case("encoding", 1, 4, "default")]
-    engine.print_report(CONFIG, SIZE, OURS, Peer(SIZE, slow))
+    engine.print_report(CONFIG, SIZE, OURS, Peer("regress-lm", SIZE, slow))
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("│")[-2].strip() for line in lines[-3:-1]] == ["50", "25"]
