@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nasrlm.calibration import Calibration, read_calibration
-from nasrlm.checkpoint_folder import CheckpointError, check_complete, read_tokenizer, released_folder
+from nasrlm.checkpoint_folder import CheckpointError, read_tokenizer, released_folder
 from nasrlm.files import check_folder, make_readable, to_json
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import COMPACT, ModelConfig
@@ -157,7 +157,7 @@ class Checkpoint:
             CheckpointError: a file is missing, broken, of a newer version, or does not fit the others.
         """
         folder = Path(folder) if folder is not None else released_folder()
-        config, tokenizer = _read_config(folder), read_tokenizer(folder)
+        tokenizer, config = read_tokenizer(folder), _read_config(folder)
         try:
             objectives, card = _objectives(config["objectives"]), dict(config["card"])
             calibration = read_calibration(config["calibration"])
@@ -199,7 +199,6 @@ def check_replaceable(folder: Path) -> None:
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    check_complete(folder)
     try:
         config = json.loads((folder / "config.json").read_text())
     except ValueError as e:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -152,9 +152,12 @@ class TextTokenizer:
         """The same tokenizer with this limit."""
         return TextTokenizer(self._tokenizer, limit)
 
-    def num_cut(self, texts: Sequence[str]) -> int:
-        """How many texts are longer than the limit."""
-        return 0 if self._limit is None else self._limit.num_longer(TextTokenizer(self._tokenizer).to_ids(texts))
+    def num_cut(self, texts: Sequence[str], token_ids: Sequence[Sized]) -> int:
+        """How many texts are longer than the limit; only those are read again whose ids, see ``to_ids``, fill it."""
+        if self._limit is None:
+            return 0
+        full = [text for text, ids in zip(texts, token_ids, strict=True) if len(ids) == self._limit.max_tokens]
+        return self._limit.num_longer(self.limited(None).to_ids(full))
 
     def from_ids(self, ids: Sequence[int]) -> str:
         """The presented text that ids spell."""

@@ -87,10 +87,8 @@ class TrainingRun:
         self.ids_to_store: dict[str, Sequence[TokenIds]] = {}  # by their key; none if they were stored before
         train_ids = self._token_ids(train_rows)
         self.batches = self._make_batches(train_rows, train_ids)
-        self.num_cut = {
-            "train": self._num_cut(train_rows, train_ids),
-            "valid": self._num_cut(self.valid_rows, valid_ids),
-        }
+        read = {"train": (train_rows, train_ids), "valid": (self.valid_rows, valid_ids)}
+        self.num_cut = {split: tokenizer.num_cut(rows.texts, ids) for split, (rows, ids) in read.items()}
         self.total_steps = config.num_steps(len(train_rows))
         self.evaluate_every = max(1, round(config.evaluate_every_epochs * self.batches.steps_per_epoch))
         self.loss = self.processes.wrap(self._make_loss())  # optimisers learn the parts of a model that is split
@@ -165,12 +163,6 @@ class TrainingRun:
         """Token ids; one that cannot be read is told by its row among all that were given, or in its file."""
         with told_by(rows.number, rows.file):
             return self.predictor.to_ids(rows.texts, progress)
-
-    def _num_cut(self, rows: Examples, token_ids: Sequence[TokenIds]) -> int:
-        """How many texts are longer than the context; no others can be than those whose ids fill it."""
-        most = self.model.config.max_text_tokens
-        full = [text for text, ids in zip(rows.texts, token_ids, strict=True) if len(ids) == most]
-        return self.predictor.checkpoint.tokenizer.num_cut(full)
 
     def _make_loss(self) -> nn.Module:
         loss = TrainingLoss(self.model, self.config.smoothing_digits, self.config.rank_loss_weight)

@@ -1,5 +1,7 @@
 """Trials that workers share, where two of them do something at once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -9,13 +11,15 @@ import pytest
 from optuna.trial import TrialState
 
 from studies import workers
+from studies.config import SearchConfig
 from studies.ledger import CHOSEN, Entry, Ledger
 from studies.optuna_storage import PREDICTED, read_predictions, told_predictions
-from studies.shared_study import SharedStudy
+from studies.shared_study import SharedStudy, TakenTrial
 from tests.studies import killed
 from tests.studies.scenes import ToyResults, ToySpace
 
 SPACE, CONFIG = ToySpace(), killed.worker_config()
+Workers = tuple[SharedStudy[tuple[int, ...]], SharedStudy[tuple[int, ...]], TakenTrial]
 
 
 def chosen(genotype: tuple[int, ...]) -> Entry:
@@ -34,16 +38,23 @@ def chosen(genotype: tuple[int, ...]) -> Entry:
     )
 
 
-def test_a_result_told_while_another_worker_looks_for_the_dead_is_kept(tmp_path: Path) -> None:
-    journal = str(tmp_path / "journal.log")
+@contextmanager
+def two_workers(config: SearchConfig, folder: Path) -> Iterator[Workers]:
+    """One that evaluates, one beside it, and the trial that the first has taken."""
+    journal = str(folder / "journal.log")
     with (
-        SharedStudy(CONFIG, SPACE, journal, Ledger(CONFIG, [])) as evaluates,
-        SharedStudy(CONFIG, SPACE, journal, Ledger(CONFIG, [])) as looks,
+        SharedStudy(config, SPACE, journal, Ledger(config, [])) as evaluates,
+        SharedStudy(config, SPACE, journal, Ledger(config, [])) as other,
     ):
         with evaluates.turn():
             evaluates.add([chosen(SPACE.encode(SPACE.sample(np.random.default_rng(0))))])
             taken = evaluates.take()
         assert taken is not None
+        yield evaluates, other, taken
+
+
+def test_a_result_told_while_another_worker_looks_for_the_dead_is_kept(tmp_path: Path) -> None:
+    with two_workers(CONFIG, tmp_path) as (evaluates, looks, taken):
         is_held = looks.locks.is_held
 
         def told_just_before(number: int) -> bool:
@@ -56,16 +67,9 @@ def test_a_result_told_while_another_worker_looks_for_the_dead_is_kept(tmp_path:
 
 
 def test_a_worker_that_waits_tells_changes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config, journal = killed.worker_config(trials=1), str(tmp_path / "journal.log")
-    with (
-        SharedStudy(config, SPACE, journal, Ledger(config, [])) as evaluates,
-        SharedStudy(config, SPACE, journal, Ledger(config, [])) as waits,
-    ):
-        with evaluates.turn():
-            evaluates.add([chosen(SPACE.encode(SPACE.sample(np.random.default_rng(0))))])
-            taken = evaluates.take()
-        assert config.guide is not None
-        assert taken is not None
+    config = killed.worker_config(trials=1)
+    assert config.guide is not None
+    with two_workers(config, tmp_path) as (evaluates, waits, taken):
         told: list[Ledger] = []
         pauses = mock.Mock(side_effect=[None, None, lambda: None])
         ends = partial(evaluates.tell, taken, np.ones(len(config.objectives)))
