@@ -94,6 +94,11 @@ def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict
             f"train: encoder_steps: expected an initial_checkpoint with head digits and backbone {COMPACT}, "
             f"got head {kind.head}, backbone {kind.backbone}."
         )
+    if config.weight_bits < initial.weight_bits:  # rounded, the common weights would answer otherwise
+        raise ValueError(
+            f"train: weight_bits: expected {initial.weight_bits}, as {config.initial_checkpoint} has it, beside "
+            f"encoder_steps, got {config.weight_bits}."
+        )
     check_names("objectives", config.objectives, examples.objectives)
     chosen = examples.labelled(config.objectives or examples.objectives)
     if unknown := [name for name in chosen.objectives if name not in initial.objectives]:

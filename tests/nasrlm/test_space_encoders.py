@@ -3,6 +3,7 @@
 import json
 import pickle
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from nasrlm.adaptation import adapt, make_pool
-from nasrlm.checkpoint import SPACES_FILE, Checkpoint
+from nasrlm.checkpoint import SPACES_FILE, Checkpoint, round_weights
 from nasrlm.checkpoint_folder import CheckpointError
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
@@ -171,7 +172,8 @@ def test_a_space_learns_an_encoder_and_nothing_else_changes(checkpoint: Checkpoi
 
 
 def test_what_a_checkpoint_of_one_space_knows_stays_known(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    of_one = replace(checkpoint, card={"test": {"other": {}}})
+    of_one = replace(checkpoint, model=deepcopy(checkpoint.model), card={"test": {"other": {}}}, weight_bits=16)
+    round_weights(of_one.model)
     of_one.save_pretrained(tmp_path / "initial")
     changes = {"initial_checkpoint": tmp_path / "initial", "objectives": OBJECTIVES[:1], "weight_bits": 16}
     result = train(config(tmp_path / "run", encoder_steps={"own": 2}, **changes), two_spaces()).checkpoint
@@ -201,6 +203,7 @@ def test_a_stopped_run_of_encoders_goes_on(
         ({"encoder_steps": {"own": 5}, "objectives": ("a_b@c",)}, "objectives: expected names among .*, got a_b@c"),
         ({"encoder_steps": {"own": 0}}, "encoder_steps.own"),
         ({"encoder_steps": {"own": 5}, "space_weights": {"own": 2.0}}, "no extend_tokenizer or space_weights"),
+        ({"encoder_steps": {"own": 5}, "weight_bits": 16}, "weight_bits: expected 32, as .*tiny has it, .*, got 16"),
         ({"encoder_steps": {"own": 5}, "initial_checkpoint": None}, "expected an initial_checkpoint beside it"),
     ],
 )
