@@ -1,7 +1,8 @@
 """A new device in ten measurements: a new objective that is read off a text, learned from a few labels.
 
-Devices resemble each other. What the model already predicts of a text (all its objectives) are the features of a
-Gaussian process that is fitted to the few labels. What it expects of many texts teaches a readout
+Devices resemble each other, some much more than others. What the model already predicts of a text (all its objectives)
+are the features of a Gaussian process that is fitted to the few labels, which also tell whether one of the objectives
+is followed closely (``nasrlm.averaged_process``). What it expects of many texts teaches a readout
 (``nasrlm.readout``), which needs the text alone. Nothing else of the model changes, so the old objectives answer as
 before, bit for bit.
 
@@ -19,17 +20,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nasrlm.averaged_process import Averaged, likeness
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
-from nasrlm.group_process import GroupProcess, inverse_diagonal
+from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, PERCENT, FloatArray, Objective, decoding_order
 from nasrlm.predictor import MEMORY_BYTES, Predictor
@@ -38,11 +39,7 @@ from nasrlm.readout import GRID
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
 from nasrlm.text_counts import AT_PLACES, NUM_COUNTS, NUM_SIZES, operator_counts
 
-if TYPE_CHECKING:  # elsewhere where it is needed: scikit-learn takes a second
-    from sklearn.gaussian_process.kernels import Kernel
-
-NOISE = 0.03  # variance of a label that the features do not explain, in units of all labels' variance
-CURVATURE = 0.3  # variance of what is not linear in the features
+NOISE = 0.03  # variance that a label is expected to have of its own while texts are chosen, in units of all labels'
 SMALLEST_DEVIATION = 1e-7  # of the largest label: labels that deviate by less, as 32 bits hold them, are equal
 SIZES = 0.25  # variance of the networks' sizes, in units of that of the predictions
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
@@ -139,7 +136,7 @@ def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> ND
     """
     if len(candidates) < samples:
         raise ValueError(f"choose_diverse: expected {samples} candidates or more, got {len(candidates)}.")
-    covariance = _kernel(pool.inputs.shape[1])(pool.inputs[candidates])
+    covariance = likeness(pool.inputs[candidates], pool.inputs[candidates])
     chosen: list[int] = []
     for _ in range(samples):
         gain = np.einsum("ij,ij->j", covariance, covariance) / (covariance.diagonal() + NOISE)
@@ -246,22 +243,16 @@ class _Expected:
 
 
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
-    """As a process expects them that goes by what the model predicts above all."""
-    from sklearn.gaussian_process import GaussianProcessRegressor
-
+    """As processes expect them that go by what the model predicts above all."""
     scaled, logarithmic = _scaled(objective, labels), _multiplies(objective, labels)
     centre, deviation = scaled.mean(), scaled.std()  # of equal labels only about 0
     scale = deviation if deviation > SMALLEST_DEVIATION * np.abs(scaled).max() else 1.0
-    targets = (scaled - centre) / scale
-    process = GaussianProcessRegressor(_kernel(pool.inputs.shape[1]), alpha=NOISE, optimizer=None)
-    process.fit(pool.inputs[known], targets)
-    mean, deviation = process.predict(pool.inputs, return_std=True)
-    precision = inverse_diagonal(process.L_)
+    expected = Averaged.of(pool.inputs, pool.features, known, (scaled - centre) / scale)
     table = centre + scale * GRID.numpy()
     if Objective.parse(objective).is_accuracy:
         table = table.clip(*PERCENT)
-    left_out = LeftOut(known, process.alpha_ / precision, precision**-0.5)
-    return _Expected(mean, np.hypot(deviation, NOISE**0.5), table, logarithmic, left_out=left_out)
+    left_out = LeftOut(known, expected.left_out_errors, expected.left_out_deviations)
+    return _Expected(expected.mean, expected.deviation, table, logarithmic, left_out=left_out)
 
 
 def _expected_by_networks(
@@ -296,13 +287,6 @@ def _multiplies(objective: str, values: FloatArray) -> bool:
 def _scaled(objective: str, values: FloatArray) -> FloatArray:
     scaled: FloatArray = np.log(values) if _multiplies(objective, values) else values
     return scaled
-
-
-def _kernel(num_features: int) -> Kernel:
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct
-
-    linear = ConstantKernel(1 / num_features) * DotProduct(sigma_0=1e-3)
-    return linear + ConstantKernel(CURVATURE) * RBF(length_scale=math.sqrt(num_features))
 
 
 def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> Checkpoint:
