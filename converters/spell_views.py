@@ -32,7 +32,7 @@ def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
     if prod(before) != prod(after) or (node.op_type == "Transpose" and not _keeps_order(node, before)):
         return [node]
     if whole := _of_all_axes(node, at):
-        return spell_view(whole, at) or [whole]
+        return [*whole[:-1], *(spell_view(whole[-1], at) or whole[-1:])]
     x = node.inputs[0]
     while (inner := at.producer(x, *RESHAPES)) and inner.inputs[0] in at.shapes:
         x = inner.inputs[0]
@@ -63,8 +63,11 @@ def _before_new_axes(node: Node, at: Surroundings) -> list[Node] | None:
     ]
 
 
-def _of_all_axes(node: Node, at: Surroundings) -> Node | None:
-    """A transpose behind the first axes, which were one for it and are apart again, as one of all axes."""
+def _of_all_axes(node: Node, at: Surroundings) -> list[Node] | None:
+    """A transpose behind the first axes, which were one for it and are apart again, as one of all axes.
+
+    Where the first axes were not apart before, or others than now, a reshape before it takes them apart.
+    """
     transpose = at.producer(node.inputs[0], "Transpose")
     merged = at.producer(transpose.inputs[0], "nn.Reshape") if transpose else None
     if transpose is None or merged is None or transpose.outputs[0] not in at.shapes:
@@ -73,10 +76,17 @@ def _of_all_axes(node: Node, at: Surroundings) -> Node | None:
     rows, turned = at.shapes[merged.outputs[0]], at.shapes[transpose.outputs[0]]
     first = len(after) - len(turned) + 1  # axes that were one
     perm = _axes(transpose, len(turned))
-    if perm[0] != 0 or first < 2 or after[first:] != turned[1:] or at.shapes.get(x) != (*after[:first], *rows[1:]):
+    if perm[0] != 0 or first < 2 or after[first:] != turned[1:]:
         return None
     order = (*range(first), *[axis + first - 1 for axis in perm[1:]])
-    return Node("Transpose", (x,), node.outputs, attributes(perm=order))
+    shape = (*after[:first], *rows[1:])
+    if at.shapes.get(x) == shape:
+        return [Node("Transpose", (x,), node.outputs, attributes(perm=order))]
+    apart = at.define(f"{node.outputs[0]}.apart", shape, like=x)
+    return [
+        Node("nn.Reshape", (x,), (apart,), attributes(shape=shape)),
+        Node("Transpose", (apart,), node.outputs, attributes(perm=order)),
+    ]
 
 
 def spell_slice(node: Node, at: Surroundings) -> list[Node] | None:

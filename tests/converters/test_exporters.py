@@ -33,6 +33,12 @@ def attended(x, queries):
     return functional.scaled_dot_product_attention(queries(x), x, x)
 
 
+def attended_at_once(x, layer):  # queries, keys and values of one layer, as in vision transformers
+    rows, heads = x.shape[:2], (3, 2, x.shape[-1] // 2)
+    q, k, v = layer(x).reshape(*rows, *heads).permute(2, 0, 3, 1, 4).unbind(0)
+    return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
 def pooled_and_normed(x, norm):  # the head of a ConvNeXt, behind a block that ends with channels last
     x = norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
     return norm(functional.adaptive_avg_pool2d(x, 1).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
@@ -56,6 +62,8 @@ DIFFERENT = {
     "square": (lambda: Computing(lambda x: functional.relu(x).square()), ROWS),
     "softplus": (nn.Softplus, IMAGE),
     "attention": (lambda: Computing(attended, nn.Linear(8, 8)), ROWS),
+    "attention of one layer": (lambda: Computing(attended_at_once, nn.Linear(8, 24)), (1, 5, 8)),
+    "attention of one layer, two rows": (lambda: Computing(attended_at_once, nn.Linear(8, 24)), (2, 5, 8)),
     "transformer": (lambda: nn.TransformerEncoder(encoder_layer(), 1, enable_nested_tensor=False), (1, 5, 8)),
     "pooled and normed": (lambda: Computing(pooled_and_normed, nn.LayerNorm(70)), (1, 70, 6, 6)),
     "matrix product": (lambda: Computing(lambda x: torch.mm(x.t(), x)), (4, 8)),

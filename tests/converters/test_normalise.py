@@ -314,9 +314,9 @@ SPELLINGS = {
         " v = Transpose <perm = [0,1,3,2]> (u)  r = Reshape (v, a)  t = Transpose <perm = [0,2,1]> (r)  y = Reshape (t, b)",
     ]),
     "transpose of rows put together otherwise": ("(float[2,3,4,6] x) => (float[3,2,6,4] y)", [
-        "v1 = nn.Reshape <shape: ints = [6, 4, 6]> (v0)", "v2 = Transpose <perm: ints = [0, 2, 1]> (v1)",
-        "v3 = nn.Reshape <shape: ints = [3, 2, 6, 4]> (v2)",
+        "v1 = nn.Reshape <shape: ints = [3, 2, 4, 6]> (v0)", "v2 = Transpose <perm: ints = [0, 1, 3, 2]> (v1)",
     ], [
+        "a = Constant <value_ints = [3,2,4,6]> ()  r = Reshape (x, a)  y = Transpose <perm = [0,1,3,2]> (r)",
         "a = Constant <value_ints = [6,4,6]> ()  b = Constant <value_ints = [3,2,6,4]> ()  r = Reshape (x, a)  "
         "t = Transpose <perm = [0,2,1]> (r)  y = Reshape (t, b)",
     ]),
