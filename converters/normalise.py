@@ -32,7 +32,7 @@ from converters.spell_layers import (
     spell_norm_pool,
     spell_row_pool,
 )
-from converters.spell_views import spell_slice, spell_view
+from converters.spell_views import spell_expand, spell_slice, spell_view
 from converters.spell_windows import absorb_padding, spell_padding, spell_pool, spell_wrap
 from converters.text import OPSET
 
@@ -176,6 +176,7 @@ SPELLINGS: tuple[Spelling, ...] = (
     spell_norm_pool,
     spell_slice,
     spell_wrap,
+    spell_expand,
     spell_view,
     spell_row_pool,
     spell_view,

@@ -44,6 +44,20 @@ def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
     return [Node("nn.Reshape", (x,), node.outputs, attributes(shape=after))]
 
 
+def spell_expand(node: Node, at: Surroundings) -> list[Node] | None:
+    """``Expand`` names every size it makes; ``Tile`` that repeats axes of size 1 alone is one."""
+    if node.op_type not in ("Expand", "Tile") or node.inputs[0] not in at.shapes or node.outputs[0] not in at.shapes:
+        return None
+    before, after = at.shapes[node.inputs[0]], at.shapes[node.outputs[0]]
+    if node.op_type == "Tile" and any(size not in (1, made) for size, made in zip(before, after, strict=True)):
+        return None
+    sizes = f"{node.outputs[0]}.sizes"
+    return [
+        Node("Constant", (), (sizes,), attributes(value_ints=after)),
+        Node("Expand", (node.inputs[0], sizes), node.outputs),
+    ]
+
+
 def _before_new_axes(node: Node, at: Surroundings) -> list[Node] | None:
     """A transpose of what another made and axes of size 1 were added to, as one transpose before these axes."""
     view = at.producer(node.inputs[0], "nn.Reshape")

@@ -39,6 +39,12 @@ def attended_at_once(x, layer):  # queries, keys and values of one layer, as in 
     return functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
 
 
+def attended_in_groups(x, queries, layer):  # each key and value for two heads
+    q, both = [y.unflatten(-1, (4, 2)).transpose(1, 2) for y in (queries(x), layer(x))]
+    k, v = [y.repeat_interleave(2, 1) for y in both.chunk(2, 1)]
+    return functional.scaled_dot_product_attention(q, k, v)
+
+
 def pooled_and_normed(x, norm):  # the head of a ConvNeXt, behind a block that ends with channels last
     x = norm(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
     return norm(functional.adaptive_avg_pool2d(x, 1).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
@@ -64,6 +70,7 @@ DIFFERENT = {
     "attention": (lambda: Computing(attended, nn.Linear(8, 8)), ROWS),
     "attention of one layer": (lambda: Computing(attended_at_once, nn.Linear(8, 24)), (1, 5, 8)),
     "attention of one layer, two rows": (lambda: Computing(attended_at_once, nn.Linear(8, 24)), (2, 5, 8)),
+    "attention in groups": (lambda: Computing(attended_in_groups, nn.Linear(8, 8), nn.Linear(8, 8)), (1, 5, 8)),
     "transformer": (lambda: nn.TransformerEncoder(encoder_layer(), 1, enable_nested_tensor=False), (1, 5, 8)),
     "pooled and normed": (lambda: Computing(pooled_and_normed, nn.LayerNorm(70)), (1, 70, 6, 6)),
     "matrix product": (lambda: Computing(lambda x: torch.mm(x.t(), x)), (4, 8)),
@@ -102,6 +109,7 @@ FUNCTIONS = {
     "matrix product": (lambda x: torch.mm(x.t(), x), (4, 8)),
     "turned twice": (lambda x: x[0].permute(1, 0, 2).unsqueeze(1).permute(3, 1, 0, 2).exp(), ROWS),
     "pooled": (lambda x: functional.adaptive_avg_pool2d(x.transpose(1, 3).exp().transpose(1, 3), 1), IMAGE),
+    "repeated": (lambda x: x.repeat_interleave(3, 1) + x.repeat(1, 3, 1, 1) * x[:, :1].expand(1, 6, 5, 8), ROWS),
     "chunk": (lambda x: x.chunk(3, -1)[-1] - x.split(5, -1)[0][..., :2], ROWS),
 }
 

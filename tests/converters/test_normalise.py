@@ -320,6 +320,16 @@ SPELLINGS = {
         "a = Constant <value_ints = [6,4,6]> ()  b = Constant <value_ints = [3,2,6,4]> ()  r = Reshape (x, a)  "
         "t = Transpose <perm = [0,2,1]> (r)  y = Reshape (t, b)",
     ]),
+    "repeated axes of size 1": ("(float[1,4,6] x) => (float[3,4,6] y)", [
+        "v1 = Constant <value_ints: ints = [3, 4, 6]> ()", "v2 = Expand (v0, v1)"
+    ], [
+        "n = Constant <value_ints = [3,4,6]> ()  y = Expand (x, n)",
+        "n = Constant <value_ints = [3,1,1]> ()  y = Expand (x, n)",
+        "n = Constant <value_ints = [3,1,1]> ()  y = Tile (x, n)",
+    ]),
+    "repeated rows": ("(float[1,4,6] x) => (float[1,8,6] y)", [
+        "v1 = Constant <value_ints: ints = [1, 2, 1]> ()", "v2 = Tile (v0, v1)"
+    ], ["n = Constant <value_ints = [1,2,1]> ()  y = Tile (x, n)"]),
     "scaled attention": ("(float[2,5,8] x, float[2,8,5] k) => (float[2,5,5] y)", [
         "v2 = MatMul (v0, v1)", "v3 = nn.Scale <factor: float = 0.353553> (v2)"
     ], [
