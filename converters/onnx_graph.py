@@ -151,6 +151,8 @@ class _Reader:
         elif array is not None:
             name = self._fresh()
             self.nodes += constant_nodes(name, array, in_full=in_full)
+            if self.source.learned is not None and x not in self.source.learned:
+                self.params[name] = {}
             self._describe(name, make_tensor_type_proto(np_dtype_to_tensor_dtype(array.dtype), array.shape))
         else:
             name = self._named(x)

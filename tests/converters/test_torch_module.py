@@ -141,6 +141,21 @@ def test_buffers_and_what_a_module_makes_are_no_parameters():
     check_params(nn.GRUCell(8, 8), (1, 8))
 
 
+def test_masks_of_attention_are_no_parameters():
+    """They are flags, of which the exporter makes numbers that are added."""
+
+    class Masked(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 8)
+            self.register_buffer("mask", torch.ones(9, 9).tril().bool())
+
+        def forward(self, x):
+            return nn.functional.scaled_dot_product_attention(x, x, self.layer(x), attn_mask=self.mask)
+
+    check_params(nn.Sequential(Masked(), Masked()), (1, 9, 8))
+
+
 def test_of_normed_weights_direction_and_length_count():
     check_params(nn.utils.parametrizations.weight_norm(nn.Linear(8, 6)), (1, 3, 8))
 
