@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,13 @@ import numpy as np
 from spaces.shown import shown
 from spaces.space import SearchSpace
 
+LOOKED_AT = 8  # architectures, drawn at random: what is wrong of few choices is seldom so of the first
+
 
 def broken_promise(space: SearchSpace[Any]) -> str:
     """The first promise that a space breaks, as "expected …, got …"; nothing if it keeps them.
 
-    Looks at one architecture. What a method raises is no matter here: it is told where the method is needed.
+    Looks at a few architectures. What a method raises is no matter here: it is told where the method is needed.
     """
     with contextlib.suppress(Exception):
         return next(_broken_promises(space), "")
@@ -32,7 +34,9 @@ def _broken_promises(space: SearchSpace[Any]) -> Iterator[str]:
         yield f"expected a tuple of positive integers in gene_sizes, got {shown(sizes)}"
     if not _is_integer(space.size):
         yield f"expected an integer as size, got {shown(space.size)}"
-    yield from _broken_by_one(space, space.sample(np.random.default_rng(0)))
+    rng = np.random.default_rng(0)
+    for _ in range(LOOKED_AT):
+        yield from _broken_by_one(space, space.sample(rng))
 
 
 def _broken_by_one(space: SearchSpace[Any], architecture: Any) -> Iterator[str]:
@@ -49,6 +53,17 @@ def _broken_by_one(space: SearchSpace[Any], architecture: Any) -> Iterator[str]:
     key = space.architecture_key(architecture)
     if not _is_line(key):
         yield f"expected a line of text from architecture_key, got {shown(key)}"
+    ways: tuple[tuple[Any, Callable[[Any], Any], str], ...] = (
+        (notation, space.parse, "parse"),
+        (genotype, space.decode, "decode"),
+    )
+    for spelling, back, method in ways:
+        with contextlib.suppress(Exception):  # told where the method is needed
+            if (read := back(spelling)) != architecture:
+                wanted = f"what equals {shown(architecture)} from {method} of {shown(spelling)}"
+                yield f"expected {wanted}, got {shown(read)}"
+    if (again := space.architecture_key(architecture)) != key:
+        yield f"expected one architecture_key of one architecture, got {shown(key)} and {shown(again)}"
 
 
 def _is_line(value: object) -> bool:

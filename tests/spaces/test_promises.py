@@ -41,10 +41,20 @@ def opened(tmp_path, line: str):
         ("def encode(self, architecture): return (0,)", r"a tuple of an integer a gene from encode, got \(0,\)"),
         ("def encode(self, architecture): return (0, 2)", r"a tuple of an integer a gene from encode, got \(0, 2\)"),
         ("def architecture_key(self, architecture): pass", "a line of text from architecture_key, got None"),
+        ("def architecture_key(self, _, keys=iter('ab')): return next(keys)", "one architecture_key .* 'a' and 'b'"),
+        ("def parse(self, notation): return self.decode((0, 0))", r"what equals .* from parse of '\[16, 2\]', got "),
+        ("def parse(self, notation): pass", "what equals .* from parse of .*, got None"),
+        ("def encode(self, architecture): return (0, 0)", r"what equals .* from decode of \(0, 0\), got Choices"),
     ],
 )
 def test_a_broken_promise_is_told_when_the_space_is_opened(line, message, tmp_path):
     with pytest.raises(UnknownSpaceError, match=f"own\\.py:Own: expected {message}"):
+        opened(tmp_path, line)
+
+
+def test_a_notation_that_is_read_wrong_of_some_architectures_alone_is_told(tmp_path):
+    line = "def parse(self, notation): return self.decode((0, 0) if '8' in notation else (1, int('2' in notation)))"
+    with pytest.raises(UnknownSpaceError, match=r"values=\(8, 2\)\) from parse of '\[8, 2\]', got Choi.*\(8, 1\)"):
         opened(tmp_path, line)
 
 
