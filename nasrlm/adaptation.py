@@ -249,8 +249,8 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     scale = deviation if deviation > SMALLEST_DEVIATION * np.abs(scaled).max() else 1.0
     expected = Averaged.of(pool.inputs, pool.features, known, (scaled - centre) / scale)
     table = centre + scale * GRID.numpy()
-    if Objective.parse(objective).is_accuracy:
-        table = table.clip(*PERCENT)
+    if not logarithmic:
+        table = table.clip(*Objective.parse(objective).bounds)
     left_out = LeftOut(known, expected.left_out_errors, expected.left_out_deviations)
     return _Expected(expected.mean, expected.deviation, table, logarithmic, left_out=left_out)
 

@@ -77,6 +77,14 @@ def test_equal_labels_leave_an_interval(trained: Checkpoint, label: float) -> No
     assert (prediction.high > 1.05 * label).all()
 
 
+def test_latencies_of_which_some_are_zero_are_never_negative(trained: Checkpoint) -> None:
+    texts = layer_table(60, seed=1)["text"].tolist()
+    labels = np.where(np.arange(60) < 20, np.arange(60) % 2 * 3.0, np.nan)
+    prediction = Predictor(adapt(trained, make_pool(trained, texts), NEW, labels)).predict(texts, [NEW])
+    assert prediction.values.min() == 0.0
+    assert prediction.high.max() > 1.0
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])  # of chance in the labels
 def test_intervals_are_as_wide_as_the_labels_deviate(trained: Checkpoint, share: float) -> None:
     table, rng = layer_table(300, seed=1), np.random.default_rng(0)
