@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nasrlm.averaged_process import Averaged, likeness
+from nasrlm.averaged_process import AveragedProcess, likeness
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.graph_network import Operators
@@ -247,12 +247,12 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     scaled, logarithmic = _scaled(objective, labels), _multiplies(objective, labels)
     centre, deviation = scaled.mean(), scaled.std()  # of equal labels only about 0
     scale = deviation if deviation > SMALLEST_DEVIATION * np.abs(scaled).max() else 1.0
-    expected = Averaged.of(pool.inputs, pool.features, known, (scaled - centre) / scale)
+    process = AveragedProcess(pool.inputs[known], pool.features[known], (scaled - centre) / scale)
     table = centre + scale * GRID.numpy()
     if not logarithmic:
         table = table.clip(*Objective.parse(objective).bounds)
-    left_out = LeftOut(known, expected.left_out_errors, expected.left_out_deviations)
-    return _Expected(expected.mean, expected.deviation, table, logarithmic, left_out=left_out)
+    mean, deviation = process.predict(pool.inputs, pool.features)
+    return _Expected(mean, deviation, table, logarithmic, left_out=LeftOut(known, *process.left_out()))
 
 
 def _expected_by_networks(

@@ -11,10 +11,7 @@ Source:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_solve, cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
@@ -37,58 +34,53 @@ def likeness(features: FloatArray, others: FloatArray) -> FloatArray:
     return np.asarray(features @ others.T / count + CURVATURE * np.exp(-0.5 * squares / count))
 
 
-@dataclass(frozen=True)
-class Averaged:
-    """What is expected of labels, noise included.
+class AveragedProcess:
+    """Fitted to a few labels, it answers for all texts, noise included.
 
-    Attributes:
-        mean: (N,).
-        deviation: (N,).
-        left_out_errors: (n,) known labels less what those who know all others expect of each.
-        left_out_deviations: (n,) that they expect of these.
+    Args:
+        features: (n, F) of the labelled texts, standardised over all texts.
+        known: (n, M) what is known of other objectives, likewise.
+        targets: (n,) labels, of mean 0 and variance 1.
+
+    Cost: some milliseconds for ten labels, two seconds for 1,000 and ten for 2,000 on one core, answers included.
     """
 
-    mean: FloatArray
-    deviation: FloatArray
-    left_out_errors: FloatArray
-    left_out_deviations: FloatArray
-
-    @classmethod
-    def of(cls, features: FloatArray, known: FloatArray, rows: NDArray[np.intp], targets: FloatArray) -> Averaged:
-        """By all processes.
-
-        Args:
-            features: (N, F) of the texts, standardised.
-            known: (N, M) what is known of other objectives, likewise.
-            rows: (n,) texts that have labels.
-            targets: (n,) these, of mean 0 and variance 1.
-
-        Cost: some milliseconds for ten labels; grows with their cube.
-        """
-        across = likeness(features, features[rows])
-        variance = (features**2).mean(axis=1) + CURVATURE
-        groups = []
-        for noise in NOISES:
-            groups.append(_Group(across, rows, targets, np.zeros((len(features), 1)), 0.0, noise, NONE_FOLLOWED))
-            groups.append(_Group(across, rows, targets, known, FOLLOWED, noise, 1 - NONE_FOLLOWED))
+    def __init__(self, features: FloatArray, known: FloatArray, targets: FloatArray) -> None:
+        self._features = features
+        alike = likeness(features, features)
+        groups = [
+            group
+            for noise in NOISES
+            for group in (
+                _Group(alike, _none(known), targets, followed=0.0, noise=noise, prior=NONE_FOLLOWED),
+                _Group(alike, known, targets, followed=FOLLOWED, noise=noise, prior=1 - NONE_FOLLOWED),
+            )
+        ]
         evidence = logsumexp(np.concatenate([group.logs for group in groups]))
-        groups = [group for group in groups if logsumexp(group.logs) > evidence + np.log(NEGLIGIBLE)]
-        logs = np.concatenate([group.logs for group in groups])
-        mean, variance = _mixed(logs, *_beside([group.answers(across, variance) for group in groups]))
-        errors, variances = _beside([group.left_out() for group in groups])
-        without = logs - norm.logpdf(errors, scale=np.sqrt(variances))  # evidence of all labels but the own
-        error, error_variance = _mixed(without, errors, variances)
-        return cls(mean, np.sqrt(variance), error, np.sqrt(error_variance))
+        self._groups = [group for group in groups if logsumexp(group.logs) > evidence + np.log(NEGLIGIBLE)]
+        self._logs = np.concatenate([group.logs for group in self._groups])
+
+    def predict(self, features: FloatArray, known: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(N,) means and standard deviations of texts with (N, F) features and (N, M) known objectives."""
+        across = likeness(features, self._features)
+        variance = (features**2).mean(axis=1) + CURVATURE
+        answers = [group.answers(across, variance, known if group.followed else _none(known)) for group in self._groups]
+        return _mixed(self._logs, *_beside(answers))
+
+    def left_out(self) -> tuple[FloatArray, FloatArray]:
+        """(n,) labels less what is expected of each by those who know all others, and deviations expected of that."""
+        errors, variances = _beside([group.left_out() for group in self._groups])
+        without = self._logs - norm.logpdf(errors, scale=np.sqrt(variances))  # evidence of all labels but the own
+        return _mixed(without, errors, variances)
 
 
 class _Group:
     """Processes of one noise, of which each follows one of K objectives with a slope that the labels tell.
 
     Args:
-        across: (N, n) likeness of all texts to the labelled ones.
-        rows: (n,) these.
+        alike: (n, n) likeness of the labelled texts.
+        known: (n, K) of them.
         targets: (n,) their labels.
-        known: (N, K) of all texts.
         followed: of the variance is the objective's.
         noise: variance of a label.
         prior: probability of the group.
@@ -98,35 +90,28 @@ class _Group:
     """
 
     def __init__(
-        self,
-        across: FloatArray,
-        rows: NDArray[np.intp],
-        targets: FloatArray,
-        known: FloatArray,
-        followed: float,
-        noise: float,
-        prior: float,
+        self, alike: FloatArray, known: FloatArray, targets: FloatArray, *, followed: float, noise: float, prior: float
     ) -> None:
-        self._known, self._rest, self._noise = known, 1 - followed, noise
-        covariance = self._rest * across[rows]
-        covariance[np.diag_indices(len(rows))] += noise
+        self.followed, self._noise = followed, noise
+        covariance = (1 - followed) * alike
+        covariance[np.diag_indices(len(alike))] += noise
         self._factor = cholesky(covariance, lower=True, overwrite_a=True)
-        own = known[rows]
         self._weights = cho_solve((self._factor, True), targets)
-        self._solved = cho_solve((self._factor, True), own)  # (n, K)
-        lengthening = 1 + followed * (own * self._solved).sum(axis=0)
+        self._solved = cho_solve((self._factor, True), known)  # (n, K)
+        lengthening = 1 + followed * (known * self._solved).sum(axis=0)
         self._slope_variances = followed / lengthening
-        self._slopes = self._slope_variances * (own.T @ self._weights)
-        surprise = targets @ self._weights - self._slopes * (own.T @ self._weights) + np.log(lengthening)
+        self._slopes = self._slope_variances * (known.T @ self._weights)
+        surprise = targets @ self._weights - self._slopes * (known.T @ self._weights) + np.log(lengthening)
         prior_of_each = np.log(prior / max(known.shape[1], 1))
         self.logs = prior_of_each - 0.5 * surprise - np.log(self._factor.diagonal()).sum()
 
-    def answers(self, across: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(N, K) means and variances of all texts, given (N,) variances of what is not followed."""
-        left = self._known - self._rest * across @ self._solved
-        mean = (self._rest * across @ self._weights)[:, None] + left * self._slopes
-        explained = solve_triangular(self._factor, self._rest * across.T, lower=True)
-        own = self._rest * variance + self._noise - (explained**2).sum(axis=0)
+    def answers(self, across: FloatArray, variance: FloatArray, known: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(N, K) means and variances of texts of (N, n) likeness to the labelled ones and (N,) to themselves."""
+        across = (1 - self.followed) * across
+        left = known - across @ self._solved
+        mean = (across @ self._weights)[:, None] + left * self._slopes
+        explained = solve_triangular(self._factor, across.T, lower=True)
+        own = (1 - self.followed) * variance + self._noise - (explained**2).sum(axis=0)
         return mean, own[:, None] + left**2 * self._slope_variances
 
     def left_out(self) -> tuple[FloatArray, FloatArray]:
@@ -136,13 +121,18 @@ class _Group:
         return weights / precision, 1 / precision
 
 
+def _none(known: FloatArray) -> FloatArray:
+    """(N, 1) zeros: nothing to follow."""
+    return np.zeros((len(known), 1))
+
+
 def _beside(pairs: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, FloatArray]:
     first, second = (np.concatenate(parts, axis=1) for parts in zip(*pairs, strict=True))
     return first, second
 
 
 def _mixed(logs: FloatArray, means: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(N,) mean and variance of mixtures of (N, K) distributions, each as probable as its logarithm says."""
+    """(N,) mean and deviation of mixtures of (N, K) distributions, each as probable as its logarithm says."""
     shares = np.exp(logs - logsumexp(logs, axis=-1, keepdims=True))
     mean = (shares * means).sum(axis=1)
-    return mean, (shares * (variances + (means - mean[:, None]) ** 2)).sum(axis=1)
+    return mean, np.sqrt((shares * (variances + (means - mean[:, None]) ** 2)).sum(axis=1))

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 from nasrlm import averaged_process
-from nasrlm.averaged_process import FOLLOWED, NOISES, NONE_FOLLOWED, Averaged, likeness
+from nasrlm.averaged_process import FOLLOWED, NOISES, NONE_FOLLOWED, AveragedProcess, likeness
 from nasrlm.objective import FloatArray
 
 ROWS = np.array([1, 3, 4, 8, 9])
@@ -33,7 +33,7 @@ def processes(features: FloatArray, known: FloatArray) -> Iterator[tuple[float, 
 def one_by_one(
     features: FloatArray, known: FloatArray, rows: NDArray[np.intp], targets: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Means and variances of all texts, by the book."""
+    """Means and deviations of all texts, by the book."""
     shares, means, variances = [], [], []
     for prior, noise, covariance in processes(features, known):
         own = covariance[np.ix_(rows, rows)] + noise * np.eye(len(rows))
@@ -43,31 +43,29 @@ def one_by_one(
         variances.append(covariance.diagonal() + noise - (across * np.linalg.solve(own, across.T).T).sum(axis=1))
     weights = np.array(shares) / sum(shares)
     mean = weights @ np.array(means)
-    return mean, weights @ (np.array(variances) + (np.array(means) - mean) ** 2)
+    return mean, np.sqrt(weights @ (np.array(variances) + (np.array(means) - mean) ** 2))
 
 
 def test_as_every_process_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(averaged_process, "NEGLIGIBLE", 1e-300)
     (features, known), targets = scene(0), np.random.default_rng(1).normal(size=len(ROWS))
-    expected = Averaged.of(features, known, ROWS, targets)
-    mean, variance = one_by_one(features, known, ROWS, targets)
-    np.testing.assert_allclose(expected.mean, mean, atol=1e-12)
-    np.testing.assert_allclose(expected.deviation**2, variance, atol=1e-12)
+    process = AveragedProcess(features[ROWS], known[ROWS], targets)
+    expected = one_by_one(features, known, ROWS, targets)
+    np.testing.assert_allclose(process.predict(features, known), expected, atol=1e-12)
+    errors, deviations = process.left_out()
     for place, row in enumerate(ROWS):
         others = np.arange(len(ROWS)) != place
-        mean, variance = one_by_one(features, known, ROWS[others], targets[others])
-        np.testing.assert_allclose(expected.left_out_errors[place], targets[place] - mean[row], atol=1e-12)
-        np.testing.assert_allclose(expected.left_out_deviations[place] ** 2, variance[row], atol=1e-12)
+        mean, deviation = one_by_one(features, known, ROWS[others], targets[others])
+        np.testing.assert_allclose(errors[place], targets[place] - mean[row], atol=1e-12)
+        np.testing.assert_allclose(deviations[place], deviation[row], atol=1e-12)
 
 
 def test_what_is_negligible_moves_nothing() -> None:
     features, known = scene(2, count=60)
     rows = np.arange(30)
     targets = known[rows, 1] + 0.1 * np.random.default_rng(3).normal(size=30)
-    mean, variance = one_by_one(features, known, rows, targets)
-    expected = Averaged.of(features, known, rows, targets)
-    np.testing.assert_allclose(expected.mean, mean, atol=0.01)
-    np.testing.assert_allclose(expected.deviation, np.sqrt(variance), rtol=0.02)
+    process = AveragedProcess(features[rows], known[rows], targets)
+    np.testing.assert_allclose(process.predict(features, known), one_by_one(features, known, rows, targets), atol=0.01)
 
 
 def test_the_one_objective_that_labels_follow_is_found_among_many() -> None:
@@ -75,23 +73,25 @@ def test_the_one_objective_that_labels_follow_is_found_among_many() -> None:
     known = rng.normal(size=(500, 40))
     rows, truth = np.arange(10), -2.0 * known[:, 7]
     labels = (truth[rows] - truth[rows].mean()) / truth[rows].std()
-    expected = Averaged.of(known, known, rows, labels)
-    assert np.corrcoef(expected.mean[10:], truth[10:])[0, 1] > 0.98
+    mean, _ = AveragedProcess(known[rows], known[rows], labels).predict(known, known)
+    assert np.corrcoef(mean[10:], truth[10:])[0, 1] > 0.98
     assert np.corrcoef(likeness(known, known[rows]) @ labels, truth)[0, 1] < 0.7  # all of them alike do not tell
 
 
 def test_noise_is_told_by_labels_that_scatter() -> None:
     rng = np.random.default_rng(0)
     known = rng.normal(size=(400, 5))
-    rows, scatter = np.arange(200), rng.normal(size=200)
+    labelled, others = known[:200], known[200:]
+    scatter = rng.normal(size=200)
     exact, noisy = (
-        Averaged.of(known, known, rows, known[rows, 0] + size * scatter).deviation[200:].mean() for size in (0.05, 0.6)
+        AveragedProcess(labelled, labelled, labelled[:, 0] + size * scatter).predict(others, others)[1].mean()
+        for size in (0.05, 0.6)
     )
     assert exact < 0.2 < 0.5 < noisy < 0.75
 
 
 def test_without_known_objectives_features_tell_alone() -> None:
     features, _ = scene(4, count=300)
-    rows, truth = np.arange(40), features[:, 0]
-    expected = Averaged.of(features, np.zeros((300, 0)), rows, truth[rows])
-    assert np.corrcoef(expected.mean[40:], truth[40:])[0, 1] > 0.9
+    truth, nothing = features[:, 0], np.zeros((300, 0))
+    mean, _ = AveragedProcess(features[:40], nothing[:40], truth[:40]).predict(features, nothing)
+    assert np.corrcoef(mean[40:], truth[40:])[0, 1] > 0.9
