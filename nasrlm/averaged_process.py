@@ -20,10 +20,11 @@ from scipy.stats import norm
 from nasrlm.group_process import inverse_diagonal
 from nasrlm.objective import FloatArray
 
-NOISES = (0.01, 0.03, 0.1, 0.3)  # variances of a label that nothing explains, in units of all labels' variance
+# Variances of a label that nothing explains, in units of all labels' variance, and how probable beforehand.
+NOISES = {0.01: 0.4, 0.03: 0.4, 0.1: 0.15, 0.3: 0.05}
 CURVATURE = 0.3  # variance of what is not linear in the features
-FOLLOWED = 0.9  # of the variance is the one objective's, where it is followed
-NONE_FOLLOWED = 0.1  # how probable that is before labels are known
+FOLLOWED = 0.7  # of the variance is the one objective's; 0.9 trusts ten labels that agree with a wrong one
+NONE_FOLLOWED = 0.3  # how probable it is that none is
 NEGLIGIBLE = 1e-3  # how probable a group is that is left out
 
 
@@ -50,10 +51,10 @@ class AveragedProcess:
         alike = likeness(features, features)
         groups = [
             group
-            for noise in NOISES
+            for noise, share in NOISES.items()
             for group in (
-                _Group(alike, _none(known), targets, followed=0.0, noise=noise, prior=NONE_FOLLOWED),
-                _Group(alike, known, targets, followed=FOLLOWED, noise=noise, prior=1 - NONE_FOLLOWED),
+                _Group(alike, _none(known), targets, followed=0.0, noise=noise, prior=share * NONE_FOLLOWED),
+                _Group(alike, known, targets, followed=FOLLOWED, noise=noise, prior=share * (1 - NONE_FOLLOWED)),
             )
         ]
         evidence = logsumexp(np.concatenate([group.logs for group in groups]))

@@ -23,11 +23,11 @@ def scene(seed: int, count: int = 12) -> tuple[FloatArray, FloatArray]:
 def processes(features: FloatArray, known: FloatArray) -> Iterator[tuple[float, float, FloatArray]]:
     """Prior, noise and covariance of each."""
     alike = likeness(features, features)
-    for noise in NOISES:
-        yield NONE_FOLLOWED, noise, alike
+    for noise, share in NOISES.items():
+        yield share * NONE_FOLLOWED, noise, alike
         for objective in known.T:
             together = (1 - FOLLOWED) * alike + FOLLOWED * np.outer(objective, objective)
-            yield (1 - NONE_FOLLOWED) / known.shape[1], noise, together
+            yield share * (1 - NONE_FOLLOWED) / known.shape[1], noise, together
 
 
 def one_by_one(
