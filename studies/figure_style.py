@@ -13,6 +13,13 @@ GREY, BLUE, ORANGE = "#b8bec6", "#1f5fa8", "#d9772b"  # what was evaluated, the 
 PALE_ORANGE = "#f1ceb4"  # what breaks a constraint
 TITLE_WIDTH = 90  # characters, of the narrowest figure with a long title
 COLOURS = (BLUE, ORANGE, "#3c8d5a", "#8a4fa3", "#b23a48", "#5c6773")  # of things side by side
+DASHES = (("-", "solid"), ("--", "dash"), (":", "dot"), ("-.", "dashdot"))  # in matplotlib and in plotly
+
+
+def line_look(index: int) -> tuple[str, tuple[str, str]]:
+    """Colour, and dashes as in ``DASHES``, of a curve among several: no two of the first 24 look the same."""
+    rounds, colour = divmod(index, len(COLOURS))
+    return COLOURS[colour], DASHES[rounds % len(DASHES)]
 
 
 def bar_lengths(bounds: FloatArray) -> FloatArray | None:

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from nasrlm.files import write_atomically
 from nasrlm.objective import FloatArray, Objective
 from studies.config import SearchConfig
-from studies.figure_style import BLUE, COLOURS, GREY, ORANGE, PALE_ORANGE, bar_lengths, front_label, title_lines
+from studies.figure_style import BLUE, GREY, ORANGE, PALE_ORANGE, bar_lengths, front_label, line_look, title_lines
 from studies.history import History
 from studies.known_values import known_of
 from studies.progress import goals_in_words, progress_of, share_label
@@ -82,8 +82,8 @@ def interactive_progress(names: Sequence[str], studies: Sequence[tuple[SearchCon
     """Hypervolume against evaluations, as a share of what all the studies reach together; seeds make a band."""
     figure = go.Figure()
     for index, progress in enumerate(progress_of(names, studies)):
-        colour = COLOURS[index % len(COLOURS)]
-        line = {"color": colour, "shape": "hv"}
+        colour, (_, dashes) = line_look(index)
+        line = {"color": colour, "dash": dashes, "shape": "hv"}
         if len(progress.shares) > 1:
             low, high = progress.band
             hidden = {"line": {"width": 0, "shape": "hv"}, "showlegend": False, "hoverinfo": "skip", "opacity": 0.2}

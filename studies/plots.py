@@ -2,9 +2,11 @@
 
 import io
 import os
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -16,7 +18,7 @@ from studies.calibration_plot import calibration_figure, interactive_calibration
 from studies.cell_graph import CellGraph, cell_graphs
 from studies.cell_plot import cells_figure, interactive_cells
 from studies.config import SearchConfig
-from studies.figure_style import polish, title_lines
+from studies.figure_style import line_look, polish, title_lines
 from studies.folder import StudyError
 from studies.front_plot import front_figure
 from studies.guide import levels_of
@@ -27,6 +29,7 @@ from studies.progress import goals_in_words, progress_of, share_label, spelled
 from studies.report import front_rows, load_study
 
 CELLS = 5  # of the front that are drawn
+LABEL_WIDTH, LEGEND_LINE = 80, 0.22  # characters of a line below a figure, and inches
 
 
 def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
@@ -152,20 +155,25 @@ def _write(figure: Figure, path: Path) -> None:
 
 def progress_figure(names: Sequence[str], studies: Sequence[tuple[SearchConfig, History]]) -> Figure:
     """Hypervolume against evaluations, as a share of what all the studies reach together; seeds make a band."""
-    figure = Figure(figsize=(8, 5.2), layout="constrained")
+    curves = progress_of(names, studies)
+    labels = [textwrap.fill(progress.name, LABEL_WIDTH) for progress in curves]
+    lines = len("\n".join(labels).splitlines())
+    figure = Figure(figsize=(8, 5.2 + LEGEND_LINE * lines), layout="constrained")
     axes = figure.subplots()
     early = []
-    for progress in progress_of(names, studies):
-        (line,) = axes.step(progress.counts, progress.median, where="post", linewidth=1.6, label=progress.name)
+    for index, progress in enumerate(curves):
+        colour, (dashes, _) = line_look(index)
+        look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.6, "label": labels[index]}
+        axes.step(progress.counts, progress.median, where="post", **look)
         if len(progress.shares) > 1:
             low, high = progress.band
-            colour = line.get_color()
             axes.fill_between(progress.counts, low, high, step="post", alpha=0.2, color=colour, linewidth=0)
         early.append(np.interp(progress.counts[-1] / 20, progress.counts, progress.shares.min(axis=0)))
     # The first twentieth of a search is a steep wall that would flatten the rest.
-    axes.set_ylim(min(early), 1 + 0.05 * max(1 - min(early), 0.001))
+    margin = 0.05 * max(1 - min(early), 0.001)
+    axes.set_ylim(min(early) - margin, 1 + margin)
     axes.set(xlabel="evaluations", ylabel=share_label(len(studies)))
-    axes.legend(frameon=False, loc="lower right")
+    figure.legend(frameon=False, loc="outside lower center")
     axes.set_title("\n".join(title_lines(goals_in_words(studies[0][0]))), fontsize=10)
     polish(axes)
     return figure

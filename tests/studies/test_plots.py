@@ -312,6 +312,31 @@ def test_studies_of_different_goals_are_not_compared(tmp_path: Path) -> None:
         plot_study(tmp_path)
 
 
+def test_many_curves_look_apart_and_a_legend_covers_none(tmp_path: Path) -> None:
+    for size in range(4, 16):
+        folder = tmp_path / str(size)
+        search(toy_config(trials=10, population_size=size), ToySpace(), ToyEvaluator(), folder, figures=False)
+    studies = [load_study(tmp_path / str(size)) for size in range(4, 16)]
+    names = [f"a folder with a long name, {'in folders, ' * 8}{size}" for size in range(4, 16)]
+    figure = progress_figure(names, studies)
+    FigureCanvasAgg(figure).draw()
+    (axes,), (legend,) = figure.axes, figure.legends
+    assert len({(line.get_color(), line.get_linestyle()) for line in axes.get_lines()}) == 12
+    place, plane = legend.get_window_extent(), axes.get_window_extent()
+    assert place.y1 < plane.y0
+    assert (place.x0 >= 0, place.x1 <= figure.bbox.width, place.y0 >= 0) == (True,) * 3
+    assert plane.height > 3.5 * figure.dpi
+    drawn = interactive_progress(names, studies).data
+    assert len({(trace.line.color, trace.line.dash) for trace in drawn}) == 12
+
+
+def test_a_curve_of_nothing_found_is_seen(tmp_path: Path) -> None:
+    search(toy_config(trials=10, constraints=["latency_ms@toy<=-1"]), ToySpace(), ToyEvaluator(), tmp_path)
+    (axes,) = progress_figure(["nothing"], [load_study(tmp_path)]).axes
+    assert np.asarray(axes.get_lines()[0].get_ydata()).max() == 0
+    assert axes.get_ylim()[0] < 0
+
+
 @pytest.mark.filterwarnings("error")
 def test_titles_of_six_goals_stay_in_the_figure() -> None:
     names = ["accuracy@cifar10", "accuracy@imagenet16-120", "latency_ms@pixel3", "latency_ms@raspi4"]
