@@ -16,6 +16,8 @@ from studies.history import History
 from studies.known_values import known_of
 from studies.report import front_rows, history_losses
 
+LEGEND_COLUMNS = 6  # of a legend below three planes
+
 
 def front_figure(config: SearchConfig, history: History, known: Mapping[str, FloatArray] | None = None) -> Figure:
     """The front among everything evaluated; its form follows the number of goals.
@@ -34,7 +36,7 @@ def front_figure(config: SearchConfig, history: History, known: Mapping[str, Flo
     elif num_goals == 2:
         _draw_plane(figure.subplots(), config, history, rows, true)
     elif num_goals == 3:
-        figure.set_size_inches(16, 5)
+        figure.set_size_inches(16, 5.4)
         _draw_planes(figure, config, history, rows, true)
     else:
         figure.set_size_inches(max(8, 2.2 * num_goals), 5.2)
@@ -131,6 +133,7 @@ def _draw_planes(figure: Figure, config: SearchConfig, history: History, rows: S
             edgecolors="white",
             linewidths=0.4,
             zorder=4,
+            label=front_label(history) if rows else None,
         )
         values = history.stacked()[rows]
         bars = {"fmt": "none", "ecolor": BLUE, "elinewidth": 0.6, "alpha": 0.4}
@@ -142,6 +145,10 @@ def _draw_planes(figure: Figure, config: SearchConfig, history: History, rows: S
         _draw_bounds(axes, config, across=across, up=up)
         if hidden:
             axes.set_title(hidden, fontsize=9, loc="left")
+    handles = {
+        label: handle for axes in panels for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles, frameon=False, loc="outside lower center", ncols=LEGEND_COLUMNS)
 
 
 def _draw_evaluated(

@@ -207,6 +207,16 @@ def test_constraints_are_told_where_studies_differ_in_them(tmp_path: Path) -> No
     assert [name.partition(", ")[2] for name in names] == ["no constraint", "latency_ms@toy<=9"]
 
 
+def test_three_planes_have_one_legend(tmp_path: Path) -> None:
+    bounds = ["latency_ms@toy<=9", "soft:energy_mj@toy<=5"]
+    search(toy_config(goals=GOALS[:3], trials=40, constraints=bounds), ToySpace(), ToyEvaluator(), tmp_path)
+    config, history = load_study(tmp_path)
+    known = {history.architectures[row]: history.values[row][:, 0] + 1 for row in front_rows(config, history)}
+    (legend,) = front_figure(config, history, known).legends
+    words = ["evaluated", "infeasible", "front, with 80% intervals", "known values", *bounds]
+    assert sorted(text.get_text() for text in legend.get_texts()) == sorted(words)
+
+
 def test_what_has_no_answer_is_not_drawn_as_infeasible(tmp_path: Path) -> None:
     table = TableEvaluator(ToySpace(), toy_table(share=0.2), objectives=OBJECTIVES[:2])
     search(toy_config(trials=10), ToySpace(), table, tmp_path)
