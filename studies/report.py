@@ -2,6 +2,7 @@
 
 import io
 import math
+import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,9 @@ def load_study(folder: Path) -> tuple[SearchConfig, History]:
         StudyError: the folder holds none, or a damaged one.
     """
     try:
-        config = SearchConfig.from_dict(read_study(folder)["config"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of its bounds it was warned as it was begun
+            config = SearchConfig.from_dict(read_study(folder)["config"])
     except (ValueError, TypeError) as error:
         if isinstance(error, StudyError):
             raise

@@ -1,13 +1,16 @@
 """Constraints: how they are spelled, and what they make of results."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from studies.config import SearchConfig
 from studies.constraints import Constraint, feasible_mask, preferred_losses
-from tests.studies.scenes import toy_config
+from studies.report import load_study
+from studies.search import search
+from tests.studies.scenes import ToyEvaluator, ToySpace, toy_config
 
 
 def test_violations_are_shares_of_the_bound() -> None:
@@ -43,3 +46,11 @@ def test_other_constraints_are_refused(text: str) -> None:
 def test_a_bound_that_looks_like_a_fraction_is_told() -> None:
     with pytest.warns(UserWarning, match=r"in percent, 0 to 100, got 'accuracy@a>=0\.93'\. .* write 93\.$"):
         Constraint.parse("accuracy@a>=0.93")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_study_that_is_read_again_is_not_warned_of_again(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="in percent") as told:
+        search(toy_config(trials=4, constraints=["accuracy@toy>=0.9"]), ToySpace(), ToyEvaluator(), tmp_path)
+    assert len(told) == 1
+    load_study(tmp_path)
