@@ -203,7 +203,8 @@ class ParetoGate(Generic[A]):
         for entry, architecture in zip(chosen, architectures, strict=True):
             predicted = told_predictions(self.gate.objectives, entry.predicted)
             attributes = {ARCHITECTURE: entry.architecture, PREDICTED: predicted}
-            study.enqueue_trial(dict(self._to_params(architecture)), user_attrs=attributes)
+            params = {name: _plain(value) for name, value in self._to_params(architecture).items()}
+            study.enqueue_trial(params, user_attrs=attributes)
         return architectures
 
     def _tried(self, trials: Sequence[FrozenTrial]) -> list[Entry]:
@@ -325,6 +326,11 @@ def _told_number(trial: FrozenTrial, name: str) -> float | None:
         return None if told is None else float(told)
     except (TypeError, ValueError):
         raise ValueError(f"trial {trial.number}, attribute {name}: expected a number, got {shown(told)}.") from None
+
+
+def _plain(value: Any) -> Any:
+    """A parameter's value as every storage can write it: NumPy's numbers are not JSON's."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _prune(trial: optuna.Trial, stage: int, reason: str, dominated_by: str | None) -> None:

@@ -1,5 +1,6 @@
 """What the gate proposes to a study of the user's own, and what its model learns from results."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,14 @@ def test_proposals_that_the_objective_does_not_take_up_are_told() -> None:
     gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
     with pytest.warns(UserWarning, match=r"expected trial 3 to be the proposed .*, got .*\. Let `to_params` name"):
         study.optimize(renamed, n_trials=1)
+
+
+def test_proposals_in_numbers_of_numpy_can_be_stored(tmp_path: Path) -> None:
+    gate = make_gate(to_params=lambda row: dict(zip("abcd", np.array(row.genes), strict=True)))
+    study = optuna.create_study(storage=f"sqlite:///{tmp_path}/study.db", directions=["maximize", "minimize"])
+    (proposed,) = gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
+    (trial,) = study.get_trials()
+    assert trial.system_attrs["fixed_params"] == dict(zip("abcd", proposed.genes, strict=True))
 
 
 @pytest.mark.parametrize(("told", "got"), [("resnet50", "'resnet50'"), (-1.5, r"'-1\.5'"), ([50], r"'\[50\]'")])
