@@ -11,7 +11,7 @@ from pymoo.core.population import Population
 from pymoo.core.problem import Problem
 from typing_extensions import TypeVar
 
-from nasrlm.objective import FloatArray, from_losses
+from nasrlm.objective import FloatArray, Goal, Objective, from_losses
 from spaces import ArchitectureError, SearchSpace
 from studies.advisor import Advisor
 from studies.gate import Decision, Gate
@@ -200,11 +200,26 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
 
     def _learn(self, architectures: Sequence[A], found: Answer) -> None:
         results = from_losses(self.gate.goals, np.where(np.isfinite(found["F"]), found["F"], np.nan))
+        if not self._evaluated:
+            _warn_of_signs(self.gate.goals, results)
         feasible = _meets_constraints(found)
         names = [f"evaluation {len(self._evaluated) + index}" for index in np.flatnonzero(feasible)]
         self.gate.add(names, results[feasible])
         answered = zip(architectures, results, feasible.tolist(), strict=True)
         self._evaluated += [self._advisor.entry(a, real, feasible=flag) for a, real, flag in answered]
+
+
+def _warn_of_signs(goals: Sequence[Goal], results: FloatArray) -> None:
+    """Of an objective whose first results could all be if they were negated: the gate would keep the worst."""
+    for goal, values in zip(goals, results.T, strict=True):
+        objective, known = Objective.parse(goal.objective), values[~np.isnan(values)]
+        low, high = objective.bounds
+        if len(known) and ((known < low) & (-known <= high)).all():
+            warnings.warn(
+                f"GatedProblem: expected {objective.range_in_words} for {goal}, got {known[0]:g} from F of the first "
+                "rows. F holds maximised objectives negated, minimised ones as they are.",
+                stacklevel=3,
+            )
 
 
 def _if_whole(answer: Answer) -> Answer:

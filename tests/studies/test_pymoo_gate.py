@@ -292,3 +292,18 @@ def test_proposals_of_mixed_variables_are_a_sampling() -> None:
     sampling = gated.propose(6, guide=Guide(generations=2, samples=4))
     algorithm = MixedVariableGA(pop_size=6, sampling=sampling, survival=RankAndCrowding())
     assert len(minimize(gated, algorithm, ("n_gen", 2), seed=1).F)
+
+
+@pytest.mark.filterwarnings("error")
+def test_signs_that_cannot_be_are_told_once() -> None:
+    class Positive(Bench):
+        def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+            super()._evaluate(X, out)
+            out["F"] = np.abs(out["F"])
+
+    gated = make_gated(Positive(), Tolerant(sigma=0.1))
+    words = r"^GatedProblem: expected percent, 0 to 100, for max:accuracy@toy, got -[\d.]+ from F of the first rows\."
+    with pytest.warns(UserWarning, match=words) as told:
+        gated.evaluate(np.array(SPACE_ROWS[:4]))
+    assert len(told) == 1
+    gated.evaluate(np.array(SPACE_ROWS[4:8]))
