@@ -46,7 +46,12 @@ class LearningModel(Generic[A]):
         """The model, anew if there are ``every`` results more than it has learned from."""
         count = len(ledger.evaluated) // self._every * self._every
         if self._adapt is not None and count > self._num_learned:
-            self.model = self._make(self._adapt(ledger.labels(count)))
+            adapted = self._adapt(ledger.labels(count))
+            if not callable(getattr(adapted, "predict", None)):
+                raise TypeError(
+                    f"adapt: expected a predictor that has learned from {count} results, got {adapted!r:.60}."
+                )
+            self.model = self._make(adapted)
             self._num_learned = count
         return self.model
 

@@ -203,8 +203,7 @@ class ParetoGate(Generic[A]):
         for entry, architecture in zip(chosen, architectures, strict=True):
             predicted = told_predictions(self.gate.objectives, entry.predicted)
             attributes = {ARCHITECTURE: entry.architecture, PREDICTED: predicted}
-            params = {name: _plain(value) for name, value in self._to_params(architecture).items()}
-            study.enqueue_trial(params, user_attrs=attributes)
+            study.enqueue_trial(_plain(self._to_params(architecture)), user_attrs=attributes)
         return architectures
 
     def _tried(self, trials: Sequence[FrozenTrial]) -> list[Entry]:
@@ -328,9 +327,11 @@ def _told_number(trial: FrozenTrial, name: str) -> float | None:
         raise ValueError(f"trial {trial.number}, attribute {name}: expected a number, got {shown(told)}.") from None
 
 
-def _plain(value: Any) -> Any:
-    """A parameter's value as every storage can write it: NumPy's numbers are not JSON's."""
-    return value.item() if isinstance(value, np.generic) else value
+def _plain(params: Any) -> dict[str, Any]:
+    """Parameters as every storage can write them: NumPy's numbers are not JSON's."""
+    if not isinstance(params, Mapping):
+        raise TypeError(f"to_params: expected values by names of parameters, got {shown(params)}.")
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
 
 
 def _prune(trial: optuna.Trial, stage: int, reason: str, dominated_by: str | None) -> None:

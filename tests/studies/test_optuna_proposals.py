@@ -39,6 +39,19 @@ def test_proposals_in_numbers_of_numpy_can_be_stored(tmp_path: Path) -> None:
     assert trial.system_attrs["fixed_params"] == dict(zip("abcd", proposed.genes, strict=True))
 
 
+def test_parameters_without_names_are_told() -> None:
+    gate = make_gate(to_params=lambda row: row.genes)
+    with pytest.raises(TypeError, match=r"^to_params: expected values by names of parameters, got \(\d, \d, "):
+        gate.enqueue(make_study(), 1, guide=Guide(generations=2, samples=4))
+
+
+def test_an_adapter_that_gives_no_predictor_is_told() -> None:
+    gate, study = make_gate(), make_study()
+    callbacks = [gate.adapt_callback(2, adapt=lambda table: None)]  # type: ignore[arg-type, return-value]
+    with pytest.raises(TypeError, match=r"^adapt: expected a predictor that knows 2 results, got None\."):
+        study.optimize(objective(gate, []), n_trials=6, callbacks=callbacks)
+
+
 @pytest.mark.parametrize(("told", "got"), [("resnet50", "'resnet50'"), (-1.5, r"'-1\.5'"), ([50], r"'\[50\]'")])
 def test_an_attribute_that_is_no_architecture_is_named_with_its_trial(told: object, got: str) -> None:
     study = make_study()
