@@ -48,7 +48,7 @@ def test_parameters_without_names_are_told() -> None:
 def test_an_adapter_that_gives_no_predictor_is_told() -> None:
     gate, study = make_gate(), make_study()
     callbacks = [gate.adapt_callback(2, adapt=lambda table: None)]  # type: ignore[arg-type, return-value]
-    with pytest.raises(TypeError, match=r"^adapt: expected a predictor that knows 2 results, got None\."):
+    with pytest.raises(TypeError, match=r"^adapt: expected a predictor that has learned from 2 results, got None\."):
         study.optimize(objective(gate, []), n_trials=6, callbacks=callbacks)
 
 
