@@ -19,7 +19,6 @@ from nasrlm.objective import MAX_LABEL, FloatArray
 
 POINT_DIGITS = 15  # of the code a point is spelled in: as many as float64 holds
 SMALLEST_DEVIATION = 1e-6  # of the largest label: 32 bits hold no mean more closely
-_CERTAIN = 1e30  # logit of the only token: at any temperature
 
 
 class PointDecoder(nn.Module):
@@ -109,4 +108,5 @@ class PointDecoder(nn.Module):
         return torch.from_numpy(ids).to(objectives.device)
 
     def _logits(self, ids: Tensor) -> Tensor:
-        return _CERTAIN * F.one_hot(ids, self.code.vocabulary_size).float()
+        """(..., V) logarithms of 1 for these tokens and 0 for all others, so they are certain at any temperature."""
+        return F.one_hot(ids, self.code.vocabulary_size).float().log()

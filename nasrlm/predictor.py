@@ -238,7 +238,7 @@ class Predictor:
             joint: each value given those before it; otherwise each given the text alone.
 
         Returns:
-            (N, M); uncalibrated.
+            (N, M); uncalibrated. Of a head that gives points 0 for the point, and minus infinity for another number.
 
         Raises:
             ValueError: as ``predict`` does, values that do not fit or are not finite, or another order if ``joint``.

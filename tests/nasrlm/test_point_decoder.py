@@ -39,6 +39,16 @@ def test_it_learns_a_rule_and_answers_with_points(tmp_path: Path) -> None:
     for temperature in (1e-4, 1.0, 1e8):
         samples = predictor.joint_samples(examples.texts, OBJECTIVES, samples=2, temperature=temperature)
         np.testing.assert_allclose(samples, prediction.values[:, :, :2], rtol=1e-6)
+    given = prediction.median + np.array([0.0, 1.0])
+    for joint in (False, True):
+        logs = predictor.log_probabilities(examples.texts, OBJECTIVES, given, joint=joint)
+        np.testing.assert_array_equal(logs, np.broadcast_to([0.0, -np.inf], logs.shape))
+    around = prediction.median + np.array([-1.0, 1.0])
+    levels = predictor.cumulative_probabilities(examples.texts, OBJECTIVES, around)
+    np.testing.assert_array_equal(levels, np.broadcast_to([0.0, 1.0], levels.shape))
+    known = dict(zip(OBJECTIVES, given.T.tolist(), strict=True))
+    samples = predictor.joint_samples(examples.texts, OBJECTIVES, samples=2, known=known)
+    np.testing.assert_array_equal(samples, np.repeat(given[:, :, None], 2, axis=2))
     quality = evaluate(predictor, examples).quality["text"]
     assert all(quality[name]["kendall_tau"] > 0.8 for name in OBJECTIVES)
     assert all(math.isnan(quality[name]["coverage_80"]) for name in OBJECTIVES)
