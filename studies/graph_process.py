@@ -119,7 +119,7 @@ class LearningScale:
         scale = Scale("error", float(labels.min()) - ACCURACY_MARGIN) if own.kind == "error" else Scale("linear")
         low, high = {"error": (0.0, 100.0), "log": (0.5 * float(labels.min()), np.inf)}.get(own.kind, (-np.inf, np.inf))
         values = scale.forward(labels)
-        return cls(scale, float(values.mean()), max(float(values.std()), 1e-9), low, high)
+        return cls(scale, float(values.mean()), scale.deviation(values), low, high)
 
     def forward(self, labels: FloatArray) -> FloatArray:
         """Scores."""

@@ -40,6 +40,7 @@ NetworkFeatures = tuple[Sequence[A], Sequence[Features], Sequence[Features]]
 MIN_RESULTS = 3  # of an objective, to learn what the predictor lacks
 MIN_RESULTS_OF_GRAPHS = 10  # to learn it from the networks' graphs alone
 SPREAD = (0.1, 0.5, 0.9)  # quantiles from which the predictor's own uncertainty is taken
+LEAST_SHARE = 0.1  # of the median that its low one counts as where logarithms are learned: it may be 0 or less
 
 
 def every_network(config: SearchConfig, space: SearchSpace[A], known: Iterable[A] | None) -> NetworkFeatures[A]:
@@ -143,7 +144,10 @@ class _Features:
         """(N,) medians and standard deviations of an objective, on a scale; all 0 of one that is not known."""
         if name not in self.known:
             return np.zeros(len(texts)), np.zeros(len(texts))
-        low, median, high = scale.forward(self._memory.predict(texts, (name,), SPREAD).values[:, 0]).T
+        low, median, high = self._memory.predict(texts, (name,), SPREAD).values[:, 0].T
+        if scale.kind == "log":
+            low = np.maximum(low, LEAST_SHARE * median)
+        low, median, high = map(scale.forward, (low, median, high))
         return median, np.maximum((high - low) / (norm.ppf(SPREAD[-1]) - norm.ppf(SPREAD[0])), 1e-9)
 
     def _medians(self, texts: Sequence[str]) -> FloatArray:
@@ -195,7 +199,7 @@ def _fit(features: _Features, name: str, texts: Sequence[str], labels: FloatArra
     left = scale.forward(labels) - own
     # Of a known objective the prior is the predictor: zero mean, and its own deviations as noise.
     mean = 0.0 if known else float(left.mean())
-    spread = max(float(deviation.mean() if known else left.std()), 1e-9)
+    spread = max(float(deviation.mean()), 1e-9) if known else scale.deviation(left)
     inputs = features.of(texts)
     regressor = GaussianProcessRegressor(_kernel(inputs.shape[1], known), alpha=(deviation / spread) ** 2 + 1e-6)
     with warnings.catch_warnings():

@@ -7,6 +7,7 @@ from scipy.special import expit
 
 from nasrlm.objective import FloatArray, Objective
 
+SMALLEST_DEVIATION = 1e-7  # of the largest value: values that deviate by less are equal
 BEST_ACCURACY = 100.5  # percent; half above 100, so that the logarithm of what is missing stays finite
 
 
@@ -48,3 +49,10 @@ class Scale:
                 accuracies = BEST_ACCURACY - np.exp(-values)
             return np.asarray(np.clip(accuracies, 0.0, 100.0), dtype=np.float64)
         return np.asarray(np.exp(values) if self.kind == "log" else values, dtype=np.float64)
+
+    def deviation(self, values: FloatArray) -> float:
+        """Of values on the scale; of equal ones, which do not tell it, what it would be if they varied e-fold."""
+        found, largest = float(values.std()), float(np.abs(values).max())
+        if found > SMALLEST_DEVIATION * largest:
+            return found
+        return largest if self.kind == "linear" and largest > 0 else 1.0

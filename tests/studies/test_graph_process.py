@@ -103,6 +103,16 @@ def test_labels_come_back_within_what_can_be() -> None:
     assert high == 100.0
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("latency_ms@toy", 5000.0), ("latency_ms@toy", 0.0), ("accuracy@toy", 90.0)]
+)
+def test_equal_labels_make_nothing_certain(name: str, value: float) -> None:
+    networks, predictions = made_of(ROWS), np.zeros((len(ROWS), 0))
+    process = GraphProcess(networks, predictions, name, TEXTS[:10], np.full(10, value))
+    low, high = process.quantiles(TEXTS[:1], np.array([-1.6, 1.6]))[0]
+    assert high - low > 0.01 * max(value, 1.0) * (1 if name.startswith("latency") else 0.1)
+
+
 def test_chance_is_told_from_what_is_better() -> None:
     labels = np.array([10.0, 10.0, 54.0, 86.0, 90.0, 92.0, 94.0])
     scale = LearningScale.of("accuracy@toy", labels)

@@ -1,5 +1,9 @@
 """A predictor that learns from real results, whether it knew the objective or not."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
@@ -89,6 +93,30 @@ def test_features_are_standardised_and_deviations_those_of_the_predictor() -> No
     median, deviation = features.own(OBJECTIVES[2], Scale("linear"), TEXTS)
     np.testing.assert_array_equal(median, predictor.predict(TEXTS, OBJECTIVES[2:], (0.5,)).median[:, 0])
     np.testing.assert_allclose(deviation, 0.3)
+
+
+def test_low_quantiles_without_a_logarithm_make_no_interval_endless() -> None:
+    class BelowZero(ToyPredictor):
+        def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Any:
+            found = super().predict(texts, objectives, quantiles)
+            below = np.array(quantiles) < 0.5
+            return replace(found, values=np.where(below, -found.values, found.values))
+
+    learned = adapter(BelowZero(sigma=0.1))(toy_table()[:25])
+    answer = learned.predict(TEXTS, OBJECTIVES[1:2], (0.1, 0.5, 0.9))
+    assert (answer.high < 10 * TRUE[:, 1:2]).all()
+    assert (answer.low > 0.1 * TRUE[:, 1:2]).all()
+
+
+def test_equal_results_do_not_tell_how_much_others_differ() -> None:
+    """As latencies in whole milliseconds are: three of them are no reason to prune what may be faster."""
+    predictor = ToyPredictor(sigma=0.1, objectives=OBJECTIVES[:1])
+    for unit in (1.0, 1000.0):
+        learned = adapter(predictor)(toy_table()[:3].assign(**{OBJECTIVES[1]: 0.1 * unit}))
+        answer = learned.predict(TEXTS, OBJECTIVES[1:2], (0.1, 0.5, 0.9))
+        np.testing.assert_allclose(answer.median, 0.1 * unit)
+        assert (answer.high > 1.1 * answer.median).all()
+        assert (answer.low < 0.9 * answer.median).all()
 
 
 def test_predictions_are_in_the_unit_of_the_results_and_as_wide_as_their_noise() -> None:
