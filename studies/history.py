@@ -155,7 +155,7 @@ def to_bounds(evaluation: Prediction, objectives: Sequence[str]) -> FloatArray:
         (N, M, 3): median, low and high of each of the M objectives.
 
     Raises:
-        ValueError: the evaluator left an objective out.
+        ValueError: the evaluator left an objective out, or answered an infinite number.
     """
     missing = [name for name in objectives if name not in evaluation.objectives]
     if missing:
@@ -164,6 +164,13 @@ def to_bounds(evaluation: Prediction, objectives: Sequence[str]) -> FloatArray:
             f"It answers {', '.join(evaluation.objectives)}."
         )
     columns = [evaluation.objectives.index(name) for name in objectives]
+    medians = evaluation.median[:, columns]
+    if np.isinf(medians).any():
+        row, column = np.argwhere(np.isinf(medians))[0]
+        raise ValueError(
+            f"evaluator: expected a finite number of {objectives[column]}, got {medians[row, column]}. "
+            "Answer NaN where there is no result."
+        )
     return np.stack([evaluation.median, evaluation.low, evaluation.high], axis=2)[:, columns]
 
 

@@ -10,12 +10,14 @@ from nasrlm.objective import FloatArray
 
 BoolArray = NDArray[np.bool_]
 
+LARGEST = float(np.finfo(np.float64).max)  # of infinite numbers moocore 0.3 gives wrong fronts, or none and no process
+
 
 def pareto_mask(losses: FloatArray) -> BoolArray:
     """Which rows no other row dominates.
 
     Args:
-        losses: (N, M), minimised. Of equal rows on the front, all are kept.
+        losses: (N, M), minimised, infinite ones as the largest numbers. Of equal rows on the front, all are kept.
 
     Returns:
         (N,) flags.
@@ -91,4 +93,4 @@ def _checked(place: str, losses: FloatArray) -> FloatArray:
     if not complete_mask(losses).all():
         row = int(np.flatnonzero(~complete_mask(losses))[0])
         raise ValueError(f"{place}: expected numbers, got NaN in row {row}. Leave incomplete rows out first.")
-    return losses
+    return np.clip(losses, -LARGEST, LARGEST)

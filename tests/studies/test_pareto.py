@@ -15,7 +15,7 @@ few_values = st.integers(0, 4).map(float)  # so that equal rows and ties are com
 losses_strategy = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=7), elements=few_values)
 
 
-@given(losses_strategy)
+@given(losses_strategy | arrays(np.float64, (5, 4), elements=few_values | st.sampled_from([-np.inf, np.inf])))
 def test_pareto_mask_is_its_definition(losses: FloatArray) -> None:
     expected = []
     for row in losses:

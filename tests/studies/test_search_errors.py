@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -45,6 +46,18 @@ def test_what_a_search_would_ignore_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected a config of space toy, got one of nasbench201"):
         search(toy_config(space="nasbench201"), SPACE, ToyEvaluator(), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_infinite_answers_are_refused(tmp_path: Path) -> None:
+    class Endless(ToyEvaluator):
+        def evaluate(self, architectures: Sequence[Row]) -> Prediction:
+            return replace(found := super().evaluate(architectures), values=found.values / 0.0)
+
+    with (
+        np.errstate(divide="ignore"),
+        pytest.raises(ValueError, match=r"expected a finite number of accuracy@toy, got inf"),
+    ):
+        search(toy_config(), SPACE, Endless(), tmp_path)
 
 
 def test_a_bad_storage_is_named(tmp_path: Path) -> None:
