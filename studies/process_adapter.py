@@ -23,6 +23,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel, WhiteKernel
 
 from converters.features import Features, features_of
+from nasrlm.group_process import ROWS_TO_FIT_SCALES
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
@@ -69,8 +70,8 @@ class ProcessAdapter(Generic[A]):
         networks: gives all architectures that will ever be asked about, called once an objective is learned that the
             predictor does not know; None where these are too many.
 
-    Cost: below a second an objective and hundred results, beside all of the predictor's answers about every text that
-    is looked at, each once.
+    Cost: below a second an objective and hundred results, some seconds for thousands, beside all of the predictor's
+    answers about every text that is looked at, each once.
     """
 
     def __init__(
@@ -200,12 +201,19 @@ def _fit(features: _Features, name: str, texts: Sequence[str], labels: FloatArra
     # Of a known objective the prior is the predictor: zero mean, and its own deviations as noise.
     mean = 0.0 if known else float(left.mean())
     spread = max(float(deviation.mean()), 1e-9) if known else scale.deviation(left)
-    inputs = features.of(texts)
-    regressor = GaussianProcessRegressor(_kernel(inputs.shape[1], known), alpha=(deviation / spread) ** 2 + 1e-6)
+    noise = (deviation / spread) ** 2 + 1e-6
+    regressor = _regressor(features.of(texts), (left - mean) / spread, noise, known)
+    return _Process(features, name, scale, regressor, mean, spread)
+
+
+def _regressor(inputs: FloatArray, targets: FloatArray, noise: FloatArray, known: bool) -> GaussianProcessRegressor:
+    """Of all (N,) targets, with scales by the likelihood of up to ``ROWS_TO_FIT_SCALES`` of them."""
+    some = np.linspace(0, len(targets) - 1, min(len(targets), ROWS_TO_FIT_SCALES)).round().astype(np.intp)
+    scaled = GaussianProcessRegressor(_kernel(inputs.shape[1], known), alpha=noise[some])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # at the end of a range is where it may be
-        regressor.fit(inputs, (left - mean) / spread)
-    return _Process(features, name, scale, regressor, mean, spread)
+        scaled.fit(inputs[some], targets[some])
+    return GaussianProcessRegressor(scaled.kernel_, alpha=noise, optimizer=None).fit(inputs, targets)
 
 
 def _kernel(num_features: int, known: bool) -> Kernel:

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from scipy.stats import kendalltau
+from sklearn.gaussian_process import GaussianProcessRegressor
 
 from studies.memory import PredictorMemory
 from studies.process_adapter import ProcessAdapter, _Features
@@ -131,6 +133,25 @@ def test_predictions_are_in_the_unit_of_the_results_and_as_wide_as_their_noise()
     )
     np.testing.assert_allclose(large, 1000 * small, rtol=1e-3, atol=1)
     assert (small[:, 1] - small[:, 0] > noise.std()).all()
+
+
+def test_scales_of_many_results_are_fitted_to_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a fit grows with the square and more of the results."""
+    monkeypatch.setattr("studies.process_adapter.ROWS_TO_FIT_SCALES", 30)
+    optimised: list[int] = []
+
+    def fit(
+        regressor: Any, inputs: np.ndarray, targets: np.ndarray, original: Any = GaussianProcessRegressor.fit
+    ) -> Any:
+        optimised.extend([len(targets)] if regressor.optimizer else [])
+        return original(regressor, inputs, targets)
+
+    monkeypatch.setattr(GaussianProcessRegressor, "fit", fit)
+    table = toy_table()[:100].assign(**dict.fromkeys(OBJECTIVES[1:], np.nan))
+    learned = adapter(ToyPredictor(sigma=0.1, objectives=OBJECTIVES[1:]))(table)
+    assert optimised == [30]
+    errors = learned.predict(TEXTS, OBJECTIVES[:1], (0.5,)).median[:, 0] - TRUE[:, 0]
+    assert np.abs(errors).mean() < 0.3 * TRUE[:, 0].std()
 
 
 def test_too_few_results_teach_nothing() -> None:
