@@ -45,6 +45,8 @@ class LabelScale(Protocol):
 class NormalScores:
     """Labels to normal scores of their ranks and back, piecewise linear, beyond the ends as steep as overall.
 
+    Of equal labels, which do not tell it, a score is worth one unit.
+
     Attributes:
         labels: (K,) different labels, ascending.
         scores: (K,) of them.
@@ -68,7 +70,7 @@ class NormalScores:
         """Labels of any scores."""
         inside = np.clip(scores, self.scores[0], self.scores[-1])
         reach = self.scores[-1] - self.scores[0]
-        slope = (self.labels[-1] - self.labels[0]) / reach if reach else 0.0
+        slope = (self.labels[-1] - self.labels[0]) / reach if reach else 1.0
         return np.asarray(np.interp(inside, self.scores, self.labels) + slope * (scores - inside))
 
 
