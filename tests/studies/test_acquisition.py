@@ -39,12 +39,12 @@ def test_goals_count_as_independent_in_what_is_expected() -> None:
     np.testing.assert_allclose(expected_improvements(losses, front, reference_point), expected)
 
 
-def _many_goals(members: int, candidates: int, samples: int) -> tuple[FloatArray, FloatArray]:
-    """Losses of candidates and a front, of six goals that no member is best in, below 1."""
+def _many_goals(members: int, candidates: int, samples: int, goals: int = 6) -> tuple[FloatArray, FloatArray]:
+    """Losses of candidates and a front, of goals that no member is best in, below 1."""
     rng = np.random.default_rng(0)
-    directions = rng.random((members + candidates, 6))
+    directions = rng.random((members + candidates, goals))
     points = 1 - 0.9 * directions / np.linalg.norm(directions, axis=1, keepdims=True)
-    return points[members:, None] + 0.1 * rng.normal(size=(candidates, samples, 6)), points[:members]
+    return points[members:, None] + 0.1 * rng.normal(size=(candidates, samples, goals)), points[:members]
 
 
 @pytest.mark.parametrize("members", [0, 10])
@@ -70,11 +70,12 @@ def test_hardly_better_in_one_of_many_goals_is_estimated_as_well() -> None:
     np.testing.assert_allclose(expected_improvements(rows[:, None], front, np.ones(6)), expected, rtol=0.02)
 
 
-def test_many_goals_and_front_members_take_no_time() -> None:
-    """Exactly, a hundred times as long."""
-    losses, front = _many_goals(80, 16, 4)
-    reference_point, before = np.ones(6), hypervolume(front, np.ones(6))
-    rows = losses.reshape(-1, 6)
+@pytest.mark.parametrize(("goals", "members"), [(6, 80), (4, 600)])
+def test_many_goals_or_front_members_take_no_time(goals: int, members: int) -> None:
+    """Exactly, a hundred times as long, and ten times."""
+    losses, front = _many_goals(members, 16, 4, goals)
+    reference_point, before = np.ones(goals), hypervolume(front, np.ones(goals))
+    rows = losses.reshape(-1, goals)
     added = np.array([hypervolume(np.vstack([front, row]), reference_point) - before for row in rows]).reshape(16, 4)
     started = time.process_time()
     found = joint_improvements(losses, front, reference_point)
