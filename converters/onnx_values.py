@@ -263,7 +263,7 @@ class Values:
 def _borders(sizes: Array, size: int) -> list[tuple[int, int]]:
     """Where parts of these sizes begin and end; a single one is that of each but the last, which may be smaller."""
     given = [int(number) for number in sizes.ravel()]
-    if not given or min(given) < 1:
+    if not given or min(given) < (0 if sizes.ndim else 1):  # of 4 in 3 parts torch makes 2, 2 and 0
         return []
     starts = list(accumulate(given, initial=0))[:-1] if sizes.ndim else range(0, size, given[0])
     return list(pairwise((*starts, size)))

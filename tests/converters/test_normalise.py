@@ -287,6 +287,8 @@ SPELLINGS = {
         "s = Constant <value_ints = [5,3]> ()  a, y = Split <axis = -1> (x, s)",
         "s = Constant <value_ints = [5,3]> ()  i = Constant <value_int = 1> ()  q = SplitToSequence <axis = -1> (x, s)  "
         "y = SequenceAt (q, i)",
+        "s = Constant <value_ints = [5,3,0]> ()  i = Constant <value_int = 1> ()  q = SplitToSequence <axis = -1> (x, s)  "
+        "y = SequenceAt (q, i)",
         "s = Constant <value_int = 5> ()  i = Constant <value_int = -1> ()  q = SplitToSequence <axis = 2> (x, s)  "
         "y = SequenceAt (q, i)",
     ]),
