@@ -59,22 +59,40 @@ def spell_expand(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def _before_new_axes(node: Node, at: Surroundings) -> list[Node] | None:
-    """A transpose of what another made and axes of size 1 were added to, as one transpose before these axes."""
+    """A transpose of what another made and axes were split or added to, as one transpose before these axes.
+
+    Axes that were one have to stay together.
+    """
     view = at.producer(node.inputs[0], "nn.Reshape")
     inner = at.producer(view.inputs[0], "Transpose") if view else None
     if view is None or inner is None or inner.outputs[0] not in at.shapes or node.outputs[0] not in at.shapes:
         return None
     rows, seen = at.shapes[inner.outputs[0]], at.shapes[view.outputs[0]]
-    old = [axis for axis, size in enumerate(seen) if size != 1]
-    if 1 in rows or tuple([seen[axis] for axis in old]) != rows:
+    parts = _parts_of_axes(rows, seen)
+    moved = [axis for axis in _axes(node, len(seen)) if seen[axis] != 1]
+    order = sorted(range(len(parts)), key=lambda row: moved.index(parts[row][0]))
+    if not parts or [axis for row in order for axis in parts[row]] != moved:
         return None
-    order = [old.index(axis) for axis in _axes(node, len(seen)) if axis in old]
     perm = tuple([_axes(inner, len(rows))[axis] for axis in order])
     turned = at.define(f"{node.outputs[0]}.turned", tuple([rows[axis] for axis in order]), like=node.outputs[0])
     return [
         Node("Transpose", inner.inputs, (turned,), attributes(perm=perm)),
         Node("nn.Reshape", (turned,), node.outputs, attributes(shape=at.shapes[node.outputs[0]])),
     ]
+
+
+def _parts_of_axes(rows: Shape, seen: Shape) -> list[list[int]]:
+    """The axes larger than 1 that a reshape from ``rows`` to ``seen`` makes of each; none if they are mixed."""
+    left = [axis for axis, size in enumerate(seen) if size != 1]
+    parts: list[list[int]] = []
+    for size in rows:
+        ends = range(1, len(left) + 1)
+        end = next((end for end in ends if prod(seen[axis] for axis in left[:end]) == size), 0)
+        if end == 0:
+            return []
+        parts.append(left[:end])
+        left = left[end:]
+    return parts
 
 
 def _of_all_axes(node: Node, at: Surroundings) -> list[Node] | None:

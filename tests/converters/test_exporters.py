@@ -50,6 +50,10 @@ def pooled_and_normed(x, norm):  # the head of a ConvNeXt, behind a block that e
     return norm(functional.adaptive_avg_pool2d(x, 1).permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
+def attended_in_layer(x, layer):
+    return layer(x, x, x, need_weights=False)[0]
+
+
 def encoder_layer():
     return nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True)
 
@@ -71,6 +75,7 @@ DIFFERENT = {
     "attention of one layer": (lambda: Computing(attended_at_once, nn.Linear(8, 24)), (1, 5, 8)),
     "attention of one layer, two rows": (lambda: Computing(attended_at_once, nn.Linear(8, 24)), (2, 5, 8)),
     "attention in groups": (lambda: Computing(attended_in_groups, nn.Linear(8, 8), nn.Linear(8, 8)), (1, 5, 8)),
+    "attention of a batch": (lambda: Computing(attended_in_layer, nn.MultiheadAttention(8, 2)), (5, 3, 8)),
     "transformer": (lambda: nn.TransformerEncoder(encoder_layer(), 1, enable_nested_tensor=False), (1, 5, 8)),
     "pooled and normed": (lambda: Computing(pooled_and_normed, nn.LayerNorm(70)), (1, 70, 6, 6)),
     "matrix product": (lambda: Computing(lambda x: torch.mm(x.t(), x)), (4, 8)),
