@@ -6,6 +6,7 @@ What is made of constants alone is a constant, of weights and constants a weight
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from itertools import accumulate, pairwise
 from math import prod
 
@@ -99,7 +100,7 @@ class Values:
                 )
         if node.op_type == "Conv" and node.domain in STANDARD_DOMAINS:
             before, weight = self.shape(node.input[0]), self.shape(node.input[1])
-            groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
+            groups = _integer(node, "group", 1)
             if before and weight and before[1] != weight[1] * groups:
                 raise OnnxModelError(
                     f"{place(node)}: expected inputs that fit, got {before[1]} channels where its weights take "
@@ -132,21 +133,31 @@ class Values:
         return node
 
     def _slice(self, node: NodeProto) -> NodeProto:
-        """An element of a sequence as the slice that it is."""
+        """An element of a sequence as the slice that it is, or as gathered where the axis is dropped."""
         split, index = self._splits.get(node.input[0]), self.arrays.get(node.input[1])
-        if split is None or len(split.input) < 2 or index is None:
+        if split is None or index is None:
             return node
-        given, shape = self.arrays.get(split.input[1]), self.shape(split.input[0])
-        axis = _axis(split)
+        given = self.arrays.get(split.input[1]) if len(split.input) > 1 else np.array(1)
+        shape, axis = self.shape(split.input[0]), _integer(split, "axis", 0)
         borders = _borders(given, shape[axis]) if given is not None and shape else []
         if index.size != 1 or not -len(borders) <= index.item() < len(borders):
             return node
-        operands = [f"{node.output[0]}\0{name}" for name in ("starts", "ends", "axes")]
-        for x, number in zip(operands, (*borders[int(index.item())], axis), strict=True):
-            self.arrays[x] = np.array([number])
-        sliced = make_node("Slice", [split.input[0], *operands], node.output, node.name)
-        self.infer(sliced)
-        return sliced
+        # NOTE: as torch and ONNX Runtime have it; by ONNX's words ``keepdims`` means nothing where a size is given.
+        if given is not None and given.shape == () and given == 1 and not _integer(split, "keepdims", 1):
+            return self._part(node, "Gather", split.input[0], {"index": np.array(index.item())}, axis)
+        start, end = borders[int(index.item())]
+        bounds = {name: np.array([number]) for name, number in (("starts", start), ("ends", end), ("axes", axis))}
+        return self._part(node, "Slice", split.input[0], bounds)
+
+    def _part(
+        self, node: NodeProto, op_type: str, x: str, numbers: Mapping[str, Array], axis: int | None = None
+    ) -> NodeProto:
+        """The operator that makes of ``x`` what a node makes."""
+        operands = {f"{node.output[0]}\0{name}": array for name, array in numbers.items()}
+        self.arrays.update(operands)
+        part = make_node(op_type, [x, *operands], node.output, node.name, axis=axis)
+        self.infer(part)
+        return part
 
     def _cast(self, node: NodeProto) -> NodeProto:
         """To the type that a value has: nothing."""
@@ -169,7 +180,7 @@ class Values:
         indices, shape = self.arrays.get(node.input[1]), self.shape(node.input[0])
         if indices is None or indices.ndim < 2 or not shape or self.shape(node.output[0]) is None:
             return False
-        return bool(np.array_equal(indices.ravel(), np.arange(shape[_axis(node)])))
+        return bool(np.array_equal(indices.ravel(), np.arange(shape[_integer(node, "axis", 0)])))
 
     def _is_made_of_zeros(self, x: str) -> bool:
         """Not written down in the model, but computed: nothing that was learned."""
@@ -274,8 +285,8 @@ def place(node: NodeProto) -> str:
     return f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
 
 
-def _axis(node: NodeProto) -> int:
-    return next((attribute.i for attribute in node.attribute if attribute.name == "axis"), 0)
+def _integer(node: NodeProto, name: str, default: int) -> int:
+    return next((attribute.i for attribute in node.attribute if attribute.name == name), default)
 
 
 def _copy(node: NodeProto) -> NodeProto:
