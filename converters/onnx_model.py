@@ -132,6 +132,8 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
             node.input[1] = ""  # regions, which the conversion makes up
             _say(node, OLD_RESIZE)
         _say(node, SAID_DEFAULTS.get(node.op_type, {}))
+        if node.op_type == "Pad" and node.domain in STANDARD_DOMAINS:
+            _take_back(node, "value")  # left by the conversion where the mode has no use for it
     return Source(
         nodes=light.graph.node,
         inputs={value.name: value.type for value in light.graph.input if value.name not in weights},
@@ -338,6 +340,13 @@ def _say(node: NodeProto, defaults: Mapping[str, AttributeValue]) -> None:
     for name, value in defaults.items():
         if all(attribute.name != name for attribute in node.attribute):
             node.attribute.append(make_attribute(name, value))
+
+
+def _take_back(node: NodeProto, name: str) -> None:
+    """Remove an attribute."""
+    kept = [attribute for attribute in node.attribute if attribute.name != name]
+    del node.attribute[:]
+    node.attribute.extend(kept)
 
 
 def _resized_before_11(model: ModelProto) -> set[str]:

@@ -29,6 +29,10 @@ SAME = {
     "two readers of a range": """(float[2,5] x) => (float[2,5] y, float[5] r) {
         a = Constant <value_float = 0.0> ()  b = Constant <value_float = 5.0> ()  c = Constant <value_float = 1.0> ()
         r = Range (a, b, c)  z = Mul (x, r)  y = Add (z, r) }""",
+    "parts without their axis": """(float[2,3,4] x) => (float[2,4] y) {
+        one = Constant <value_int = 1> ()  i = Constant <value_int = -1> ()
+        q = SplitToSequence <axis = 1, keepdims = 0> (x, one)  a = SequenceAt (q, i)
+        s = SplitToSequence <axis = -2, keepdims = 0> (x)  b = SequenceAt (s, one)  y = Sub (a, b) }""",
     "a view of nothing": """(float[4,2] x) => (float[N,2] y) {
         s = Constant <value_ints = [0]> ()  e = Constant <value_ints = [0]> ()  part = Slice (x, s, e)
         shape = Constant <value_ints = [0,2]> ()  v = Reshape <allowzero = 1> (part, shape)  y = Relu (v) }""",
@@ -70,6 +74,14 @@ def test_pixels_lie_where_older_opsets_have_them(op_type, opset, mode):
     assert model_to_onnx_text(old) == model_to_onnx_text(model(graph.format("Resize", said, ","), scales))
     array = np.random.default_rng(0).normal(size=(1, 2, 4, 4)).astype(np.float32)
     np.testing.assert_allclose(run(old, array)[0], original(old, array)[0], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect"])
+def test_older_opsets_say_what_to_pad_with_in_any_mode(mode):
+    graph = f'(float[2,3] x) => (float[4,4] y) {{ y = Pad <mode = "{mode}", pads = [1,0,1,1], value = 2.0> (x) }}'
+    old = model(graph, opset=10)
+    array = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    np.testing.assert_array_equal(run(old, array)[0], original(old, array)[0])
 
 
 def test_attention_to_a_past_keeps_what_nothing_reads():
