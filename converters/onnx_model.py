@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import onnx
 import onnx.checker
-import onnx.inliner
 import onnx.shape_inference
 import onnx.version_converter
 from onnx import (
@@ -31,14 +30,12 @@ from onnx.helper import make_attribute, make_tensor_type_proto
 from converters.constants import FLOATS, read_array
 from converters.errors import OnnxModelError, instead_of_file, one_line_errors
 from converters.graph import AttributeValue, Shape
+from converters.inlining import without_functions
 from converters.input_sizes import fix_sizes
 from converters.limits import excess_of_model
-from converters.text import IR_VERSION, OPSET, OWN_DOMAINS, prelude_functions
+from converters.text import IR_VERSION, OPSET, OWN_DOMAINS
 
 STANDARD_DOMAINS = ("", "ai.onnx")
-LAYER_FUNCTIONS = frozenset(
-    {"BatchNormalization", "Conv", "ConvBias", "LayerNormalization", "Linear", "LinearBias", "Weight"}
-)
 MAX_CONSTANT_NUMBERS = 4096  # an array larger than this is a weight, and not computed ahead
 CONSTANT_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.STRING)
 VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2, 3), "Upsample": (1,), "OneHot": (2,)}
@@ -113,7 +110,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
         if not light.graph.output:
             raise OnnxModelError("expected a model with outputs, got none.")
         onnx.checker.check_model(light)
-        light = _without_functions(light)
+        light = without_functions(light)
         onnx.checker.check_model(light)  # it does not look into functions
     refuse_branches(light)
     sizes = fix_sizes([value for value in light.graph.input if value.name not in weights], input_shape)
@@ -276,28 +273,6 @@ def _tensor_of_constant(node: NodeProto) -> TensorProto | None:
     if node.op_type != "Constant" or len(node.attribute) != 1 or len(node.output) != 1:
         return None
     return node.attribute[0].t if node.attribute[0].name == "value" else None
-
-
-def _without_functions(model: ModelProto) -> ModelProto:
-    """Functions written out, but for our own layers: those are what the text says."""
-    prelude = {function.name: function.SerializeToString(deterministic=True) for function in prelude_functions()}
-    layers = [
-        (function.domain, function.name)
-        for function in model.functions
-        if function.name in LAYER_FUNCTIONS
-        and prelude.get(function.name) == function.SerializeToString(deterministic=True)
-    ]
-    if layers:
-        model = onnx.inliner.inline_selected_functions(model, layers, exclude=True)
-    elif model.functions:
-        model = onnx.inliner.inline_local_functions(model, convert_version=True)
-    for node in model.graph.node:
-        if node.domain in OWN_DOMAINS and (node.domain, node.op_type) not in layers:
-            raise OnnxModelError(
-                f"expected functions of domain {node.domain} to be the prelude's, got {node.op_type}. "
-                "Write the text with its prelude: nasrlm convert --out."
-            )
-    return model
 
 
 def _refuse_what_the_checker_lets_pass(model: ModelProto) -> None:

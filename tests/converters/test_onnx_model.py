@@ -112,6 +112,20 @@ def test_functions_are_written_out():
     assert body(model(text)) == ["v1 = Sigmoid (v0)", "v2 = Sigmoid (v1)"]
 
 
+def test_functions_have_their_defaults():
+    """Those of functions that functions call too."""
+    text = """(float[1,4] x) => (float[1,4] y) {
+        a = com.x.Leaky (x)  b = com.x.Outer (a)  y = com.x.Leaky <slope = 0.5> (b) }
+    <domain: "com.x", opset_import: ["" : 20, "com.x" : 3]> Outer (a) => (b) { b = com.x.Leaky (a) }
+    <domain: "com.x", opset_import: ["" : 20]> Leaky <slope: float = 0.25> (a) => (b) {
+        b = LeakyRelu <alpha: float = @slope> (a) }"""
+    assert body(model(text)) == [
+        "v1 = LeakyRelu <alpha: float = 0.25> (v0)",
+        "v2 = LeakyRelu <alpha: float = 0.25> (v1)",
+        "v3 = LeakyRelu <alpha: float = 0.5> (v2)",
+    ]
+
+
 @pytest.mark.parametrize("proto", [conv_relu(), model("(int64[1,4] x) => (float[1,4] y) { y = Cast <to = 1> (x) }")])
 def test_our_own_model_gives_its_text_back(proto, tmp_path):
     onnx_text = model_to_onnx_text(proto)

@@ -1,0 +1,52 @@
+"""Functions of a model, written out where they are called."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx.inliner
+from onnx import ModelProto
+
+from converters.errors import OnnxModelError
+from converters.text import OWN_DOMAINS, prelude_functions
+
+LAYER_FUNCTIONS = frozenset(
+    {"BatchNormalization", "Conv", "ConvBias", "LayerNormalization", "Linear", "LinearBias", "Weight"}
+)
+
+
+def without_functions(model: ModelProto) -> ModelProto:
+    """The model with its functions written out, but for our own layers: those are what the text says.
+
+    Raises:
+        OnnxModelError: it calls functions of our domains that are not ours.
+    """
+    prelude = {function.name: function.SerializeToString(deterministic=True) for function in prelude_functions()}
+    layers = [
+        (function.domain, function.name)
+        for function in model.functions
+        if function.name in LAYER_FUNCTIONS
+        and prelude.get(function.name) == function.SerializeToString(deterministic=True)
+    ]
+    _say_defaults(model, layers)
+    if layers:
+        model = onnx.inliner.inline_selected_functions(model, layers, exclude=True)
+    elif model.functions:
+        model = onnx.inliner.inline_local_functions(model, convert_version=True)
+    for node in model.graph.node:
+        if node.domain in OWN_DOMAINS and (node.domain, node.op_type) not in layers:
+            raise OnnxModelError(
+                f"expected functions of domain {node.domain} to be the prelude's, got {node.op_type}. "
+                "Write the text with its prelude: nasrlm convert --out."
+            )
+    return model
+
+
+def _say_defaults(model: ModelProto, layers: Sequence[tuple[str, str]]) -> None:
+    """Write into calls what their functions have for attributes that are left out, which the inliner forgets."""
+    defaults = {(function.domain, function.name): function.attribute_proto for function in model.functions}
+    for node in [*model.graph.node, *(node for function in model.functions for node in function.node)]:
+        called = (node.domain, node.op_type)
+        if called in defaults and called not in layers:
+            given = {attribute.name for attribute in node.attribute}
+            node.attribute.extend([default for default in defaults[called] if default.name not in given])
