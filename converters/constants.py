@@ -15,7 +15,13 @@ from converters.graph import Attributes, AttributeValue, Node, Shape
 Array = NDArray[np.generic]
 
 MAX_SPELLED = 64  # numbers written in full
-FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16})
+FLOATS = frozenset(
+    {
+        *(TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16),
+        *(TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ, TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E5M2FNUZ),
+        *(TensorProto.FLOAT8E8M0, TensorProto.FLOAT4E2M1),
+    }
+)
 # What `Constant` makes of the attribute for numbers of this kind.
 MADE_FROM = {"float": TensorProto.FLOAT, "int": TensorProto.INT64, "string": TensorProto.STRING}
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import onnx
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from converters import OnnxModelError, model_to_graph, model_to_onnx_text, statistics, to_model
 from tests.converters.models import body, conv_relu, model, run, signature, tensor
@@ -34,6 +34,19 @@ def test_other_element_types_keep_theirs():
     y, z = run(proto, np.arange(4).reshape(1, 4), np.ones((1, 4), bool))
     assert y.tolist() == [[1, 2, 3, 4]]
     assert z.dtype == np.float16
+
+
+@pytest.mark.parametrize("element", ["FLOAT8E4M3FN", "FLOAT8E5M2", "FLOAT4E2M1", "BFLOAT16"])
+def test_numbers_of_few_bits_are_no_integers(element):
+    data_type = getattr(TensorProto, element)
+    proto = model(
+        f"(float[4] x) => ({element.lower()}[1] y, float[4] z) {{ y = Identity (c)  z = Relu (x) }}", opset=25
+    )
+    proto.graph.initializer.append(helper.make_tensor("c", data_type, [1], [1.5]))
+    assert body(proto)[1:] == [
+        "v2 = Constant <value_floats: floats = [1.5]> ()",
+        f"v3 = Cast <to: int = {data_type}> (v2)",
+    ]
 
 
 def test_inputs_that_are_left_out_stay_out():
