@@ -38,6 +38,10 @@ class Surroundings:
         """Is ``x`` known to be a float tensor of fixed shape?"""
         return x in self.shapes and x not in self.types
 
+    def same_shape(self, x: str, y: str) -> bool:
+        """Is it one shape, as far as known? A number of more axes gives them to what it is joined with."""
+        return self.shapes.get(x) == self.shapes.get(y)
+
     def constant(self, x: str) -> AttributeValue | None:
         """What a ``Constant`` holds: a number or a tuple of numbers."""
         node = self.producer(x, "Constant")

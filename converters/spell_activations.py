@@ -70,7 +70,7 @@ def spell_softplus(node: Node, at: Surroundings) -> list[Node] | None:
         return None
     above, soft = at.producer(node.inputs[0], "Greater"), at.producer(node.inputs[2], "Softplus")
     x = node.inputs[1]
-    if not above or not soft or soft.inputs[0] != x or above.inputs[0] != x:
+    if not above or not soft or soft.inputs[0] != x or above.inputs[0] != x or not at.same_shape(x, node.outputs[0]):
         return None
     threshold = at.number(above.inputs[1])
     return [soft._replace(outputs=node.outputs)] if threshold is not None and threshold >= LINEAR_SOFTPLUS else None
@@ -121,7 +121,7 @@ def _relu_below(node: Node, at: Surroundings) -> list[Node] | None:
         return None
     for x, other in (node.inputs, node.inputs[::-1]):
         made, number = at.producer(x, "Relu"), at.number(other)
-        if made and number is not None and number > 0:
+        if made and number is not None and number > 0 and at.same_shape(x, node.outputs[0]):
             return [_clip(made.inputs[0], 0.0, number, node.outputs[0])]
     return None
 
@@ -137,9 +137,8 @@ def _relu6_of_shifted(x: str, at: Surroundings) -> str | None:
 def _plus(x: str, number: float, at: Surroundings) -> str | None:
     """What ``x`` is ``number`` more than."""
     made = at.producer(x, "Add")
-    if made is None:
-        return None
-    return next((term for term, other in (made.inputs, made.inputs[::-1]) if at.number(other) == number), None)
+    terms = (made.inputs, made.inputs[::-1]) if made else ()
+    return next((term for term, other in terms if at.number(other) == number and at.same_shape(term, x)), None)
 
 
 def _is_erf_of(y: str, x: str, at: Surroundings) -> bool:
@@ -165,7 +164,7 @@ def _is_tanh_of(y: str, x: str, at: Surroundings) -> bool:
 def _is_cube_of(y: str, x: str, at: Surroundings) -> bool:
     power, product = at.producer(y, "Pow"), at.producer(y, "Mul")
     if power:
-        return power.inputs[0] == x and at.number(power.inputs[1]) == 3.0
+        return power.inputs[0] == x and at.number(power.inputs[1]) == 3.0 and at.same_shape(x, y)
     squares = [at.producer(z, "Mul") for z in product.inputs] if product else []
     return product is not None and x in product.inputs and any(z and z.inputs == (x, x) for z in squares)
 

@@ -184,7 +184,7 @@ def _normed(x: str, at: Surroundings) -> tuple[str, float] | None:
     root = at.producer(quotient.inputs[1], "Sqrt") if quotient else None
     total = at.producer(root.inputs[0], "Add") if root else None
     centred = at.producer(quotient.inputs[0], "Sub") if quotient else None
-    if quotient is None or total is None or centred is None:
+    if quotient is None or total is None or centred is None or not at.same_shape(x, centred.inputs[0]):
         return None
     for variance, epsilon in (total.inputs, total.inputs[::-1]):
         number = at.number(epsilon)

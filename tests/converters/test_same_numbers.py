@@ -46,6 +46,41 @@ SAME = {
 }
 
 
+ONE = "Constant <value_float = {}> ()"
+WIDE = "Constant <value = float[1,1,1] {{{}}}> ()"  # gives an axis to what is joined with it
+PARTS = {
+    "ReLU up to a number": ((6,), "r = Relu (x)  y = Min (r, n0)"),
+    "HardSigmoid": ((3, 0, 6), "a = Add (x, n0)  c = Clip (a, n1, n2)  y = Div (c, n2)"),
+    "HardSigmoid of a factor": ((0.5, 0.2, 0, 1), "s = Mul (x, n1)  a = Add (s, n0)  y = Clip (a, n2, n3)"),
+    "HardSwish": ((3, 0, 6), "a = Add (x, n0)  c = Clip (a, n1, n2)  m = Mul (x, c)  y = Div (m, n2)"),
+    "Gelu": (
+        (1, 1.4142135, 0.5),
+        "d = Div (x, n1)  e = Erf (d)  a = Add (e, n0)  m = Mul (x, a)  y = Mul (m, n2)",
+    ),
+    "Gelu by tanh": (
+        (3, 0.044715, 0.7978846, 1, 0.5),
+        "p = Pow (x, n0)  s = Mul (p, n1)  a = Add (x, s)  b = Mul (a, n2)  t = Tanh (b)  c = Add (t, n3)  "
+        "m = Mul (x, c)  y = Mul (m, n4)",
+    ),
+    "Softplus": ((20,), "g = Greater (x, n0)  s = Softplus (x)  y = Where (g, x, s)"),
+    "layer norm": (
+        (0.00001,),
+        "l = Constant <value_ints = [-1]> ()  u = ReduceMean (x, l)  c = Sub (x, u)  q = Mul (c, c)  "
+        "v = ReduceMean (q, l)  e = Add (v, n0)  r = Sqrt (e)  y = Div (c, r)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_numbers_may_add_axes_to_an_activation(name):
+    numbers, parts = PARTS[name]
+    made = "  ".join(f"n{i} = {(ONE if i else WIDE).format(float(x))}" for i, x in enumerate(numbers))
+    scaled = "w = Constant <value = float[3] {1, 1, 1}> ()  z = Mul (y, w)"
+    proto = model(f"(float[2,3] x) => (float[1,2,3] y, float[1,2,3] z) {{ {made}  {parts}  {scaled} }}")
+    array = np.random.default_rng(0).normal(scale=3, size=(2, 3)).astype(np.float32)
+    np.testing.assert_allclose(run(proto, array)[0], original(proto, array)[0], rtol=1e-5, atol=1e-6)
+
+
 def original(proto, array):
     proto.ir_version = 8
     session = onnxruntime.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
