@@ -24,7 +24,7 @@ class GraphBuilder:
 
     def __init__(self, input_shape: Shape) -> None:
         self.input = "input"
-        self.shapes: dict[str, Shape] = {self.input: tuple(map(whole, input_shape))}
+        self.shapes: dict[str, Shape] = {self.input: tuple([whole(size, 1) for size in input_shape])}
         self._nodes: list[Node] = []
 
     def channels(self, x: str) -> int:
@@ -46,12 +46,12 @@ class GraphBuilder:
         """Convolution; ``padding`` defaults to half the kernel, rounded down. Its weights are its own."""
         shape, attributes = convolution(
             self.shapes[x],
-            whole(out_channels),
-            pair(kernel),
-            pair(stride),
-            padding if padding is None else pair(padding),
-            whole(dilation),
-            whole(groups),
+            whole(out_channels, 1),
+            pair(kernel, 1),
+            pair(stride, 1),
+            padding if padding is None else pair(padding, 0),
+            whole(dilation, 1),
+            whole(groups, 1),
         )
         return self._layer("nn.ConvBias" if bias else "nn.Conv", x, shape, attributes)
 
@@ -66,7 +66,7 @@ class GraphBuilder:
     def linear(self, x: str, out_features: int, *, bias: bool = True) -> str:
         """Fully connected layer over the last axis."""
         *batch, in_features = self.shapes[x]
-        out_features = whole(out_features)
+        out_features = whole(out_features, 1)
         op_type = "nn.LinearBias" if bias else "nn.Linear"
         attributes = _attributes(weight_shape=(out_features, in_features))
         return self._layer(op_type, x, (*batch, out_features), attributes)
@@ -114,7 +114,7 @@ class GraphBuilder:
 
     def reshape(self, x: str, *shape: int) -> str:
         """The same numbers in another shape."""
-        shape = tuple(map(whole, shape))
+        shape = tuple([whole(size, 1) for size in shape])
         if prod(shape) != prod(self.shapes[x]):
             raise ValueError(f"GraphBuilder.reshape: expected {prod(self.shapes[x])} numbers, got shape {shape}.")
         return self._append("nn.Reshape", (x,), shape, _attributes(shape=shape))
@@ -130,6 +130,11 @@ class GraphBuilder:
         """``starts:ends`` of each of ``axes``, within its size."""
         axes, starts, ends = (tuple(map(whole, numbers)) for numbers in (axes, starts, ends))
         shape = list(self.shapes[x])
+        if not len(set(axes)) == len(axes) == len(starts) == len(ends) or not set(axes) <= set(range(len(shape))):
+            raise ValueError(
+                f"GraphBuilder.slice: expected a start and an end for each of some of the {len(shape)} axes, "
+                f"got axes {axes}, starts {starts}, ends {ends}."
+            )
         for axis, start, end in zip(axes, starts, ends, strict=True):
             if not 0 <= start < end <= shape[axis]:
                 raise ValueError(f"GraphBuilder.slice: expected a range in 0..{shape[axis]}, got {start}:{end}.")
@@ -139,6 +144,7 @@ class GraphBuilder:
     def channel_shuffle(self, x: str, groups: int) -> str:
         """Channel ``group * n + i`` moves to ``i * groups + group``."""
         batch, channels, height, width = image(self.shapes[x])
+        groups = whole(groups, 1)
         grouped = self.reshape(x, batch, groups, channels // groups, height, width)
         return self.reshape(self.transpose(grouped, 0, 2, 1, 3, 4), batch, channels, height, width)
 
@@ -169,14 +175,19 @@ class GraphBuilder:
     ) -> str:
         """Mean of each window; padded zeros count only with ``count_include_pad``."""
         shape, attributes = pool(
-            self.shapes[x], whole(kernel), whole(stride), whole(padding), ceil_mode, count_include_pad
+            self.shapes[x], whole(kernel, 1), whole(stride, 1), whole(padding, 0), ceil_mode, count_include_pad
         )
         return self._append("AveragePool", (x,), shape, attributes)
 
     def max_pool(self, x: str, *, kernel: int, stride: int = 1, padding: int = 0) -> str:
         """Maximum of each window, padding left out."""
         shape, attributes = pool(
-            self.shapes[x], whole(kernel), whole(stride), whole(padding), ceil_mode=False, count_include_pad=False
+            self.shapes[x],
+            whole(kernel, 1),
+            whole(stride, 1),
+            whole(padding, 0),
+            ceil_mode=False,
+            count_include_pad=False,
         )
         return self._append("MaxPool", (x,), shape, attributes)
 

@@ -15,14 +15,22 @@ from converters.graph import Attributes, Shape
 Pair = int | tuple[int, int]  # height and width
 
 
-def whole(number: Any) -> int:
+def whole(number: Any, least: int | None = None) -> int:
     """A size as Python's own integer, whatever integer it was. Texts spell others wrongly, also where they are equal.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is none, or below ``least``.
     """
-    if type(number) is int:
-        return number
+    found = number if type(number) is int else _own_integer(number)
+    if least is not None and found < least:
+        raise ValueError(
+            f"GraphBuilder: expected a whole number of {least} or more, got {found}. "
+            f"Where it is computed, max({least}, ...) keeps it in range."
+        )
+    return found
+
+
+def _own_integer(number: Any) -> int:
     try:
         return int(index(number))
     except TypeError as e:
@@ -31,12 +39,10 @@ def whole(number: Any) -> int:
         ) from e
 
 
-def pair(value: Pair) -> tuple[int, int]:
-    """Whole numbers for height and width, from two or from one for both."""
-    if type(value) is int:
-        return value, value
+def pair(value: Pair, least: int) -> tuple[int, int]:
+    """Whole numbers for height and width, from two or from one for both; none below ``least``."""
     height, width = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
-    return whole(height), whole(width)
+    return whole(height, least), whole(width, least)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -53,7 +59,7 @@ def convolution(
     padding = (kernel[0] // 2, kernel[1] // 2) if padding is None else padding
     reach = (dilation * (kernel[0] - 1) + 1, dilation * (kernel[1] - 1) + 1)
     batch, channels, *size = image(shape)
-    if channels % groups or out_channels % groups or min(channels, out_channels, groups) < 1:
+    if channels % groups or out_channels % groups:
         raise ValueError(
             f"convolution: expected numbers of channels that {groups} groups divide, got {channels} and {out_channels}."
         )
@@ -73,6 +79,8 @@ def pool(
 ) -> tuple[Shape, Attributes]:
     """Output shape and attributes of a pool, which says no more than its windows need."""
     batch, channels, *size = image(shape)
+    if padding >= kernel:  # a window would have nothing but padding
+        raise ValueError(f"pool: expected less padding than {kernel}, which is its kernel, got {padding}.")
     pairs = (kernel, kernel), (stride, stride), (padding, padding)
     floor, ceil = _num_windows(size, *pairs), _num_windows(size, *pairs, ceil_mode=True)
     spelled = attributes(
