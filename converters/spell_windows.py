@@ -73,12 +73,16 @@ def _resized(x: str, axis: int, size: int, at: Surroundings) -> Shape:
 
 
 def spell_pool(node: Node, at: Surroundings) -> list[Node] | None:
-    """A mean over everything is ``GlobalAveragePool``, a maximum ``GlobalMaxPool``."""
+    """A mean over everything is ``GlobalAveragePool``, a maximum ``GlobalMaxPool``; one pixel is itself."""
     if node.op_type == "MaxPool" and (len(node.outputs) > 1 or not at.is_float(node.inputs[0])):
         return None  # GlobalMaxPool tells no indices and takes no integers
     op_type = {"AveragePool": "GlobalAveragePool", "MaxPool": "GlobalMaxPool"}.get(node.op_type)
     window = _window(node, at) if op_type else None
-    if window is None or any(window.pads) or window.kernel != window.before or set(window.dilations) != {1}:
+    if window is None or any(window.pads):
+        return None
+    if set(window.kernel) == {1} and window.before == window.after:
+        return [Node("Identity", node.inputs, node.outputs)]
+    if window.kernel != window.before or set(window.dilations) != {1}:
         return None
     return [Node(str(op_type), node.inputs, node.outputs)]
 

@@ -80,6 +80,8 @@ SPELLINGS = {
         "s = Constant <value_ints = [1,4,6,6]> ()  r = Reshape (x, s)  e = Expand (r, s)  y = Sigmoid (e)",
         "t = Transpose <perm = [0,2,3,1]> (x)  u = Transpose <perm = [0,3,1,2]> (t)  y = Sigmoid (u)",
         "p = MaxPool <kernel_shape = [1,1]> (x)  y = Sigmoid (p)",
+        "a = Constant <value_ints = [1,4,36]> ()  r = Reshape (x, a)  p = AveragePool <kernel_shape = [1]> (r)  "
+        "b = Constant <value_ints = [1,4,6,6]> ()  q = Reshape (p, b)  y = Sigmoid (q)",
         "a = Constant <value_ints = [0]> ()  e = Constant <value_ints = [99]> ()  s = Slice (x, a, e)  y = Sigmoid (s)",
     ]),
     "sums": (X, ["v1 = Abs (v0)", "v2 = Neg (v0)", "v3 = Sum (v0, v1, v2)"], [
