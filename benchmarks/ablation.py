@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 import time
@@ -41,7 +42,7 @@ import pandas as pd
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
-from benchmarks.command_line import one_line_errors
+from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.flat_text import to_flat_text
 from benchmarks.peer import TORCH, InstalledPeer, install_peer
 from benchmarks.ranking import SAMPLES, VOCABULARY, peer_medians
@@ -336,7 +337,11 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", nargs="+", choices=tuple(VARIANTS), default=())
     parser.add_argument("--peer", help="A checkout of regress-lm, or whatever else pip installs.")
     parser.add_argument("--torch", default=TORCH, help="And beside it.")
-    given = vars(parser.parse_args(words))
+    arguments = parser.parse_args(words)
+    check_counts(arguments, "rows", *([] if arguments.steps is None else ["steps"]))
+    if not 0 < arguments.minutes_per_run < math.inf:
+        raise ValueError(f"--minutes-per-run: expected more than 0, got {arguments.minutes_per_run:g}.")
+    given = vars(arguments)
     peer, beside = given.pop("peer"), given.pop("torch")
     if not peer and (asked := [name for name in given["only"] if VARIANTS[name].peer]):
         raise ValueError(f"--only {' '.join(asked)}: expected --peer with a checkout of regress-lm, got none.")

@@ -9,6 +9,12 @@ ABSENT = "absent.parquet"
 GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
 COMMANDS = {
     "ablation": ([ABSENT, "--steps", "1", "--out", "out"], f"{ABSENT}: expected a table, got no such file."),
+    "ablation, minutes": (
+        ["--minutes-per-run", "0", "--peer", "absent"],
+        "--minutes-per-run: expected more than 0, got 0.",
+    ),
+    "ablation, steps": (["--steps", "0"], "--steps: expected 1 or more, got 0."),
+    "ablation, rows": (["--rows", "0"], "--rows: expected 1 or more, got 0."),
     "code_memory": (["--programs", "0"], "--programs: expected 1 or more, got 0."),
     "code_memory, few": (["--programs", "3"], "expected two or more to learn from and to test, got 3 in all."),
     "code_memory, epochs": (["--epochs", "0"], "--epochs: expected 1 or more, got 0."),
