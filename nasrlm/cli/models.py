@@ -80,8 +80,8 @@ def predict(
         Path | None,
         typer.Option(
             "--out",
-            help="Of a table of any size: write its networks and the predictions, row by row, to this .parquet, "
-            "which is replaced.",
+            help="Of a table of any size: write its columns architecture, text, space and split and the predictions, "
+            "row by row, to this .parquet, which is replaced.",
         ),
     ] = None,
     checkpoint: CheckpointOption = None,

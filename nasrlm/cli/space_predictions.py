@@ -46,7 +46,7 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
     added = [name for name in objectives if name in taught]
     if not known or (objectives and len(added) == len(objectives)):
         return ""
-    but = f", but for {_some(added)}" if added else ""
+    but = f", but for {some(added)}" if added else ""
     asked = {space or TEXT_SPACE for space in spaces}
     words = []
     if others := sorted(asked - {TEXT_SPACE, *known}):
@@ -60,7 +60,7 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
     for space in sorted(asked & set(known)):
         foreign = set(predictor.objectives) - set(predictor.objectives_of(space))
         if guessed := [name for name in objectives if name in foreign]:
-            words.append(f"{_some(guessed)} of {space} it can only guess, from other spaces")
+            words.append(f"{some(guessed)} of {space} it can only guess, from other spaces")
     return f"{'; '.join(words)}." if words else ""
 
 
@@ -77,7 +77,7 @@ def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) ->
     for name, text in zip(names, texts, strict=True):
         if strange := sorted(_traits(text) - known):
             warn(
-                f"{name}: expected a network of {space}, got {_some(strange)}, which none of {DRAWN} drawn from it "
+                f"{name}: expected a network of {space}, got {some(strange)}, which none of {DRAWN} drawn from it "
                 "has: what is predicted is a guess."
             )
         elif named.runs_lost_operations and not any(called.is_executed for called in read_written_out(text)):
@@ -92,7 +92,8 @@ def _traits(onnx_text: str) -> set[str]:
     return {*OPERATOR.findall(onnx_text), *OUTPUT.findall(onnx_text)}
 
 
-def _some(words: Sequence[str]) -> str:
+def some(words: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
     more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
     return f"{', '.join(words[:NAMED])}{more}"
 

@@ -16,8 +16,8 @@ from tqdm import tqdm
 from converters.batches import WORDS, BatchedTable, open_table
 from converters.cached_texts import cached_text
 from converters.engines import map_in_order, num_workers
-from nasrlm.cli.output import print_json, say
-from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
+from nasrlm.cli.output import print_json, say, warn
+from nasrlm.cli.space_predictions import answer_by_space, objectives_of, some, warn_of_guesses
 from nasrlm.files import check_not_read, replacing
 from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError
@@ -50,7 +50,8 @@ def predict_whole_table(
 ) -> None:
     """Write what describes the rows, each objective's median under its name, and its other quantiles.
 
-    The 10 % quantile of ``latency_ms@pixel3`` is the column ``latency_ms@pixel3.q0.1``.
+    Other columns may hold anything, and labels have the names of predictions: they are left out, which is told. The
+    10 % quantile of ``latency_ms@pixel3`` is the column ``latency_ms@pixel3.q0.1``.
 
     Args:
         predictor: answers.
@@ -96,6 +97,8 @@ def predict_whole_table(
             bar.update(sum(chunk.num_read for chunk in chunks))
         if not rows:
             raise ValueError(f"{table}: expected rows{f' of space {space}' if space else ''}, got none.")
+    if left_out := [name for name in source.names if name not in words.names]:
+        warn(f"{out}: of the table it has {', '.join(words.names)}, and nothing of {some(left_out)}.")
     seconds = time.perf_counter() - started
     if json:
         print_json({"rows": rows, "seconds": seconds})

@@ -188,7 +188,7 @@ def test_predict_reads_tables(answers: Any, table: Path) -> None:
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
 def test_predict_writes_the_predictions_of_a_table(answers: Any, tmp_path: Path, ending: str) -> None:
-    frame = architecture_table(8)
+    frame = architecture_table(8)[["architecture", "space", "split"]]
     table, out = tmp_path / f"table{ending}", tmp_path / "new" / "predicted.parquet"
     write_table(frame, table)
     told = answers("predict", "--table", table, "--out", out, "--objectives", OBJECTIVES[1], "--quantiles", ".05,.5,.9")
@@ -203,7 +203,7 @@ def test_predict_writes_the_predictions_of_a_table(answers: Any, tmp_path: Path,
 
 
 def test_predict_writes_the_rows_of_one_space_and_texts_as_they_are(answers: Any, tmp_path: Path) -> None:
-    frame, out = architecture_table(8), tmp_path / "predicted.parquet"
+    frame, out = architecture_table(8)[["architecture", "space", "split"]], tmp_path / "predicted.parquet"
     texts = pd.DataFrame({"space": "nasbench201", "text": ["Conv3\n"] * 300})
     other = frame.assign(space="elsewhere", architecture="unreadable")
     write_table(pd.concat([other, texts, frame], ignore_index=True), tmp_path / "table.parquet")
@@ -217,12 +217,18 @@ def test_predict_writes_the_rows_of_one_space_and_texts_as_they_are(answers: Any
     assert set(pd.read_parquet(out)["space"]) == {"nasbench201"}
 
 
-def test_predict_does_not_mind_what_other_columns_hold(answers: Any, tmp_path: Path) -> None:
+def test_predict_does_not_mind_what_other_columns_hold_and_tells_that_it_leaves_them_out(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    predict = ("predict", "--checkpoint", checkpoint_folder, "--table")
     rows = architecture_table(4).assign(note=[1, "two", [3], None]).to_dict("records")
     (tmp_path / "table.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    answers("predict", "--table", tmp_path / "table.jsonl", "--out", tmp_path / "mixed.parquet")
+    told = nasrlm(*predict, tmp_path / "table.jsonl", "--out", tmp_path / "mixed.parquet")
+    labels = ", ".join((*OBJECTIVES, "latency_ms@unheard"))
+    left_out = f"of the table it has architecture, space, split, and nothing of {labels} and 1 more."
+    assert (told.status, told.stderr) == (0, f"nasrlm: {tmp_path / 'mixed.parquet'}: {left_out}\n")
     write_table(architecture_table(4), tmp_path / "table.csv")
-    answers("predict", "--table", tmp_path / "table.csv", "--out", tmp_path / "plain.parquet")
+    nasrlm(*predict, tmp_path / "table.csv", "--out", tmp_path / "plain.parquet")
     pd.testing.assert_frame_equal(*(pd.read_parquet(tmp_path / f"{name}.parquet") for name in ("mixed", "plain")))
 
 
