@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import COMPACT, ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.point_decoder import POINT_DIGITS, PointDecoder
-from nasrlm.t5gemma import T5GemmaTextEncoder, load_t5gemma
+from nasrlm.t5gemma import T5Gemma, T5GemmaTextEncoder, load_t5gemma
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 from nasrlm.truncation import token_limit
@@ -32,6 +33,20 @@ KEPT_OF_MODEL = (
     "lora_rank",
 )
 KEPT_OF_NUMBERS = ("num_digits", "min_exponent", "max_exponent")
+
+
+def check_origin(config: TrainConfig) -> None:
+    """Refuse what ``initial_model`` refuses whatever the rows are.
+
+    Raises:
+        ValueError: a backbone or checkpoint cannot be loaded, or has not the sizes or tokens that are asked for.
+    """
+    if config.initial_checkpoint is not None:
+        _kept_sizes(config, Checkpoint.from_pretrained(config.initial_checkpoint))
+    elif config.model.backbone != COMPACT:
+        _backbone(config)
+    elif config.initial_tokenizer is not None:
+        _given_tokenizer(config, config.initial_tokenizer)
 
 
 def initial_model(
@@ -72,14 +87,23 @@ def _from_scratch(
 def _tokenizer(config: TrainConfig, rows: Examples) -> TextTokenizer:
     if config.initial_tokenizer is None:
         return TextTokenizer.train(rows.texts, config.vocabulary_size, config.tokenizer)
-    tokenizer = Checkpoint.from_pretrained(config.initial_tokenizer).tokenizer
-    _check_tokens(config, tokenizer, str(config.initial_tokenizer))
+    return _given_tokenizer(config, config.initial_tokenizer)
+
+
+def _given_tokenizer(config: TrainConfig, folder: Path) -> TextTokenizer:
+    tokenizer = Checkpoint.from_pretrained(folder).tokenizer
+    _check_tokens(config, tokenizer, str(folder))
     return tokenizer
 
 
-def _from_backbone(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
+def _backbone(config: TrainConfig) -> T5Gemma:
     loaded = load_t5gemma(config.model)
     _check_tokens(config, loaded.tokenizer, config.model.backbone)
+    return loaded
+
+
+def _from_backbone(config: TrainConfig, rows: Examples) -> tuple[RegressionLanguageModel, TextTokenizer]:
+    loaded = _backbone(config)
     torch.manual_seed(config.seed)
     size = loaded.tokenizer.vocabulary_size
     model = RegressionLanguageModel(loaded.config, size, len(rows.objectives), _code(config))
@@ -93,26 +117,10 @@ def _from_checkpoint(
     config: TrainConfig, initial: Checkpoint, rows: Examples, known: TextTokenizer | None
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
     """The weights of another model; what belongs to objectives that it does not spell is new."""
-    _check_kept(config, initial)
-    sizes = replace(
-        initial.model.config,
-        dropout=config.model.dropout,
-        max_text_tokens=_context(config, initial),
-        truncation=config.model.truncation,
-        freeze_backbone=config.model.freeze_backbone,
-        num_readouts=0,
-        num_anchors=0,
-        num_graph_networks=0,
-    )
-    if (config.extend_tokenizer or config.only_encoder) and sizes.backbone != COMPACT:
-        raise ValueError(
-            f"extend_tokenizer, only_encoder: expected an initial_checkpoint of a compact model, got {sizes.backbone}."
-        )
+    sizes = _kept_sizes(config, initial)
     tokenizer = initial.tokenizer
     if config.extend_tokenizer:
         tokenizer = known or _extended_tokenizer(tokenizer, config, rows)
-    else:
-        _check_tokens(config, tokenizer, str(config.initial_checkpoint))
     torch.manual_seed(config.seed)
     model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
     _standardise(model, rows)
@@ -128,6 +136,28 @@ def _from_checkpoint(
                 weights[name][row] = old[old_row]
     model.load_state_dict(weights)
     return model, tokenizer
+
+
+def _kept_sizes(config: TrainConfig, initial: Checkpoint) -> ModelConfig:
+    """Of a model that is trained further; refuses what the config asks of it and it does not have."""
+    _check_kept(config, initial)
+    sizes = replace(
+        initial.model.config,
+        dropout=config.model.dropout,
+        max_text_tokens=_context(config, initial),
+        truncation=config.model.truncation,
+        freeze_backbone=config.model.freeze_backbone,
+        num_readouts=0,
+        num_anchors=0,
+        num_graph_networks=0,
+    )
+    if (config.extend_tokenizer or config.only_encoder) and sizes.backbone != COMPACT:
+        raise ValueError(
+            f"extend_tokenizer, only_encoder: expected an initial_checkpoint of a compact model, got {sizes.backbone}."
+        )
+    if not config.extend_tokenizer:
+        _check_tokens(config, initial.tokenizer, str(config.initial_checkpoint))
+    return sizes
 
 
 def _check_kept(config: TrainConfig, initial: Checkpoint) -> None:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from urllib.parse import quote
 
 import numpy as np
 
+from nasrlm.augmentation import load_augmentation
 from nasrlm.calibration import fit_calibration
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, torch_device
 from nasrlm.examples import Examples
+from nasrlm.initial_model import check_origin
 from nasrlm.model_config import COMPACT
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
 from nasrlm.run_state import UNTOLD
 from nasrlm.space_encoders import changes_of
 from nasrlm.train_config import TrainConfig
+from nasrlm.train_log import TrainLog
 from nasrlm.training_run import TrainingRun, TrainResult, check_names, scores_of
 
 __all__ = ["TrainResult", "train"]
@@ -37,6 +41,8 @@ def train(config: TrainConfig, examples: Examples, progress: bool = False) -> Tr
     Started by torchrun or ``accelerate launch``, every process computes its part of each batch and returns the same
     result; the first one alone writes files.
 
+    Warns where no valid row has a label to learn.
+
     Args:
         config: see TrainConfig.
         examples: rows of all splits; test rows are not looked at, nor rows without a label to learn.
@@ -51,13 +57,31 @@ def train(config: TrainConfig, examples: Examples, progress: bool = False) -> Tr
     """
     if config.encoder_steps:
         return _train_encoders(config, examples, progress)
-    return TrainingRun(config, examples, progress).finish()
+    run = TrainingRun(config, examples, progress)
+    _warn_unless_judged(run, "")
+    return run.finish()
+
+
+def check_config(config: TrainConfig) -> None:
+    """Refuse what no rows could be trained with; to be asked before they are converted, which may take hours.
+
+    Raises:
+        ValueError: a device, an augmentation, or a checkpoint or backbone to begin with that cannot be used.
+        ImportError: ``config.tensorboard`` without the package.
+    """
+    torch_device(config.device)
+    if config.augment:
+        load_augmentation(config.augment)
+    TrainLog(config.out, config.tensorboard)
+    check_origin(config)
 
 
 def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> TrainResult:
     initial = Checkpoint.from_pretrained(config.initial_checkpoint, config.device)
     parts = _parts(config, examples, initial)
     runs = {space: TrainingRun(_of_space(config, space, rows), rows, progress) for space, rows in parts.items()}
+    for space, run in runs.items():
+        _warn_unless_judged(run, f" of {space}")
     results = {space: run.finish() for space, run in runs.items()}
     common = initial.model.encoder
     learned = {space: changes_of(result.checkpoint.model.encoder, common) for space, result in results.items()}
@@ -84,6 +108,12 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     if is_first_process():
         checkpoint.save_pretrained(config.out / "checkpoint")
     return TrainResult(checkpoint, tau, steps, seconds, any(result.out_of_patience for result in results.values()))
+
+
+def _warn_unless_judged(run: TrainingRun, of_space: str) -> None:
+    if run.processes.rank == 0 and not len(run.valid_rows):
+        what = f"no row{of_space} of split valid has a label"
+        warnings.warn(f"{what}: the last weights are kept, intervals are not calibrated.", stacklevel=3)
 
 
 def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict[str, Examples]:

@@ -17,6 +17,7 @@ from nasrlm.examples import Examples, Origins, make_examples
 from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
 from nasrlm.train_config import TrainConfig
+from nasrlm.training import check_config
 from spaces.registry import space_file
 from spaces.space import SearchSpace
 from studies.labelled_table import objective_columns
@@ -45,7 +46,8 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
         progress: show a bar on stderr while architectures are converted.
 
     Raises:
-        ValueError: a table cannot be read or lacks what a row needs, or no table has an objective.
+        ValueError: a table cannot be read or lacks what a row needs, no table has an objective, or what
+            ``check_config`` refuses.
     """
     tables = [_read(path, config.space, config.objectives) for path in config.table]
     frames = [table.rows for table in tables]
@@ -112,6 +114,7 @@ def _converted(config: TrainConfig, frames: Sequence[pd.DataFrame], progress: bo
     path, key = config.out / TEXTS, _digest(config, frames)
     if config.resume and path.is_file() and (texts := _read_texts(path, key)) is not None:
         return texts
+    check_config(config)
     measured = config.text == "measured"
     parts = [
         table_texts(frame, table, measured=measured, progress=progress)

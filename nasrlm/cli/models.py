@@ -215,10 +215,8 @@ def train_model(
         warn("bf16: this processor multiplies 16 bits slower than 32; training in 32.")
     check_folder(chosen.out)
     check_replaceable(chosen.out / "checkpoint")
-    examples = training_examples(chosen, progress=is_first_process())
-    if is_first_process() and examples.split("train").any_label and not examples.split("valid").any_label:
-        warn("no row of split valid has a label: the last weights are kept, intervals are not calibrated.")
     try:
+        examples = training_examples(chosen, progress=is_first_process())
         result = train(chosen, examples, progress=True)
     except ImportError as e:  # of an extra that the config asks for
         raise ValueError(str(e)) from e

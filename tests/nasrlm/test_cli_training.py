@@ -34,6 +34,11 @@ def train_config(folder: Path, table: pd.DataFrame, **changes: object) -> Path:
     return folder / "train.yaml"
 
 
+def _show_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On stderr, where pytest does not look."""
+    monkeypatch.setattr("warnings.showwarning", lambda *told: sys.stderr.write(warnings.formatwarning(*told[:4])))
+
+
 def test_train_writes_a_checkpoint_with_a_card(answers: Any, tmp_path: Path) -> None:
     frame = layer_table(48).assign(split=["train", "valid", "train", "test"] * 12)
     config = train_config(tmp_path, frame, sources=["Labels: made up."])
@@ -63,7 +68,11 @@ def test_a_recipe_is_named_without_its_folder(
     assert nasrlm("train", "--config", "nasbench201_unseen").status == 0
 
 
-def test_training_without_valid_rows_says_what_it_lacks(nasrlm: CommandLine, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("default")
+def test_training_without_valid_rows_says_what_it_lacks(
+    nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _show_warnings(monkeypatch)
     told = nasrlm("train", "--config", train_config(tmp_path, layer_table(16).assign(split="train")))
     assert told.status == 0
     assert told.stderr == (
@@ -90,7 +99,7 @@ def test_what_our_code_warns_of_is_one_line(
     (tmp_path / "t.yaml").write_text(
         f"table: {tmp_path / 't.csv'}\nout: {tmp_path / 'run'}\nmodel: {sizes}\nmax_steps: 1\n"
     )
-    monkeypatch.setattr("warnings.showwarning", lambda *told: sys.stderr.write(warnings.formatwarning(*told[:4])))
+    _show_warnings(monkeypatch)
     told = nasrlm("train", "--config", tmp_path / "t.yaml").stderr
     assert re.search(r"^nasrlm: text: \d of \d are longer than 2 tokens; only tail is read", told, re.MULTILINE)
     assert all(line.startswith("nasrlm: ") for line in told.splitlines())

@@ -55,7 +55,8 @@ def test_missing_labels_are_not_learned(tmp_path: Path) -> None:
 def test_without_valid_rows_the_last_weights_are_kept_uncalibrated(tmp_path: Path) -> None:
     examples = layer_examples(40)
     only_train = examples.rows(np.flatnonzero(examples.splits == "train"))
-    result = train(config(tmp_path), only_train, progress=False)
+    with pytest.warns(UserWarning, match=r"no row of split valid has a label: the last weights are kept, intervals"):
+        result = train(config(tmp_path), only_train, progress=False)
     assert np.isnan(result.valid_tau)
     assert result.checkpoint.calibration == {}
     assert result.checkpoint.card["best_step"] == result.steps == 6

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,8 @@ import pytest
 
 import nasrlm
 from converters import to_measured_text
+from nasrlm.checkpoint_folder import released_folder
+from nasrlm.model_config import ModelConfig
 from nasrlm.train_config import TrainConfig
 from spaces import get_space
 from studies.tables import read_rows
@@ -71,6 +74,29 @@ def test_a_column_that_is_no_label_is_told_by_its_table(
     tables[0].write_text("text,params,latency_ms@mine\na,1,2\n")
     tables[1].write_text(f"text,{columns}\nb,{'many' if objectives else 3}\n")
     config = TrainConfig(table=tables, out=tmp_path / "run", objectives=objectives)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        training_examples(config)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"initial_checkpoint": released_folder(), "tokenizer": "code"}, "tokenizer: expected chains, as "),
+        ({"initial_checkpoint": released_folder(), "num_digits": 5}, "num_digits: expected 3, as "),
+        ({"initial_tokenizer": released_folder(), "vocabulary_size": 300}, "vocabulary_size: expected the "),
+        ({"initial_tokenizer": Path("absent")}, "absent: expected a checkpoint folder with"),
+        ({"model": ModelConfig(backbone="absent")}, "model.backbone: expected compact, or a T5Gemma"),
+        ({"augment": "absent:swap"}, "augment absent:swap: expected"),
+        ({"device": "abacus"}, "device: expected one that torch can use here, got 'abacus'"),
+    ],
+)
+def test_what_cannot_be_trained_is_told_before_architectures_are_converted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
+) -> None:
+    architecture_table(8).to_parquet(tmp_path / "networks.parquet")
+    monkeypatch.setattr("studies.training_examples.table_texts", lambda *_, **__: pytest.fail("converted"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    config = TrainConfig(table=(tmp_path / "networks.parquet",), out=tmp_path / "run", **changes)
     with pytest.raises(ValueError, match=re.escape(message)):
         training_examples(config)
 
