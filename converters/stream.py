@@ -142,11 +142,9 @@ def convert_table(
     left_out = table.num_rows - rows - failed
     if table.num_rows and not rows:
         parts.out.unlink()
-        where = f" (see {parts.errors})" if failed else ""
-        raise ValueError(
-            f"{config.table}: expected rows that can be converted, got {failed} that fail{where} "
-            f"and {left_out} of other spaces than {config.space}."
-        )
+        got = [f"{failed} that fail (see {parts.errors})"] if failed else []
+        got += [f"{left_out} of other spaces than {config.space}"] if left_out else []
+        raise ValueError(f"{config.table}: expected rows that can be converted, got {' and '.join(got)}.")
     return StreamResult(rows, failed, left_out, parts.errors, time.perf_counter() - started)
 
 

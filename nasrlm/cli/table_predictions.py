@@ -97,6 +97,8 @@ def predict_whole_table(
             bar.update(sum(chunk.num_read for chunk in chunks))
         if not rows:
             raise ValueError(f"{table}: expected rows{f' of space {space}' if space else ''}, got none.")
+    if rows < source.num_rows:
+        warn(f"{source.num_rows - rows:,} rows of other spaces were left out")
     if left_out := [name for name in source.names if name not in words.names]:
         warn(f"{out}: of the table it has {', '.join(words.names)}, and nothing of {some(left_out)}.")
     seconds = time.perf_counter() - started
@@ -145,7 +147,7 @@ def _text_of(path: Path, number: int, space: str | None, notation: str | None) -
     if not notation:
         raise ValueError(f"{path}: expected an architecture or text in every row, got none in row {number}.")
     if space is None:
-        raise ValueError(f"{path}: expected a space in every row, got none in row {number}. Name it with --space.")
+        raise ValueError(f"{path}: expected a space in every row, got none in row {number}. Fill its column space.")
     try:
         return cached_text(space, notation, measured=True)
     except ValueError as e:

@@ -202,12 +202,16 @@ def test_predict_writes_the_predictions_of_a_table(answers: Any, tmp_path: Path,
         np.testing.assert_allclose(written[column], [row[name][key] for row in rows], rtol=1e-4)
 
 
-def test_predict_writes_the_rows_of_one_space_and_texts_as_they_are(answers: Any, tmp_path: Path) -> None:
+def test_predict_writes_the_rows_of_one_space_and_texts_as_they_are(
+    answers: Any, nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+) -> None:
     frame, out = architecture_table(8)[["architecture", "space", "split"]], tmp_path / "predicted.parquet"
     texts = pd.DataFrame({"space": "nasbench201", "text": ["Conv3\n"] * 300})
     other = frame.assign(space="elsewhere", architecture="unreadable")
     write_table(pd.concat([other, texts, frame], ignore_index=True), tmp_path / "table.parquet")
-    assert answers("predict", *SPACE, "--table", tmp_path / "table.parquet", "--out", out)["rows"] == 308
+    words = ("--checkpoint", checkpoint_folder, "--table", tmp_path / "table.parquet", "--out", out, "--json")
+    told = nasrlm("predict", *SPACE, *words)
+    assert (json.loads(told.stdout)["rows"], told.stderr) == (308, "nasrlm: 8 rows of other spaces were left out\n")
     written = pd.read_parquet(out)
     assert written["architecture"].tolist()[300:] == frame["architecture"].tolist()
     assert written[OBJECTIVES[0]][:300].nunique() == 1

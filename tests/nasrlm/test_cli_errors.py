@@ -184,6 +184,10 @@ MISTAKES = {
     "an unknown space of a row": (("evaluate", *MODEL, "--table", "moon.csv"), "moon.csv, row 0: space: expected one"),
     "no parquet": ((*STREAM, "table.csv", "--out", "x.csv"), "x.csv: expected a file ending in .parquet, got .csv."),
     "malformed row of a stream": ((*STREAM, "wrong.csv", "--out", "x.parquet"), "wrong.csv, row 2: nasbench201"),
+    "a row of a stream without a space": (
+        (*STREAM, "half_spaced.csv", "--out", "x.parquet"),
+        "half_spaced.csv: expected a space in every row, got none in row 1. Fill its column space.",
+    ),
     "no row of the space": (
         (*STREAM, "table.csv", "--out", "x.parquet", "--space", "darts"),
         "table.csv: expected rows of space darts, got none.",

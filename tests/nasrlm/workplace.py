@@ -71,6 +71,7 @@ def fill(checkpoint_folder: Path) -> None:
     write_table(table.assign(**{"latency_ms@unheard": [labels[0], float("inf"), *labels[2:]]}), Path("infinite.csv"))
     write_table(table.assign(**{OBJECTIVES[0]: float("nan")}), Path("unlabelled.csv"))
     write_table(table.drop(columns="space"), Path("spaceless.csv"))
+    write_table(table.assign(space=["nasbench201", None] * 2), Path("half_spaced.csv"))
     write_table(table[[OBJECTIVES[0]]].assign(text="Conv"), Path("texts.csv"))
     write_table(table, Path("whole.parquet"))
     write_table(table.assign(split="validation"), Path("resplit.csv"))
