@@ -11,17 +11,32 @@ from nasrlm.files import to_json, write_atomically
 
 
 def finished_lines(path: Path) -> list[bytes]:
-    """The whole lines of a file, none if there is no file; a last one that a killed run was writing is cut off."""
-    whole, _, broken = (path.read_bytes() if path.is_file() else b"").rpartition(b"\n")
-    if broken:
-        write_atomically(path, whole + b"\n" if whole else b"")
+    """The whole lines of a file, none if there is no file; without a last one that a killed run was writing.
+
+    Raises:
+        ValueError: what is written at its end begins no JSON object, so no run has written it.
+    """
+    whole, broken = _parts(path)
+    if broken and not broken.startswith(b"{"):
+        raise ValueError(
+            f"{path}: expected a JSON object in every line, got {broken[:40]!r} at its end. Move the file."
+        )
     return whole.splitlines()
 
 
 def append_line(path: Path, values: Mapping[str, Any]) -> None:
-    """Add a line and have it on the disk."""
+    """Add a line and have it on the disk; a last one that is not whole is cut off."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    whole, broken = _parts(path)
+    if broken:
+        write_atomically(path, whole)
     with path.open("a") as stream:
         stream.write(to_json(values) + "\n")
         stream.flush()
         os.fsync(stream.fileno())
+
+
+def _parts(path: Path) -> tuple[bytes, bytes]:
+    """The whole lines, and what follows them."""
+    whole, newline, broken = (path.read_bytes() if path.is_file() else b"").rpartition(b"\n")
+    return whole + newline, broken

@@ -204,7 +204,7 @@ def measure(
     space: SpaceOption = None,
     table: TableOption = None,
     input_shape: InputShapeOption = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of ONNX Runtime.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads of ONNX Runtime.")] = 1,
     repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 50,
     out: Annotated[
         Path | None, typer.Option("--out", help="Write a table, which is replaced: .parquet, .csv or .jsonl.")

@@ -126,10 +126,20 @@ def test_the_best_method_stands_first() -> None:
     assert np.isnan(second["spread"])
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "rows.jsonl").write_text('{"a": 1}\n')
-    with pytest.raises(ValueError, match=r"rows\.jsonl, line 1: expected a result of `nasrlm benchmark`"):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"a": 1}\n', r"rows\.jsonl, line 1: expected a result of `nasrlm benchmark`"),
+        ('{"a": 1}\n{"b', r"rows\.jsonl, line 1: expected a result of `nasrlm benchmark`"),
+        ("a,b\n1,2", r"rows\.jsonl: expected a JSON object in every line, got b'1,2' at its end\. Move the file\."),
+        ("notes", r"rows\.jsonl: expected a JSON object in every line, got b'notes' at its end"),
+    ],
+)
+def test_a_file_of_something_else_is_refused_and_stays_as_it_is(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "rows.jsonl").write_text(content)
+    with pytest.raises(ValueError, match=message):
         Results(tmp_path / "rows.jsonl")
+    assert (tmp_path / "rows.jsonl").read_text() == content
 
 
 def test_protocols_are_of_named_objectives_and_what_methods_need_is_known() -> None:
