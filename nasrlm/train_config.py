@@ -25,6 +25,7 @@ from nasrlm.model_config import COMPACT, ModelConfig
 from nasrlm.number import MAX_EXPONENT
 from nasrlm.tokenizer import Pieces
 
+MOST_TOKENS = 1 << 20  # for far more, their trainer asks for memory that no machine has, which ends the process
 LIKE = "like"  # of a file, beside the keys of TrainConfig
 
 
@@ -108,7 +109,7 @@ class TrainConfig(BaseModel):
     min_exponent: int = Field(default=-8, ge=-MAX_EXPONENT)
     max_exponent: int = Field(default=15, le=MAX_EXPONENT)
     tokenizer: Pieces = "onnx"
-    vocabulary_size: int = Field(default=1024, ge=257)
+    vocabulary_size: int = Field(default=1024, ge=257, le=MOST_TOKENS)
     augment: str = Field(default="", pattern=r"^(\w[\w.]*:\w+)?$")
     epochs: int = Field(default=40, ge=1)
     max_steps: int | None = Field(default=None, ge=1)
@@ -258,6 +259,8 @@ class TrainConfig(BaseModel):
             if not key:  # keys that do not fit together: the message names them
                 raise ValueError(f"{path}: {problem}") from e
             where = path if first["loc"][0] in overrides else _saying(path, str(first["loc"][0]))
+            if first["type"] == "value_error":  # it says what it got
+                raise ValueError(f"{where}: {key}: {problem}") from e
             raise ValueError(f"{where}: {key}: {problem}, got {first['input']!r}.") from e
         if not config.table:
             raise ValueError(f"{path}: table: expected a file or a list of files, got none.")
