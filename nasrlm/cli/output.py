@@ -21,7 +21,7 @@ from nasrlm.cli.progress_lines import ProgressLines
 from nasrlm.files import to_json
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything drawn.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything drawn.")]
 
 WIDTH_OF_FILES = 160  # characters of a table that is not printed on a terminal
 GAP = "  "  # between columns
