@@ -65,9 +65,12 @@ def main() -> NoReturn:
         _fail(told_in_one_line(e) or f"expected code that returns, got {e!r}.")
     except Exception as e:
         said = told_in_one_line(e)
-        if said is None and not isinstance(e, ValueError):
+        if isinstance(e.__cause__, KeyboardInterrupt):  # while a module of C++ was imported
+            status = INTERRUPTED
+        elif said is None and not isinstance(e, ValueError):
             raise
-        _fail(said or str(e))
+        else:
+            _fail(said or str(e))
     if status == INTERRUPTED:
         print(f"nasrlm: interrupted. {_how_to_go_on(sys.argv[1:])}".rstrip(), file=sys.stderr)
     sys.exit(status)

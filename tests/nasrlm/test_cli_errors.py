@@ -321,6 +321,13 @@ def test_an_interrupt_ends_with_its_own_status(nasrlm: CommandLine, monkeypatch:
     monkeypatch.setattr(models.Checkpoint, "from_pretrained", interrupted)
     finished = nasrlm("info")
     assert (finished.status, finished.stderr) == (130, "nasrlm: interrupted.\n")
+
+    def importing(*_: object, **__: object) -> None:
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    monkeypatch.setattr(models.Checkpoint, "from_pretrained", importing)
+    finished = nasrlm("info")
+    assert (finished.status, finished.stderr) == (130, "nasrlm: interrupted.\n")
     monkeypatch.setattr(models.TrainConfig, "load", interrupted)
     assert nasrlm("train", "--config", "c.yaml").stderr == "nasrlm: interrupted. The same command goes on.\n"
     monkeypatch.setattr(architectures, "convert_whole_table", interrupted)
