@@ -239,7 +239,7 @@ class TrainConfig(BaseModel):
         return self.model_copy(update=changes)
 
     @classmethod
-    def load(cls, path: Path, **overrides: Any) -> TrainConfig:
+    def load(cls, path: Path | str, **overrides: Any) -> TrainConfig:
         """Read a YAML file; relative paths in it are taken from the working directory.
 
         What a file does not say itself is as in the one that its key ``like`` names, if there is one; that may lie
@@ -248,6 +248,7 @@ class TrainConfig(BaseModel):
         Raises:
             ValueError: no such file, no YAML, unknown or wrong keys; one line naming the file and the key.
         """
+        path = Path(path)
         values = {**_values(path, ()), **overrides}
         try:
             config = cls(**values)

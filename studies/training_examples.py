@@ -49,6 +49,8 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
         ValueError: a table cannot be read or lacks what a row needs, no table has an objective, or what
             ``check_config`` refuses.
     """
+    if not config.table:
+        raise ValueError("table: expected a config that names a table or several, got none.")
     tables = [_read(path, config.space, config.objectives) for path in config.table]
     frames = [table.rows for table in tables]
     require_labels(frames, config.table, config.objectives)

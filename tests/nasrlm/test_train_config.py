@@ -2,7 +2,9 @@
 
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from nasrlm.model_config import ModelConfig
@@ -21,6 +23,17 @@ def test_a_config_is_a_table_and_a_folder(tmp_path: Path) -> None:
     config = load(tmp_path, LEAST)
     assert (config.table, config.out) == ((Path("labels.parquet"),), Path("runs/first"))
     assert config.model == ModelConfig()
+
+
+def test_a_config_is_named_by_a_string_too(tmp_path: Path) -> None:
+    (tmp_path / "train.yaml").write_text(LEAST)
+    assert TrainConfig.load(str(tmp_path / "train.yaml")) == TrainConfig.load(tmp_path / "train.yaml")
+
+
+@pytest.mark.parametrize("width", [96.0, "96", np.int64(96)])
+def test_sizes_of_another_type_are_refused(width: Any) -> None:
+    with pytest.raises(ValueError, match=r"ModelConfig: expected sizes that are int, got ModelConfig\(width="):
+        ModelConfig(width=width)
 
 
 def test_tables_may_be_several(tmp_path: Path) -> None:

@@ -101,6 +101,11 @@ def test_what_cannot_be_trained_is_told_before_architectures_are_converted(
         training_examples(config)
 
 
+def test_examples_are_read_from_a_table(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"table: expected a config that names a table or several, got none\."):
+        training_examples(TrainConfig(out=tmp_path))
+
+
 def test_texts_are_made_again_when_the_space_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     space, *_ = python_of("new-space.md")
