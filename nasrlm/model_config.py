@@ -58,9 +58,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         sizes = (self.width, self.num_heads, self.num_encoder_layers, self.num_decoder_layers, self.hidden)
         lengths = (self.max_text_tokens, self.tokens_per_state)
-        if not all(
-            isinstance(size, int) for size in (*sizes, *lengths)
-        ):  # of floats there are no layers, of NumPy's no JSON
+        if not all(isinstance(size, int) for size in (*sizes, *lengths)):  # NumPy's cannot be written as JSON
             raise ValueError(f"ModelConfig: expected sizes that are int, got {self}.")
         if min(*sizes, *lengths) < 1 or self.width % (2 * self.num_heads) or not 0 <= self.dropout < 1:
             raise ValueError(
