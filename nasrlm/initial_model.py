@@ -157,6 +157,8 @@ def _kept_sizes(config: TrainConfig, initial: Checkpoint) -> ModelConfig:
         )
     if not config.extend_tokenizer:
         _check_tokens(config, initial.tokenizer, str(config.initial_checkpoint))
+    elif (initial.tokenizer.pieces, config.tokenizer) != ("onnx", "chains"):  # tokens of lines may go on over chains
+        _check_pieces(config, initial.tokenizer, str(config.initial_checkpoint))
     return sizes
 
 
@@ -191,15 +193,19 @@ def _context(config: TrainConfig, initial: Checkpoint) -> int:
 
 def _check_tokens(config: TrainConfig, tokenizer: TextTokenizer, source: str) -> None:
     """Refuse what the config asks of tokens where none are learned; defaults ask for nothing."""
-    fields = TrainConfig.model_fields
-    if config.tokenizer != fields["tokenizer"].default and config.tokenizer != (pieces := tokenizer.pieces):
-        known = f"{pieces}, as {source} has it, or none" if pieces else f"none beside {source}"
-        raise ValueError(f"tokenizer: expected {known}, got {config.tokenizer}.")
+    _check_pieces(config, tokenizer, source)
     most = config.vocabulary_size
-    if most != fields["vocabulary_size"].default and most < tokenizer.vocabulary_size:
+    if most != TrainConfig.model_fields["vocabulary_size"].default and most < tokenizer.vocabulary_size:
         raise ValueError(
             f"vocabulary_size: expected the {tokenizer.vocabulary_size} of {source} or more, or none, got {most}."
         )
+
+
+def _check_pieces(config: TrainConfig, tokenizer: TextTokenizer, source: str) -> None:
+    """Refuse other pieces of text than those of the tokens that are there; the default asks for nothing."""
+    if config.tokenizer not in (TrainConfig.model_fields["tokenizer"].default, pieces := tokenizer.pieces):
+        known = f"{pieces}, as {source} has it, or none" if pieces else f"none beside {source}"
+        raise ValueError(f"tokenizer: expected {known}, got {config.tokenizer}.")
 
 
 def _extended_tokenizer(tokenizer: TextTokenizer, config: TrainConfig, rows: Examples) -> TextTokenizer:

@@ -309,13 +309,14 @@ class TrainingRun:
         model.load_state_dict(self._with_initial_share(self.best_weights))
         if self.config.weight_bits == 16:
             round_weights(model)
+        tau = self.processes.from_first(self._judge)[1] if self.config.initial_share else self.best_tau
         card = {
             "training": self.identity.config,
             "data_sha256": self.identity.data,
             "steps": self.step,
             "best_step": self.best_step,
             "seconds": round(self.seconds),
-            "valid_tau": self.best_tau,
+            "valid_tau": tau,
             "texts_cut": self.num_cut,
         }
         calibration, by_space = self.processes.from_first(self._calibration)

@@ -11,6 +11,7 @@ import torch
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.initial_model import initial_model
+from nasrlm.metrics import kendall_tau
 from nasrlm.predictor import Predictor
 from nasrlm.training import train
 from nasrlm.training_run import TrainingRun
@@ -29,6 +30,20 @@ def test_what_is_saved_may_lie_between_the_initial_weights_and_the_learned(
     for name, between in weights(0.25).items():
         torch.testing.assert_close(between, 0.25 * initial[name] + 0.75 * learned[name])
     assert any((initial[name] != x).any() for name, x in learned.items())
+
+
+def test_the_ranks_that_are_told_are_those_of_what_is_saved(checkpoint_folder: Path, tmp_path: Path) -> None:
+    rows = layer_examples()
+    untrained = {"initial_checkpoint": checkpoint_folder, "epochs": 6, "initial_share": 1.0}
+    result = train(config(tmp_path, **untrained), rows)
+    valid = rows.split("valid")
+    uncalibrated = replace(result.checkpoint, calibration={})
+    medians = Predictor(uncalibrated).predict(valid.texts, OBJECTIVES).median
+    assert (
+        result.valid_tau
+        == pytest.approx(kendall_tau(medians, valid.labels).mean())
+        == result.checkpoint.card["valid_tau"]
+    )
 
 
 def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint, checkpoint_folder: Path) -> None:
@@ -54,6 +69,7 @@ def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint,
         ),
         ({"model": replace(SIZES, head="mse")}, r"model\.head: expected digits, as .* has it, or none, got mse"),
         ({"tokenizer": "code"}, "tokenizer: expected onnx, as .* has it, or none, got code"),
+        ({"tokenizer": "code", "extend_tokenizer": True}, "tokenizer: expected onnx, as .* has it, or none, got code"),
         ({"vocabulary_size": 300}, r"vocabulary_size: expected the \d+ of .* or more, or none, got 300"),
     ],
 )
