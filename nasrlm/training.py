@@ -20,7 +20,7 @@ from nasrlm.run_state import UNTOLD
 from nasrlm.space_encoders import changes_of
 from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
-from nasrlm.training_run import TrainingRun, TrainResult, check_names, scores_of
+from nasrlm.training_run import TrainingRun, TrainResult, check_names, learned_objectives, scores_of
 
 __all__ = ["TrainResult", "train"]
 
@@ -129,8 +129,8 @@ def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict
             f"train: weight_bits: expected {initial.weight_bits}, as {config.initial_checkpoint} has it, beside "
             f"encoder_steps, got {config.weight_bits}."
         )
-    check_names("objectives", config.objectives, examples.objectives)
-    chosen = examples.labelled(config.objectives or examples.objectives)
+    learned = learned_objectives(config, examples)
+    chosen = examples.labelled([name for name in examples.objectives if name in learned])
     if unknown := [name for name in chosen.objectives if name not in initial.objectives]:
         raise ValueError(
             f"train: encoder_steps: expected objectives of {config.initial_checkpoint}, got {', '.join(unknown)}. "

@@ -71,7 +71,7 @@ class TrainingRun:
         self.config = config
         self.processes = Processes(config.device, config.shard)
         self.progress = progress and self.processes.rank == 0
-        self.objectives = _learned(config, examples)
+        self.objectives = learned_objectives(config, examples)
         labelled = examples.labelled(self.objectives)
         train_rows, self.valid_rows = labelled.split("train"), labelled.split("valid")
         self.learned = {space: part.objectives for space, part in train_rows.by_space()}
@@ -326,7 +326,7 @@ class TrainingRun:
         )
         if self.processes.rank == 0:
             checkpoint.save_pretrained(self.config.out / "checkpoint")
-        return TrainResult(checkpoint, self.best_tau, self.step, self.seconds, self.step < self.total_steps)
+        return TrainResult(checkpoint, tau, self.step, self.seconds, self.step < self.total_steps)
 
     def _with_initial_share(self, learned: dict[str, Tensor]) -> dict[str, Tensor]:
         """Between what a run learned and where it began; both are of use if neither went far.
@@ -368,7 +368,7 @@ def scores_of(predictor: Predictor, rows: Examples) -> dict[str, FloatArray]:
     return dict(zip(rows.objectives, values.T, strict=True))
 
 
-def _learned(config: TrainConfig, examples: Examples) -> tuple[str, ...]:
+def learned_objectives(config: TrainConfig, examples: Examples) -> tuple[str, ...]:
     """Objectives in decoding order: those that are named, or all that some train row has."""
     has_label = np.isfinite(examples.labels[examples.splits == "train"]).any(axis=0)
     labelled = [name for name, has in zip(examples.objectives, has_label, strict=True) if has]

@@ -201,6 +201,11 @@ def test_a_stopped_run_of_encoders_goes_on(
     [
         ({"encoder_steps": {"moon": 5}}, "encoder_steps: expected names among other, own, got moon"),
         ({"encoder_steps": {"own": 5}, "objectives": ("a_b@c",)}, "objectives: expected names among .*, got a_b@c"),
+        ({"encoder_steps": {"own": 5}, "monitor": ("a_b@c",)}, "monitor: expected names among .*, got a_b@c"),
+        (
+            {"encoder_steps": {"own": 5}, "objective_weights": {"a_b@c": 2.0}},
+            "objective_weights: expected .*, got a_b@c",
+        ),
         ({"encoder_steps": {"own": 0}}, "encoder_steps.own"),
         ({"encoder_steps": {"own": 5}, "space_weights": {"own": 2.0}}, "no extend_tokenizer or space_weights"),
         ({"encoder_steps": {"own": 5}, "weight_bits": 16}, "weight_bits: expected 32, as .*tiny has it, .*, got 16"),
@@ -228,6 +233,19 @@ def test_labels_that_the_checkpoint_does_not_know_are_named(checkpoint_folder: P
     chosen = config(tmp_path, initial_checkpoint=checkpoint_folder, encoder_steps={"own": 5})
     with pytest.raises(ValueError, match=r"expected objectives of .*tiny, got energy_mj@new. Leave them out"):
         train(chosen, new, progress=False)
+
+
+def test_objectives_without_labels_to_learn_are_refused_if_named_and_else_left_out(
+    checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    rows = two_spaces()
+    only_valid = np.where(rows.splits == "train", np.nan, rows.labels[:, 1])
+    rows = replace(rows, labels=np.column_stack([rows.labels[:, 0], only_valid]))
+    changes: dict[str, Any] = {"initial_checkpoint": checkpoint_folder, "encoder_steps": {"own": 2}}
+    with pytest.raises(ValueError, match=f"objectives: expected labels in rows .*, got none of {OBJECTIVES[1]}"):
+        train(config(tmp_path, objectives=OBJECTIVES, **changes), rows)
+    new = replace(rows, objectives=(OBJECTIVES[0], "energy_mj@new"))
+    assert train(config(tmp_path, **changes), new).steps == 2
 
 
 def test_the_command_line_trains_encoders_and_says_so(
