@@ -18,11 +18,12 @@ def one_line_errors() -> Iterator[None]:
 
 
 def check_counts(config: object, *names: str) -> None:
-    """Refuse less than one of what is counted.
+    """Refuse less than one of what is counted, once or several times.
 
     Raises:
         ValueError: names the option and its value.
     """
     for name in names:
-        if (count := getattr(config, name)) < 1:
-            raise ValueError(f"--{name}: expected 1 or more, got {count}.")
+        counted = getattr(config, name)
+        if (least := min(counted) if isinstance(counted, tuple) else counted) < 1:
+            raise ValueError(f"--{name}: expected 1 or more, got {least}.")

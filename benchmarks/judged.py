@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from studies.benchmark.task import Rows, SpaceTable
+
 
 @dataclass(frozen=True)
 class Config:
@@ -19,6 +21,19 @@ class Config:
 
     table: Path
     checkpoint: Path | None = None
+
+
+def tested(config: Config, *objectives: str) -> tuple[SpaceTable, Rows]:
+    """The table, and its test rows with a label of the first of these objectives.
+
+    Raises:
+        ValueError: the table cannot be read, or has fewer than two such rows of one of them.
+    """
+    table = SpaceTable(config.table, "nasbench201")
+    rows = {name: table.split("test", name) for name in objectives}
+    if few := [name for name in objectives if len(rows[name]) < 2]:
+        raise ValueError(f"{config.table}: expected two test rows or more with {few[0]}, got {len(rows[few[0]])}.")
+    return table, rows[objectives[0]]
 
 
 def read_config(description: str | None, words: Sequence[str] | None) -> Config:

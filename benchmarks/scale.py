@@ -209,6 +209,8 @@ def main(words: Sequence[str] | None = None) -> None:
     given = vars(parser.parse_args(words))
     config = Config(**given | {name: tuple(given[name]) for name in ("sizes", "tokens_per_state")})
     check_counts(config, *COUNTS)
+    if config.peak_tflops is not None and config.peak_tflops <= 0:
+        raise ValueError(f"--peak-tflops: expected more than 0, got {config.peak_tflops:g}.")
     measured = measure(config, progress=sys.stderr.isatty())
     described = "", "tokens per state", "parameters"
     table = Table(*described, "tokens/s", "s/step", "slowest", "GiB", "TFLOP/s", "utilisation")

@@ -211,11 +211,11 @@ def main(words: Sequence[str] | None = None) -> None:
         checkpoints=_checkpoints(given.rlm),
         seeds=given.seeds,
         budget=given.budget,
-        counts=tuple(count for count in given.counts if count <= given.budget),
+        counts=tuple(given.counts),
     )
-    check_counts(config, "seeds", "budget")
+    check_counts(config, "seeds", "budget", "counts")
     curves = run(config, progress=True)
-    Console(width=200).print(table_of(curves, config.counts))
+    Console(width=200).print(table_of(curves, [count for count in config.counts if count <= config.budget]))
     print(json.dumps(circumstances(config)))
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.circumstances import circumstances
-from benchmarks.command_line import one_line_errors
+from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.search_methods import SearchTask
 from converters import to_measured_text
 from nasrlm.objective import FloatArray, to_losses
@@ -203,7 +203,7 @@ def _outcome(
         seed=config.seed,
         ratios=ratios,
         looked_at=looked_at,
-        pruned=len(pruned) / looked_at,
+        pruned=len(pruned) / max(1, looked_at),  # a part of a large space may have none of what an engine alone asks
         pruned_first=float((pruned["stage"] == 1).sum()) / looked_at if len(pruned) else 0.0,
         front_pruned=len(set(pruned["key"]) & set(front)) / len(front),
         seconds=seconds,
@@ -227,6 +227,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--arms", nargs="+", default=Config.arms, choices=tuple(ARMS))
     given = vars(parser.parse_args(words))
     config = Config(**given | {name: tuple(given[name]) for name in ("counts", "seeds", "arms")})
+    check_counts(config, "counts")
     searched, table, predictor, to_text = _scene(config)
     arms = {arm: ARMS[arm] for arm in config.arms}
     adapt = _adapter(config, searched, table, predictor, to_text) if config.adapt else None

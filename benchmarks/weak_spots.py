@@ -20,14 +20,11 @@ from rich.table import Table
 
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
-from benchmarks.judged import Config, read_config
-from converters.bulk import to_onnx_texts
+from benchmarks.judged import Config, read_config, tested
 from nasrlm.metrics import kendall_tau
 from nasrlm.objective import FloatArray, Objective
 from nasrlm.predictor import Predictor
-from spaces import get_space
 from spaces.nasbench201 import OPERATIONS
-from studies.labelled_table import read_table
 
 ACCURACY = "accuracy@cifar10"
 SHARES = (0.05, 0.1, 0.25, 1.0)
@@ -47,20 +44,16 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def tables(config: Config) -> tuple[Table, Table]:
     """Of parts of the rows by accuracy, and of costs."""
-    space = get_space("nasbench201")
-    frame = read_table(config.table, require=[ACCURACY])
-    frame = frame[frame["split"] == "test"]
-    predictor = Predictor.from_pretrained(config.checkpoint).of_space(space.name)
-    costs = [name for name in predictor.objectives if name in frame and not Objective.parse(name).is_accuracy]
-    architectures = [space.parse(text) for text in frame["architecture"]]
-    texts = to_onnx_texts(space, architectures, measured=True)
-    median = predictor.predict(texts, [ACCURACY, *costs], quantiles=(0.5,)).median
-    labels = frame[[ACCURACY, *costs]].to_numpy(dtype=np.float64)
-    genes = np.array([space.encode(architecture) for architecture in architectures])
+    table, rows = tested(config, ACCURACY)
+    predictor = Predictor.from_pretrained(config.checkpoint).of_space(table.space.name)
+    costs = [name for name in predictor.objectives if name in table.frame and not Objective.parse(name).is_accuracy]
+    names = [ACCURACY, *costs]
+    median = predictor.predict(table.texts(rows, measured=True), names, quantiles=(0.5,)).median
+    labels = np.stack([table.labels(name)[rows] for name in names], axis=1)
     of_parts = Table(ACCURACY, "rows", "Kendall τ", "of random rows in the range")
-    for name, rows in _parts(labels[:, 0], genes):
-        taus = _tau(median[rows, 0], labels[rows, 0]), _in_range(median[:, 0], labels[:, 0], rows)
-        of_parts.add_row(name, f"{rows.sum():,}", *(f"{tau:.3f}" for tau in taus))
+    for name, part in _parts(labels[:, 0], table.genotypes(rows)):
+        taus = _tau(median[part, 0], labels[part, 0]), _in_range(median[:, 0], labels[:, 0], part)
+        of_parts.add_row(name, f"{part.sum():,}", *(f"{tau:.3f}" for tau in taus))
     of_costs = Table("cost", "Kendall τ", "different values")
     of_all = kendall_tau(median, labels)[1:]
     for m in np.argsort(of_all):
@@ -82,7 +75,9 @@ def _tau(predicted: FloatArray, measured: FloatArray) -> float:
 
 
 def _in_range(predicted: FloatArray, measured: FloatArray, rows: NDArray[np.bool_]) -> float:
-    """Mean τ of as many rows drawn from those that lie between the part's 5 and 95 % quantiles."""
+    """Mean τ of as many rows drawn from those that lie between the part's 5 and 95 % quantiles; NaN without rows."""
+    if not rows.any():
+        return float("nan")
     low, high = np.quantile(measured[rows], (0.05, 0.95))
     candidates = np.flatnonzero((measured >= low) & (measured <= high))
     rng = np.random.default_rng(0)

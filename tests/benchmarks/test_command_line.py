@@ -5,6 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.judged import Config
+from benchmarks.unseen_cells import OBJECTIVES
+from benchmarks.weak_spots import tables
+from nasrlm.files import write_table
+from tests.nasrlm.scenes import architecture_table
+
 ABSENT = "absent.parquet"
 GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
 COMMANDS = {
@@ -27,6 +33,7 @@ COMMANDS = {
     "scale": (["--device", "nowhere"], "device: expected one that torch can use here, got 'nowhere'"),
     "scale, batch": (["--batch", "0"], "--batch: expected 1 or more, got 0."),
     "scale, length": (["--length", "0"], "--length: expected 1 or more, got 0."),
+    "scale, peak": (["--peak-tflops", "-1"], "--peak-tflops: expected more than 0, got -1."),
     "search": (
         ["--tables", "absent", "--methods", "random"],
         "nasbench201.parquet: expected a table, got no such file.",
@@ -34,6 +41,11 @@ COMMANDS = {
     "search, objectives": (
         ["--spaces", "nasbench201", "mnasnet", "--objectives", GOALS],
         "--objectives: expected one space beside it, got nasbench201, mnasnet. Name it.",
+    ),
+    "search, counts": (["--counts", "25", "0"], "--counts: expected 1 or more, got 0."),
+    "simulation, counts": (
+        ["--table", ABSENT, "--objectives", GOALS, "--counts", "0"],
+        "--counts: expected 1 or more, got 0.",
     ),
     "simulation": (["--table", ABSENT, "--objectives", GOALS], f"{ABSENT}: expected a table, got no such file."),
     "specialists": (["--recipes", "absent.yaml"], "absent.yaml: expected a YAML file, got No such file"),
@@ -54,3 +66,28 @@ def test_what_is_not_there_is_told_in_one_line(
     assert exit_.value.code == 2
     assert message in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["unseen_cells", "weak_spots"])
+def test_a_table_without_test_rows_is_told_in_one_line(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others = dict.fromkeys(OBJECTIVES, 90.0)
+    frame = architecture_table(8).assign(split="train", **others)
+    write_table(frame, tmp_path / "train.parquet")
+    write_table(frame.drop(columns="split"), tmp_path / "none.parquet")
+    main = importlib.import_module(f"benchmarks.{name}").main
+    for table, message in (("train", "expected two test rows or more with accuracy@cifar10, got 0"), ("none", "split")):
+        with pytest.raises(SystemExit):
+            main([str(tmp_path / f"{table}.parquet")])
+        told = capsys.readouterr().err
+        assert message in told
+        assert told.count("\n") == 1
+
+
+def test_parts_without_rows_have_no_ranks(tmp_path: Path) -> None:
+    write_table(architecture_table(8), tmp_path / "table.parquet")
+    of_parts, _ = tables(Config(tmp_path / "table.parquet"))
+    counts, ranks = (list(of_parts.columns[column].cells) for column in (1, 2))
+    assert "0" in counts
+    assert {ranks[row] for row, count in enumerate(counts) if count == "0"} == {"nan"}
