@@ -10,7 +10,7 @@ from benchmarks.flat_text import to_flat_text
 from converters import to_graph
 from converters.text import parse
 from spaces import get_space, space_names
-from tests.benchmarks.texts import Config, measure
+from tests.benchmarks.texts import Config, main, measure
 from tests.converters.graphs import random_graphs
 from tests.converters.numerics import draw_weights, relative_error, run
 from tests.spaces.contract import rng
@@ -52,3 +52,9 @@ def test_a_row_for_every_space():
     assert all(row.times_fewer_tokens > 1 and row.texts_per_second.low > 0 for row in rows.values())
     assert min(rows["hiaml"].export_seconds[exporter] for exporter in ("default", "TorchScript")) > 0
     assert rows["two_path"].export_seconds == {}
+
+
+def test_less_than_one_architecture_is_told_in_one_line(capsys):
+    with pytest.raises(SystemExit):
+        main(["--architectures", "0"])
+    assert capsys.readouterr().err == "--architectures: expected 1 or more, got 0.\n"

@@ -30,6 +30,7 @@ from torch import nn
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
+from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.flat_text import to_flat_text
 from converters import to_graph, to_onnx_text
 from converters.torch_module import EXPORT_OPSET
@@ -175,7 +176,8 @@ def _count_tokens(tokenizer: TextTokenizer, texts: Sequence[str]) -> Spread:
     return Spread(fmean(lengths), min(lengths), max(lengths))
 
 
-def main() -> None:
+@one_line_errors()
+def main(words: Sequence[str] | None = None) -> None:
     """Measure all spaces and print a table, or one JSON document with commit, machine, versions and config."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--architectures", type=int, default=Config.architectures)
@@ -183,9 +185,10 @@ def main() -> None:
     parser.add_argument("--spaces", nargs="+", choices=space_names(), default=Config.spaces)
     parser.add_argument("--seed", type=int, default=Config.seed)
     parser.add_argument("--json", action="store_true")
-    given = vars(parser.parse_args())
+    given = vars(parser.parse_args(words))
     as_json = given.pop("json")
     config = Config(**given | {"spaces": tuple(given["spaces"])})
+    check_counts(config, "architectures")
     torch.set_num_threads(1)
     for exporter in EXPORTERS:
         _time_export(nn.Linear(1, 1), (1, 1), exporter)  # the first export imports half of torch
