@@ -25,15 +25,9 @@ UNSEEN = 0  # kind of a node that no graph to learn from has
 
 
 def gnn(task: Task) -> FloatArray:
-    """Scores of the test rows by a network fitted to the ranks of the labels.
+    """Scores of the test rows by a network fitted to the ranks of the labels."""
+    from torch_geometric.data import Batch, Data  # of an extra
 
-    Raises:
-        ImportError: torch_geometric is not installed.
-    """
-    try:
-        from torch_geometric.data import Batch, Data
-    except ImportError as e:
-        raise ImportError("method gnn: expected torch_geometric, got no such package. Install nasrlm[gnn].") from e
     space = task.table.space
     graphs = [to_canonical_graph(to_graph(space, task.table.architectures[row])) for row in task.rows]
     count = len(task.train)

@@ -31,15 +31,9 @@ def macs(task: Task) -> FloatArray:
 
 
 def lightgbm(task: Task) -> FloatArray:
-    """Boosted trees on graph features.
+    """Boosted trees on graph features."""
+    from lightgbm import LGBMRegressor  # of an extra
 
-    Raises:
-        ImportError: LightGBM is not installed.
-    """
-    try:
-        from lightgbm import LGBMRegressor
-    except ImportError as e:
-        raise ImportError("method lightgbm: expected LightGBM, got no such package. Install nasrlm[gnn].") from e
     values, _ = feature_matrix(task.table.features(task.rows))
     many = len(task.train) >= MANY_LABELS
     model = LGBMRegressor(

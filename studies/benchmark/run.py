@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
@@ -48,6 +49,7 @@ FROM_TEXTS: Mapping[str, Callable[[LanguageModels, Task], FloatArray]] = {
 METHODS = (*FROM_NUMBERS, *FROM_TEXTS)
 NEEDS_SOURCES = ("sources", "transfer")
 NEEDS_CHECKPOINT = ("rlm-pretrained", "rlm-adapted", "rlm-adapted-active")
+NEEDS_PACKAGE = {"lightgbm": "lightgbm", "gnn": "torch_geometric"}  # of the extra gnn
 
 
 @dataclass(frozen=True)
@@ -103,12 +105,13 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
     Raises:
         ValueError: bad names or numbers, a table or checkpoint that cannot be used, too few labels, or a checkpoint
             that knows what the protocol holds out.
-        ImportError: a method's library is not installed; its message names the extra.
+        ImportError: a method's package is not installed; its message names the extra.
     """
     protocol = get_protocol(config.protocol)
     names, sizes = config.chosen_methods, config.sizes or protocol.sizes
     if min(sizes) < 2 or config.seeds < 1:
         raise ValueError(f"benchmark: expected --sizes above 1 and --seeds above 0, got {sizes} and {config.seeds}.")
+    _check_packages(names)
     _check_held_out(protocol, config.checkpoint)
     results, solvers = Results(path), _solvers(config)
     begun_with = "" if config.checkpoint is None else Checkpoint.from_pretrained(config.checkpoint).sha256
@@ -148,6 +151,14 @@ def _settings(
         if name in NEEDS_CHECKPOINT or name == "rlm-taught":
             parts.append(begun_with)
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
+
+
+def _check_packages(methods: Sequence[str]) -> None:
+    for method, package in NEEDS_PACKAGE.items():
+        if method in methods and find_spec(package) is None:
+            raise ImportError(
+                f"method {method}: expected the package {package}, got none. Install nasrlm[gnn], or choose --methods."
+            )
 
 
 def _check_held_out(protocol: Protocol, checkpoint: Path | None) -> None:

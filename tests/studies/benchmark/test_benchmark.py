@@ -20,6 +20,7 @@ from studies.benchmark.run import (
     FROM_TEXTS,
     METHODS,
     NEEDS_CHECKPOINT,
+    NEEDS_PACKAGE,
     NEEDS_SOURCES,
     BenchmarkConfig,
     run_benchmark,
@@ -202,6 +203,19 @@ def test_what_cannot_be_run_is_refused_in_a_line(
     done = nasrlm("benchmark", *[word for option in (options | changes).items() for word in option])
     assert (done.status, done.stderr.count("\n")) == (2, 1)
     assert message in done.stderr
+
+
+def test_a_method_without_its_package_is_refused_before_others_begin(
+    nasrlm: CommandLine,  # noqa: F811
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(NEEDS_PACKAGE, "gnn", "absent")
+    done = nasrlm("benchmark", "--protocol", NAME, "--tables", folder, "--out", tmp_path / "rows.jsonl")
+    told = "nasrlm: method gnn: expected the package absent, got none. Install nasrlm[gnn], or choose --methods.\n"
+    assert (done.status, done.stderr) == (2, told)
+    assert not (tmp_path / "rows.jsonl").exists()
 
 
 def test_a_checkpoint_that_knows_a_device_does_not_take_part(
