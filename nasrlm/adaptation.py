@@ -32,7 +32,7 @@ from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.objective import MAX_LABEL, PERCENT, FloatArray, Objective, decoding_order
+from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, FloatArray, Objective, decoding_order
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.readout import GRID
@@ -40,7 +40,6 @@ from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
 from nasrlm.text_counts import AT_PLACES, NUM_COUNTS, NUM_SIZES, operator_counts
 
 NOISE = 0.03  # variance that a label is expected to have of its own while texts are chosen, in units of all labels'
-SMALLEST_DEVIATION = 1e-7  # of the largest label: labels that deviate by less, as 32 bits hold them, are equal
 SIZES = 0.25  # variance of the networks' sizes, in units of that of the predictions
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
 

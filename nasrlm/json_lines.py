@@ -27,13 +27,21 @@ def finished_lines(path: Path) -> list[bytes]:
 def append_line(path: Path, values: Mapping[str, Any]) -> None:
     """Add a line and have it on the disk; a last one that is not whole is cut off."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    whole, broken = _parts(path)
-    if broken:
-        write_atomically(path, whole)
+    if not _ends_with_a_line(path):
+        write_atomically(path, _parts(path)[0])
     with path.open("a") as stream:
         stream.write(to_json(values) + "\n")
         stream.flush()
         os.fsync(stream.fileno())
+
+
+def _ends_with_a_line(path: Path) -> bool:
+    """Or has nothing, or is none; reads the last byte alone, for files grow long."""
+    if not path.is_file():
+        return True
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - 1))
+        return stream.read() in (b"", b"\n")
 
 
 def _parts(path: Path) -> tuple[bytes, bytes]:

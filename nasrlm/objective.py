@@ -13,6 +13,7 @@ FloatArray = NDArray[np.float64]
 
 PERCENT = (0.0, 100.0)  # of accuracies
 MAX_LABEL = 1e30  # of what is standardised: means, deviations and their products stay within 32 bits
+SMALLEST_DEVIATION = 1e-7  # of the largest label: labels that deviate by less, as 32 bits hold them, are equal
 
 _NEVER_NEGATIVE = ("latency", "energy", "throughput")
 

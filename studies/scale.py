@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from nasrlm.objective import FloatArray, Objective
+from nasrlm.objective import SMALLEST_DEVIATION, FloatArray, Objective
 
-SMALLEST_DEVIATION = 1e-7  # of the largest value: values that deviate by less are equal
 BEST_ACCURACY = 100.5  # percent; half above 100, so that the logarithm of what is missing stays finite
 
 
