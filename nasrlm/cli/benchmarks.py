@@ -10,6 +10,7 @@ import typer
 
 from nasrlm.cli.inputs import listed
 from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
+from nasrlm.cli.predictor_options import DeviceOption
 from studies.benchmark.protocol import PROTOCOLS, get_protocol
 from studies.benchmark.results import summary
 from studies.benchmark.run import METHODS, BenchmarkConfig, known_targets, run_benchmark
@@ -36,6 +37,7 @@ def benchmark(
         Path | None,
         typer.Option(help="Checkpoint folder, for rlm-pretrained, rlm-taught and what is adapted."),
     ] = None,
+    device: DeviceOption = "cpu",
     out: Annotated[
         Path | None, typer.Option(help="Results, one JSON line each; runs/benchmark/<protocol>.jsonl.")
     ] = None,
@@ -43,7 +45,7 @@ def benchmark(
 ) -> None:
     """Rank the test rows of a space from a few labels, by several methods; the same command goes on after a stop."""
     chosen = get_protocol(protocol)
-    config = BenchmarkConfig(protocol, listed(methods, "--methods"), _numbers(sizes), seeds, steps, checkpoint)
+    config = BenchmarkConfig(protocol, listed(methods, "--methods"), _numbers(sizes), seeds, steps, checkpoint, device)
     path = out or Path("runs/benchmark") / f"{protocol}.jsonl"
     if known := known_targets(chosen, checkpoint):
         warn(f"the checkpoint knows {', '.join(known)} and may have seen labels of test rows")

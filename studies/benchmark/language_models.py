@@ -40,10 +40,12 @@ class LanguageModels:
     Attributes:
         steps: of every training.
         checkpoint: folder to start from, for the methods that need one.
+        device: where torch runs.
     """
 
     steps: int = 600
     checkpoint: Path | None = None
+    device: str = "cpu"
     _pools: dict[Path, tuple[Pool, Rows]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def scratch(self, task: Task) -> FloatArray:
@@ -117,7 +119,7 @@ class LanguageModels:
 
     @cached_property
     def _loaded(self) -> Checkpoint:
-        return Checkpoint.from_pretrained(self._folder)
+        return Checkpoint.from_pretrained(self._folder, self.device)
 
     @property
     def _measured(self) -> bool:
@@ -142,6 +144,7 @@ class LanguageModels:
             warmup_epochs=1,
             average_decay=0.99,
             bf16=True,
+            device=self.device,
             save_every_seconds=NEVER_SECONDS,
             seed=seed,
         )

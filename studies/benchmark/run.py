@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, torch_device
 from nasrlm.metrics import kendall_tau, spearman_rho
 from nasrlm.objective import FloatArray
 from studies.benchmark import methods as numeric
@@ -63,6 +63,7 @@ class BenchmarkConfig:
         seeds: number of draws, 0 to seeds - 1.
         steps: of every training of a language model.
         checkpoint: folder for the methods that start from one.
+        device: where language models run; others run on the CPU.
     """
 
     protocol: str
@@ -71,6 +72,7 @@ class BenchmarkConfig:
     seeds: int = 5
     steps: int = 600
     checkpoint: Path | None = None
+    device: str = "cpu"
 
     @property
     def chosen_methods(self) -> tuple[str, ...]:
@@ -103,14 +105,15 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
         progress: show a bar on stderr.
 
     Raises:
-        ValueError: bad names or numbers, a table or checkpoint that cannot be used, too few labels, or a checkpoint
-            that knows what the protocol holds out.
+        ValueError: bad names or numbers, a table, checkpoint or device that cannot be used, too few labels, or a
+            checkpoint that knows what the protocol holds out.
         ImportError: a method's package is not installed; its message names the extra.
     """
     protocol = get_protocol(config.protocol)
     names, sizes = config.chosen_methods, config.sizes or protocol.sizes
     if min(sizes) < 2 or config.seeds < 1:
         raise ValueError(f"benchmark: expected --sizes above 1 and --seeds above 0, got {sizes} and {config.seeds}.")
+    torch_device(config.device)
     _check_packages(names)
     _check_held_out(protocol, config.checkpoint)
     results, solvers = Results(path), _solvers(config)
@@ -136,7 +139,7 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
 
 
 def _solvers(config: BenchmarkConfig) -> Mapping[str, Method]:
-    models = LanguageModels(config.steps, config.checkpoint)
+    models = LanguageModels(config.steps, config.checkpoint, config.device)
     return {**FROM_NUMBERS, **{name: partial(method, models) for name, method in FROM_TEXTS.items()}}
 
 
