@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.stats import zscore
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import OneHotEncoder
 
 from converters.features import feature_groups, feature_matrix
@@ -53,9 +54,16 @@ def lightgbm(task: Task) -> FloatArray:
 
 def forest(task: Task) -> FloatArray:
     """A random forest on the genotype, one column a gene and choice."""
-    genes = task.table.genotypes(task.rows)
-    values = OneHotEncoder(sparse_output=False).fit_transform(genes)
-    return _fitted(RandomForestRegressor(500, max_features=0.3, n_jobs=1, random_state=task.seed), values, task)
+    forest = RandomForestRegressor(500, max_features=0.3, n_jobs=1, random_state=task.seed)
+    return _fitted(forest, _choices(task), task)
+
+
+def lookup(task: Task) -> FloatArray:
+    """A table of what each choice of a gene adds, by ridge regression; a network has the sum of its choices."""
+    values, count = _choices(task), len(task.train)
+    model = RidgeCV(np.logspace(-3, 3, 13)).fit(values[:count], task.labels / max(float(task.labels.std()), 1e-9))
+    sums: FloatArray = model.predict(values[count:])
+    return sums
 
 
 def process(task: Task) -> FloatArray:
@@ -95,6 +103,12 @@ def expected_by_sources(task: Task) -> FloatArray:
     expected = fitted.expected_scores(len(features) + np.arange(len(task.rows)))
     standardised: FloatArray = (expected - expected.mean()) / max(float(expected.std()), 1e-9)
     return standardised
+
+
+def _choices(task: Task) -> FloatArray:
+    """(n + N, F) one column a gene and choice."""
+    choices: FloatArray = OneHotEncoder(sparse_output=False).fit_transform(task.table.genotypes(task.rows))
+    return choices
 
 
 def _process(groups: Sequence[FloatArray], task: Task) -> FloatArray:

@@ -31,6 +31,7 @@ FROM_NUMBERS: Mapping[str, Method] = {
     "macs": numeric.macs,
     "lightgbm": numeric.lightgbm,
     "forest": numeric.forest,
+    "lookup": numeric.lookup,
     "process": numeric.process,
     "process-and-trees": numeric.process_and_trees,
     "sources": numeric.sources_alone,

@@ -64,6 +64,16 @@ def test_a_forest_on_genotypes_learns_something(task: Task) -> None:
     assert _tau(task, methods.forest(task)) > 0.2
 
 
+def test_a_lookup_table_knows_sums_of_choices(task: Task) -> None:
+    genes = task.table.genotypes(np.arange(len(task.table.frame)))
+    costs = genes @ np.arange(1.0, genes.shape[1] + 1)  # the fourth choice of a gene costs three times the second
+    task.table.frame["latency_ms@sum"] = costs
+    summed = replace(task, target=Target("nasbench201", "latency_ms@sum"))
+    assert _tau(summed, methods.lookup(summed)) > 0.97
+    task.table.frame["latency_ms@sum"] = 3.0
+    assert np.ptp(methods.lookup(summed)) == 0
+
+
 def test_counts_are_of_the_test_rows(task: Task) -> None:
     assert methods.macs(task) == pytest.approx((task.table.labels("latency_ms@raspi4")[task.test]) * 1e6)
 
