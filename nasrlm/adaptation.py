@@ -3,7 +3,8 @@
 Devices resemble each other, some much more than others. What the model already predicts of a text (all its objectives)
 are the features of a Gaussian process that is fitted to the few labels, which also tell whether one of the objectives
 is followed closely (``nasrlm.averaged_process``). What it expects of many texts teaches a readout
-(``nasrlm.readout``), which needs the text alone. Nothing else of the model changes, so the old objectives answer as
+(``nasrlm.readout``), which needs the text alone; where labels are enough to tell what each row of a text costs, the
+answer goes towards the sum (``nasrlm.row_sum``). Nothing else of the model changes, so the old objectives answer as
 before, bit for bit.
 
 Where the texts are networks, their sizes (``nasrlm.text_counts``) are features beside the predictions: a device that
@@ -35,12 +36,15 @@ from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, FloatArray, Objective, decoding_order
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
-from nasrlm.readout import GRID
+from nasrlm.readout import GRID, REACH
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
-from nasrlm.text_counts import AT_PLACES, NUM_COUNTS, NUM_SIZES, operator_counts
+from nasrlm.row_sum import RowSum
+from nasrlm.text_counts import AT_PLACES, NUM_COUNTS, NUM_SIZES, operator_counts, row_counts
 
 NOISE = 0.03  # variance that a label is expected to have of its own while texts are chosen, in units of all labels'
 SIZES = 0.25  # variance of the networks' sizes, in units of that of the predictions
+FEWEST_TO_SUM = 30  # labels; of fewer a sum of rows knows less than what resembles the device
+SMALLEST_SHARE = 0.1  # of a sum; less is not worth the time that counting takes
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
 
 
@@ -224,6 +228,7 @@ class _Expected:
         logarithmic: which of the two.
         graphs: the network, and its share.
         left_out: what labels say of the deviations, which are in a unit of their own then.
+        row_sum: towards which the mean goes when it has been read off.
     """
 
     mean: FloatArray
@@ -232,12 +237,15 @@ class _Expected:
     logarithmic: bool = False
     graphs: FittedGraphs | None = None
     left_out: LeftOut | None = None
+    row_sum: RowSum | None = None
 
     def read_off(self, features: TextFeatures) -> Readout:
         """The same from the texts."""
         network, share = (self.graphs.network, self.graphs.share) if self.graphs else (None, 0.0)
         given = [torch.from_numpy(x) for x in ((1 - share) * self.mean, self.deviation, self.table)]
-        readout = Readout.fit(features, *given, logarithmic=self.logarithmic, left_out=self.left_out)
+        readout = Readout.fit(
+            features, *given, logarithmic=self.logarithmic, left_out=self.left_out, row_sum=self.row_sum
+        )
         return replace(readout, network=network, share=share)
 
 
@@ -251,7 +259,33 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     if not logarithmic:
         table = table.clip(*Objective.parse(objective).bounds)
     mean, deviation = process.predict(pool.inputs, pool.features)
-    return _Expected(mean, deviation, table, logarithmic, left_out=LeftOut(known, *process.left_out()))
+    left_out = LeftOut(known, *process.left_out())
+    expected = _Expected(mean, deviation, table, logarithmic, left_out=left_out)
+    return _towards_sum(expected, pool, labels) if logarithmic and len(known) >= FEWEST_TO_SUM else expected
+
+
+def _towards_sum(expected: _Expected, pool: Pool, labels: FloatArray) -> _Expected:
+    """The same, but as near to the sum of what the texts' rows cost as left-out labels ask for."""
+    left_out = expected.left_out
+    assert left_out is not None
+    fitted = RowSum.fit([row_counts(pool.texts[row]) for row in left_out.rows], labels)
+    if fitted is None:
+        return expected
+    row_sum, by_others = fitted
+    low, high = expected.table[[0, -1]]  # of logarithms
+    unit = (high - low) / (2 * REACH)
+    apart = (np.log(labels) - np.log(by_others.clip(min=math.exp(low)))) / unit - left_out.errors
+    share = float(np.clip(-(left_out.errors @ apart) / max(apart @ apart, SMALLEST_DEVIATION), 0.0, 1.0))
+    if share < SMALLEST_SHARE:
+        return expected
+    errors = left_out.errors + share * apart
+    gain = math.sqrt((left_out.errors @ left_out.errors) / max(errors @ errors, SMALLEST_DEVIATION**2))
+    return replace(
+        expected,
+        deviation=expected.deviation / gain,
+        left_out=LeftOut(left_out.rows, errors, left_out.deviations / gain),
+        row_sum=replace(row_sum, share=share, gain=gain),
+    )
 
 
 def _expected_by_networks(
@@ -304,6 +338,7 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
         num_readouts=len(readouts),
         num_anchors=len(weights["readouts.anchors"][0]),
         num_graph_networks=sum(readout.network is not None for readout in readouts.values()),
+        num_sum_rows=weights["readouts.sum_rows"].shape[1] if "readouts.sum_rows" in weights else 0,
     )
     model = RegressionLanguageModel(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
     model.load_state_dict(weights)

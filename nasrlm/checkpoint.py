@@ -250,9 +250,10 @@ def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Pat
         read = weights["readouts.objectives"].tolist()
         if len(set(read)) < len(read) or not set(read) <= set(range(num_objectives)):
             raise ValueError(f"{path}: expected readouts of different objectives, 0..{num_objectives - 1}, got {read}.")
-        shares = weights.get("readouts.shares", torch.zeros(1))
-        if shares.min() < 0 or shares.max() > 1:
-            raise ValueError(f"{path}: expected readouts.shares of 0 to 1, got {shares.min():g} to {shares.max():g}.")
+        for name in ("readouts.shares", "readouts.sum_shares"):
+            shares = weights.get(name, torch.zeros(1))
+            if shares.min() < 0 or shares.max() > 1:
+                raise ValueError(f"{path}: expected {name} of 0 to 1, got {shares.min():g} to {shares.max():g}.")
     model.load_state_dict(weights)
     return 16 if all(weights[name].dtype == torch.float16 for name in learned) else 32
 

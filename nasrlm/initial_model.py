@@ -150,6 +150,7 @@ def _kept_sizes(config: TrainConfig, initial: Checkpoint) -> ModelConfig:
         num_readouts=0,
         num_anchors=0,
         num_graph_networks=0,
+        num_sum_rows=0,
     )
     if (config.extend_tokenizer or config.only_encoder) and sizes.backbone != COMPACT:
         raise ValueError(

@@ -10,7 +10,7 @@ COMPACT = "compact"
 Head = Literal["digits", "mse"]
 Truncation = Literal["error", "head", "tail", "head_and_tail"]
 
-
+OF_READOUTS = ("num_readouts", "num_anchors", "num_graph_networks", "num_sum_rows")  # what adapting sets
 MOST_LAYERS = 1000  # or a broken config keeps whoever reads it busy for ever
 
 
@@ -33,6 +33,7 @@ class ModelConfig:
         num_readouts: objectives that are read off the text instead of being spelled, see ``nasrlm.adaptation``.
         num_anchors: texts that each of these compares with.
         num_graph_networks: each adds to what one of the readouts says.
+        num_sum_rows: rows of a network's text whose costs a readout may add up.
     """
 
     width: int = 192
@@ -52,6 +53,7 @@ class ModelConfig:
     num_readouts: int = 0
     num_anchors: int = 0
     num_graph_networks: int = 0
+    num_sum_rows: int = 0
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # a misspelt key of a training config is an error
 
@@ -79,11 +81,11 @@ class ModelConfig:
                 f"ModelConfig: expected a compact encoder of 2 or more layers to join {self.tokens_per_state} tokens, "
                 f"got {self.num_encoder_layers} of backbone {self.backbone}."
             )
-        counts = self.num_readouts, self.num_anchors, self.num_graph_networks
-        if min(counts) < 0 or (self.num_readouts and self.head != "digits"):
+        counts = {name: getattr(self, name) for name in OF_READOUTS}
+        if min(counts.values()) < 0 or (self.num_readouts and self.head != "digits"):
             raise ValueError(
-                "ModelConfig: expected num_readouts, num_anchors and num_graph_networks of 0 or more, and no readouts "
-                f"with head mse, got {counts} and {self.head}."
+                f"ModelConfig: expected {', '.join(counts)} of 0 or more, and no readouts with head mse, "
+                f"got {tuple(counts.values())} and {self.head}."
             )
         if self.lora_rank < 0 or (self.backbone == COMPACT and (self.freeze_backbone or self.lora_rank)):
             raise ValueError(

@@ -3,15 +3,17 @@
 A text's summary (``Encoded.summaries``) has five parts: the means of its states and of its tokens, and walks and
 neighbours, rows, places, and sizes of its network. How like it is to the summaries of other texts, the anchors, in each
 part gives the mean and the deviation of a normal distribution, and a table takes that to the objective's own unit. To
-the mean of some is added what a graph network says of the text's network.
+the mean of some is added what a graph network says of the text's network; that of others goes towards the sum of what
+the network's rows cost (``nasrlm.row_sum``).
 
-N texts, M objectives, Q levels, A objectives that are read, B graph networks, S numbers of a summary, F features, P
-anchors, G points of a table.
+N texts, M objectives, Q levels, A objectives that are read, B graph networks, R rows of a sum, S numbers of a summary,
+F features, P anchors, G points of a table.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,13 +21,14 @@ import torch
 from torch import Tensor, nn
 
 from nasrlm.graph_network import GraphNetwork, Operators
-from nasrlm.text_counts import NUM_COUNTS, PARTS
+from nasrlm.text_counts import NUM_COUNTS, PARTS, RowCounts, row_counts
 
 NAMES = ("states", "structures", "rows", "places", "sizes")
 NUM_FEATURES = (64, 192, 128, 64, 32)  # of each part of a summary; 64 rows lose 0.007 on MnasNet
 REACH = 6.0  # standard deviations that a table covers; it goes on as steep as at its ends
 GRID = torch.linspace(-REACH, REACH, 193, dtype=torch.float64)
 SMALLEST = 1e-300
+NO_ROW = -1  # behind the rows of a sum that has fewer than another
 
 
 def parts_of(summaries: Tensor) -> tuple[Tensor, ...]:
@@ -66,8 +69,14 @@ class Readouts(nn.Module):
     table: Tensor  # (A, G) values on ``GRID``, or their logarithms
     logarithmic: Tensor  # (A,) bool, which of the two
     shares: Tensor  # (A, B) of graph networks in the mean, 0 of those of others; none where there are no networks
+    sum_rows: Tensor  # (A, R) numbers of rows, then NO_ROW; none of these four where there are no sums
+    sum_costs: Tensor  # (A, R) float64, of each
+    sum_shares: Tensor  # (A,) of the sum in the mean, 0 of those that have none
+    sum_gains: Tensor  # (A,) logarithm of how many times larger deviations are without the sum
 
-    def __init__(self, count: int, num_anchors: int, summary_width: int, num_networks: int = 0) -> None:
+    def __init__(
+        self, count: int, num_anchors: int, summary_width: int, num_networks: int = 0, num_sum_rows: int = 0
+    ) -> None:
         super().__init__()
         widths = [part.shape[-1] for part in parts_of(torch.empty(summary_width))]
         projections = {
@@ -88,17 +97,23 @@ class Readouts(nn.Module):
         self.networks = nn.ModuleList([GraphNetwork() for _ in range(num_networks)]).requires_grad_(False)
         if num_networks:
             self.register_buffer("shares", torch.zeros(count, num_networks))
+        self.has_sums = num_sum_rows > 0
+        if self.has_sums:
+            self.register_buffer("sum_rows", torch.full((count, num_sum_rows), NO_ROW))
+            self.register_buffer("sum_costs", torch.zeros(count, num_sum_rows, dtype=torch.float64))
+            self.register_buffer("sum_shares", torch.zeros(count))
+            self.register_buffer("sum_gains", torch.zeros(count))
 
     def hold(self, objectives: Tensor) -> Tensor:
         """(M,) bool, which of these are read."""
         return torch.isin(objectives, self.objectives)
 
     def forward(self, summaries: Tensor, objectives: Tensor, texts: Sequence[str] = ()) -> Readings:
-        """What (N, S) summaries, and texts where graph networks are asked, say of (M,) objectives, all of them read."""
+        """What (N, S) summaries, and texts where networks or sums are asked, say of (M,) objectives that are read."""
         own = (objectives[:, None] == self.objectives).int().argmax(dim=1)
         read = [self._by_anchors(summaries, row) for row in own.tolist()]
         mean, log_deviation = torch.stack(read, dim=1).unbind(-1)
-        mean = mean + self._by_graphs(texts, own)
+        mean, log_deviation = self._towards_sums(mean + self._by_graphs(texts, own), log_deviation, texts, own)
         return Readings(mean, log_deviation.clamp(-12, 3).exp(), self.table[own].double(), self.logarithmic[own])
 
     def _by_anchors(self, summaries: Tensor, row: int) -> Tensor:
@@ -123,6 +138,32 @@ class Readouts(nn.Module):
             if shares.any():
                 added = added + network(operators).double()[:, None] * shares
         return added
+
+    def _towards_sums(
+        self, mean: Tensor, log_deviation: Tensor, texts: Sequence[str], own: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Both (N, M) of the (M,) rows; where a sum does not know a row of the text, as they would be without it."""
+        if not self.has_sums or not self.sum_shares[own].any():
+            return mean, log_deviation
+        counts = list(map(row_counts, texts))
+        mean, log_deviation = mean.clone(), log_deviation.clone()
+        for column, row in enumerate(own.tolist()):
+            if share := float(self.sum_shares[row]):
+                latents = self._by_sum(counts, row).to(mean.device)
+                moved = share * latents + (1 - share) * mean[:, column]
+                mean[:, column] = torch.where(latents.isnan(), mean[:, column], moved)
+                log_deviation[latents.isnan(), column] += self.sum_gains[row]
+        return mean, log_deviation
+
+    def _by_sum(self, counts: Sequence[RowCounts], row: int) -> Tensor:
+        """(N,) on the scale of ``GRID``, NaN where the text has a row that the sum does not know."""
+        rows, costs = self.sum_rows[row].tolist(), self.sum_costs[row].tolist()
+        cost_of = {number: cost for number, cost in zip(rows, costs, strict=True) if number != NO_ROW}
+        sums = [sum(count * cost_of.get(number, math.nan) for number, count in text.items()) for text in counts]
+        low, high = self.table[row, [0, -1]].double().cpu()  # logarithms, which are linear in the grid
+        shares = (torch.tensor(sums, dtype=torch.float64).clamp(min=low.exp()).log() - low) / (high - low)
+        latents: Tensor = (2 * shares.clamp(max=1) - 1) * REACH
+        return latents
 
 
 @dataclass(frozen=True)

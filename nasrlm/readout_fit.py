@@ -6,7 +6,7 @@ N texts, n labelled ones, S numbers of a summary, F features, P anchors, G point
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from nasrlm.graph_network import GraphNetwork
 from nasrlm.group_process import GroupProcess, Standardised
 from nasrlm.objective import FloatArray
-from nasrlm.readout import NAMES, NUM_FEATURES, Readouts, parts_of
+from nasrlm.readout import NAMES, NO_ROW, NUM_FEATURES, Readouts, parts_of
+from nasrlm.row_sum import RowSum
 
 MAX_ANCHORS = 6000  # 3,000 of 6,236 lose 0.008; the time of a fit, 17 s for so many, grows with their cube
 COVERED = 0.8  # of labels by the interval whose width they decide
@@ -95,7 +96,7 @@ class Readout:
     """One objective's part of ``Readouts``.
 
     Attributes:
-        tensors: by the names of buffers.
+        tensors: by the names of buffers; none of a sum where there is none.
         network: whose scores are added to the mean.
         share: that they are multiplied by.
     """
@@ -114,6 +115,7 @@ class Readout:
         *,
         logarithmic: bool,
         left_out: LeftOut | None = None,
+        row_sum: RowSum | None = None,
     ) -> Readout:
         """So that it reads what somebody who knows more than the texts says of them.
 
@@ -126,6 +128,7 @@ class Readout:
             table: (G,) values on ``GRID``, or their logarithms.
             logarithmic: which of the two.
             left_out: what is known of labels; deviations are then as wide as these ask for, whatever adds to them.
+            row_sum: towards which the mean goes when it has been read.
         """
         rows = torch.linspace(0, len(mean) - 1, min(len(mean), MAX_ANCHORS)).round().long()
         targets = mean[rows].numpy()
@@ -138,7 +141,8 @@ class Readout:
         else:
             unread = np.zeros(len(mean))
             unread[rows] = left
-            deviations = left_out.width(unread) * deviation[rows].numpy()
+            read = 1.0 if row_sum is None else 1 - row_sum.share
+            deviations = left_out.width(read * unread) * deviation[rows].numpy()
         log_deviation = np.log(deviations)
         offsets = np.array([scale.mean, log_deviation.mean()])
         weights = [process.weights_for(x - offset) for x, offset in zip((targets, log_deviation), offsets, strict=True)]
@@ -151,18 +155,24 @@ class Readout:
             "logarithmic": torch.tensor(logarithmic),
             "anchors": torch.cat([group[rows] for group in features.groups], dim=-1),
         }
+        if row_sum is not None:
+            as_stored |= {
+                "sum_rows": torch.from_numpy(row_sum.rows),
+                "sum_costs": torch.from_numpy(row_sum.costs),
+                "sum_shares": torch.tensor(row_sum.share),
+                "sum_gains": torch.tensor(math.log(row_sum.gain)),
+            }
         return cls(
             as_stored | {f"projection_of_{name}": x for name, x in zip(NAMES, features.projections, strict=True)}
         )
 
 
 def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
-    """The state of ``Readouts`` but for its objectives, with anchors of no weight where others have more."""
+    """The state of ``Readouts`` but for its objectives, anchors of no weight and no rows where others have more."""
     most = max(len(readout.tensors["anchors"]) for readout in readouts)
-    state = {
-        name: torch.stack([_with_anchors(name, readout.tensors[name], most) for readout in readouts])
-        for name in readouts[0].tensors
-    }
+    most_rows = max(len(readout.tensors.get("sum_rows", ())) for readout in readouts)
+    each = [_without_sum(most_rows) | readout.tensors for readout in readouts]
+    state = {name: torch.stack([_padded(name, x[name], most, most_rows) for x in each]) for name in each[0]}
     if having := [(row, x.network, x.share) for row, x in enumerate(readouts) if x.network]:
         state["shares"] = torch.zeros(len(readouts), len(having))
         for number, (row, network, share) in enumerate(having):
@@ -174,7 +184,7 @@ def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
 def apart(readouts: Readouts) -> list[Readout]:
     """Each of them, on the CPU."""
     tensors = {name: x.cpu() for name, x in readouts.named_buffers() if name not in ("objectives", "shares")}
-    found = [Readout({name: x[row] for name, x in tensors.items()}) for row in range(len(readouts.objectives))]
+    found = [_of_row(tensors, row) for row in range(len(readouts.objectives))]
     for number, network in enumerate(readouts.networks):
         assert isinstance(network, GraphNetwork)
         row = int(readouts.shares[:, number].argmax())
@@ -183,10 +193,29 @@ def apart(readouts: Readouts) -> list[Readout]:
     return found
 
 
-def _with_anchors(name: str, x: Tensor, count: int) -> Tensor:
+def _of_row(tensors: Mapping[str, Tensor], row: int) -> Readout:
+    own = {name: x[row] for name, x in tensors.items()}
+    has_sum = bool(own.get("sum_shares", 0))
+    return Readout({name: x for name, x in own.items() if has_sum or not name.startswith("sum_")})
+
+
+def _without_sum(num_rows: int) -> dict[str, Tensor]:
+    """What a readout without a sum has beside others; nothing where none has one."""
+    if not num_rows:
+        return {}
+    none = torch.tensor(0.0)
+    costs = torch.zeros(num_rows, dtype=torch.float64)
+    return {"sum_rows": torch.full((num_rows,), NO_ROW), "sum_costs": costs, "sum_shares": none, "sum_gains": none}
+
+
+def _padded(name: str, x: Tensor, num_anchors: int, num_rows: int) -> Tensor:
     if name == "anchors":
-        return nn.functional.pad(x, (0, 0, 0, count - len(x)))
-    return nn.functional.pad(x, (0, count - x.shape[1])) if name == "weights" else x
+        return nn.functional.pad(x, (0, 0, 0, num_anchors - len(x)))
+    if name == "weights":
+        return nn.functional.pad(x, (0, num_anchors - x.shape[1]))
+    if name in ("sum_rows", "sum_costs"):
+        return nn.functional.pad(x, (0, num_rows - len(x)), value=NO_ROW if name == "sum_rows" else 0)
+    return x
 
 
 def _projection(part: Tensor, count: int, *, standardised: bool) -> Tensor:

@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from nasrlm.model_config import COMPACT, ModelConfig
+from nasrlm.model_config import COMPACT, OF_READOUTS, ModelConfig
 from nasrlm.number import MAX_EXPONENT
 from nasrlm.tokenizer import Pieces
 
@@ -186,7 +186,7 @@ class TrainConfig(BaseModel):
 
     @model_validator(mode="after")
     def _all_objectives_are_spelled(self) -> TrainConfig:
-        for name in ("num_readouts", "num_anchors", "num_graph_networks"):
+        for name in OF_READOUTS:
             if value := getattr(self.model, name):
                 raise ValueError(f"model.{name}: expected 0, got {value}. `nasrlm adapt` sets it.")
         return self

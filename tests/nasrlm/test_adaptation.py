@@ -1,6 +1,7 @@
 """A new objective from a few labels, and nothing forgotten."""
 
 import json
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from nasrlm.model_config import ModelConfig
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID
 from nasrlm.readout_fit import Readout, TextFeatures
-from nasrlm.text_counts import NUM_COUNTS
+from nasrlm.text_counts import NUM_COUNTS, row_counts
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from spaces import get_space
@@ -294,6 +295,42 @@ def test_graph_networks_come_and_go_with_the_accuracies_that_they_belong_to(
         save_file(broken, tmp_path / "model.safetensors")
         with pytest.raises(CheckpointError, match=name):
             Checkpoint.from_pretrained(tmp_path)
+
+
+def test_a_cost_that_rows_add_up_to_is_exact_from_more_labels_than_rows(trained: Checkpoint, tmp_path: Path) -> None:
+    space, rng = get_space("nasbench201"), np.random.default_rng(0)
+    texts = [to_onnx_text(space, space.sample(rng)) for _ in range(160)]
+    cost_of: dict[int, float] = defaultdict(lambda: float(rng.uniform(0.1, 2.0)))
+    true = np.array([sum(count * cost_of[row] for row, count in row_counts(text).items()) for text in texts])
+    pool = make_pool(trained, texts)
+    few, enough = (adapt(trained, pool, NEW, np.where(np.arange(160) < count, true, np.nan)) for count in (20, 80))
+    assert [x.model.config.num_sum_rows > 0 for x in (few, enough)] == [False, True]
+    prediction = Predictor(enough).predict(texts[80:], [NEW])
+    labelled = {row for text in texts[:80] for row in row_counts(text)}
+    told = np.array([set(row_counts(text)) <= labelled for text in texts[80:]])
+    assert 70 < told.sum() < 80
+    errors = np.abs(prediction.median[:, 0] / true[80:] - 1)
+    assert np.median(errors) < 1e-5
+    assert errors[told].max() < 0.02  # rows that came together in all labelled texts come apart
+    widths = (prediction.high / prediction.low)[:, 0]
+    assert np.median(widths) < 1.001
+    assert (widths[~told] > 1.05).all()
+    of_few = Predictor(few).predict(texts[80:], [NEW])
+    assert np.abs(of_few.median[:, 0] - true[80:]).mean() > 0.01 * true.std()
+
+    unheard = to_onnx_text(get_space("nasbench101"), get_space("nasbench101").sample(rng))
+    adapted = adapt(enough, pool, "accuracy@a", np.where(np.arange(160) < 12, 70 + np.arange(160) / 8, np.nan))
+    adapted.save_pretrained(tmp_path)
+    for answering in (adapted, Checkpoint.from_pretrained(tmp_path)):  # beside one that adds nothing up
+        assert answering.model.config.num_sum_rows == enough.model.config.num_sum_rows
+        again = Predictor(answering).predict([*texts[80:], unheard], [NEW]).values
+        np.testing.assert_allclose(again[:-1], prediction.values, rtol=1e-6)
+        assert again[-1, 0, 2] / again[-1, 0, 0] > 1.05  # only what resembles the pool can tell
+    weights = load_file(tmp_path / "model.safetensors")
+    broken = weights | {"readouts.sum_shares": torch.full_like(weights["readouts.sum_shares"], 1.5)}
+    save_file(broken, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match=r"expected readouts\.sum_shares of 0 to 1, got 1\.5 to 1\.5"):
+        Checkpoint.from_pretrained(tmp_path)
 
 
 def test_a_known_objective_may_be_learned_anew(trained: Checkpoint) -> None:

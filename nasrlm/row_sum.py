@@ -1,0 +1,74 @@
+"""A cost as the sum of what the rows of a network's text cost, learned from labels.
+
+On a device that runs one operator after another, each takes its time whatever stands around it: a few hundred labels
+tell how much, and the sum is exact where a process, which goes by what is alike, only comes near.
+
+n labelled texts, R rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nasrlm.objective import FloatArray
+from nasrlm.text_counts import WHOLE, RowCounts
+
+MOST_ROWS = 4096  # spaces have up to 600; of more a table of all labelled texts would take gigabytes
+STRENGTHS = np.logspace(-7, 1, 9)  # of the pull of all costs to their mean, in units of the rows' variance
+
+
+@dataclass(frozen=True)
+class RowSum:
+    """What rows cost.
+
+    Attributes:
+        rows: (R,) numbers of those that labelled texts have, ascending; ``WHOLE`` is among them.
+        costs: (R,) in the labels' unit.
+        share: of the sum in what is said of a network; somebody else says the rest.
+        gain: how many times larger errors are without the sum.
+    """
+
+    rows: NDArray[np.int64]
+    costs: FloatArray
+    share: float = 1.0
+    gain: float = 1.0
+
+    @classmethod
+    def fit(cls, counts: Sequence[RowCounts], labels: FloatArray) -> tuple[RowSum, FloatArray] | None:
+        """By ridge regression, whose strength left-out labels decide.
+
+        Args:
+            counts: of n texts.
+            labels: (n,) of them.
+
+        Returns:
+            The sum, and (n,) what is expected of each label by all others; nothing where no row tells texts apart, as
+            many differ as there are labels, or there are more than ``MOST_ROWS``.
+        """
+        rows = np.array(sorted({row for text in counts for row in text}), dtype=np.int64)
+        if len(rows) > MOST_ROWS:
+            return None
+        table = np.array([[text.get(row, 0.0) for row in rows.tolist()] for text in counts])
+        means, deviations = table.mean(axis=0), table.std(axis=0)
+        varies = deviations > 0
+        if not varies.any():
+            return None
+        scale = np.divide(1.0, deviations, out=np.zeros(len(rows)), where=varies)
+        left, sizes, right = np.linalg.svd((table - means) * scale, full_matrices=False)
+        if np.count_nonzero(sizes > 1e-9 * sizes[0]) >= len(labels) - 1:
+            return None
+        centre = labels.mean()
+        along, least = left.T @ (labels - centre), np.inf
+        for strength in STRENGTHS * np.count_nonzero(varies):
+            kept = sizes**2 / (sizes**2 + strength)
+            alone = 1 - 1 / len(labels) - left**2 @ kept
+            errors = (labels - centre - left @ (kept * along)) / np.maximum(alone, 1e-9)
+            if (squares := float(errors @ errors)) < least:
+                costs = scale * (right.T @ (sizes / (sizes**2 + strength) * along))
+                least, left_out = squares, labels - errors
+        costs[rows == WHOLE] = centre - means @ costs
+        return cls(rows, costs), left_out
