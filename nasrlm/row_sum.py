@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nasrlm.objective import FloatArray
 from nasrlm.text_counts import WHOLE, RowCounts
 
-MOST_ROWS = 4096  # spaces have up to 600; of more a table of all labelled texts would take gigabytes
+MOST_ROWS = 2048  # spaces have up to 600; of more a fit to thousands of labels would take a minute
 STRENGTHS = np.logspace(-7, 1, 9)  # of the pull of all costs to their mean, in units of the rows' variance
 
 
