@@ -38,8 +38,9 @@ from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.readout import GRID, REACH
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
+from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
-from nasrlm.text_counts import AT_PLACES, NUM_COUNTS, NUM_SIZES, operator_counts, row_counts
+from nasrlm.text_counts import AT_PLACES, NUM_COUNTS, NUM_SIZES, operator_counts
 
 NOISE = 0.03  # variance that a label is expected to have of its own while texts are chosen, in units of all labels'
 SIZES = 0.25  # variance of the networks' sizes, in units of that of the predictions
@@ -350,6 +351,11 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
         calibration_by_space={
             space: {name: () if name == objective else levels for name, levels in known.items()}
             for space, known in checkpoint.calibration_by_space.items()
+        },
+        sums={name: x for name, x in checkpoint.sums.items() if name != objective},
+        sums_by_space={
+            space: {name: x for name, x in sums.items() if name != objective}
+            for space, sums in checkpoint.sums_by_space.items()
         },
     )
 

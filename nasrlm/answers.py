@@ -1,17 +1,18 @@
-"""Answers about encoded texts, whether an objective is spelled by the decoder or read off the text at once.
+"""Answers about encoded texts, whether an objective is spelled by the decoder, read off the text or added up.
 
 N texts, M objectives, K of them, Q levels, S samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from nasrlm import decoding
+from nasrlm.cost_sum import CostSum, read_sums
 from nasrlm.encoded import Encoded
 from nasrlm.engine import Engine
 from nasrlm.model import RegressionLanguageModel
@@ -26,18 +27,20 @@ ROWS_PER_SLICE = 16_384  # objectives x levels of a text that are spelled at a t
 class Answers:
     """Of a model; arguments and results are those of ``nasrlm.decoding``, on the CPU.
 
-    Objectives that are read neither see others nor are seen by them.
+    Objectives that are read or added up neither see others nor are seen by them.
 
     Attributes:
         model: whose objectives these are.
         engine: spells quantiles.
         common: of the model that all spaces share, where the texts were read by an encoder of a space's own; readouts
             go by what the shared one makes of them.
+        sums: by id of those objectives that are sums of what a text's rows cost; texts with other rows are spelled.
     """
 
     model: RegressionLanguageModel
     engine: Engine
     common: Answers | None = None
+    sums: Mapping[int, CostSum] = field(default_factory=dict)
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
         """(N, M, Q) at (N, M, Q) or (M, Q) levels."""
@@ -107,19 +110,25 @@ class Answers:
             return encoded.summaries(self.model.encoder.embedding)
 
     def _both(self, encoded: Encoded, objectives: Tensor, spelled: Spelled, read: Read) -> Tensor:
-        """(N, M, ...) answers of either kind, in the order of the objectives."""
+        """(N, M, ...) answers of any kind, in the order of the objectives."""
         columns, readouts = torch.arange(len(objectives)), self.model.readouts
-        if readouts is None:
-            return spelled(columns)
-        is_read = readouts.hold(objectives).cpu()
-        parts = columns[~is_read], columns[is_read]
+        adds_up = torch.tensor([x in self.sums for x in objectives.tolist()], dtype=torch.bool)
+        is_read = torch.zeros_like(adds_up) if readouts is None else readouts.hold(objectives).cpu()
+        parts = columns[~is_read & ~adds_up], columns[is_read], columns[adds_up]
         answers: list[Tensor] = []
         if len(parts[0]):
             answers.append(spelled(parts[0]))
-        if len(parts[1]):
+        if readouts is not None and len(parts[1]):
             with torch.inference_mode():
                 readings = readouts(self.summaries(encoded), objectives[parts[1]], encoded.texts)
                 answers.append(read(parts[1], readings.cpu()))
+        if len(parts[2]):
+            sums = [self.sums[x] for x in objectives[parts[2]].tolist()]
+            readings, known = read_sums(sums, encoded.texts)
+            answers.append(read(parts[2], readings))
+            if not known.all():
+                rest = spelled(parts[2]).cpu()
+                answers[-1] = torch.where(known.reshape(*known.shape, *[1] * (rest.ndim - 2)), answers[-1], rest)
         return torch.cat(answers, dim=1)[:, torch.cat(parts).argsort()]
 
 

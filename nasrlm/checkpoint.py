@@ -1,6 +1,7 @@
 """A trained model in a folder of Hugging Face form: config.json, model.safetensors, tokenizer.json, README.md.
 
-Where spaces have encoders of their own, these are in spaces.safetensors.
+Where spaces have encoders of their own, these are in spaces.safetensors; what rows of their networks cost is in
+config.json.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from torch import Tensor
 
 from nasrlm.calibration import Calibration, read_calibration
 from nasrlm.checkpoint_folder import CheckpointError, read_tokenizer, released_folder
+from nasrlm.cost_sum import CostSum, CostSums
 from nasrlm.files import check_folder, make_readable, to_json
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import COMPACT, ModelConfig
@@ -29,8 +31,9 @@ from nasrlm.tensor_file import LARGEST_GRAPH_WEIGHT, LARGEST_NUMBER, LARGEST_WEI
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.truncation import token_limit
 
-FORMAT_VERSION = 3
-READABLE = (1, 2, FORMAT_VERSION)  # before 2 no space had an encoder of its own, before 3 readouts read less
+FORMAT_VERSION = 4
+READABLE = (1, 2, 3, FORMAT_VERSION)  # before 2 no space had an encoder of its own, before 4 no cost was a sum
+READS = 3  # before it readouts read less
 SPACES_FILE = "spaces.safetensors"
 WEIGHT_FILES = ("model.safetensors", SPACES_FILE)
 WRITTEN = ("config.json", "tokenizer.json", *WEIGHT_FILES)
@@ -49,6 +52,8 @@ class Checkpoint:
         calibration_by_space: of every space's own rows, where it has learned several; its keys are the objectives that
             it learned of that space, with no levels where there were too few rows to calibrate.
         encoders: of spaces that have one of their own, what it changes of the model's.
+        sums: of costs that are said as sums instead of being spelled, whatever the space.
+        sums_by_space: of those that are in networks of one space.
         weight_bits: 32, or 16 where the model's weights are rounded to what 16 bits hold, and its file is half as long.
     """
 
@@ -59,6 +64,8 @@ class Checkpoint:
     card: Mapping[str, Any] = field(default_factory=dict)
     calibration_by_space: Mapping[str, Calibration] = field(default_factory=dict)
     encoders: Mapping[str, Changes] = field(default_factory=dict)
+    sums: CostSums = field(default_factory=dict)
+    sums_by_space: Mapping[str, CostSums] = field(default_factory=dict)
     weight_bits: int = 32
 
     def __getstate__(self) -> dict[str, Any]:
@@ -68,21 +75,24 @@ class Checkpoint:
         vars(self).update(state, encoders={space: of_bytes(x) for space, x in state["encoders"].items()})
 
     def of_space(self, space: str) -> Checkpoint:
-        """The same for networks of one space: its own calibration and encoder, where it has them."""
+        """The same for networks of one space: its own calibration, sums and encoder, where it has them."""
         own = {name: levels for name, levels in self.calibration_by_space.get(space, {}).items() if levels}
-        known = replace(self, calibration={**self.calibration, **own})
+        sums = {**self.sums, **self.sums_by_space.get(space, {})}
+        known = replace(self, calibration={**self.calibration, **own}, sums=sums)
         if space not in self.encoders:
             return known
         return replace(known, model=with_changes(self.model, self.encoders[space]), encoders={})
 
     @property
     def sha256(self) -> str:
-        """16 hexadecimal digits of its weights and tokenizer: equal where both are."""
+        """16 hexadecimal digits of its weights, tokenizer and sums: equal where these are."""
         digest = hashlib.sha256(self.tokenizer.to_json().encode())
         own = {f"{space}/{name}": x for space, changes in self.encoders.items() for name, x in changes.items()}
         for name, weights in (*self.model.state_dict().items(), *sorted(own.items())):
             digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
             digest.update(weights.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        if sums := self._stored_sums():
+            digest.update(to_json(sums).encode())
         return digest.hexdigest()[:16]
 
     @property
@@ -91,12 +101,16 @@ class Checkpoint:
         return tuple(self.calibration_by_space or self.card.get("test", ()))
 
     @property
+    def read_off(self) -> frozenset[str]:
+        """Objectives that are read off a text instead of being spelled."""
+        readouts = self.model.readouts
+        return frozenset() if readouts is None else frozenset(self.objectives[x] for x in readouts.objectives.tolist())
+
+    @property
     def added(self) -> frozenset[str]:
         """Objectives that adapting has added, of whichever networks."""
-        if self.model.readouts is None:
-            return frozenset()
         noted = {name for calibration in self.calibration_by_space.values() for name in calibration}
-        return frozenset(self.objectives[row] for row in self.model.readouts.objectives.tolist()) - noted
+        return self.read_off - noted
 
     def objectives_of(self, space: str) -> tuple[str, ...]:
         """Objectives learned from networks of a space, or from no known one; all, of a space that it does not know."""
@@ -129,6 +143,7 @@ class Checkpoint:
             "calibration": dict(self.calibration),
             "calibration_by_space": {space: dict(x) for space, x in self.calibration_by_space.items()},
             "encoders": sorted(self.encoders),
+            **self._stored_sums(),
             "card": dict(self.card),
         }
         (fresh / "config.json").write_text(to_json(config, indent=1) + "\n")
@@ -143,6 +158,13 @@ class Checkpoint:
             os.replace(folder, old)
         os.replace(fresh, folder)
         shutil.rmtree(old, ignore_errors=True)
+
+    def _stored_sums(self) -> dict[str, Any]:
+        sums = {name: x.to_json() for name, x in self.sums.items()}
+        by_space = {
+            space: {name: x.to_json() for name, x in of_space.items()} for space, of_space in self.sums_by_space.items()
+        }
+        return {key: stored for key, stored in (("sums", sums), ("sums_by_space", by_space)) if stored}
 
     def _stored_weights(self) -> dict[str, Tensor]:
         halved = {name for name, _ in self.model.named_parameters()} if self.weight_bits == 16 else set()
@@ -162,12 +184,15 @@ class Checkpoint:
             objectives, card = _objectives(config["objectives"]), dict(config["card"])
             calibration = read_calibration(config["calibration"])
             by_space = {space: read_calibration(x) for space, x in config.get("calibration_by_space", {}).items()}
+            sums = _read_sums(config.get("sums", {}), objectives)
+            stored = config.get("sums_by_space", {})
+            sums_by_space = {space: _read_sums(of_space, objectives) for space, of_space in stored.items()}
             having_encoders = set(map(str, config.get("encoders", [])))
             code = NumberCode(**config["number_code"])
             sizes = ModelConfig(**config["model"])
             if sizes.backbone != COMPACT and not sizes.backbone_sizes:
                 raise ValueError(f"backbone {sizes.backbone} without backbone_sizes")
-            if sizes.num_readouts and config["format_version"] < FORMAT_VERSION:
+            if sizes.num_readouts and config["format_version"] < READS:
                 raise ValueError("readouts of an earlier version; adapt again")
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
         except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as e:  # the last: too little memory
@@ -179,7 +204,8 @@ class Checkpoint:
             raise CheckpointError(str(e)) from e
         model.to(torch_device(device)).eval()
         texts = tokenizer.limited(token_limit(sizes))
-        return cls(model, texts, objectives, calibration, card, by_space, encoders, weight_bits)
+        known = calibration, card, by_space, encoders, sums, sums_by_space
+        return cls(model, texts, objectives, *known, weight_bits)
 
 
 def check_replaceable(folder: Path) -> None:
@@ -217,6 +243,12 @@ def _objectives(stored: Any) -> tuple[str, ...]:
     if not named or len(set(stored)) < len(stored):
         raise ValueError(f"objectives: expected a list of different names, got {str(stored)[:60]}")
     return tuple(stored)
+
+
+def _read_sums(stored: Any, objectives: Sequence[str]) -> CostSums:
+    if not isinstance(stored, dict) or not set(stored) <= set(objectives):
+        raise ValueError(f"sums: expected those of the checkpoint's objectives, got {str(stored)[:60]}")
+    return {name: CostSum.of_json(x) for name, x in stored.items()}
 
 
 def round_weights(model: RegressionLanguageModel) -> None:

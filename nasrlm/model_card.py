@@ -54,29 +54,49 @@ def adapted(checkpoint: Checkpoint, objectives: Sequence[str], labels: int, tabl
         table: that they are from.
     """
     step = {"command": "nasrlm adapt", "objectives": list(objectives), "labels": labels, "table": table.name}
+    return _with_step(checkpoint, step)
+
+
+def refined(checkpoint: Checkpoint, sums: Mapping[str, Sequence[str]], tables: Sequence[Path]) -> Checkpoint:
+    """A checkpoint that says costs as sums, with a card that says so.
+
+    Args:
+        checkpoint: that has the sums, with the card of the one before.
+        sums: by space its objectives; what was measured of them before is forgotten.
+        tables: that the labels are from.
+    """
+    of_spaces = {space: list(names) for space, names in sums.items()}
+    return _with_step(checkpoint, {"command": "nasrlm refine", "sums": of_spaces, "tables": [x.name for x in tables]})
+
+
+def _with_step(checkpoint: Checkpoint, step: Mapping[str, Any]) -> Checkpoint:
     measured = {
-        space: {name: x for name, x in of_space.items() if name not in objectives}
+        space: {name: x for name, x in of_space.items() if name not in _changed_of(step, space)}
         for space, of_space in checkpoint.card.get("test", {}).items()
     }
     steps = [*checkpoint.card.get("commands", []), step]
     return replace(checkpoint, card={**checkpoint.card, "commands": steps, "test": measured})
 
 
-def adapted_readme(checkpoint: Checkpoint, before: Path) -> str:
-    """README.md of what ``adapted`` gave: that of the folder before without what no longer holds, and what it did."""
+def _changed_of(step: Mapping[str, Any], space: str) -> Sequence[str]:
+    """Objectives of which a step changed what is said of a space's networks."""
+    changed: Sequence[str] = step["sums"].get(space, ()) if "sums" in step else step["objectives"]
+    return changed
+
+
+def changed_readme(checkpoint: Checkpoint, before: Path) -> str:
+    """README.md of what ``adapted`` or ``refined`` gave: the one before without what no longer holds, and that."""
     readme = before / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.is_file() else "# nasrlm checkpoint\n"
     step = checkpoint.card["commands"][-1]
-    kept = [
-        line for line in text.splitlines() if not (_is_measured(line, step["objectives"]) or _is_learned(line, step))
-    ]
+    kept = [line for line in text.splitlines() if not (_is_measured(line, step) or _is_learned(line, step))]
     return "\n".join(kept).rstrip() + f"\n\n{_told(step)}.\n"
 
 
-def _is_measured(line: str, objectives: Sequence[str]) -> bool:
-    """Whether a line is a row of the table of test rows, of one of these objectives."""
+def _is_measured(line: str, step: Mapping[str, Any]) -> bool:
+    """Whether a line is a row of the table of test rows, of something that a step changed."""
     cells = [cell.strip() for cell in line.split("|")]
-    return line.startswith("|") and len(cells) > 2 and cells[2] in objectives
+    return line.startswith("|") and len(cells) > 2 and cells[2] in _changed_of(step, cells[1])
 
 
 def _is_learned(line: str, step: Mapping[str, Any]) -> bool:
@@ -84,11 +104,16 @@ def _is_learned(line: str, step: Mapping[str, Any]) -> bool:
     if not line.removeprefix("- ").startswith(f"`{step['command']}`"):
         return False
     names = re.findall("`([^`]+)`", line)[1:]
-    return bool(names) and set(names) <= set(step["objectives"])
+    learned = set().union(*step["sums"].values()) if "sums" in step else set(step["objectives"])
+    return bool(names) and set(names) <= learned
 
 
 def _told(step: Mapping[str, Any]) -> str:
     """One command of a card in words."""
+    if "sums" in step:
+        of_spaces = [f"of {space} {', '.join(f'`{x}`' for x in names)}" for space, names in step["sums"].items()]
+        tables = ", ".join(step["tables"])
+        return f"`{step['command']}` made sums of costs, from the labels of {tables}: {'; '.join(of_spaces)}"
     if "labels" not in step:
         return f"`{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})"
     learned = ", ".join(f"`{name}`" for name in step["objectives"])

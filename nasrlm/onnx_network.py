@@ -35,7 +35,7 @@ class CalledBody:
     @property
     def is_executed(self) -> bool:
         """Whether it is a block as it was measured, where every operator costs its time."""
-        return _is_executed(self.body)
+        return is_executed(self.body)
 
 
 class Network(NamedTuple):
@@ -51,10 +51,10 @@ def read_network(text: str) -> Network | None:
     What editors and networks add to lines is no matter: a byte order mark, carriage returns, spaces at the end.
     """
     try:
-        bodies = _read(text)
+        bodies = read_canonical(text)
         if not bodies:
             return None
-        if not any(map(_is_executed, bodies)) and (flat := inlined(bodies)):
+        if not any(map(is_executed, bodies)) and (flat := inlined(bodies)):
             return Network([CalledBody(flat)], has_cell=False)
         return Network(_as_called(bodies), has_cell=True)
     except OtherTextError:
@@ -67,16 +67,16 @@ def read_written_out(text: str) -> Sequence[CalledBody]:
     One that would be too long are the bodies of ``read_network``.
     """
     try:
-        bodies = _read(text)
+        bodies = read_canonical(text)
         flat = inlined(bodies, cells=True) if bodies else None
         if flat is None:
             return _as_called(bodies)
-        return [CalledBody(flat), *(_called(body, ()) for body in bodies if _is_executed(body))]
+        return [CalledBody(flat), *(_called(body, ()) for body in bodies if is_executed(body))]
     except OtherTextError:
         return []
 
 
-def _read(text: str) -> list[Body]:
+def read_canonical(text: str) -> list[Body]:
     """The bodies of a text; none where it does not begin as canonical ONNX.
 
     Raises:
@@ -86,7 +86,8 @@ def _read(text: str) -> list[Body]:
     return list(read_bodies(canonical)) if canonical.startswith(START) else []
 
 
-def _is_executed(body: Body) -> bool:
+def is_executed(body: Body) -> bool:
+    """Whether it is a block as it was measured."""
     return _EXECUTED.fullmatch(body.header) is not None
 
 

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from nasrlm.answers import Answers
 from nasrlm.arguments import checked_levels, checked_names, checked_values, checked_whole, known_values
 from nasrlm.calibration import calibrated_levels
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.cost_sum import CostSum
 from nasrlm.encoded import Encoded
 from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
@@ -88,6 +90,8 @@ class Predictor:
         if space in of_all.checkpoint.encoders:
             other._use_model(common=of_all._model)
             of_all._own[space] = other
+        elif other.checkpoint.sums:
+            other._model = replace(of_all._model, sums=other._sums())
         return other
 
     def objectives_of(self, space: str) -> tuple[str, ...]:
@@ -318,11 +322,14 @@ class Predictor:
         """Put the checkpoint's model into an engine, with a memory of its own."""
         model, memory = self.checkpoint.model, EncodedTexts(self._memory_bytes)
         self._engine = make_engine(self._engine_name, model)
-        self._model = Answers(model, self._engine, common)
+        self._model = Answers(model, self._engine, common, self._sums())
         sizes = model.config
         self._reader = TextReader(
             self.checkpoint.tokenizer, self._engine, memory, sizes.max_text_tokens, sizes.tokens_per_state
         )
+
+    def _sums(self) -> dict[int, CostSum]:
+        return {self._index[name]: each for name, each in self.checkpoint.sums.items()}
 
     def _objective_ids(self, names: Sequence[str]) -> Tensor:
         if not names:

@@ -13,7 +13,6 @@ F features, P anchors, G points of a table.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +20,9 @@ import torch
 from torch import Tensor, nn
 
 from nasrlm.graph_network import GraphNetwork, Operators
-from nasrlm.text_counts import NUM_COUNTS, PARTS, RowCounts, row_counts
+from nasrlm.row_counts import RowCounts, row_counts
+from nasrlm.row_sum import RowSum
+from nasrlm.text_counts import NUM_COUNTS, PARTS
 
 NAMES = ("states", "structures", "rows", "places", "sizes")
 NUM_FEATURES = (64, 192, 128, 64, 32)  # of each part of a summary; 64 rows lose 0.007 on MnasNet
@@ -70,7 +71,7 @@ class Readouts(nn.Module):
     logarithmic: Tensor  # (A,) bool, which of the two
     shares: Tensor  # (A, B) of graph networks in the mean, 0 of those of others; none where there are no networks
     sum_rows: Tensor  # (A, R) numbers of rows, then NO_ROW; none of these four where there are no sums
-    sum_costs: Tensor  # (A, R) float64, of each
+    sum_costs: Tensor  # (A, R, 2) float64, of each, see ``RowSum``
     sum_shares: Tensor  # (A,) of the sum in the mean, 0 of those that have none
     sum_gains: Tensor  # (A,) logarithm of how many times larger deviations are without the sum
 
@@ -100,7 +101,7 @@ class Readouts(nn.Module):
         self.has_sums = num_sum_rows > 0
         if self.has_sums:
             self.register_buffer("sum_rows", torch.full((count, num_sum_rows), NO_ROW))
-            self.register_buffer("sum_costs", torch.zeros(count, num_sum_rows, dtype=torch.float64))
+            self.register_buffer("sum_costs", torch.zeros(count, num_sum_rows, 2, dtype=torch.float64))
             self.register_buffer("sum_shares", torch.zeros(count))
             self.register_buffer("sum_gains", torch.zeros(count))
 
@@ -157,11 +158,10 @@ class Readouts(nn.Module):
 
     def _by_sum(self, counts: Sequence[RowCounts], row: int) -> Tensor:
         """(N,) on the scale of ``GRID``, NaN where the text has a row that the sum does not know."""
-        rows, costs = self.sum_rows[row].tolist(), self.sum_costs[row].tolist()
-        cost_of = {number: cost for number, cost in zip(rows, costs, strict=True) if number != NO_ROW}
-        sums = [sum(count * cost_of.get(number, math.nan) for number, count in text.items()) for text in counts]
+        rows, costs = self.sum_rows[row].cpu(), self.sum_costs[row].cpu()
+        sums = torch.from_numpy(RowSum(rows[rows != NO_ROW].numpy(), costs[rows != NO_ROW].numpy()).of(counts))
         low, high = self.table[row, [0, -1]].double().cpu()  # logarithms, which are linear in the grid
-        shares = (torch.tensor(sums, dtype=torch.float64).clamp(min=low.exp()).log() - low) / (high - low)
+        shares = (sums.clamp(min=low.exp()).log() - low) / (high - low)
         latents: Tensor = (2 * shares.clamp(max=1) - 1) * REACH
         return latents
 

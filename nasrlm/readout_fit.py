@@ -204,7 +204,7 @@ def _without_sum(num_rows: int) -> dict[str, Tensor]:
     if not num_rows:
         return {}
     none = torch.tensor(0.0)
-    costs = torch.zeros(num_rows, dtype=torch.float64)
+    costs = torch.zeros(num_rows, 2, dtype=torch.float64)
     return {"sum_rows": torch.full((num_rows,), NO_ROW), "sum_costs": costs, "sum_shares": none, "sum_gains": none}
 
 
@@ -213,8 +213,10 @@ def _padded(name: str, x: Tensor, num_anchors: int, num_rows: int) -> Tensor:
         return nn.functional.pad(x, (0, 0, 0, num_anchors - len(x)))
     if name == "weights":
         return nn.functional.pad(x, (0, num_anchors - x.shape[1]))
-    if name in ("sum_rows", "sum_costs"):
-        return nn.functional.pad(x, (0, num_rows - len(x)), value=NO_ROW if name == "sum_rows" else 0)
+    if name == "sum_rows":
+        return nn.functional.pad(x, (0, num_rows - len(x)), value=NO_ROW)
+    if name == "sum_costs":
+        return nn.functional.pad(x, (0, 0, 0, num_rows - len(x)))
     return x
 
 

@@ -3,7 +3,7 @@
 On a device that runs one operator after another, each takes its time whatever stands around it: a few hundred labels
 tell how much, and the sum is exact where a process, which goes by what is alike, only comes near.
 
-n labelled texts, R rows.
+n labelled texts, N texts, R rows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nasrlm.objective import FloatArray
-from nasrlm.text_counts import WHOLE, RowCounts
+from nasrlm.row_counts import WHOLE, RowCounts
 
 MOST_ROWS = 2048  # spaces have up to 600; of more a fit to thousands of labels would take a minute
 STRENGTHS = np.logspace(-7, 1, 9)  # of the pull of all costs to their mean, in units of the rows' variance
@@ -27,7 +27,7 @@ class RowSum:
 
     Attributes:
         rows: (R,) numbers of those that labelled texts have, ascending; ``WHOLE`` is among them.
-        costs: (R,) in the labels' unit.
+        costs: (R, 2) of one, and of one for each pixel of the input, in the labels' unit.
         share: of the sum in what is said of a network; somebody else says the rest.
         gain: how many times larger errors are without the sum.
     """
@@ -49,15 +49,19 @@ class RowSum:
             The sum, and (n,) what is expected of each label by all others; nothing where no row tells texts apart, as
             many differ as there are labels, or there are more than ``MOST_ROWS``.
         """
-        rows = np.array(sorted({row for text in counts for row in text}), dtype=np.int64)
-        if len(rows) > MOST_ROWS:
+        rows = np.array(sorted({row for text in counts for row in text.by_row}), dtype=np.int64)
+        pixels = np.array([text.num_pixels for text in counts])
+        by_pixels = bool(np.ptp(pixels))  # otherwise no label tells what is a pixel's
+        if len(rows) * (1 + by_pixels) > MOST_ROWS:
             return None
-        table = np.array([[text.get(row, 0.0) for row in rows.tolist()] for text in counts])
+        table = np.array([[text.by_row.get(row, 0.0) for row in rows.tolist()] for text in counts])
+        if by_pixels:
+            table = np.concatenate([table, table * pixels[:, None]], axis=1)
         means, deviations = table.mean(axis=0), table.std(axis=0)
         varies = deviations > 0
         if not varies.any():
             return None
-        scale = np.divide(1.0, deviations, out=np.zeros(len(rows)), where=varies)
+        scale = np.divide(1.0, deviations, out=np.zeros_like(means), where=varies)
         left, sizes, right = np.linalg.svd((table - means) * scale, full_matrices=False)
         if np.count_nonzero(sizes > 1e-9 * sizes[0]) >= len(labels) - 1:
             return None
@@ -70,5 +74,18 @@ class RowSum:
             if (squares := float(errors @ errors)) < least:
                 costs = scale * (right.T @ (sizes / (sizes**2 + strength) * along))
                 least, left_out = squares, labels - errors
-        costs[rows == WHOLE] = centre - means @ costs
-        return cls(rows, costs), left_out
+        of_rows = np.zeros((len(rows), 2))
+        of_rows[:, : 1 + by_pixels] = costs.reshape(-1, len(rows)).T
+        of_rows[rows == WHOLE, 0] = centre - means @ costs
+        return cls(rows, of_rows), left_out
+
+    def of(self, counts: Sequence[RowCounts]) -> FloatArray:
+        """(N,) sums, NaN of texts that have a row that no labelled one had."""
+        place_of = {row: place for place, row in enumerate(self.rows.tolist())}
+        sums = np.full(len(counts), np.nan)
+        for index, text in enumerate(counts):
+            if text.by_row.keys() <= place_of.keys():
+                times = np.fromiter(text.by_row.values(), dtype=np.float64)
+                costs = self.costs[[place_of[row] for row in text.by_row]]
+                sums[index] = times @ costs @ [1.0, text.num_pixels]
+        return sums

@@ -26,6 +26,7 @@ from nasrlm.objective import FloatArray
 from nasrlm.onnx_bodies import Body
 from nasrlm.onnx_network import CalledBody, read_written_out
 from nasrlm.operator_graph import OperatorGraph, operator_label
+from nasrlm.row_counts import times_smaller
 
 NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
 NUM_ROWS = 512  # of rows as they stand, with all attributes
@@ -40,13 +41,9 @@ AT_PLACES = slice(NUM_STRUCTURES + NUM_ROWS, NUM_STRUCTURES + NUM_ROWS + NUM_PLA
 LONGEST_WALK = 4
 MOST_WALKS = 2_000  # names of one body, five times what any space has; of more none are counted: some would take hours
 LARGEST = 1e30  # walks through sums of sums, or weights that somebody spells, are more than any number
-_STRIDE = re.compile(r"\bstrides=\[(\d+)")
 _WEIGHT = re.compile(r"(?:weight_shape=\[(\d+(?:,\d+)*)|(?:^|,)\[(\d+,\d+,\d+,\d+))\]")
 
-WHOLE = 0  # number of the row that every text has once
-
 Counts = Counter[str]
-RowCounts = Mapping[int, float]  # by numbers of rows
 
 
 def text_counts(texts: Sequence[str]) -> FloatArray:
@@ -59,24 +56,6 @@ def text_counts(texts: Sequence[str]) -> FloatArray:
         for called in read_written_out(text):
             row += _remembered_counts(called) if called.is_executed else _counts(called)
     counts[:, -NUM_TOTALS:] = np.log1p(counts[:, -NUM_TOTALS:])
-    return counts
-
-
-def row_counts(text: str) -> RowCounts:
-    """How often each operator occurs with the same attributes at the same place, as ``places`` has it, by numbers of
-    its name; those of blocks as executed apart. ``WHOLE`` occurs once in every text.
-
-    Cost: a millisecond.
-    """
-    counts: Counter[int] = Counter({WHOLE: 1})
-    for called in read_written_out(text):
-        operators = [line.operator for line in called.body.lines]
-        if called.is_executed:  # at which places it stands is not known
-            counts.update(zlib.crc32(f"{_kind(called)}{operator}".encode()) for operator in operators)
-        else:
-            shrunk = _shrunk(called.body, OperatorGraph.of(called.body))
-            names = (f"{operator} /{times:g}" for operator, times in zip(operators, shrunk, strict=True))
-            counts.update(zlib.crc32(name.encode()) for name in names)
     return counts
 
 
@@ -173,17 +152,11 @@ def places(body: Body, graph: OperatorGraph) -> Sequence[str]:
     """Every operator with its place, by how many times its strides and those before it make the input smaller:
     ``Conv3x3 /4``.
     """
-    return [f"{label} /{times:g}" for label, times in zip(graph.labels[1:-1], _shrunk(body, graph), strict=True)]
-
-
-def _shrunk(body: Body, graph: OperatorGraph) -> Sequence[float]:
-    """How many times smaller than the input what each line gives is."""
-    times = [1.0]
+    times = [1.0]  # smaller than the input
     for line, sources in zip(body.lines, graph.sources[1:-1], strict=True):
         before = max((times[source] for source in sources), default=1.0)
-        stride = _stride(line.attributes)
-        times.append(before / stride if "Transpose" in line.op_type else min(before * stride, LARGEST))
-    return times[1:]
+        times.append(times_smaller(line, before))
+    return [f"{label} /{smaller:g}" for label, smaller in zip(graph.labels[1:-1], times[1:], strict=True)]
 
 
 def neighbours(graph: OperatorGraph) -> Counts:
@@ -214,12 +187,6 @@ def _together(endings: Sequence[Sequence[Mapping[str, int]]]) -> Sequence[Mappin
             for walk, count in more.items():
                 walks[walk] = walks.get(walk, 0) + count
     return merged
-
-
-@lru_cache(maxsize=16_384)
-def _stride(attributes: str) -> float:
-    found = _STRIDE.search(attributes)
-    return min(max(float(found[1]), 1.0), LARGEST) if found else 1.0
 
 
 @lru_cache(maxsize=16_384)

@@ -16,10 +16,10 @@ from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import MOST_LABELS, adapt, check_adaptable, choose_diverse, make_pool
 from nasrlm.checkpoint import Checkpoint, check_replaceable
 from nasrlm.checkpoint_folder import released_folder
+from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
-from nasrlm.files import write_atomically
-from nasrlm.model_card import adapted, adapted_readme
+from nasrlm.model_card import adapted
 from spaces import get_space
 from studies.tables import (
     only_space,
@@ -80,22 +80,13 @@ def adapt_checkpoint(
         labels = np.full(len(texts), np.nan)
         labels[used] = frame[name].to_numpy(dtype=np.float64)[used]
         loaded = adapt(loaded, known, name, labels, progress=True)
-    _save(adapted(loaded, names, wanted, table), checkpoint or released_folder(), out)
+    save_changed(adapted(loaded, names, wanted, table), checkpoint or released_folder(), out)
     learned, seconds = frame.iloc[used], round(time.monotonic() - started, 1)
     if json:
         print_json({"used": row_names(learned), "seconds": seconds})
     else:
         _print_learned(learned, names)
         say(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {seconds} s")
-
-
-def _save(checkpoint: Checkpoint, origin: Path, out: Path) -> None:
-    """With the README of the checkpoint that it was made of, brought up to date."""
-    readme = adapted_readme(checkpoint, origin)  # before ``out``, which may be the same folder, is replaced
-    if (out / "config.json").exists():
-        warn(f"{out}: the checkpoint that was there is replaced.")
-    checkpoint.save_pretrained(out)
-    write_atomically(out / "README.md", readme.encode())
 
 
 def _print_learned(learned: pd.DataFrame, names: Sequence[str]) -> None:

@@ -28,12 +28,12 @@ from nasrlm.cli.inputs import (
     listed,
     read_inputs,
 )
+from nasrlm.cli.labelled_tables import examples_of_tables
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses, warn_of_strangers
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.evaluation import COLUMNS, Evaluation, evaluate
-from nasrlm.examples import Origins, make_examples
 from nasrlm.files import check_folder
 from nasrlm.model_card import release
 from nasrlm.objective import FloatArray
@@ -46,7 +46,7 @@ from nasrlm.training import train
 from nasrlm.versions import versions_of
 from spaces import get_space
 from studies.labelled_table import label_columns
-from studies.tables import read_rows, require_labels, splits_of, table_texts
+from studies.tables import read_rows, require_labels, splits_of
 from studies.training_examples import training_examples
 
 LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", "moocore")
@@ -181,10 +181,7 @@ def evaluate_table(
         )
     require_labels(frames, tables, known)
     predictor.predict([], known)  # unknown objectives fail before any work
-    parts = [table_texts(frame, table, progress=True) for frame, table in zip(frames, tables, strict=True)]
-    texts = [text for part in parts for text in part]
-    origins = Origins.of_tables(frames, tables)
-    examples = make_examples(pd.concat(frames, ignore_index=True), texts, known, origins)
+    examples = examples_of_tables(frames, tables, known)
     result = evaluate(predictor, examples, progress=True)
     answered = {name for of_space in result.quality.values() for name in of_space}
     if unlabelled := [name for name in wanted if name not in answered]:

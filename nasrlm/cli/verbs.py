@@ -39,6 +39,10 @@ VERBS = {
         "adaptations",
         "Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used.",
     ),
+    "refine": (
+        "refinements",
+        "Say costs as sums of what operators cost where valid rows show that these are closer. Test rows are not used.",
+    ),
     "benchmark": (
         "benchmarks",
         "Rank the test rows of a space from a few labels, by several methods; the same command goes on after a stop.",

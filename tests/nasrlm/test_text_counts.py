@@ -19,11 +19,9 @@ from nasrlm.text_counts import (
     NUM_COUNTS,
     NUM_SIZES,
     NUM_STRUCTURES,
-    WHOLE,
     neighbours,
     paths,
     places,
-    row_counts,
     text_counts,
     walks,
 )
@@ -169,19 +167,6 @@ def test_blocks_count_as_what_they_are_wherever_they_are_called(times: int) -> N
     with_blocks, without = text_counts([network(*called(times, CALL)) + CELL, network(*flat)])
     assert without.any()
     np.testing.assert_array_equal(with_blocks, without)
-
-
-def test_rows_are_counted_at_their_places_and_as_often_as_blocks_are_called() -> None:
-    halved = network("v1 = Relu (v0)", f"v2 = {CONV} (v1)", f"v3 = {POOL} (v2)", f"v4 = {CONV} (v3)", "v9 = Relu (v4)")
-    first, last = (row_counts(network(f"v1 = {a} (v0)", f"v9 = {b} (v1)")) for a, b in ((POOL, CONV), (CONV, POOL)))
-    counts = row_counts(halved)
-    assert sorted(counts.values()) == [1] * 6  # the whole, a ReLU and a convolution at either place, the pool
-    assert set(first) | set(last) < set(counts)
-    assert set(first) != set(last)
-    cell = function("B0 <a0>(v0) => (v9)", "v1 = nn.Conv <weight_shape: ints = @a0> (v0)", "v9 = Relu (v1)")
-    called_seven_times = network(*called(7, "block.B0 <a0: ints = [4, 2, 3, 3]>")) + cell
-    assert sorted(row_counts(called_seven_times).values()) == [1, 7, 7]
-    assert row_counts("def f(): pass") == {WHOLE: 1}
 
 
 def test_calls_give_weights_where_a_network_is_too_long_to_write_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,19 @@
+"""Checkpoints that were made of another, written beside what that one said of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.cli.output import warn
+from nasrlm.files import write_atomically
+from nasrlm.model_card import changed_readme
+
+
+def save_changed(checkpoint: Checkpoint, origin: Path, out: Path) -> None:
+    """With the README of the checkpoint that it was made of, brought up to date."""
+    readme = changed_readme(checkpoint, origin)  # before ``out``, which may be the same folder, is replaced
+    if (out / "config.json").exists():
+        warn(f"{out}: the checkpoint that was there is replaced.")
+    checkpoint.save_pretrained(out)
+    write_atomically(out / "README.md", readme.encode())

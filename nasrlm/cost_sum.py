@@ -1,0 +1,85 @@
+"""Costs that a checkpoint says as sums of what the rows of a network's text cost, instead of spelling them.
+
+N texts, K objectives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nasrlm.objective import FloatArray
+from nasrlm.readout import GRID, Readings
+from nasrlm.row_counts import RowCounts, row_counts
+from nasrlm.row_sum import MOST_ROWS, RowSum
+
+DIGITS = 6  # of what is said: networks that cost the same are said to, whatever sums round to
+STORED_DIGITS = 12  # of what a row costs
+
+
+@dataclass(frozen=True)
+class CostSum:
+    """An objective that adds up.
+
+    Attributes:
+        row_sum: what rows cost.
+        deviation: of labels' logarithms from what is said.
+        inverse: whether it is the reciprocal of the sum, as a throughput is.
+    """
+
+    row_sum: RowSum
+    deviation: float
+    inverse: bool = False
+
+    def of(self, counts: Sequence[RowCounts]) -> FloatArray:
+        """(N,) in the objective's unit; NaN of texts with rows that are not known, or sums that no cost can be."""
+        return self.from_sums(self.row_sum.of(counts))
+
+    def from_sums(self, sums: FloatArray) -> FloatArray:
+        """(N,) what is said where rows add up to (N,) ``sums``."""
+        costs = np.where(sums > 0, sums, np.nan)
+        costs = 1 / costs if self.inverse else costs
+        unit = 10.0 ** (DIGITS - 1 - np.floor(np.log10(costs)))
+        said: FloatArray = np.round(costs * unit) / unit
+        return said
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is stored; ``of_json`` is the inverse."""
+        costs = [[float(f"{cost:.{STORED_DIGITS}g}") for cost in each] for each in self.row_sum.costs]
+        of_rows = {"rows": self.row_sum.rows.tolist(), "costs": costs}
+        return {**of_rows, "deviation": self.deviation, "inverse": self.inverse}
+
+    @classmethod
+    def of_json(cls, stored: Any) -> CostSum:
+        """What was stored.
+
+        Raises:
+            KeyError, TypeError, ValueError: something else.
+        """
+        rows, costs = np.array(stored["rows"], dtype=np.int64), np.array(stored["costs"], dtype=np.float64)
+        deviation, inverse = float(stored["deviation"]), stored["inverse"]
+        if not 0 < len(rows) <= MOST_ROWS or len(set(rows.tolist())) < len(rows) or costs.shape != (len(rows), 2):
+            raise ValueError(f"a sum: expected 1 to {MOST_ROWS} different rows, each with two costs, got {len(rows)}")
+        if not (np.isfinite(costs).all() and 0 < deviation < math.inf and isinstance(inverse, bool)):
+            raise ValueError("a sum: expected finite costs, a deviation above 0, and whether it is inverse")
+        return cls(RowSum(rows, costs), deviation, inverse)
+
+
+CostSums = Mapping[str, CostSum]  # by objective
+
+
+def read_sums(sums: Sequence[CostSum], texts: Sequence[str]) -> tuple[Readings, Tensor]:
+    """What K sums say of N texts, and (N, K) bool of which they can say it; readings of others mean nothing."""
+    counts = list(map(row_counts, texts))
+    said = torch.from_numpy(np.stack([each.of(counts) for each in sums], axis=1))
+    known = said.isfinite()
+    deviations = torch.tensor([each.deviation for each in sums], dtype=torch.float64)
+    logarithms = torch.where(known, said, 1.0).log()
+    as_they_are, logarithmic = GRID.expand(len(sums), -1), torch.ones(len(sums), dtype=torch.bool)
+    return Readings(logarithms, deviations.expand_as(logarithms), as_they_are, logarithmic), known

@@ -1,0 +1,152 @@
+"""Which costs of a space are said as sums, and what its rows cost.
+
+n labelled texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from nasrlm.calibration import GRID, fit_calibration
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.cost_sum import CostSum
+from nasrlm.examples import Examples
+from nasrlm.objective import FloatArray, Objective
+from nasrlm.predictor import Predictor
+from nasrlm.reader import told_by
+from nasrlm.row_counts import RowCounts, row_counts
+from nasrlm.row_sum import RowSum
+
+FEWEST_VALID = 20  # labels by which what is spelled and what is added up are compared
+GAIN = 0.05  # by which errors have to be smaller: sums that are hardly nearer rank no better
+COVERED = 0.8  # of labels by the interval that decides the deviation
+SMALLEST_DEVIATION = 1e-9  # of logarithms: labels that are what is said, but for rounding
+
+
+class Comparison(NamedTuple):
+    """Of one objective.
+
+    Attributes:
+        objective: its name.
+        labels: by which it is known what rows cost.
+        spelled: mean absolute error on valid rows of what the model spells, in the objective's unit.
+        summed: the same of sums, each without the label that it is compared with; NaN where labels tell no sum.
+        is_summed: which of the two is said from now on.
+    """
+
+    objective: str
+    labels: int
+    spelled: float
+    summed: float
+    is_summed: bool
+
+
+def with_cost_sums(
+    checkpoint: Checkpoint, space: str, examples: Examples, progress: bool = False
+) -> tuple[Checkpoint, list[Comparison]]:
+    """A checkpoint that says costs of a space as sums where valid rows tell that these are nearer than what it spells.
+
+    Their intervals are calibrated by all train and valid labels, each left out of the sum that it is compared with.
+
+    Args:
+        checkpoint: left as it is; sums that it has of these objectives are made anew.
+        space: of the texts.
+        examples: train and valid rows of the space, with objectives that the checkpoint knows.
+        progress: show a bar on stderr.
+
+    Returns:
+        The checkpoint, and how each cost compares that has ``FEWEST_VALID`` valid labels.
+
+    Raises:
+        ValueError: a text cannot be read; the message names its file and row.
+    """
+    valid = examples.split("valid")
+    enough = np.isfinite(valid.labels).sum(axis=0) >= FEWEST_VALID
+    named = dict(zip(examples.objectives, enough.tolist(), strict=True))
+    names = [name for name, is_enough in named.items() if is_enough and may_add_up(checkpoint, name)]
+    if not names:
+        return checkpoint, []
+    sums = {name: x for name, x in checkpoint.sums_by_space.get(space, {}).items() if name not in names}
+    spelling = replace(checkpoint, sums_by_space={**checkpoint.sums_by_space, space: sums})
+    with told_by(valid.number, valid.file):
+        spelled = Predictor(spelling, "auto").of_space(space).predict(valid.texts, names, (0.5,), progress).median
+    counts = list(map(row_counts, examples.texts))
+    levels = dict(checkpoint.calibration_by_space.get(space, {}))
+    comparisons: list[Comparison] = []
+    for name, medians in zip(names, spelled.T, strict=True):
+        column = examples.objectives.index(name)
+        labels, labels_of_valid = examples.labels[:, column], valid.labels[:, column]
+        error = float(np.nanmean(np.abs(medians - labels_of_valid)))
+        fitted = _Fitted.to(name, counts, labels)
+        summed = fitted.error(np.flatnonzero(examples.splits == "valid")) if fitted else float("nan")
+        is_summed = summed < (1 - GAIN) * error
+        comparisons.append(Comparison(name, int(np.isfinite(labels).sum()), error, summed, is_summed))
+        if fitted and is_summed:
+            sums[name], levels[name] = fitted.cost_sum, fitted.levels()
+    refined = replace(
+        checkpoint,
+        sums_by_space={**checkpoint.sums_by_space, space: sums},
+        calibration_by_space={**checkpoint.calibration_by_space, space: levels},
+    )
+    return refined, comparisons
+
+
+def may_add_up(checkpoint: Checkpoint, objective: str) -> bool:
+    """Whether it is a cost that the checkpoint spells."""
+    spelled = objective in checkpoint.objectives and objective not in checkpoint.read_off
+    return spelled and not Objective.parse(objective).is_accuracy
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """What rows cost by labels, and what is expected of each label by all others.
+
+    Attributes:
+        cost_sum: by all labels.
+        rows: (n,) of the texts that have one.
+        labels: (n,) of them.
+        expected: (n,) NaN where sums are no cost.
+    """
+
+    cost_sum: CostSum
+    rows: NDArray[np.intp]
+    labels: FloatArray
+    expected: FloatArray
+
+    @classmethod
+    def to(cls, objective: str, counts: Sequence[RowCounts], labels: FloatArray) -> _Fitted | None:
+        """None where labels are not all above 0, or do not tell what rows cost."""
+        rows = np.flatnonzero(np.isfinite(labels))
+        labels = labels[rows]
+        inverse = Objective.parse(objective).metric == "throughput"
+        if not (labels > 0).all():
+            return None
+        fitted = RowSum.fit([counts[row] for row in rows.tolist()], 1 / labels if inverse else labels)
+        if fitted is None:
+            return None
+        cost_sum = CostSum(fitted[0], 1.0, inverse)
+        found = cls(cost_sum, rows, labels, cost_sum.from_sums(fitted[1]))
+        asked = np.quantile(np.abs(found._logarithms()), COVERED) / norm.ppf((1 + COVERED) / 2)
+        return replace(found, cost_sum=replace(cost_sum, deviation=max(float(asked), SMALLEST_DEVIATION)))
+
+    def error(self, rows: NDArray[np.intp]) -> float:
+        """Mean absolute one, of the labels of some of the texts."""
+        of_these = np.isin(self.rows, rows)
+        return float(np.abs(np.nan_to_num(self.expected) - self.labels)[of_these].mean())
+
+    def levels(self) -> list[float]:
+        """Calibrated ones; those asked for where labels are what is said."""
+        if self.cost_sum.deviation <= SMALLEST_DEVIATION:
+            return list(map(float, GRID))
+        scores = norm.cdf(self._logarithms() / self.cost_sum.deviation)
+        return fit_calibration({"": scores})[""]
+
+    def _logarithms(self) -> FloatArray:
+        """(n,) of labels by what is expected, infinite where that is no cost."""
+        return np.nan_to_num(np.log(self.labels / self.expected), nan=np.inf)
