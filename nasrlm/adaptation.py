@@ -262,20 +262,22 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     mean, deviation = process.predict(pool.inputs, pool.features)
     left_out = LeftOut(known, *process.left_out())
     expected = _Expected(mean, deviation, table, logarithmic, left_out=left_out)
-    return _towards_sum(expected, pool, labels) if logarithmic and len(known) >= FEWEST_TO_SUM else expected
+    if not logarithmic or len(known) < FEWEST_TO_SUM:
+        return expected
+    return _towards_sum(expected, pool, labels, Objective.parse(objective).is_rate)
 
 
-def _towards_sum(expected: _Expected, pool: Pool, labels: FloatArray) -> _Expected:
+def _towards_sum(expected: _Expected, pool: Pool, labels: FloatArray, is_rate: bool) -> _Expected:
     """The same, but as near to the sum of what the texts' rows cost as left-out labels ask for."""
     left_out = expected.left_out
     assert left_out is not None
-    fitted = RowSum.fit([row_counts(pool.texts[row]) for row in left_out.rows], labels)
+    fitted = RowSum.fit([row_counts(pool.texts[row]) for row in left_out.rows], labels, is_rate)
     if fitted is None:
         return expected
     row_sum, by_others = fitted
     low, high = expected.table[[0, -1]]  # of logarithms
     unit = (high - low) / (2 * REACH)
-    apart = (np.log(labels) - np.log(by_others.clip(min=math.exp(low)))) / unit - left_out.errors
+    apart = (np.log(labels) - np.log(np.nan_to_num(by_others).clip(min=math.exp(low)))) / unit - left_out.errors
     share = float(np.clip(-(left_out.errors @ apart) / max(apart @ apart, SMALLEST_DEVIATION), 0.0, 1.0))
     if share < SMALLEST_SHARE:
         return expected

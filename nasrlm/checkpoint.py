@@ -33,7 +33,7 @@ from nasrlm.truncation import token_limit
 
 FORMAT_VERSION = 4
 READABLE = (1, 2, 3, FORMAT_VERSION)  # before 2 no space had an encoder of its own, before 4 no cost was a sum
-READS = 3  # before it readouts read less
+READS, READS_SUMS = 3, 4  # before the first readouts read less, before the second their sums were others
 SPACES_FILE = "spaces.safetensors"
 WEIGHT_FILES = ("model.safetensors", SPACES_FILE)
 WRITTEN = ("config.json", "tokenizer.json", *WEIGHT_FILES)
@@ -192,7 +192,7 @@ class Checkpoint:
             sizes = ModelConfig(**config["model"])
             if sizes.backbone != COMPACT and not sizes.backbone_sizes:
                 raise ValueError(f"backbone {sizes.backbone} without backbone_sizes")
-            if sizes.num_readouts and config["format_version"] < READS:
+            if sizes.num_readouts and config["format_version"] < (READS_SUMS if sizes.num_sum_rows else READS):
                 raise ValueError("readouts of an earlier version; adapt again")
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
         except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as e:  # the last: too little memory
@@ -232,7 +232,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
     version = config.get("format_version") if isinstance(config, dict) else None
     if version not in READABLE:
         raise CheckpointError(
-            f"{folder / 'config.json'}: expected format_version {' or '.join(map(str, READABLE))}, got {version}. "
+            f"{folder / 'config.json'}: expected format_version {READABLE[0]} to {READABLE[-1]}, got {version}. "
             "A newer checkpoint needs a newer nasrlm."
         )
     return dict(config)

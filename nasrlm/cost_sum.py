@@ -30,30 +30,20 @@ class CostSum:
     Attributes:
         row_sum: what rows cost.
         deviation: of labels' logarithms from what is said.
-        inverse: whether it is the reciprocal of the sum, as a throughput is.
     """
 
     row_sum: RowSum
     deviation: float
-    inverse: bool = False
 
     def of(self, counts: Sequence[RowCounts]) -> FloatArray:
-        """(N,) in the objective's unit; NaN of texts with rows that are not known, or sums that no cost can be."""
-        return self.from_sums(self.row_sum.of(counts))
-
-    def from_sums(self, sums: FloatArray) -> FloatArray:
-        """(N,) what is said where rows add up to (N,) ``sums``."""
-        costs = np.where(sums > 0, sums, np.nan)
-        costs = 1 / costs if self.inverse else costs
-        unit = 10.0 ** (DIGITS - 1 - np.floor(np.log10(costs)))
-        said: FloatArray = np.round(costs * unit) / unit
-        return said
+        """(N,) in the objective's unit; NaN where ``RowSum`` has none."""
+        return rounded(self.row_sum.of(counts))
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored; ``of_json`` is the inverse."""
         costs = [[float(f"{cost:.{STORED_DIGITS}g}") for cost in each] for each in self.row_sum.costs]
         of_rows = {"rows": self.row_sum.rows.tolist(), "costs": costs}
-        return {**of_rows, "deviation": self.deviation, "inverse": self.inverse}
+        return {**of_rows, "is_rate": self.row_sum.is_rate, "deviation": self.deviation}
 
     @classmethod
     def of_json(cls, stored: Any) -> CostSum:
@@ -63,12 +53,19 @@ class CostSum:
             KeyError, TypeError, ValueError: something else.
         """
         rows, costs = np.array(stored["rows"], dtype=np.int64), np.array(stored["costs"], dtype=np.float64)
-        deviation, inverse = float(stored["deviation"]), stored["inverse"]
+        deviation, is_rate = float(stored["deviation"]), stored["is_rate"]
         if not 0 < len(rows) <= MOST_ROWS or len(set(rows.tolist())) < len(rows) or costs.shape != (len(rows), 2):
             raise ValueError(f"a sum: expected 1 to {MOST_ROWS} different rows, each with two costs, got {len(rows)}")
-        if not (np.isfinite(costs).all() and 0 < deviation < math.inf and isinstance(inverse, bool)):
-            raise ValueError("a sum: expected finite costs, a deviation above 0, and whether it is inverse")
-        return cls(RowSum(rows, costs), deviation, inverse)
+        if not (np.isfinite(costs).all() and 0 < deviation < math.inf and isinstance(is_rate, bool)):
+            raise ValueError("a sum: expected finite costs, a deviation above 0, and whether it is of a rate")
+        return cls(RowSum(rows, costs, is_rate), deviation)
+
+
+def rounded(costs: FloatArray) -> FloatArray:
+    """To DIGITS significant digits; NaN stays."""
+    unit = 10.0 ** (DIGITS - 1 - np.floor(np.log10(costs)))
+    said: FloatArray = np.round(costs * unit) / unit
+    return said
 
 
 CostSums = Mapping[str, CostSum]  # by objective

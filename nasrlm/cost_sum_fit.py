@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from nasrlm.calibration import GRID, fit_calibration
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.cost_sum import CostSum
+from nasrlm.cost_sum import CostSum, rounded
 from nasrlm.examples import Examples
 from nasrlm.objective import FloatArray, Objective
 from nasrlm.predictor import Predictor
@@ -111,7 +111,7 @@ class _Fitted:
         cost_sum: by all labels.
         rows: (n,) of the texts that have one.
         labels: (n,) of them.
-        expected: (n,) NaN where sums are no cost.
+        expected: (n,) NaN where ``RowSum`` has none.
     """
 
     cost_sum: CostSum
@@ -124,14 +124,13 @@ class _Fitted:
         """None where labels are not all above 0, or do not tell what rows cost."""
         rows = np.flatnonzero(np.isfinite(labels))
         labels = labels[rows]
-        inverse = Objective.parse(objective).metric == "throughput"
         if not (labels > 0).all():
             return None
-        fitted = RowSum.fit([counts[row] for row in rows.tolist()], 1 / labels if inverse else labels)
+        fitted = RowSum.fit([counts[row] for row in rows.tolist()], labels, Objective.parse(objective).is_rate)
         if fitted is None:
             return None
-        cost_sum = CostSum(fitted[0], 1.0, inverse)
-        found = cls(cost_sum, rows, labels, cost_sum.from_sums(fitted[1]))
+        cost_sum = CostSum(fitted[0], deviation=1.0)
+        found = cls(cost_sum, rows, labels, rounded(fitted[1]))
         asked = np.quantile(np.abs(found._logarithms()), COVERED) / norm.ppf((1 + COVERED) / 2)
         return replace(found, cost_sum=replace(cost_sum, deviation=max(float(asked), SMALLEST_DEVIATION)))
 

@@ -73,6 +73,11 @@ class Objective:
         return _names_accuracy(self.metric)
 
     @property
+    def is_rate(self) -> bool:
+        """Whether it says how many a second, so that its reciprocal is what adds up."""
+        return self.metric == "throughput"
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """The least and the largest value that it can have: of accuracies in percent, and of what is measured."""
         if self.is_accuracy:

@@ -70,8 +70,9 @@ class Readouts(nn.Module):
     table: Tensor  # (A, G) values on ``GRID``, or their logarithms
     logarithmic: Tensor  # (A,) bool, which of the two
     shares: Tensor  # (A, B) of graph networks in the mean, 0 of those of others; none where there are no networks
-    sum_rows: Tensor  # (A, R) numbers of rows, then NO_ROW; none of these four where there are no sums
+    sum_rows: Tensor  # (A, R) numbers of rows, then NO_ROW; none of these five where there are no sums
     sum_costs: Tensor  # (A, R, 2) float64, of each, see ``RowSum``
+    sum_is_rate: Tensor  # (A,) bool, see ``RowSum``
     sum_shares: Tensor  # (A,) of the sum in the mean, 0 of those that have none
     sum_gains: Tensor  # (A,) logarithm of how many times larger deviations are without the sum
 
@@ -102,6 +103,7 @@ class Readouts(nn.Module):
         if self.has_sums:
             self.register_buffer("sum_rows", torch.full((count, num_sum_rows), NO_ROW))
             self.register_buffer("sum_costs", torch.zeros(count, num_sum_rows, 2, dtype=torch.float64))
+            self.register_buffer("sum_is_rate", torch.zeros(count, dtype=torch.bool))
             self.register_buffer("sum_shares", torch.zeros(count))
             self.register_buffer("sum_gains", torch.zeros(count))
 
@@ -157,9 +159,10 @@ class Readouts(nn.Module):
         return mean, log_deviation
 
     def _by_sum(self, counts: Sequence[RowCounts], row: int) -> Tensor:
-        """(N,) on the scale of ``GRID``, NaN where the text has a row that the sum does not know."""
+        """(N,) on the scale of ``GRID``, NaN where ``RowSum`` has none."""
         rows, costs = self.sum_rows[row].cpu(), self.sum_costs[row].cpu()
-        sums = torch.from_numpy(RowSum(rows[rows != NO_ROW].numpy(), costs[rows != NO_ROW].numpy()).of(counts))
+        stored = rows[rows != NO_ROW].numpy(), costs[rows != NO_ROW].numpy(), bool(self.sum_is_rate[row])
+        sums = torch.from_numpy(RowSum(*stored).of(counts))
         low, high = self.table[row, [0, -1]].double().cpu()  # logarithms, which are linear in the grid
         shares = (sums.clamp(min=low.exp()).log() - low) / (high - low)
         latents: Tensor = (2 * shares.clamp(max=1) - 1) * REACH

@@ -159,6 +159,7 @@ class Readout:
             as_stored |= {
                 "sum_rows": torch.from_numpy(row_sum.rows),
                 "sum_costs": torch.from_numpy(row_sum.costs),
+                "sum_is_rate": torch.tensor(row_sum.is_rate),
                 "sum_shares": torch.tensor(row_sum.share),
                 "sum_gains": torch.tensor(math.log(row_sum.gain)),
             }
@@ -204,8 +205,13 @@ def _without_sum(num_rows: int) -> dict[str, Tensor]:
     if not num_rows:
         return {}
     none = torch.tensor(0.0)
-    costs = torch.zeros(num_rows, 2, dtype=torch.float64)
-    return {"sum_rows": torch.full((num_rows,), NO_ROW), "sum_costs": costs, "sum_shares": none, "sum_gains": none}
+    return {
+        "sum_rows": torch.full((num_rows,), NO_ROW),
+        "sum_costs": torch.zeros(num_rows, 2, dtype=torch.float64),
+        "sum_is_rate": torch.tensor(False),
+        "sum_shares": none,
+        "sum_gains": none,
+    }
 
 
 def _padded(name: str, x: Tensor, num_anchors: int, num_rows: int) -> Tensor:

@@ -27,28 +27,34 @@ class RowSum:
 
     Attributes:
         rows: (R,) numbers of those that labelled texts have, ascending; ``WHOLE`` is among them.
-        costs: (R, 2) of one, and of one for each pixel of the input, in the labels' unit.
+        costs: (R, 2) of one, and of one for each pixel of the input, in the labels' unit or its reciprocal.
+        is_rate: whether labels are reciprocals of sums.
         share: of the sum in what is said of a network; somebody else says the rest.
         gain: how many times larger errors are without the sum.
     """
 
     rows: NDArray[np.int64]
     costs: FloatArray
+    is_rate: bool = False
     share: float = 1.0
     gain: float = 1.0
 
     @classmethod
-    def fit(cls, counts: Sequence[RowCounts], labels: FloatArray) -> tuple[RowSum, FloatArray] | None:
+    def fit(
+        cls, counts: Sequence[RowCounts], labels: FloatArray, is_rate: bool = False
+    ) -> tuple[RowSum, FloatArray] | None:
         """By ridge regression, whose strength left-out labels decide.
 
         Args:
             counts: of n texts.
-            labels: (n,) of them.
+            labels: (n,) of them, above 0.
+            is_rate: whether their reciprocals add up.
 
         Returns:
-            The sum, and (n,) what is expected of each label by all others; nothing where no row tells texts apart, as
-            many differ as there are labels, or there are more than ``MOST_ROWS``.
+            The sum, and (n,) what is expected of each label by all others, NaN where that is not above 0; nothing where
+            no row tells texts apart, as many differ as there are labels, or there are more than ``MOST_ROWS``.
         """
+        added = 1 / labels if is_rate else labels
         rows = np.array(sorted({row for text in counts for row in text.by_row}), dtype=np.int64)
         pixels = np.array([text.num_pixels for text in counts])
         by_pixels = bool(np.ptp(pixels))  # otherwise no label tells what is a pixel's
@@ -65,22 +71,25 @@ class RowSum:
         left, sizes, right = np.linalg.svd((table - means) * scale, full_matrices=False)
         if np.count_nonzero(sizes > 1e-9 * sizes[0]) >= len(labels) - 1:
             return None
-        centre = labels.mean()
-        along, least = left.T @ (labels - centre), np.inf
+        centre = added.mean()
+        along, least = left.T @ (added - centre), np.inf
         for strength in STRENGTHS * np.count_nonzero(varies):
             kept = sizes**2 / (sizes**2 + strength)
             alone = 1 - 1 / len(labels) - left**2 @ kept
-            errors = (labels - centre - left @ (kept * along)) / np.maximum(alone, 1e-9)
+            errors = (added - centre - left @ (kept * along)) / np.maximum(alone, 1e-9)
             if (squares := float(errors @ errors)) < least:
                 costs = scale * (right.T @ (sizes / (sizes**2 + strength) * along))
-                least, left_out = squares, labels - errors
+                least, left_out = squares, added - errors
         of_rows = np.zeros((len(rows), 2))
         of_rows[:, : 1 + by_pixels] = costs.reshape(-1, len(rows)).T
         of_rows[rows == WHOLE, 0] = centre - means @ costs
-        return cls(rows, of_rows), left_out
+        found = cls(rows, of_rows, is_rate)
+        return found, found._labels_of(left_out)
 
     def of(self, counts: Sequence[RowCounts]) -> FloatArray:
-        """(N,) sums, NaN of texts that have a row that no labelled one had."""
+        """(N,) what labels are expected to be; NaN of texts with a row that no labelled one had, or where that is not
+        above 0.
+        """
         place_of = {row: place for place, row in enumerate(self.rows.tolist())}
         sums = np.full(len(counts), np.nan)
         for index, text in enumerate(counts):
@@ -88,4 +97,8 @@ class RowSum:
                 times = np.fromiter(text.by_row.values(), dtype=np.float64)
                 costs = self.costs[[place_of[row] for row in text.by_row]]
                 sums[index] = times @ costs @ [1.0, text.num_pixels]
-        return sums
+        return self._labels_of(sums)
+
+    def _labels_of(self, sums: FloatArray) -> FloatArray:
+        costs = np.where(sums > 0, sums, np.nan)
+        return 1 / costs if self.is_rate else costs

@@ -247,6 +247,7 @@ def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
             "vocabulary": loaded.tokenizer.vocabulary_size,
             "objectives": list(loaded.objectives),
             "own_encoders": sorted(loaded.encoders),
+            "sums": {space: list(sums) for space, sums in loaded.sums_by_space.items()},
             **loaded.card,
         },
     }

@@ -298,15 +298,19 @@ def test_graph_networks_come_and_go_with_the_accuracies_that_they_belong_to(
             Checkpoint.from_pretrained(tmp_path)
 
 
-def test_a_cost_that_rows_add_up_to_is_exact_from_more_labels_than_rows(trained: Checkpoint, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [NEW, "throughput_ips@new"])
+def test_a_cost_that_rows_add_up_to_is_exact_from_more_labels_than_rows(
+    trained: Checkpoint, tmp_path: Path, name: str
+) -> None:
     space, rng = get_space("nasbench201"), np.random.default_rng(0)
     texts = [to_onnx_text(space, space.sample(rng)) for _ in range(160)]
     cost_of: dict[int, float] = defaultdict(lambda: float(rng.uniform(0.1, 2.0)))
     true = np.array([sum(count * cost_of[row] for row, count in row_counts(text).by_row.items()) for text in texts])
+    true = true if name == NEW else 1000 / true
     pool = make_pool(trained, texts)
-    few, enough = (adapt(trained, pool, NEW, np.where(np.arange(160) < count, true, np.nan)) for count in (20, 80))
+    few, enough = (adapt(trained, pool, name, np.where(np.arange(160) < count, true, np.nan)) for count in (20, 80))
     assert [x.model.config.num_sum_rows > 0 for x in (few, enough)] == [False, True]
-    prediction = Predictor(enough).predict(texts[80:], [NEW])
+    prediction = Predictor(enough).predict(texts[80:], [name])
     labelled = {row for text in texts[:80] for row in row_counts(text).by_row}
     told = np.array([set(row_counts(text).by_row) <= labelled for text in texts[80:]])
     assert 70 < told.sum() < 80
@@ -316,7 +320,7 @@ def test_a_cost_that_rows_add_up_to_is_exact_from_more_labels_than_rows(trained:
     widths = (prediction.high / prediction.low)[:, 0]
     assert np.median(widths) < 1.001
     assert (widths[~told] > 1.05).all()
-    of_few = Predictor(few).predict(texts[80:], [NEW])
+    of_few = Predictor(few).predict(texts[80:], [name])
     assert np.abs(of_few.median[:, 0] - true[80:]).mean() > 0.01 * true.std()
 
     unheard = to_onnx_text(get_space("nasbench101"), get_space("nasbench101").sample(rng))
@@ -324,7 +328,7 @@ def test_a_cost_that_rows_add_up_to_is_exact_from_more_labels_than_rows(trained:
     adapted.save_pretrained(tmp_path)
     for answering in (adapted, Checkpoint.from_pretrained(tmp_path)):  # beside one that adds nothing up
         assert answering.model.config.num_sum_rows == enough.model.config.num_sum_rows
-        again = Predictor(answering).predict([*texts[80:], unheard], [NEW]).values
+        again = Predictor(answering).predict([*texts[80:], unheard], [name]).values
         np.testing.assert_allclose(again[:-1], prediction.values, rtol=1e-6)
         assert again[-1, 0, 2] / again[-1, 0, 0] > 1.05  # only what resembles the pool can tell
     weights = load_file(tmp_path / "model.safetensors")

@@ -39,6 +39,21 @@ def test_costs_are_found_and_labels_left_out_expected(sizes: tuple[int, ...]) ->
         np.testing.assert_allclose(found[0].costs, known, rtol=1e-3, atol=1e-4)
 
 
+def test_reciprocals_of_rates_add_up() -> None:
+    counts, others = drawn(60), drawn(9, seed=1)
+    found = RowSum.fit(counts, 1000 / summed(counts), is_rate=True)
+    assert found is not None
+    np.testing.assert_allclose(found[1], 1000 / summed(counts), rtol=1e-3)
+    np.testing.assert_allclose(found[0].of(others), 1000 / summed(others), rtol=1e-3)
+
+
+def test_what_is_not_above_0_is_no_cost() -> None:
+    counts = drawn(60)
+    found = RowSum.fit(counts, np.array([text.by_row[7] for text in counts]))
+    assert found is not None
+    assert np.isnan(found[0].of([RowCounts({**counts[0].by_row, 7: -1.0})])).all()
+
+
 def test_what_has_another_row_has_no_sum() -> None:
     found = RowSum.fit(drawn(40), summed(drawn(40)))
     assert found is not None

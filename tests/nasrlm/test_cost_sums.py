@@ -1,0 +1,295 @@
+"""Costs that are sums of what rows cost: close where rows add up, spelled elsewhere, kept with the checkpoint."""
+
+import json
+import pickle
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from converters import to_onnx_text
+from converters.bulk import to_onnx_texts
+from nasrlm.adaptation import adapt, make_pool
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint_folder import CheckpointError
+from nasrlm.cost_sum_fit import FEWEST_VALID, with_cost_sums
+from nasrlm.examples import Examples, make_examples
+from nasrlm.objective import FloatArray
+from nasrlm.predictor import Predictor
+from nasrlm.row_counts import row_counts
+from spaces import get_space
+from tests.nasrlm.conftest import CommandLine
+from tests.nasrlm.scenes import CODE, OBJECTIVES, architecture_table, tiny_model
+
+SPACE = get_space("nasbench201")
+ACCURACY, LATENCY = OBJECTIVES
+THROUGHPUT, NOISE = "throughput_ips@a100", "latency_ms@noise"
+NAMES = (ACCURACY, LATENCY, THROUGHPUT, NOISE)
+LEVELS = (0.1, 0.5, 0.9)
+
+
+def true_latencies(texts: list[str], noise: float = 0.0) -> FloatArray:
+    """(N,) sums of what their rows cost."""
+    rng = np.random.default_rng(1)
+    cost_of: dict[int, float] = defaultdict(lambda: float(rng.uniform(0.02, 0.3)))
+    sums = [sum(count * cost_of[row] for row, count in row_counts(text).by_row.items()) for text in texts]
+    return np.array(sums) * np.exp(noise * rng.normal(size=len(texts)))
+
+
+def labelled_table(rows: int = 240, noise: float = 0.01) -> pd.DataFrame:
+    table = architecture_table(rows)
+    texts = to_onnx_texts(SPACE, [SPACE.parse(x) for x in table["architecture"]], measured=True)
+    latencies = true_latencies(texts, noise)
+    chance = np.random.default_rng(2).uniform(1, 20, rows).round()
+    chance[:2] = 0.0  # which has no logarithm
+    return table.assign(text=texts, **{LATENCY: latencies, THROUGHPUT: 1000 / latencies, NOISE: chance})
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return labelled_table()
+
+
+@pytest.fixture(scope="module")
+def examples(table: pd.DataFrame) -> Examples:
+    known = table[table["split"] != "test"].reset_index(drop=True)
+    return make_examples(known, known["text"].tolist(), NAMES)
+
+
+@pytest.fixture(scope="module")
+def spelling(checkpoint: Checkpoint) -> Checkpoint:
+    """That spells all of ``NAMES``."""
+    model = tiny_model(vocabulary_size=checkpoint.tokenizer.vocabulary_size, num_objectives=len(NAMES))
+    return Checkpoint(model, checkpoint.tokenizer, NAMES, card={"commands": [], "test": {SPACE.name: {}}})
+
+
+@pytest.fixture(scope="module")
+def summing(spelling: Checkpoint, examples: Examples) -> Checkpoint:
+    found, comparisons = with_cost_sums(spelling, SPACE.name, examples)
+    assert [(x.objective, x.is_summed) for x in comparisons] == [(LATENCY, True), (THROUGHPUT, True), (NOISE, False)]
+    assert all(x.labels == 180 for x in comparisons)
+    return found
+
+
+def rows_of_test(table: pd.DataFrame) -> pd.DataFrame:
+    rows: pd.DataFrame = table[table["split"] == "test"]
+    return rows
+
+
+def test_sums_are_as_close_as_labels_and_their_intervals_hold(summing: Checkpoint) -> None:
+    rows = labelled_table(2000)[240:]
+    prediction = Predictor(summing).of_space(SPACE.name).predict(rows["text"].tolist(), NAMES)
+    for column, name in ((1, LATENCY), (2, THROUGHPUT)):
+        labels = rows[name].to_numpy()
+        assert np.median(np.abs(prediction.median[:, column] / labels - 1)) < 0.01
+        inside = (labels >= prediction.low[:, column]) & (labels <= prediction.high[:, column])
+        assert 0.7 < inside.mean() < 0.9
+
+
+def test_labels_that_add_up_exactly_are_said_exactly(spelling: Checkpoint) -> None:
+    table = labelled_table(noise=0.0)
+    table[LATENCY] = table[LATENCY].round(3)
+    known = table[table["split"] != "test"].reset_index(drop=True)
+    found, _ = with_cost_sums(spelling, SPACE.name, make_examples(known, known["text"].tolist(), NAMES))
+    rows = rows_of_test(table)
+    prediction = Predictor(found).of_space(SPACE.name).predict(rows["text"].tolist(), [LATENCY])
+    errors = np.abs(prediction.median[:, 0] / rows[LATENCY].to_numpy() - 1)
+    assert np.quantile(errors, 0.95) < 1e-3  # a text or two have rows that no labelled one had
+    assert np.quantile((prediction.high / prediction.low)[:, 0], 0.95) < 1.002
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+def test_everything_else_is_answered_as_before(
+    spelling: Checkpoint, summing: Checkpoint, table: pd.DataFrame, engine: Any
+) -> None:
+    texts = rows_of_test(table)["text"].tolist()
+    before, after = Predictor(spelling, engine), Predictor(summing, engine)
+    for asked in (lambda x: x, lambda x: x.of_space("fbnet")):
+        np.testing.assert_array_equal(asked(after).predict(texts).values, asked(before).predict(texts).values)
+    here, there = (x.of_space(SPACE.name).predict(texts, NAMES).values for x in (before, after))
+    np.testing.assert_allclose(there[:, [0, 3]], here[:, [0, 3]], rtol=1e-4)
+    assert np.isclose(there[:, [1, 2]], here[:, [1, 2]], rtol=1e-3).mean() < 0.05  # but for one text with other rows
+    by_hand = Predictor(summing.of_space(SPACE.name), engine).predict(texts, NAMES).values
+    np.testing.assert_allclose(by_hand, there, rtol=1e-4)
+
+
+def test_texts_with_rows_that_were_never_seen_are_spelled(
+    spelling: Checkpoint, summing: Checkpoint, table: pd.DataFrame
+) -> None:
+    known = rows_of_test(table)["text"].tolist()[:3]
+    canonical = [to_onnx_text(SPACE, SPACE.parse(x)) for x in rows_of_test(table)["architecture"][:2]]
+    larger = known[0].replace("3,32,32]", "3,64,64]", 1)
+    others = [*canonical, larger, "Conv3\nPool\n"]  # of other kinds, of another input, of no network
+    raw = [replace(x, calibration={}, calibration_by_space={}) for x in (spelling, summing)]
+    before, after = (Predictor(x).of_space(SPACE.name) for x in raw)
+    spelled = before.predict(others, [LATENCY]).values
+    together = after.predict([*known, *others], [LATENCY]).values
+    np.testing.assert_array_equal(together[3:], spelled)
+    np.testing.assert_allclose(together[:3], after.predict(known, [LATENCY]).values, rtol=1e-12)
+    seeded = after.joint_samples([*known, *others], NAMES, 5, seed=3)
+    assert np.isfinite(seeded).all()
+    assert (np.abs(np.log(seeded[:3, 1] / together[:3, :, 1])) < 0.1).all()
+
+
+def test_every_answer_is_of_one_distribution(summing: Checkpoint, table: pd.DataFrame) -> None:
+    texts = rows_of_test(table)["text"].tolist()[:4]
+    raw = Predictor(replace(summing, calibration_by_space={})).of_space(SPACE.name)
+    quantiles = raw.predict(texts, [LATENCY, ACCURACY], LEVELS).values
+    for column, level in enumerate(LEVELS):
+        values = quantiles[:, :, column]
+        below = raw.cumulative_probabilities(texts, [LATENCY, ACCURACY], values)
+        np.testing.assert_allclose(below[:, 0], level, atol=1e-6)
+    samples = raw.sample(texts, [LATENCY], 2000, seed=0)[:, 0]
+    np.testing.assert_allclose(np.quantile(samples, LEVELS, axis=1).T, quantiles[:, 0], rtol=2e-3)
+    joint = raw.joint_samples(texts, [LATENCY, ACCURACY], 2000, seed=0)[:, 0]
+    np.testing.assert_allclose(np.quantile(joint, LEVELS, axis=1).T, quantiles[:, 0], rtol=2e-3)
+    given = raw.joint_samples(texts, [LATENCY], 3, known={LATENCY: [5.0, np.nan, 7.0, np.nan]}, seed=0)[:, 0]
+    assert (given[[0, 2]] == np.array([[5.0], [7.0]])).all()
+    numbers = CODE.decode(CODE.encode(np.linspace(1, 60, 600)))
+    logs = [raw.log_probabilities(texts[:1], [LATENCY], [[x]])[0, 0] for x in np.unique(numbers)]
+    assert np.exp(logs).sum() == pytest.approx(1, abs=1e-6)
+    assert np.unique(numbers)[np.argmax(logs)] == pytest.approx(quantiles[0, 0, 1], rel=0.06)
+
+
+def test_a_checkpoint_comes_back_with_its_sums(
+    spelling: Checkpoint, summing: Checkpoint, table: pd.DataFrame, tmp_path: Path
+) -> None:
+    texts = rows_of_test(table)["text"].tolist()
+    directly = Predictor(summing).of_space(SPACE.name).predict(texts, NAMES).values
+    summing.save_pretrained(tmp_path / "saved")
+    for made in (Checkpoint.from_pretrained(tmp_path / "saved"), pickle.loads(pickle.dumps(summing))):
+        np.testing.assert_allclose(Predictor(made).of_space(SPACE.name).predict(texts, NAMES).values, directly)
+        assert made.sha256 == summing.sha256 != spelling.sha256
+    summing.of_space(SPACE.name).save_pretrained(tmp_path / "of space")
+    alone = Checkpoint.from_pretrained(tmp_path / "of space")
+    np.testing.assert_allclose(Predictor(alone).predict(texts, NAMES).values, directly)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"rows": []},
+        {"rows": [0, 0]},
+        {"costs": [[1.0]]},
+        {"costs": [[float("nan"), 0.0]]},
+        {"deviation": 0.0},
+        {"deviation": "wide"},
+        {"is_rate": 1},
+    ],
+)
+def test_broken_sums_are_refused(summing: Checkpoint, tmp_path: Path, change: dict[str, Any]) -> None:
+    summing.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    sound = {"rows": [0], "costs": [[1.0, 0.0]], "deviation": 0.1, "is_rate": False}
+    for sums in (sound | change, [1], {"rows": [0]}):
+        config["sums_by_space"][SPACE.name][LATENCY] = sums
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        with pytest.raises(CheckpointError, match=r"config\.json: expected a model of this version"):
+            Checkpoint.from_pretrained(tmp_path)
+    config["sums_by_space"][SPACE.name] = {"latency_ms@unheard": sound}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match="sums: expected those of the checkpoint's objectives"):
+        Checkpoint.from_pretrained(tmp_path)
+
+
+def test_an_objective_learned_anew_is_no_sum_any_more(summing: Checkpoint, table: pd.DataFrame) -> None:
+    texts = rows_of_test(table)["text"].tolist()
+    labels = np.where(np.arange(len(texts)) < 12, np.linspace(5, 9, len(texts)), np.nan)
+    adapted = adapt(summing, make_pool(summing, texts, space=SPACE.name), LATENCY, labels)
+    assert list(adapted.sums_by_space[SPACE.name]) == [THROUGHPUT]
+    said = Predictor(adapted).of_space(SPACE.name).predict(texts, [LATENCY, THROUGHPUT]).median
+    assert (np.abs(said[:, 0] - 7) < 4).all()
+    before = Predictor(summing).of_space(SPACE.name).predict(texts, [THROUGHPUT]).median
+    np.testing.assert_allclose(said[:, 1:], before, rtol=1e-9)
+
+
+def test_refining_again_compares_with_what_is_spelled(summing: Checkpoint, examples: Examples) -> None:
+    again, comparisons = with_cost_sums(summing, SPACE.name, examples)
+    assert again.sha256 == summing.sha256
+    assert comparisons[0].spelled > 100 * comparisons[0].summed
+
+
+def test_too_few_valid_labels_compare_nothing(spelling: Checkpoint, examples: Examples) -> None:
+    valid = np.flatnonzero(examples.splits == "valid")
+    few = examples.rows(np.concatenate([np.flatnonzero(examples.splits == "train"), valid[: FEWEST_VALID - 1]]))
+    assert with_cost_sums(spelling, SPACE.name, few) == (spelling, [])
+    labels = examples.labels.copy()
+    labels[0, 1] = -1.0  # no logarithm
+    same, comparisons = with_cost_sums(spelling, SPACE.name, replace(examples, labels=labels))
+    assert not comparisons[0].is_summed
+    assert np.isnan(comparisons[0].summed)
+    assert LATENCY not in same.sums_by_space[SPACE.name]
+
+
+@pytest.fixture
+def at_hand(spelling: Checkpoint, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with the checkpoint and the table, which has architectures alone."""
+    monkeypatch.chdir(tmp_path)
+    measured = {SPACE.name: {name: {"n": 3, "kendall_tau": 0.5} for name in NAMES}}
+    replace(spelling, card={"commands": [], "test": measured}).save_pretrained("old")
+    rows = [f"| {space} | {name} | 3 | 0.500 |" for space in (SPACE.name, "fbnet") for name in NAMES]
+    Path("old/README.md").write_text("\n".join(["# A model", *rows]))
+    table.drop(columns="text").to_parquet("table.parquet")
+    return tmp_path
+
+
+def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
+    nasrlm: CommandLine, at_hand: Path, table: pd.DataFrame
+) -> None:
+    words = ("refine", "--checkpoint", "old", "--table", "table.parquet", "--out", "new")
+    done = nasrlm(*words)
+    assert done.status == 0, done.stderr
+    assert "checkpoint: new, 2 sums" in done.stdout
+    card = Checkpoint.from_pretrained("new").card
+    assert list(card["test"][SPACE.name]) == [ACCURACY, NOISE]
+    assert card["commands"][-1]["sums"] == {SPACE.name: [LATENCY, THROUGHPUT]}
+    readme = Path("new/README.md").read_text().splitlines()
+    told = "`nasrlm refine` made sums of costs, from the labels of table.parquet: "
+    told += f"of {SPACE.name} `{LATENCY}`, `{THROUGHPUT}`."
+    kept = [f"| {SPACE.name} | {name} | 3 | 0.500 |" for name in (ACCURACY, NOISE)]
+    kept += [f"| fbnet | {name} | 3 | 0.500 |" for name in NAMES]
+    assert readme == ["# A model", *kept, "", told]
+    row = rows_of_test(table).iloc[0]
+    asked = nasrlm("predict", "--space", SPACE.name, row["architecture"], "--checkpoint", "new", "--json")
+    assert json.loads(asked.stdout)[0][LATENCY]["median"] == pytest.approx(row[LATENCY], rel=0.05)
+    again = nasrlm(*words[:2], "new", *words[3:-1], "newer", "--objectives", LATENCY, "--json")
+    assert again.status == 0, again.stderr
+    compared = json.loads(again.stdout)["compared"][SPACE.name]
+    assert [(x["objective"], x["is_summed"]) for x in compared] == [(LATENCY, True)]
+    assert set(Checkpoint.from_pretrained("newer").sums_by_space[SPACE.name]) == {LATENCY, THROUGHPUT}
+
+
+def test_where_no_sum_is_closer_nothing_is_written(nasrlm: CommandLine, at_hand: Path) -> None:
+    words = ("refine", "--checkpoint", "old", "--table", "table.parquet", "--objectives", NOISE, "--out", "new")
+    done = nasrlm(*words)
+    assert done.status == 0, done.stderr
+    assert "no sum is nearer: nothing is written" in done.stdout
+    assert json.loads(nasrlm(*words, "--json").stdout)["checkpoint"] is None
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--objectives", ACCURACY), f"--objectives: expected costs that the checkpoint spells, got {ACCURACY}."),
+        (("--objectives", "latency_ms@unheard"), "costs that the checkpoint spells, got latency_ms@unheard."),
+        (("--table", "few.csv"), "expected 20 labels of a cost or more in rows of split valid, got fewer."),
+        (("--table", "accuracies.csv"), "expected labels of costs that the checkpoint spells, got none."),
+        (("--table", "missing.csv"), "missing.csv: "),
+        (("--out", "table.parquet"), "table.parquet: expected a folder for the checkpoint, got a file."),
+    ],
+)
+def test_what_cannot_be_refined_is_one_line(
+    nasrlm: CommandLine, at_hand: Path, table: pd.DataFrame, words: tuple[str, ...], message: str
+) -> None:
+    table.drop(columns="text")[:60].to_csv("few.csv", index=False)
+    table[["space", "architecture", "split", ACCURACY]].to_csv("accuracies.csv", index=False)
+    given = {"--table": "table.parquet", "--out": "new"} | dict([words])  # type: ignore[list-item]
+    done = nasrlm("refine", "--checkpoint", "old", *[word for option in given.items() for word in option])
+    assert (done.status, done.stderr.count("\n")) == (2, 1)
+    assert message in done.stderr
+    assert not Path("new").exists()
