@@ -74,4 +74,4 @@ def refine_checkpoint(
     ]
     print_table(COLUMNS, rows)
     count = sum(map(len, summed.values()))
-    say(f"checkpoint: {out}, {count} sums, {seconds} s" if summed else "no sum is nearer: nothing is written")
+    say(f"checkpoint: {out}, {count} sums, {seconds} s" if summed else "no sum is closer: nothing is written")

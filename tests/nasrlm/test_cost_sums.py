@@ -267,7 +267,7 @@ def test_where_no_sum_is_closer_nothing_is_written(nasrlm: CommandLine, at_hand:
     words = ("refine", "--checkpoint", "old", "--table", "table.parquet", "--objectives", NOISE, "--out", "new")
     done = nasrlm(*words)
     assert done.status == 0, done.stderr
-    assert "no sum is nearer: nothing is written" in done.stdout
+    assert "no sum is closer: nothing is written" in done.stdout
     assert json.loads(nasrlm(*words, "--json").stdout)["checkpoint"] is None
     assert not Path("new").exists()
 
