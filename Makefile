@@ -36,9 +36,13 @@ COUNTED := nds_nasnet nds_amoebanet nds_pnas nds_enas nds_darts hiaml inception 
 TAUGHT := runs/taught/nasbench201.parquet $(addprefix runs/taught_like/,nasbench101.parquet fbnet.parquet \
 	mnasnet.parquet darts.parquet darts_epochs.parquet)
 
-runs/released/checkpoint/README.md: runs/encoders/checkpoint/README.md
+runs/released/checkpoint/README.md: runs/adapted/checkpoint/README.md
+	$(BIN)/nasrlm refine --checkpoint runs/adapted/checkpoint --table $(DATA)/nasbench201.parquet --table $(DATA)/fbnet.parquet \
+		--table $(DATA)/ofa_mobilenetv3.parquet --table $(DATA)/mnasnet.parquet --out runs/released/checkpoint
+
+runs/adapted/checkpoint/README.md: runs/encoders/checkpoint/README.md
 	$(BIN)/nasrlm adapt --checkpoint runs/encoders/checkpoint --table $(DATA)/darts.parquet --space darts \
-		--objectives short_accuracy@cifar10 --samples all --like-table --out runs/released/checkpoint
+		--objectives short_accuracy@cifar10 --samples all --like-table --out runs/adapted/checkpoint
 
 runs/encoders/checkpoint/README.md: studies/recipes/encoders.yaml runs/labels/checkpoint/README.md | $(VENV)/installed
 	$(BIN)/nasrlm train --config $<
