@@ -110,7 +110,7 @@ class _Blocks:
         return _block(body, called) if depth else _Block(body, dict(called))  # a graph is that of its text alone
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)  # a server reads anybody's texts, whose blocks may be long
 def _block(body: Body, callees: tuple[tuple[str, _Block], ...]) -> _Block:
     return _Block(body, dict(callees))
 
@@ -142,10 +142,10 @@ def _counted(block: _Block, given: Arguments, sizes: Sequence[float]) -> tuple[_
         raise OtherTextError from e
 
 
-_counted_again = lru_cache(maxsize=65_536)(_counted)
+_counted_again = lru_cache(maxsize=8192)(_counted)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _counted_executed(body: Body) -> _Items:
     return tuple(Counter(_number(f"executed {line.operator}") for line in body.lines).items())
 

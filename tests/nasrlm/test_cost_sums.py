@@ -174,6 +174,7 @@ def test_a_checkpoint_comes_back_with_its_sums(
     [
         {"rows": []},
         {"rows": [0, 0]},
+        {"rows": [2**70]},
         {"costs": [[1.0]]},
         {"costs": [[float("nan"), 0.0]]},
         {"deviation": 0.0},
