@@ -195,7 +195,7 @@ class Checkpoint:
             if sizes.num_readouts and config["format_version"] < (READS_SUMS if sizes.num_sum_rows else READS):
                 raise ValueError("readouts of an earlier version; adapt again")
             model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
-        except (AttributeError, ArithmeticError, KeyError, TypeError, ValueError, RuntimeError) as e:  # too little memory
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, RuntimeError) as e:  # no memory
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
         try:
             weight_bits = _load_weights(model, len(objectives), folder / "model.safetensors")
