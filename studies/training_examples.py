@@ -18,6 +18,7 @@ from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import check_config
+from nasrlm.training_run import check_names
 from spaces.registry import space_file
 from spaces.space import SearchSpace
 from studies.labelled_table import objective_columns
@@ -55,6 +56,8 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
     frames = [table.rows for table in tables]
     require_labels(frames, config.table, config.objectives)
     objectives = config.objectives or all_objectives(frames, config.table)
+    check_names("monitor", config.monitor, objectives)  # now, not when all texts are converted
+    check_names("objective_weights", tuple(config.objective_weights), objectives)
     texts = _texts(config, tables, progress)
     origins = Origins.of_tables(frames, config.table)
     return make_examples(pd.concat(frames, ignore_index=True), texts, objectives, origins)

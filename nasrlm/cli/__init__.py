@@ -57,6 +57,8 @@ def main() -> NoReturn:
         status = app(standalone_mode=False)
     except typer.TyperException as e:
         _fail(e.format_message() or "expected a verb, got none.")  # the help has been printed
+    except MemoryError as e:
+        _fail(_told_of_memory(e))
     except OSError as e:
         _fail(f"{e.filename}: expected to read or write it, got {e.strerror}." if e.filename else str(e))
     except SystemExit as e:  # a user's code has asked for it, which would end a command as if it were done
@@ -67,6 +69,8 @@ def main() -> NoReturn:
         said = told_in_one_line(e)
         if isinstance(e.__cause__, KeyboardInterrupt):  # while a module of C++ was imported
             status = INTERRUPTED
+        elif _is_of_memory(e):
+            _fail(_told_of_memory(e))
         elif said is None and not isinstance(e, ValueError):
             raise
         else:
@@ -74,6 +78,16 @@ def main() -> NoReturn:
     if status == INTERRUPTED:
         print(f"nasrlm: interrupted. {_how_to_go_on(sys.argv[1:])}".rstrip(), file=sys.stderr)
     sys.exit(status)
+
+
+def _is_of_memory(error: Exception) -> bool:
+    """Whether torch found too little memory, of a GPU or of this machine."""
+    return type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+
+
+def _told_of_memory(error: BaseException) -> str:
+    said = str(error).partition("\n")[0] or "none"
+    return f"expected enough memory, got too little ({said}). Ask for less at a time, such as a smaller batch_size."
 
 
 def _how_to_go_on(words: Sequence[str]) -> str:

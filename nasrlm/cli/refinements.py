@@ -73,5 +73,7 @@ def refine_checkpoint(
         for x in each
     ]
     print_table(COLUMNS, rows)
-    count = sum(map(len, summed.values()))
-    say(f"checkpoint: {out}, {count} sums, {seconds} s" if summed else "no sum is closer: nothing is written")
+    if summed:
+        say(f"checkpoint: {out}, costs said as sums: {sum(map(len, summed.values()))}, {seconds} s")
+    else:
+        say("no sum is closer: nothing is written")

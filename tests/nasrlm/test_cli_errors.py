@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from nasrlm.cli import architectures, models
 from nasrlm.files import write_table
@@ -293,6 +294,23 @@ def test_our_own_mistakes_show_a_traceback(nasrlm: CommandLine, monkeypatch: pyt
     monkeypatch.setattr(models.Checkpoint, "from_pretrained", None)
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):
         nasrlm("info")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("Unable to allocate 3.64 TiB"),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nand more"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: can't allocate memory"),
+    ],
+)
+def test_too_little_memory_is_one_line(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def asking(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(models.Checkpoint, "from_pretrained", asking)
+    said = str(error).partition("\n")[0]
+    assert_one_line(nasrlm("info"), f"expected enough memory, got too little ({said}). Ask for less at a time")
 
 
 def test_code_that_ends_itself_does_not_end_a_command_as_done(

@@ -244,7 +244,7 @@ def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
     words = ("refine", "--checkpoint", "old", "--table", "table.parquet", "--out", "new")
     done = nasrlm(*words)
     assert done.status == 0, done.stderr
-    assert "checkpoint: new, 2 sums" in done.stdout
+    assert "checkpoint: new, costs said as sums: 2, " in done.stdout
     card = Checkpoint.from_pretrained("new").card
     assert list(card["test"][SPACE.name]) == [ACCURACY, NOISE]
     assert card["commands"][-1]["sums"] == {SPACE.name: [LATENCY, THROUGHPUT]}

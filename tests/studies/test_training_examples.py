@@ -88,6 +88,8 @@ def test_a_column_that_is_no_label_is_told_by_its_table(
         ({"model": ModelConfig(backbone="absent")}, "model.backbone: expected compact, or a T5Gemma"),
         ({"augment": "absent:swap"}, "augment absent:swap: expected"),
         ({"device": "abacus"}, "device: expected one that torch can use here, got 'abacus'"),
+        ({"monitor": ("speed@x",)}, "train: monitor: expected names among "),
+        ({"objective_weights": {"speed@x": 2.0}}, "train: objective_weights: expected names among "),
     ],
 )
 def test_what_cannot_be_trained_is_told_before_architectures_are_converted(
