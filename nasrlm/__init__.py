@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nasrlm.objective import Goal, Objective
     from nasrlm.prediction import Prediction
     from nasrlm.predictor import Predictor
+    from nasrlm.refinement import refine
     from nasrlm.train_config import TrainConfig
     from nasrlm.training import train
     from spaces import get_space, space_names
@@ -44,6 +45,7 @@ __all__ = [
     "get_space",
     "kendall_tau",
     "make_pool",
+    "refine",
     "search",
     "space_names",
     "to_measured_text",
@@ -67,6 +69,7 @@ _HOME = {
     "get_space": "spaces",
     "kendall_tau": "nasrlm.metrics",
     "make_pool": "nasrlm.adaptation",
+    "refine": "nasrlm.refinement",
     "search": "studies.search",
     "space_names": "spaces",
     "to_measured_text": "converters",

@@ -14,8 +14,8 @@ from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.labelled_tables import examples_of_tables
 from nasrlm.cli.output import JsonOption, print_json, print_table, say
-from nasrlm.cost_sum_fit import FEWEST_VALID, Comparison, may_add_up, with_cost_sums
 from nasrlm.model_card import refined
+from nasrlm.refinement import FEWEST_VALID, Comparison, may_add_up, refine
 from studies.labelled_table import label_columns
 from studies.tables import read_rows, require_labels, splits_of
 
@@ -52,7 +52,7 @@ def refine_checkpoint(
     require_labels(frames, tables, names)
     compared: dict[str, list[Comparison]] = {}
     for of_space, part in examples_of_tables(frames, tables, names).by_space():
-        loaded, compared[of_space] = with_cost_sums(loaded, of_space, part, progress=True)
+        loaded, compared[of_space] = refine(loaded, of_space, part, progress=True)
     if not any(compared.values()):
         raise ValueError(
             f"{named}: expected {FEWEST_VALID} labels of a cost or more in rows of split valid, got fewer. "

@@ -60,7 +60,7 @@ class LanguageModels:
         """Mean of the standardised answers of ENSEMBLE smaller models from scratch."""
         seeds = [ENSEMBLE * task.seed + member for member in range(ENSEMBLE)]
         answers = [self._trained(task, self._config(OF_ENSEMBLE, seed), measured=False) for seed in seeds]
-        mean: FloatArray = np.mean([zscore(answer) for answer in answers], axis=0)
+        mean: FloatArray = np.mean([np.nan_to_num(zscore(answer)) for answer in answers], axis=0)  # one may be constant
         return mean
 
     def pretrained(self, task: Task) -> FloatArray:

@@ -16,10 +16,10 @@ from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import adapt, make_pool
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import CheckpointError
-from nasrlm.cost_sum_fit import FEWEST_VALID, with_cost_sums
 from nasrlm.examples import Examples, make_examples
 from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
+from nasrlm.refinement import FEWEST_VALID, refine
 from nasrlm.row_counts import row_counts
 from spaces import get_space
 from tests.nasrlm.conftest import CommandLine
@@ -69,7 +69,7 @@ def spelling(checkpoint: Checkpoint) -> Checkpoint:
 
 @pytest.fixture(scope="module")
 def summing(spelling: Checkpoint, examples: Examples) -> Checkpoint:
-    found, comparisons = with_cost_sums(spelling, SPACE.name, examples)
+    found, comparisons = refine(spelling, SPACE.name, examples)
     assert [(x.objective, x.is_summed) for x in comparisons] == [(LATENCY, True), (THROUGHPUT, True), (NOISE, False)]
     assert all(x.labels == 180 for x in comparisons)
     return found
@@ -94,7 +94,7 @@ def test_labels_that_add_up_exactly_are_said_exactly(spelling: Checkpoint) -> No
     table = labelled_table(noise=0.0)
     table[LATENCY] = table[LATENCY].round(3)
     known = table[table["split"] != "test"].reset_index(drop=True)
-    found, _ = with_cost_sums(spelling, SPACE.name, make_examples(known, known["text"].tolist(), NAMES))
+    found, _ = refine(spelling, SPACE.name, make_examples(known, known["text"].tolist(), NAMES))
     rows = rows_of_test(table)
     prediction = Predictor(found).of_space(SPACE.name).predict(rows["text"].tolist(), [LATENCY])
     errors = np.abs(prediction.median[:, 0] / rows[LATENCY].to_numpy() - 1)
@@ -208,8 +208,13 @@ def test_an_objective_learned_anew_is_no_sum_any_more(summing: Checkpoint, table
     np.testing.assert_allclose(said[:, 1:], before, rtol=1e-9)
 
 
+def test_test_rows_are_not_used(spelling: Checkpoint, summing: Checkpoint, table: pd.DataFrame) -> None:
+    everything = make_examples(table, table["text"].tolist(), NAMES)
+    assert refine(spelling, SPACE.name, everything)[0].sha256 == summing.sha256
+
+
 def test_refining_again_compares_with_what_is_spelled(summing: Checkpoint, examples: Examples) -> None:
-    again, comparisons = with_cost_sums(summing, SPACE.name, examples)
+    again, comparisons = refine(summing, SPACE.name, examples)
     assert again.sha256 == summing.sha256
     assert comparisons[0].spelled > 100 * comparisons[0].summed
 
@@ -217,10 +222,10 @@ def test_refining_again_compares_with_what_is_spelled(summing: Checkpoint, examp
 def test_too_few_valid_labels_compare_nothing(spelling: Checkpoint, examples: Examples) -> None:
     valid = np.flatnonzero(examples.splits == "valid")
     few = examples.rows(np.concatenate([np.flatnonzero(examples.splits == "train"), valid[: FEWEST_VALID - 1]]))
-    assert with_cost_sums(spelling, SPACE.name, few) == (spelling, [])
+    assert refine(spelling, SPACE.name, few) == (spelling, [])
     labels = examples.labels.copy()
     labels[0, 1] = -1.0  # no logarithm
-    same, comparisons = with_cost_sums(spelling, SPACE.name, replace(examples, labels=labels))
+    same, comparisons = refine(spelling, SPACE.name, replace(examples, labels=labels))
     assert not comparisons[0].is_summed
     assert np.isnan(comparisons[0].summed)
     assert LATENCY not in same.sums_by_space[SPACE.name]

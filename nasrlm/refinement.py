@@ -1,4 +1,6 @@
-"""Which costs of a space are said as sums, and what its rows cost.
+"""Costs that a checkpoint spells become sums of what the rows of a text cost.
+
+The sum is exact where a device runs one operator after another; of others what is spelled is closer. Valid rows tell.
 
 n labelled texts.
 """
@@ -47,25 +49,27 @@ class Comparison(NamedTuple):
     is_summed: bool
 
 
-def with_cost_sums(
+def refine(
     checkpoint: Checkpoint, space: str, examples: Examples, progress: bool = False
 ) -> tuple[Checkpoint, list[Comparison]]:
-    """A checkpoint that says costs of a space as sums where valid rows tell that these are nearer than what it spells.
+    """A checkpoint that says costs of a space as sums where valid rows show that these are closer than what it spells.
 
     Their intervals are calibrated by all train and valid labels, each left out of the sum that it is compared with.
+    Cost: ten seconds for 3,000 texts and 24 costs on one core.
 
     Args:
         checkpoint: left as it is; sums that it has of these objectives are made anew.
         space: of the texts.
-        examples: train and valid rows of the space, with objectives that the checkpoint knows.
+        examples: rows of the space; test rows are not used, nor objectives that are no costs or not known.
         progress: show a bar on stderr.
 
     Returns:
-        The checkpoint, and how each cost compares that has ``FEWEST_VALID`` valid labels.
+        The checkpoint, and how each cost compares that has ``FEWEST_VALID`` valid labels or more.
 
     Raises:
         ValueError: a text cannot be read; the message names its file and row.
     """
+    examples = examples.rows(np.flatnonzero(examples.splits != "test"))
     valid = examples.split("valid")
     enough = np.isfinite(valid.labels).sum(axis=0) >= FEWEST_VALID
     named = dict(zip(examples.objectives, enough.tolist(), strict=True))
