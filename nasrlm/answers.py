@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,6 +22,13 @@ from nasrlm.readout import SMALLEST, Readings
 Spelled = Callable[[Tensor], Tensor]  # (K,) columns that are spelled, to (N, K, ...)
 Read = Callable[[Tensor, Readings], Tensor]  # the others likewise, with what is read of them
 ROWS_PER_SLICE = 16_384  # objectives x levels of a text that are spelled at a time: up to half a gigabyte
+
+
+class Levels(NamedTuple):
+    """(M, Q) or (N, M, Q) levels at which to ask, those of each calibrated by its own scores."""
+
+    of_model: Tensor  # of what is spelled or read
+    of_sums: Tensor
 
 
 @dataclass(frozen=True)
@@ -42,17 +50,21 @@ class Answers:
     common: Answers | None = None
     sums: Mapping[int, CostSum] = field(default_factory=dict)
 
-    def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
-        """(N, M, Q) at (N, M, Q) or (M, Q) levels."""
+    def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Levels) -> Tensor:
+        """(N, M, Q) at levels of each kind of answer."""
 
         def spelled(columns: Tensor) -> Tensor:
             asked = objectives[columns]
-            return _in_slices(levels[..., columns, :], lambda some: self.engine.quantiles(encoded, asked, some))
+            of_model = levels.of_model[..., columns, :]
+            return _in_slices(of_model, lambda some: self.engine.quantiles(encoded, asked, some))
 
         def read(columns: Tensor, readings: Readings) -> Tensor:
-            return readings.quantiles(levels[..., columns, :])
+            return readings.quantiles(levels.of_model[..., columns, :])
 
-        return self._both(encoded, objectives, spelled, read)
+        def summed(columns: Tensor, readings: Readings) -> Tensor:
+            return readings.quantiles(levels.of_sums[..., columns, :])
+
+        return self._all(encoded, objectives, spelled, read, summed)
 
     def joint_samples(
         self, encoded: Encoded, objectives: Tensor, levels: Tensor, known: Tensor, temperature: float
@@ -70,7 +82,7 @@ class Answers:
             given = known[:, columns, None]
             return torch.where(given.isfinite(), given, readings.quantiles(levels[:, columns], temperature))
 
-        return self._both(encoded, objectives, spelled, read)
+        return self._all(encoded, objectives, spelled, read)
 
     def log_probabilities(self, encoded: Encoded, objectives: Tensor, values: Tensor, joint: bool) -> Tensor:
         """(N, M) of the numbers of the code nearest to (N, M) values."""
@@ -83,7 +95,7 @@ class Answers:
             below, up_to = (readings.cumulative_probabilities(torch.from_numpy(end)) for end in (low, high))
             return (up_to - below).clamp(min=SMALLEST).log()
 
-        return self._both(encoded, objectives, spelled, read)
+        return self._all(encoded, objectives, spelled, read)
 
     def cumulative_probabilities(self, encoded: Encoded, objectives: Tensor, values: Tensor) -> Tensor:
         """(N, M) of (N, M) values."""
@@ -94,7 +106,7 @@ class Answers:
         def read(columns: Tensor, readings: Readings) -> Tensor:
             return readings.cumulative_probabilities(values[:, columns])
 
-        return self._both(encoded, objectives, spelled, read)
+        return self._all(encoded, objectives, spelled, read)
 
     def reads(self, objectives: Tensor) -> bool:
         """Whether all of them are read off the text."""
@@ -109,8 +121,10 @@ class Answers:
                 return self.common.summaries(encoded._replace(states=states))
             return encoded.summaries(self.model.encoder.embedding)
 
-    def _both(self, encoded: Encoded, objectives: Tensor, spelled: Spelled, read: Read) -> Tensor:
-        """(N, M, ...) answers of any kind, in the order of the objectives."""
+    def _all(
+        self, encoded: Encoded, objectives: Tensor, spelled: Spelled, read: Read, summed: Read | None = None
+    ) -> Tensor:
+        """(N, M, ...) answers of any kind, in the order of the objectives; ``summed`` is ``read`` if None."""
         columns, readouts = torch.arange(len(objectives)), self.model.readouts
         adds_up = torch.tensor([x in self.sums for x in objectives.tolist()], dtype=torch.bool)
         is_read = torch.zeros_like(adds_up) if readouts is None else readouts.hold(objectives).cpu()
@@ -125,7 +139,7 @@ class Answers:
         if len(parts[2]):
             sums = [self.sums[x] for x in objectives[parts[2]].tolist()]
             readings, known = read_sums(sums, encoded.texts)
-            answers.append(read(parts[2], readings))
+            answers.append((summed or read)(parts[2], readings))
             if not known.all():
                 rest = spelled(parts[2]).cpu()
                 answers[-1] = torch.where(known.reshape(*known.shape, *[1] * (rest.ndim - 2)), answers[-1], rest)

@@ -205,7 +205,10 @@ class Checkpoint:
         model.to(torch_device(device)).eval()
         texts = tokenizer.limited(token_limit(sizes))
         known = calibration, card, by_space, encoders, sums, sums_by_space
-        return cls(model, texts, objectives, *known, weight_bits)
+        loaded = cls(model, texts, objectives, *known, weight_bits)
+        if both := loaded.read_off.intersection([*sums, *(name for x in sums_by_space.values() for name in x)]):
+            raise CheckpointError(f"{folder}: expected {', '.join(sorted(both))} to be read or added up, got both.")
+        return loaded
 
 
 def check_replaceable(folder: Path) -> None:

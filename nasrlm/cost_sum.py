@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nasrlm.calibration import read_calibration
 from nasrlm.objective import FloatArray
 from nasrlm.readout import GRID, Readings
 from nasrlm.row_counts import RowCounts, row_counts
@@ -30,10 +31,12 @@ class CostSum:
     Attributes:
         row_sum: what rows cost.
         deviation: of labels' logarithms from what is said.
+        levels: calibrated, as those of ``nasrlm.calibration``.
     """
 
     row_sum: RowSum
     deviation: float
+    levels: Sequence[float] = ()
 
     def of(self, counts: Sequence[RowCounts]) -> FloatArray:
         """(N,) in the objective's unit; NaN where ``RowSum`` has none."""
@@ -43,7 +46,8 @@ class CostSum:
         """As it is stored; ``of_json`` is the inverse."""
         costs = [[float(f"{cost:.{STORED_DIGITS}g}") for cost in each] for each in self.row_sum.costs]
         of_rows = {"rows": self.row_sum.rows.tolist(), "costs": costs}
-        return {**of_rows, "is_rate": self.row_sum.is_rate, "deviation": self.deviation}
+        more = {"deviation": self.deviation, "levels": list(self.levels)}
+        return {**of_rows, "is_rate": self.row_sum.is_rate, **more}
 
     @classmethod
     def of_json(cls, stored: Any) -> CostSum:
@@ -58,7 +62,8 @@ class CostSum:
             raise ValueError(f"a sum: expected 1 to {MOST_ROWS} different rows, each with two costs, got {len(rows)}")
         if not (np.isfinite(costs).all() and 0 < deviation < math.inf and isinstance(is_rate, bool)):
             raise ValueError("a sum: expected finite costs, a deviation above 0, and whether it is of a rate")
-        return cls(RowSum(rows, costs, is_rate), deviation)
+        levels = read_calibration({"a sum": stored["levels"]})["a sum"]
+        return cls(RowSum(rows, costs, is_rate), deviation, levels)
 
 
 def rounded(costs: FloatArray) -> FloatArray:
@@ -78,5 +83,5 @@ def read_sums(sums: Sequence[CostSum], texts: Sequence[str]) -> tuple[Readings, 
     known = said.isfinite()
     deviations = torch.tensor([each.deviation for each in sums], dtype=torch.float64)
     logarithms = torch.where(known, said, 1.0).log()
-    as_they_are, logarithmic = GRID.expand(len(sums), -1), torch.ones(len(sums), dtype=torch.bool)
+    as_they_are, logarithmic = GRID.repeat(len(sums), 1), torch.ones(len(sums), dtype=torch.bool)
     return Readings(logarithms, deviations.expand_as(logarithms), as_they_are, logarithmic), known

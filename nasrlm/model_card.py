@@ -17,6 +17,8 @@ from nasrlm.files import write_atomically
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import TrainResult
 
+REFINE = "nasrlm refine"
+
 
 def release(result: TrainResult, measured: Evaluation | None, config: TrainConfig, config_path: str) -> Path:
     """Save a trained checkpoint with its measured quality and its card to ``config.out/checkpoint``.
@@ -57,16 +59,16 @@ def adapted(checkpoint: Checkpoint, objectives: Sequence[str], labels: int, tabl
     return _with_step(checkpoint, step)
 
 
-def refined(checkpoint: Checkpoint, sums: Mapping[str, Sequence[str]], tables: Sequence[Path]) -> Checkpoint:
-    """A checkpoint that says costs as sums, with a card that says so.
+def refined(checkpoint: Checkpoint, changed: Mapping[str, Sequence[str]], tables: Sequence[Path]) -> Checkpoint:
+    """A checkpoint whose costs are sums or no longer are, with a card that says so.
 
     Args:
         checkpoint: that has the sums, with the card of the one before.
-        sums: by space its objectives; what was measured of them before is forgotten.
+        changed: by space its objectives that are sums or were; what was measured of them before is forgotten.
         tables: that the labels are from.
     """
-    of_spaces = {space: list(names) for space, names in sums.items()}
-    return _with_step(checkpoint, {"command": "nasrlm refine", "sums": of_spaces, "tables": [x.name for x in tables]})
+    of_spaces = {space: list(names) for space, names in changed.items()}
+    return _with_step(checkpoint, {"command": REFINE, "changed": of_spaces, "tables": [x.name for x in tables]})
 
 
 def _with_step(checkpoint: Checkpoint, step: Mapping[str, Any]) -> Checkpoint:
@@ -80,7 +82,7 @@ def _with_step(checkpoint: Checkpoint, step: Mapping[str, Any]) -> Checkpoint:
 
 def _changed_of(step: Mapping[str, Any], space: str) -> Sequence[str]:
     """Objectives of which a step changed what is said of a space's networks."""
-    changed: Sequence[str] = step["sums"].get(space, ()) if "sums" in step else step["objectives"]
+    changed: Sequence[str] = step["changed"].get(space, ()) if "changed" in step else step["objectives"]
     return changed
 
 
@@ -89,8 +91,9 @@ def changed_readme(checkpoint: Checkpoint, before: Path) -> str:
     readme = before / "README.md"
     text = readme.read_text(encoding="utf-8") if readme.is_file() else "# nasrlm checkpoint\n"
     step = checkpoint.card["commands"][-1]
-    kept = [line for line in text.splitlines() if not (_is_measured(line, step) or _is_learned(line, step))]
-    return "\n".join(kept).rstrip() + f"\n\n{_told(step)}.\n"
+    kept = [line for line in text.splitlines() if not (_is_measured(line, step) or _is_told(line, step))]
+    told = [*([] if "changed" in step else [_told(step)]), *_told_sums(checkpoint)]
+    return "\n\n".join(["\n".join(kept).rstrip(), *(f"{words}." for words in told)]) + "\n"
 
 
 def _is_measured(line: str, step: Mapping[str, Any]) -> bool:
@@ -99,21 +102,31 @@ def _is_measured(line: str, step: Mapping[str, Any]) -> bool:
     return line.startswith("|") and len(cells) > 2 and cells[2] in _changed_of(step, cells[1])
 
 
-def _is_learned(line: str, step: Mapping[str, Any]) -> bool:
-    """Whether a line tells how an earlier step of this kind learned objectives that this one has all learned again."""
-    if not line.removeprefix("- ").startswith(f"`{step['command']}`"):
+def _is_told(line: str, step: Mapping[str, Any]) -> bool:
+    """Whether a line tells which costs are sums, or how an earlier step learned objectives that this one has all
+    learned again.
+    """
+    told = line.removeprefix("- ")
+    if told.startswith(f"`{REFINE}`"):
+        return True
+    if "changed" in step or not told.startswith(f"`{step['command']}`"):
         return False
     names = re.findall("`([^`]+)`", line)[1:]
-    learned = set().union(*step["sums"].values()) if "sums" in step else set(step["objectives"])
-    return bool(names) and set(names) <= learned
+    return bool(names) and set(names) <= set(step["objectives"])
+
+
+def _told_sums(checkpoint: Checkpoint) -> list[str]:
+    """Which costs are sums, in a sentence; none where none is."""
+    if not checkpoint.sums_by_space:
+        return []
+    steps = checkpoint.card.get("commands", [])
+    tables = dict.fromkeys(name for step in steps if step["command"] == REFINE for name in step["tables"])
+    of_spaces = [f"of {space} {', '.join(f'`{x}`' for x in sums)}" for space, sums in checkpoint.sums_by_space.items()]
+    return [f"`{REFINE}` made sums of costs, from the labels of {', '.join(tables)}: {'; '.join(of_spaces)}"]
 
 
 def _told(step: Mapping[str, Any]) -> str:
     """One command of a card in words."""
-    if "sums" in step:
-        of_spaces = [f"of {space} {', '.join(f'`{x}`' for x in names)}" for space, names in step["sums"].items()]
-        tables = ", ".join(step["tables"])
-        return f"`{step['command']}` made sums of costs, from the labels of {tables}: {'; '.join(of_spaces)}"
     if "labels" not in step:
         return f"`{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})"
     learned = ", ".join(f"`{name}`" for name in step["objectives"])

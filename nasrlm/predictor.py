@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from nasrlm.answers import Answers
+from nasrlm.answers import Answers, Levels
 from nasrlm.arguments import checked_levels, checked_names, checked_values, checked_whole, known_values
-from nasrlm.calibration import calibrated_levels
+from nasrlm.calibration import Calibration, calibrated_levels
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import CostSum
 from nasrlm.encoded import Encoded
@@ -124,13 +124,13 @@ class Predictor:
         names = self.objectives if objectives is None else checked_names(objectives)
         ids, quantiles = self._objective_ids(names), checked_levels(quantiles)
         Prediction(names, quantiles, np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
-        levels = torch.from_numpy(calibrated_levels(self.checkpoint.calibration, names, quantiles))
+        levels = Levels(*[torch.from_numpy(calibrated_levels(x, names, quantiles)) for x in self._calibrations()])
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         asked = self._of_all if self._model.reads(ids) else self  # readouts go by the encoder that all spaces share
         with told_by(lambda row: texts.index(list(different)[row])):
             values = asked._answers(
                 list(different),
-                levels.shape,
+                (len(names), len(quantiles)),
                 lambda encoded, _: asked._model.quantiles(encoded, ids, levels),
                 asked._engine.num_workers,
                 progress,
@@ -162,17 +162,19 @@ class Predictor:
         samples, rng = checked_whole("samples", samples, 1), _generator(seed)
         names = checked_names(objectives)
         texts = checked_texts(texts)
-        levels = rng.uniform(size=(len(texts), len(names), samples))
+        uniform = rng.uniform(size=(len(texts), len(names), samples))
+        both = np.empty((2, *uniform.shape))
         for index, name in enumerate(names):
-            drawn = levels[:, index].ravel()
-            calibrated = calibrated_levels(self.checkpoint.calibration, [name], list(drawn))
-            levels[:, index] = calibrated.reshape(len(texts), samples)
+            drawn = uniform[:, index].ravel()
+            for levels, calibration in zip(both, self._calibrations(), strict=True):
+                calibrated = calibrated_levels(calibration, [name], list(drawn))
+                levels[:, index] = calibrated.reshape(len(texts), samples)
         ids = self._objective_ids(names)
 
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
-            return self._model.quantiles(encoded, ids, torch.from_numpy(levels[rows]))
+            return self._model.quantiles(encoded, ids, Levels(*torch.from_numpy(both[:, rows])))
 
-        return self._answers(texts, levels.shape[1:], draw, self._engine.num_workers)
+        return self._answers(texts, uniform.shape[1:], draw, self._engine.num_workers)
 
     def joint_samples(
         self,
@@ -327,6 +329,10 @@ class Predictor:
         self._reader = TextReader(
             self.checkpoint.tokenizer, self._engine, memory, sizes.max_text_tokens, sizes.tokens_per_state
         )
+
+    def _calibrations(self) -> tuple[Calibration, Calibration]:
+        """Of what the model says, and of sums."""
+        return self.checkpoint.calibration, {name: each.levels for name, each in self.checkpoint.sums.items()}
 
     def _sums(self) -> dict[int, CostSum]:
         return {self._index[name]: each for name, each in self.checkpoint.sums.items()}

@@ -19,7 +19,7 @@ from nasrlm.calibration import GRID, fit_calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import CostSum, rounded
 from nasrlm.examples import Examples
-from nasrlm.objective import FloatArray, Objective
+from nasrlm.objective import MAX_LABEL, FloatArray, Objective
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by
 from nasrlm.row_counts import RowCounts, row_counts
@@ -67,7 +67,7 @@ def refine(
         The checkpoint, and how each cost compares that has ``FEWEST_VALID`` valid labels or more.
 
     Raises:
-        ValueError: a text cannot be read; the message names its file and row.
+        ValueError: a text cannot be read; the message names its file and row; or labels beyond 1e30.
     """
     examples = examples.rows(np.flatnonzero(examples.splits != "test"))
     valid = examples.split("valid")
@@ -76,29 +76,30 @@ def refine(
     names = [name for name, is_enough in named.items() if is_enough and may_add_up(checkpoint, name)]
     if not names:
         return checkpoint, []
-    sums = {name: x for name, x in checkpoint.sums_by_space.get(space, {}).items() if name not in names}
-    spelling = replace(checkpoint, sums_by_space={**checkpoint.sums_by_space, space: sums})
+    sums, of_space = (
+        {name: x for name, x in before.items() if name not in names}
+        for before in (checkpoint.sums, checkpoint.sums_by_space.get(space, {}))
+    )
+    spelling = replace(checkpoint, sums=sums, sums_by_space={**checkpoint.sums_by_space, space: of_space})
     with told_by(valid.number, valid.file):
         spelled = Predictor(spelling, "auto").of_space(space).predict(valid.texts, names, (0.5,), progress).median
     counts = list(map(row_counts, examples.texts))
-    levels = dict(checkpoint.calibration_by_space.get(space, {}))
     comparisons: list[Comparison] = []
     for name, medians in zip(names, spelled.T, strict=True):
         column = examples.objectives.index(name)
         labels, labels_of_valid = examples.labels[:, column], valid.labels[:, column]
+        if (largest := np.nanmax(np.abs(labels))) > MAX_LABEL:
+            raise ValueError(f"refine: expected labels of {name} up to {MAX_LABEL:g}, got {largest:g}.")
         error = float(np.nanmean(np.abs(medians - labels_of_valid)))
         fitted = _Fitted.to(name, counts, labels)
         summed = fitted.error(np.flatnonzero(examples.splits == "valid")) if fitted else float("nan")
         is_summed = summed < (1 - GAIN) * error
         comparisons.append(Comparison(name, int(np.isfinite(labels).sum()), error, summed, is_summed))
         if fitted and is_summed:
-            sums[name], levels[name] = fitted.cost_sum, fitted.levels()
-    refined = replace(
-        checkpoint,
-        sums_by_space={**checkpoint.sums_by_space, space: sums},
-        calibration_by_space={**checkpoint.calibration_by_space, space: levels},
-    )
-    return refined, comparisons
+            of_space[name] = fitted.cost_sum
+    in_order = {name: of_space[name] for name in checkpoint.objectives if name in of_space}
+    sums_by_space = {**checkpoint.sums_by_space, space: in_order}
+    return replace(spelling, sums_by_space={name: x for name, x in sums_by_space.items() if x}), comparisons
 
 
 def may_add_up(checkpoint: Checkpoint, objective: str) -> bool:
@@ -135,20 +136,22 @@ class _Fitted:
             return None
         cost_sum = CostSum(fitted[0], deviation=1.0)
         found = cls(cost_sum, rows, labels, rounded(fitted[1]))
-        asked = np.quantile(np.abs(found._logarithms()), COVERED) / norm.ppf((1 + COVERED) / 2)
-        return replace(found, cost_sum=replace(cost_sum, deviation=max(float(asked), SMALLEST_DEVIATION)))
+        farthest = float(np.quantile(np.abs(found._logarithms()), COVERED, method="higher"))
+        if not np.isfinite(farthest):  # too many sums are no costs
+            return None
+        deviation = max(farthest / float(norm.ppf((1 + COVERED) / 2)), SMALLEST_DEVIATION)
+        return replace(found, cost_sum=replace(cost_sum, deviation=deviation, levels=found._levels(deviation)))
 
     def error(self, rows: NDArray[np.intp]) -> float:
         """Mean absolute one, of the labels of some of the texts."""
         of_these = np.isin(self.rows, rows)
         return float(np.abs(np.nan_to_num(self.expected) - self.labels)[of_these].mean())
 
-    def levels(self) -> list[float]:
+    def _levels(self, deviation: float) -> list[float]:
         """Calibrated ones; those asked for where labels are what is said."""
-        if self.cost_sum.deviation <= SMALLEST_DEVIATION:
+        if deviation <= SMALLEST_DEVIATION:
             return list(map(float, GRID))
-        scores = norm.cdf(self._logarithms() / self.cost_sum.deviation)
-        return fit_calibration({"": scores})[""]
+        return fit_calibration({"": norm.cdf(self._logarithms() / deviation)})[""]
 
     def _logarithms(self) -> FloatArray:
         """(n,) of labels by what is expected, infinite where that is no cost."""

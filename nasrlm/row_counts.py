@@ -11,16 +11,16 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import NamedTuple
 
-from nasrlm.inlining import MAX_DEPTH
+from nasrlm.inlining import MAX_DEPTH, MAX_LINES
 from nasrlm.onnx_bodies import Arguments, Body, Line, OtherTextError
 from nasrlm.onnx_network import is_executed, read_canonical
 
 WHOLE, OTHER = range(2)  # numbers of rows: every text has the first once, those that are no networks the second
-LARGEST = 1e30  # blocks of blocks, or strides that somebody spells, are more than any number
+LARGEST = 1e30  # sums of sums, blocks of blocks or weights that somebody spells are more than any number
 _STRIDE = re.compile(r"\bstrides=\[(\d+)")
 _IMAGE = re.compile(r"network \w+\[\w+,\d+,(\d+(?:,\d+)*)\]")
 
@@ -50,7 +50,7 @@ def row_counts(text: str) -> RowCounts:
         graph, *functions = bodies
         executed = [body for body in functions if is_executed(body)]
         blocks = _Blocks({body.header: body for body in functions})
-        counts, _ = _counted(blocks.block(graph), (), (1.0,) * len(graph.inputs))
+        counts = _counted(blocks.block(graph), (), (1.0,) * len(graph.inputs)).rows
     except OtherTextError:
         return _OF_OTHERS
     total = defaultdict[int, float](float, counts)
@@ -79,13 +79,40 @@ def _stride(attributes: str) -> float:
 
 @dataclass(frozen=True, eq=False)  # told apart by identity, which is quicker than to compare lines
 class _Block:
-    """A body with the blocks that it calls."""
+    """A body with the blocks that it calls.
+
+    Raises:
+        OtherTextError: blocks call each other too deep.
+    """
 
     body: Body
     callees: Mapping[str, _Block]
 
+    def __post_init__(self) -> None:
+        if self.depth > MAX_DEPTH:
+            raise OtherTextError
+
+    @cached_property
+    def depth(self) -> int:
+        """Of the blocks in it."""
+        return 1 + max((callee.depth for callee in self.callees.values()), default=0)
+
 
 _Items = tuple[tuple[int, float], ...]  # of counts, which others would change
+
+
+class _Counted(NamedTuple):
+    """Of a block given its attributes and how many times smaller than the network's its inputs are.
+
+    Attributes:
+        rows: their counts.
+        sizes: how many times smaller its outputs are.
+        lines: that were looked at; those of equal calls once.
+    """
+
+    rows: _Items
+    sizes: tuple[float, ...]
+    lines: int
 
 
 class _Blocks:
@@ -103,10 +130,11 @@ class _Blocks:
         """
         if depth > MAX_DEPTH:
             raise OtherTextError
-        callees = {line.callee for line in body.lines} & self._functions.keys()
-        for name in callees - self._known.keys():
-            self._known[name] = self.block(self._functions[name], depth + 1)
-        called = tuple((name, self._known[name]) for name in sorted(callees))
+        callees = sorted({line.callee for line in body.lines} & self._functions.keys())
+        for name in callees:
+            if name not in self._known:
+                self._known[name] = self.block(self._functions[name], depth + 1)
+        called = tuple((name, self._known[name]) for name in callees)
         return _block(body, called) if depth else _Block(body, dict(called))  # a graph is that of its text alone
 
 
@@ -115,18 +143,22 @@ def _block(body: Body, callees: tuple[tuple[str, _Block], ...]) -> _Block:
     return _Block(body, dict(callees))
 
 
-def _counted(block: _Block, given: Arguments, sizes: Sequence[float]) -> tuple[_Items, tuple[float, ...]]:
-    """What a block counts, given its attributes and how many times smaller than the network's its inputs are; and how
-    many times smaller its outputs are.
-    """
+def _counted(block: _Block, given: Arguments, sizes: Sequence[float]) -> _Counted:
+    """Looks at no more than MAX_LINES lines: blocks that call each other twice with other values would take hours."""
     body, counts = block.body, defaultdict[int, float](float)
+    looked_at, calls = len(body.lines), set[tuple[object, ...]]()
     try:
         smaller = dict(zip(body.inputs, sizes, strict=True))
         for line in body.lines:
             line = line.with_values(given)
             before = [smaller[x] for x in line.inputs]
             if callee := block.callees.get(line.callee):
-                inner, after = _counted_again(callee, line.arguments(), tuple(before))
+                call = callee, line.arguments(), tuple(before)
+                inner, after, lines = _counted_again(*call)
+                looked_at += lines * (call not in calls)
+                calls.add(call)
+                if looked_at > MAX_LINES:
+                    raise OtherTextError
                 for row, count in inner:
                     counts[row] = min(counts[row] + count, LARGEST)
             else:
@@ -137,12 +169,12 @@ def _counted(block: _Block, given: Arguments, sizes: Sequence[float]) -> tuple[_
                 if x in smaller:
                     raise OtherTextError
                 smaller[x] = size
-        return tuple(counts.items()), tuple(smaller[x] for x in body.outputs)
+        return _Counted(tuple(counts.items()), tuple(smaller[x] for x in body.outputs), looked_at)
     except (KeyError, ValueError) as e:  # a name that nothing has, more names than values
         raise OtherTextError from e
 
 
-_counted_again = lru_cache(maxsize=8192)(_counted)
+_counted_again = lru_cache(maxsize=4096)(_counted)
 
 
 @lru_cache(maxsize=1024)

@@ -77,9 +77,13 @@ class RowSum:
             kept = sizes**2 / (sizes**2 + strength)
             alone = 1 - 1 / len(labels) - left**2 @ kept
             errors = (added - centre - left @ (kept * along)) / np.maximum(alone, 1e-9)
-            if (squares := float(errors @ errors)) < least:
+            with np.errstate(over="ignore"):
+                squares = float(errors @ errors)
+            if squares < least:
                 costs = scale * (right.T @ (sizes / (sizes**2 + strength) * along))
                 least, left_out = squares, added - errors
+        if not np.isfinite(least):  # labels beyond what squares can hold
+            return None
         of_rows = np.zeros((len(rows), 2))
         of_rows[:, : 1 + by_pixels] = costs.reshape(-1, len(rows)).T
         of_rows[rows == WHOLE, 0] = centre - means @ costs

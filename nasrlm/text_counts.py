@@ -26,7 +26,7 @@ from nasrlm.objective import FloatArray
 from nasrlm.onnx_bodies import Body
 from nasrlm.onnx_network import CalledBody, read_written_out
 from nasrlm.operator_graph import OperatorGraph, operator_label
-from nasrlm.row_counts import times_smaller
+from nasrlm.row_counts import LARGEST, times_smaller
 
 NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
 NUM_ROWS = 512  # of rows as they stand, with all attributes
@@ -40,7 +40,6 @@ NUM_TOTALS = 2 * NUM_PLACES + NUM_SIZES  # whose logarithms are taken of all bod
 AT_PLACES = slice(NUM_STRUCTURES + NUM_ROWS, NUM_STRUCTURES + NUM_ROWS + NUM_PLACES)  # how often, without weights
 LONGEST_WALK = 4
 MOST_WALKS = 2_000  # names of one body, five times what any space has; of more none are counted: some would take hours
-LARGEST = 1e30  # walks through sums of sums, or weights that somebody spells, are more than any number
 _WEIGHT = re.compile(r"(?:weight_shape=\[(\d+(?:,\d+)*)|(?:^|,)\[(\d+,\d+,\d+,\d+))\]")
 
 Counts = Counter[str]

@@ -50,7 +50,7 @@ def refine_checkpoint(
     if not names:
         raise ValueError(f"{named}: expected labels of costs that the checkpoint spells, got none.")
     require_labels(frames, tables, names)
-    compared: dict[str, list[Comparison]] = {}
+    before, compared = loaded, dict[str, list[Comparison]]()
     for of_space, part in examples_of_tables(frames, tables, names).by_space():
         loaded, compared[of_space] = refine(loaded, of_space, part, progress=True)
     if not any(compared.values()):
@@ -59,13 +59,13 @@ def refine_checkpoint(
             "They tell whether sums are nearer."
         )
     summed = {of_space: [x.objective for x in each if x.is_summed] for of_space, each in compared.items()}
-    summed = {of_space: names for of_space, names in summed.items() if names}
-    if summed:
-        save_changed(refined(loaded, summed, tables), checkpoint or released_folder(), out)
+    changed = {of_space: [*names, *_dropped(before, loaded, of_space)] for of_space, names in summed.items()}
+    if any(changed.values()):
+        save_changed(refined(loaded, changed, tables), checkpoint or released_folder(), out)
     seconds = round(time.monotonic() - started, 1)
     if json:
         told = {of_space: [x._asdict() for x in each] for of_space, each in compared.items()}
-        print_json({"compared": told, "checkpoint": str(out) if summed else None, "seconds": seconds})
+        print_json({"compared": told, "checkpoint": str(out) if any(changed.values()) else None, "seconds": seconds})
         return
     rows = [
         [of_space, x.objective, x.labels, x.spelled, x.summed, "sum" if x.is_summed else "spelled"]
@@ -73,7 +73,12 @@ def refine_checkpoint(
         for x in each
     ]
     print_table(COLUMNS, rows)
-    if summed:
+    if any(changed.values()):
         say(f"checkpoint: {out}, costs said as sums: {sum(map(len, summed.values()))}, {seconds} s")
     else:
         say("no sum is closer: nothing is written")
+
+
+def _dropped(before: Checkpoint, after: Checkpoint, space: str) -> list[str]:
+    """Costs that were sums and are spelled again."""
+    return [name for name in before.sums_by_space.get(space, {}) if name not in after.sums_by_space.get(space, {})]

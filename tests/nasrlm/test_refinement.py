@@ -124,8 +124,7 @@ def test_texts_with_rows_that_were_never_seen_are_spelled(
     canonical = [to_onnx_text(SPACE, SPACE.parse(x)) for x in rows_of_test(table)["architecture"][:2]]
     larger = known[0].replace("3,32,32]", "3,64,64]", 1)
     others = [*canonical, larger, "Conv3\nPool\n"]  # of other kinds, of another input, of no network
-    raw = [replace(x, calibration={}, calibration_by_space={}) for x in (spelling, summing)]
-    before, after = (Predictor(x).of_space(SPACE.name) for x in raw)
+    before, after = (Predictor(x).of_space(SPACE.name) for x in (spelling, summing))
     spelled = before.predict(others, [LATENCY]).values
     together = after.predict([*known, *others], [LATENCY]).values
     np.testing.assert_array_equal(together[3:], spelled)
@@ -137,7 +136,8 @@ def test_texts_with_rows_that_were_never_seen_are_spelled(
 
 def test_every_answer_is_of_one_distribution(summing: Checkpoint, table: pd.DataFrame) -> None:
     texts = rows_of_test(table)["text"].tolist()[:4]
-    raw = Predictor(replace(summing, calibration_by_space={})).of_space(SPACE.name)
+    sums = {name: replace(x, levels=()) for name, x in summing.sums_by_space[SPACE.name].items()}
+    raw = Predictor(replace(summing, sums_by_space={SPACE.name: sums})).of_space(SPACE.name)
     quantiles = raw.predict(texts, [LATENCY, ACCURACY], LEVELS).values
     for column, level in enumerate(LEVELS):
         values = quantiles[:, :, column]
@@ -180,12 +180,13 @@ def test_a_checkpoint_comes_back_with_its_sums(
         {"deviation": 0.0},
         {"deviation": "wide"},
         {"is_rate": 1},
+        {"levels": [0.5, 0.4]},
     ],
 )
 def test_broken_sums_are_refused(summing: Checkpoint, tmp_path: Path, change: dict[str, Any]) -> None:
     summing.save_pretrained(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
-    sound = {"rows": [0], "costs": [[1.0, 0.0]], "deviation": 0.1, "is_rate": False}
+    sound = {"rows": [0], "costs": [[1.0, 0.0]], "deviation": 0.1, "is_rate": False, "levels": []}
     for sums in (sound | change, [1], {"rows": [0]}):
         config["sums_by_space"][SPACE.name][LATENCY] = sums
         (tmp_path / "config.json").write_text(json.dumps(config))
@@ -194,6 +195,15 @@ def test_broken_sums_are_refused(summing: Checkpoint, tmp_path: Path, change: di
     config["sums_by_space"][SPACE.name] = {"latency_ms@unheard": sound}
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError, match="sums: expected those of the checkpoint's objectives"):
+        Checkpoint.from_pretrained(tmp_path)
+
+
+def test_what_is_read_off_cannot_be_a_sum_too(summing: Checkpoint, table: pd.DataFrame, tmp_path: Path) -> None:
+    texts = rows_of_test(table)["text"].tolist()
+    labels = np.where(np.arange(len(texts)) < 12, np.linspace(5, 9, len(texts)), np.nan)
+    adapted = adapt(summing, make_pool(summing, texts, space=SPACE.name), LATENCY, labels)
+    replace(adapted, sums_by_space=summing.sums_by_space).save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match=f"expected {LATENCY} to be read or added up, got both"):
         Checkpoint.from_pretrained(tmp_path)
 
 
@@ -217,6 +227,47 @@ def test_refining_again_compares_with_what_is_spelled(summing: Checkpoint, examp
     again, comparisons = refine(summing, SPACE.name, examples)
     assert again.sha256 == summing.sha256
     assert comparisons[0].spelled > 100 * comparisons[0].summed
+    of_space, comparisons_of_space = refine(summing.of_space(SPACE.name), SPACE.name, examples)
+    assert comparisons_of_space[:2] == comparisons[:2]
+    assert set(of_space.sums) == set()
+
+
+def test_a_sum_that_is_dropped_leaves_nothing_behind(
+    spelling: Checkpoint, summing: Checkpoint, examples: Examples, table: pd.DataFrame
+) -> None:
+    levels = [round(0.005 * level, 4) for level in range(1, 100)]
+    known = {SPACE.name: {LATENCY: levels, ACCURACY: levels}}
+    before = replace(spelling, calibration_by_space=known)
+    with_sums = replace(summing, calibration_by_space=known)
+    labels = examples.labels.copy()
+    labels[0, 1] = 0.0  # no logarithm
+    after, comparisons = refine(with_sums, SPACE.name, replace(examples, labels=labels))
+    assert [x.is_summed for x in comparisons] == [False, True, False]
+    assert list(after.sums_by_space[SPACE.name]) == [THROUGHPUT]
+    assert after.calibration_by_space == with_sums.calibration_by_space == known
+    texts = rows_of_test(table)["text"].tolist()
+    said = (Predictor(x).of_space(SPACE.name).predict(texts, [LATENCY]).values for x in (before, after))
+    np.testing.assert_array_equal(*said)
+
+
+def test_what_is_known_of_a_space_stays(spelling: Checkpoint, examples: Examples) -> None:
+    elsewhere = replace(spelling, calibration_by_space={"fbnet": {ACCURACY: (), LATENCY: ()}})
+    found, _ = refine(elsewhere, SPACE.name, examples)
+    for space in (SPACE.name, "fbnet", "unheard"):
+        assert found.objectives_of(space) == elsewhere.objectives_of(space)
+    assert found.spaces == elsewhere.spaces
+
+
+@pytest.mark.parametrize("labels", [np.full(180, 1e-6), np.geomspace(1e-170, 1e-3, 180)])
+def test_labels_that_are_no_sums_are_spelled(spelling: Checkpoint, examples: Examples, labels: FloatArray) -> None:
+    many, column = examples.labels.copy(), NAMES.index(THROUGHPUT)
+    many[::2, column] = labels[::2]
+    _, comparisons = refine(spelling, SPACE.name, replace(examples, labels=many))
+    assert {x.objective: x.is_summed for x in comparisons}[LATENCY]
+    beyond = examples.labelled([LATENCY])
+    beyond.labels[3] = 1e31
+    with pytest.raises(ValueError, match=rf"refine: expected labels of {LATENCY} up to 1e\+30, got 1e\+31"):
+        refine(spelling, SPACE.name, beyond)
 
 
 def test_too_few_valid_labels_compare_nothing(spelling: Checkpoint, examples: Examples) -> None:
@@ -229,6 +280,8 @@ def test_too_few_valid_labels_compare_nothing(spelling: Checkpoint, examples: Ex
     assert not comparisons[0].is_summed
     assert np.isnan(comparisons[0].summed)
     assert LATENCY not in same.sums_by_space[SPACE.name]
+    nothing, _ = refine(spelling, SPACE.name, examples.labelled([NOISE]))
+    assert nothing.sha256 == spelling.sha256
 
 
 @pytest.fixture
@@ -252,7 +305,7 @@ def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
     assert "checkpoint: new, costs said as sums: 2, " in done.stdout
     card = Checkpoint.from_pretrained("new").card
     assert list(card["test"][SPACE.name]) == [ACCURACY, NOISE]
-    assert card["commands"][-1]["sums"] == {SPACE.name: [LATENCY, THROUGHPUT]}
+    assert card["commands"][-1]["changed"] == {SPACE.name: [LATENCY, THROUGHPUT]}
     readme = Path("new/README.md").read_text().splitlines()
     told = "`nasrlm refine` made sums of costs, from the labels of table.parquet: "
     told += f"of {SPACE.name} `{LATENCY}`, `{THROUGHPUT}`."
@@ -267,6 +320,24 @@ def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
     compared = json.loads(again.stdout)["compared"][SPACE.name]
     assert [(x["objective"], x["is_summed"]) for x in compared] == [(LATENCY, True)]
     assert set(Checkpoint.from_pretrained("newer").sums_by_space[SPACE.name]) == {LATENCY, THROUGHPUT}
+    assert Path("newer/README.md").read_text().splitlines() == readme
+    latencies = table.drop(columns="text").assign(**{LATENCY: 0.0})
+    latencies.to_parquet("zeros.parquet")
+    dropped = nasrlm(
+        "refine", "--checkpoint", "newer", "--table", "zeros.parquet", "--objectives", LATENCY, "--out", "last"
+    )
+    assert dropped.status == 0, dropped.stderr
+    assert "costs said as sums: 0, " in dropped.stdout
+    assert f"of {SPACE.name} `{THROUGHPUT}`." in Path("last/README.md").read_text()
+    assert f"`{LATENCY}`" not in Path("last/README.md").read_text()
+
+
+@pytest.mark.filterwarnings("error")
+def test_several_sums_are_asked_without_a_warning(summing: Checkpoint, table: pd.DataFrame) -> None:
+    texts = rows_of_test(table)["text"].tolist()[:3]
+    here = Predictor(summing).of_space(SPACE.name)
+    below = here.cumulative_probabilities(texts, [LATENCY, THROUGHPUT], np.full((3, 2), 5.0))
+    assert ((below >= 0) & (below <= 1)).all()
 
 
 def test_where_no_sum_is_closer_nothing_is_written(nasrlm: CommandLine, at_hand: Path) -> None:

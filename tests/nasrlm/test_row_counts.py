@@ -87,6 +87,31 @@ def test_blocks_of_blocks_stay_within_bounds() -> None:
     ten_times = function("B0 (v0) => (v9)", *called(10, "Relu"))
     counts = counted(network("v9 = block.B59 (v0)") + "".join(doubling) + ten_times)
     assert max(counts.values()) == 10 * 2**59
-    hundreds = [function(f"B{index} (v0) => (v9)", *called(900, f"block.B{index - 1}")) for index in range(1, 40)]
+    hundreds = [function(f"B{index} (v0) => (v9)", *called(90, f"block.B{index - 1}")) for index in range(1, 40)]
     counts = counted(network("v9 = block.B39 (v0)") + "".join(hundreds) + ten_times)
     assert max(counts.values()) == LARGEST
+
+
+@pytest.mark.parametrize("levels", [20, 60])
+def test_calls_that_all_differ_are_not_followed_for_hours(levels: int) -> None:
+    calls = (
+        f"v{place} = block.B{{callee}} <a0: ints = [@a0,{place}]> (v{place - 1})" for place in (1, 2)
+    )  # two to the power of the levels, each with other values
+    first, second = calls
+    doubling = [
+        function(f"B{level} <a0>(v0) => (v2)", first.format(callee=level - 1), second.format(callee=level - 1))
+        for level in range(1, levels)
+    ]
+    leaf = function("B0 <a0>(v0) => (v9)", "v9 = nn.Conv <weight_shape: ints = @a0> (v0)")
+    text = network(f"v9 = block.B{levels - 1} <a0: ints = [1]> (v0)") + "".join(doubling) + leaf
+    assert row_counts(text).by_row == {WHOLE: 1, OTHER: 1}
+
+
+def test_depth_counts_wherever_a_chain_is_entered() -> None:
+    chain = [function(f"B{level} (v0) => (v9)", f"v9 = block.B{level - 1} (v0)") for level in range(1, 70)]
+    text = (
+        network("v1 = block.B20 (v0)", "v9 = block.B69 (v1)")
+        + "".join(chain)
+        + function("B0 (v0) => (v9)", "v9 = Relu (v0)")
+    )
+    assert row_counts(text).by_row == {WHOLE: 1, OTHER: 1}
