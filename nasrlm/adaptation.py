@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from nasrlm.averaged_process import AveragedProcess, likeness
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.cost_sum import without
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
@@ -354,10 +355,9 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
             space: {name: () if name == objective else levels for name, levels in known.items()}
             for space, known in checkpoint.calibration_by_space.items()
         },
-        sums={name: x for name, x in checkpoint.sums.items() if name != objective},
+        sums=without(checkpoint.sums, [objective]),
         sums_by_space={
-            space: {name: x for name, x in sums.items() if name != objective}
-            for space, sums in checkpoint.sums_by_space.items()
+            space: kept for space, sums in checkpoint.sums_by_space.items() if (kept := without(sums, [objective]))
         },
     )
 

@@ -129,6 +129,8 @@ class Answers:
         adds_up = torch.tensor([x in self.sums for x in objectives.tolist()], dtype=torch.bool)
         is_read = torch.zeros_like(adds_up) if readouts is None else readouts.hold(objectives).cpu()
         parts = columns[~is_read & ~adds_up], columns[is_read], columns[adds_up]
+        if len(parts[0]) == len(columns):
+            return spelled(columns)
         answers: list[Tensor] = []
         if len(parts[0]):
             answers.append(spelled(parts[0]))

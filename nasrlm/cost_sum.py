@@ -6,7 +6,7 @@ N texts, K objectives.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,11 @@ def rounded(costs: FloatArray) -> FloatArray:
 
 
 CostSums = Mapping[str, CostSum]  # by objective
+
+
+def without(sums: CostSums, names: Collection[str]) -> dict[str, CostSum]:
+    """Those of other objectives."""
+    return {name: x for name, x in sums.items() if name not in names}
 
 
 def read_sums(sums: Sequence[CostSum], texts: Sequence[str]) -> tuple[Readings, Tensor]:

@@ -17,7 +17,7 @@ from scipy.stats import norm
 
 from nasrlm.calibration import GRID, fit_calibration
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.cost_sum import CostSum, rounded
+from nasrlm.cost_sum import CostSum, rounded, without
 from nasrlm.examples import Examples
 from nasrlm.objective import MAX_LABEL, FloatArray, Objective
 from nasrlm.predictor import Predictor
@@ -76,10 +76,7 @@ def refine(
     names = [name for name, is_enough in named.items() if is_enough and may_add_up(checkpoint, name)]
     if not names:
         return checkpoint, []
-    sums, of_space = (
-        {name: x for name, x in before.items() if name not in names}
-        for before in (checkpoint.sums, checkpoint.sums_by_space.get(space, {}))
-    )
+    sums, of_space = without(checkpoint.sums, names), without(checkpoint.sums_by_space.get(space, {}), names)
     spelling = replace(checkpoint, sums=sums, sums_by_space={**checkpoint.sums_by_space, space: of_space})
     with told_by(valid.number, valid.file):
         spelled = Predictor(spelling, "auto").of_space(space).predict(valid.texts, names, (0.5,), progress).median

@@ -85,7 +85,9 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     results = {space: run.finish() for space, run in runs.items()}
     common = initial.model.encoder
     learned = {space: changes_of(result.checkpoint.model.encoder, common) for space, result in results.items()}
-    sums = {space: x for space, x in initial.sums_by_space.items() if space not in learned}  # closer than it spelled
+    sums = {
+        space: x for space, x in initial.sums_by_space.items() if space not in learned
+    }  # others were closer than what was spelled
     checkpoint = replace(initial, encoders={**initial.encoders, **learned}, sums_by_space=sums)
     predictor = Predictor(checkpoint)
     of_all = dict.fromkeys(initial.objectives, ())  # what it knows of its space, if it has learned from one alone

@@ -212,6 +212,9 @@ def test_an_objective_learned_anew_is_no_sum_any_more(summing: Checkpoint, table
     labels = np.where(np.arange(len(texts)) < 12, np.linspace(5, 9, len(texts)), np.nan)
     adapted = adapt(summing, make_pool(summing, texts, space=SPACE.name), LATENCY, labels)
     assert list(adapted.sums_by_space[SPACE.name]) == [THROUGHPUT]
+    only = {SPACE.name: {LATENCY: summing.sums_by_space[SPACE.name][LATENCY]}}
+    alone = adapt(replace(summing, sums_by_space=only), make_pool(summing, texts, space=SPACE.name), LATENCY, labels)
+    assert alone.sums_by_space == {}
     said = Predictor(adapted).of_space(SPACE.name).predict(texts, [LATENCY, THROUGHPUT]).median
     assert (np.abs(said[:, 0] - 7) < 4).all()
     before = Predictor(summing).of_space(SPACE.name).predict(texts, [THROUGHPUT]).median

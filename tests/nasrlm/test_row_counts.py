@@ -69,6 +69,9 @@ def test_calls_give_blocks_their_values_and_places() -> None:
     text = network(f"v1 = {small} (v0)", f"v9 = {large} (v1)") + row + cell
     assert counted(text) == written_out(text)
     assert len(counted(text)) == 8  # four convolutions, as many pools
+    cell = function("B0 <a0>(v0) => (v9)", "v1 = nn.Conv <weight_shape: ints = @a0> (v0)", "v9 = Relu (v1)")
+    called_seven_times = network(*called(7, "block.B0 <a0: ints = [4, 2, 3, 3]>")) + cell
+    assert sorted(counted(called_seven_times).values()) == [7, 7]
 
 
 def test_what_is_no_network_is_another_text() -> None:
