@@ -5,11 +5,13 @@ N texts, M objectives, K of them, Q levels, S samples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from nasrlm import decoding
@@ -112,6 +114,16 @@ class Answers:
         """Whether all of them are read off the text."""
         readouts = self.model.readouts
         return readouts is not None and bool(readouts.hold(objectives).all())
+
+    def adds_up(self, objectives: Tensor) -> bool:
+        """Whether all of them are sums."""
+        return all(x in self.sums for x in objectives.tolist())
+
+    def summed(self, texts: Sequence[str], objectives: Tensor, levels: Levels) -> tuple[NDArray[np.intp], Tensor]:
+        """Numbers of texts of which sums tell all M objectives, and (numbers, M, Q) what they tell."""
+        readings, known = read_sums([self.sums[x] for x in objectives.tolist()], texts)
+        rows = known.all(dim=1)
+        return np.flatnonzero(rows.numpy()), readings.quantiles(levels.of_sums)[rows]
 
     def summaries(self, encoded: Encoded) -> Tensor:
         """(N, S) float64, what readouts go by."""

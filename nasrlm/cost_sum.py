@@ -17,8 +17,8 @@ from torch import Tensor
 from nasrlm.calibration import read_calibration
 from nasrlm.objective import FloatArray
 from nasrlm.readout import GRID, Readings
-from nasrlm.row_counts import RowCounts, row_counts
-from nasrlm.row_sum import MOST_ROWS, RowSum
+from nasrlm.row_counts import row_counts
+from nasrlm.row_sum import MOST_ROWS, RowSum, labels_of
 
 DIGITS = 6  # of what is said: networks that cost the same are said to, whatever sums round to
 STORED_DIGITS = 12  # of what a row costs
@@ -37,10 +37,6 @@ class CostSum:
     row_sum: RowSum
     deviation: float
     levels: Sequence[float] = ()
-
-    def of(self, counts: Sequence[RowCounts]) -> FloatArray:
-        """(N,) in the objective's unit; NaN where ``RowSum`` has none."""
-        return rounded(self.row_sum.of(counts))
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored; ``of_json`` is the inverse."""
@@ -84,7 +80,7 @@ def without(sums: CostSums, names: Collection[str]) -> dict[str, CostSum]:
 def read_sums(sums: Sequence[CostSum], texts: Sequence[str]) -> tuple[Readings, Tensor]:
     """What K sums say of N texts, and (N, K) bool of which they can say it; readings of others mean nothing."""
     counts = list(map(row_counts, texts))
-    said = torch.from_numpy(np.stack([each.of(counts) for each in sums], axis=1))
+    said = torch.from_numpy(rounded(labels_of([each.row_sum for each in sums], counts)))
     known = said.isfinite()
     deviations = torch.tensor([each.deviation for each in sums], dtype=torch.float64)
     logarithms = torch.where(known, said, 1.0).log()

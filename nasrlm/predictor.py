@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -25,13 +23,13 @@ from nasrlm.cost_sum import CostSum
 from nasrlm.encoded import Encoded
 from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
+from nasrlm.in_threads import in_threads
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, told_by
 
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
-AHEAD = 4  # batches that wait for each worker
 
 
 class Predictor:
@@ -134,6 +132,7 @@ class Predictor:
                 lambda encoded, _: asked._model.quantiles(encoded, ids, levels),
                 asked._engine.num_workers,
                 progress,
+                summed=(lambda some: asked._model.summed(some, ids, levels)) if asked._model.adds_up(ids) else None,
             )
         return Prediction(names, quantiles, values[[different[text] for text in texts]])
 
@@ -359,38 +358,35 @@ class Predictor:
         progress: bool = False,
         *,
         rows_per_text: int | None = None,
+        summed: Callable[[Sequence[str]], tuple[NDArray[np.intp], Tensor]] | None = None,
     ) -> FloatArray:
         """(N, *shape) of what is answered of the encoded texts of every batch, given their row numbers.
 
-        ``rows_per_text`` are number rows that the decoder spells of each; by default as many as it answers.
+        Args:
+            rows_per_text: number rows that the decoder spells of each; by default as many as it answers.
+            summed: answers texts that need not be encoded, see ``Answers.summed``.
         """
         texts = checked_texts(texts)
-        values = np.empty((len(texts), *shape))
-
-        def work(batch: TextBatch) -> NDArray[np.intp]:
-            values[batch.rows] = answer(self._reader.read(batch), batch.rows).cpu().numpy()
-            return batch.rows
-
-        batches = self._reader.batches(texts, rows_per_text or math.prod(shape))
+        values, is_left = np.empty((len(texts), *shape)), np.ones(len(texts), dtype=np.bool_)
         with tqdm(total=len(texts), desc="predict", unit="text", disable=not progress) as bar:
-            for rows in _in_threads(work, batches, num_workers) if num_workers > 1 else map(work, batches):
-                bar.update(len(rows))
+            if summed is not None:
+                for start in range(0, len(texts), TEXTS_PER_PLAN):
+                    rows, sums = summed(texts[start : start + TEXTS_PER_PLAN])
+                    values[start + rows], is_left[start + rows] = sums.numpy(), False
+                    bar.update(len(rows))
+            left = np.flatnonzero(is_left)
+
+            def work(batch: TextBatch) -> NDArray[np.intp]:
+                rows = left[batch.rows]
+                values[rows] = answer(self._reader.read(batch), rows).cpu().numpy()
+                return rows
+
+            batches = self._reader.batches([texts[row] for row in left.tolist()], rows_per_text or math.prod(shape))
+            with told_by(left.__getitem__):
+                for rows in in_threads(work, batches, num_workers):
+                    bar.update(len(rows))
         return values
 
 
 def _generator(seed: int | np.random.Generator) -> np.random.Generator:
     return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(checked_whole("seed", seed, 0))
-
-
-def _in_threads(
-    work: Callable[[TextBatch], NDArray[np.intp]], batches: Iterable[TextBatch], num_workers: int
-) -> Iterator[NDArray[np.intp]]:
-    """What ``work`` gives of every batch, in order; batches are made as workers become free."""
-    with ThreadPoolExecutor(num_workers) as pool:
-        pending: deque[Future[NDArray[np.intp]]] = deque()
-        for batch in batches:
-            pending.append(pool.submit(work, batch))
-            if len(pending) >= AHEAD * num_workers:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()

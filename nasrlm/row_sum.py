@@ -3,11 +3,12 @@
 On a device that runs one operator after another, each takes its time whatever stands around it: a few hundred labels
 tell how much, and the sum is exact where a process, which goes by what is alike, only comes near.
 
-n labelled texts, N texts, R rows.
+n labelled texts, N texts, R rows, K sums.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -94,15 +95,33 @@ class RowSum:
         """(N,) what labels are expected to be; NaN of texts with a row that no labelled one had, or where that is not
         above 0.
         """
-        place_of = {row: place for place, row in enumerate(self.rows.tolist())}
-        sums = np.full(len(counts), np.nan)
-        for index, text in enumerate(counts):
-            if text.by_row.keys() <= place_of.keys():
-                times = np.fromiter(text.by_row.values(), dtype=np.float64)
-                costs = self.costs[[place_of[row] for row in text.by_row]]
-                sums[index] = times @ costs @ [1.0, text.num_pixels]
-        return self._labels_of(sums)
+        return labels_of([self], counts)[:, 0]
 
     def _labels_of(self, sums: FloatArray) -> FloatArray:
         costs = np.where(sums > 0, sums, np.nan)
         return 1 / costs if self.is_rate else costs
+
+
+def labels_of(sums: Sequence[RowSum], counts: Sequence[RowCounts]) -> FloatArray:
+    """(N, K) what each of K sums expects, as ``RowSum.of`` does; texts are looked at once for sums of the same rows."""
+    labels = np.empty((len(counts), len(sums)))
+    alike = defaultdict[tuple[int, ...], list[int]](list)
+    for column, each in enumerate(sums):
+        alike[tuple(each.rows.tolist())].append(column)
+    for rows, columns in alike.items():
+        added = _added(rows, np.stack([sums[column].costs for column in columns], axis=1), counts)
+        for column, costs in zip(columns, added.T, strict=True):
+            labels[:, column] = sums[column]._labels_of(costs)
+    return labels
+
+
+def _added(rows: Sequence[int], costs: FloatArray, counts: Sequence[RowCounts]) -> FloatArray:
+    """(N, K) sums of (R, K, 2) costs; NaN of texts with another row."""
+    place_of = {row: place for place, row in enumerate(rows)}
+    sums = np.full((len(counts), costs.shape[1]), np.nan)
+    for index, text in enumerate(counts):
+        if text.by_row.keys() <= place_of.keys():
+            times = np.fromiter(text.by_row.values(), dtype=np.float64)
+            of_rows = costs[[place_of[row] for row in text.by_row]]
+            sums[index] = np.tensordot(times, of_rows, axes=1) @ [1.0, text.num_pixels]
+    return sums

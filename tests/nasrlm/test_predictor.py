@@ -17,9 +17,10 @@ from torch import Tensor
 from nasrlm import answers
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.engine import EngineName, TorchEngine
+from nasrlm.in_threads import AHEAD, in_threads
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.number import NumberCode
-from nasrlm.predictor import AHEAD, Predictor, _in_threads
+from nasrlm.predictor import Predictor
 from nasrlm.reader import pad
 from tests.nasrlm.scenes import OBJECTIVES
 
@@ -308,7 +309,7 @@ def test_batches_are_made_as_they_are_needed() -> None:
             made.append(number)
             yield number
 
-    answers = _in_threads(lambda batch: np.array([batch]), batches(), 2)
+    answers = in_threads(lambda batch: np.array([batch]), batches(), 2)
     assert next(answers).tolist() == [0]
     assert len(made) <= 2 * AHEAD
     assert [int(answer[0]) for answer in answers] == list(range(1, 100))

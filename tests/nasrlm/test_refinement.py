@@ -16,9 +16,11 @@ from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import adapt, make_pool
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import CheckpointError
+from nasrlm.encoded import Encoded
 from nasrlm.examples import Examples, make_examples
 from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
+from nasrlm.reader import TextBatch, TextReader
 from nasrlm.refinement import FEWEST_VALID, refine
 from nasrlm.row_counts import row_counts
 from spaces import get_space
@@ -132,6 +134,30 @@ def test_texts_with_rows_that_were_never_seen_are_spelled(
     seeded = after.joint_samples([*known, *others], NAMES, 5, seed=3)
     assert np.isfinite(seeded).all()
     assert (np.abs(np.log(seeded[:3, 1] / together[:3, :, 1])) < 0.1).all()
+
+
+@pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
+def test_texts_are_encoded_only_where_sums_do_not_tell_all(
+    summing: Checkpoint, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, engine: Any
+) -> None:
+    known = rows_of_test(table)["text"].tolist()[:4]
+    texts = [known[0], "Conv3\nPool\n", *known[1:], known[0]]
+    predictor = Predictor(summing, engine).of_space(SPACE.name)
+    beside_others = predictor.predict(texts, [ACCURACY, LATENCY, THROUGHPUT], LEVELS).values[:, 1:]
+    encoded: list[str] = []
+    read = TextReader.read
+
+    def noted(reader: TextReader, batch: TextBatch) -> Encoded:
+        encoded.extend(batch.texts)
+        return read(reader, batch)
+
+    monkeypatch.setattr(TextReader, "read", noted)
+    alone = Predictor(summing, engine).of_space(SPACE.name).predict(texts, [LATENCY, THROUGHPUT], LEVELS).values
+    assert encoded == ["Conv3\nPool\n"]
+    np.testing.assert_allclose(alone, beside_others, rtol=1e-4)
+    np.testing.assert_array_equal(alone[[0, 2, 3, 4, 5]], beside_others[[0, 2, 3, 4, 5]])
+    with pytest.raises(ValueError, match=r"expected 1 to \d+ tokens, got 0 in row 4"):
+        predictor.predict([*known, "", "Conv3\n"], [LATENCY])
 
 
 def test_every_answer_is_of_one_distribution(summing: Checkpoint, table: pd.DataFrame) -> None:

@@ -1,0 +1,28 @@
+"""Work on many things in several threads, its results in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+AHEAD = 4  # things that wait for each worker
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_threads(work: Callable[[T], R], things: Iterable[T], num_workers: int) -> Iterator[R]:
+    """What ``work`` gives of every thing, in order; things are made as workers become free."""
+    if num_workers == 1:
+        yield from map(work, things)
+        return
+    with ThreadPoolExecutor(num_workers) as pool:
+        pending: deque[Future[R]] = deque()
+        for thing in things:
+            pending.append(pool.submit(work, thing))
+            if len(pending) >= AHEAD * num_workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
