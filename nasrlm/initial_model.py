@@ -158,8 +158,10 @@ def _kept_sizes(config: TrainConfig, initial: Checkpoint) -> ModelConfig:
         )
     if not config.extend_tokenizer:
         _check_tokens(config, initial.tokenizer, str(config.initial_checkpoint))
-    elif (initial.tokenizer.pieces, config.tokenizer) != ("onnx", "chains"):  # tokens of lines may go on over chains
+        return sizes
+    if (initial.tokenizer.pieces, config.tokenizer) != ("onnx", "chains"):  # tokens of lines may go on over chains
         _check_pieces(config, initial.tokenizer, str(config.initial_checkpoint))
+    initial.tokenizer.check_room(config.vocabulary_size)
     return sizes
 
 

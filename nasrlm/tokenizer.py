@@ -79,11 +79,8 @@ class TextTokenizer:
         Raises:
             ValueError: ``vocabulary_size`` leaves no room for more.
         """
+        self.check_room(vocabulary_size)
         known = self.tokens
-        if vocabulary_size <= len(known):
-            raise ValueError(
-                f"vocabulary_size: expected more than the {len(known)} tokens to be extended, got {vocabulary_size}."
-            )
         characters = [chr(FIRST_OF_TOKENS + index) for index in range(len(known))]
         more = Tokenizer(models.BPE())
         more.pre_tokenizer = pre_tokenizers.Split("\n", behavior="removed")
@@ -105,6 +102,18 @@ class TextTokenizer:
             if not changing:
                 return extended
             merges = _without(merges, changing)
+
+    def check_room(self, vocabulary_size: int) -> None:
+        """Of a vocabulary that is to be extended.
+
+        Raises:
+            ValueError: it has as many tokens, or more.
+        """
+        if vocabulary_size <= self.vocabulary_size:
+            raise ValueError(
+                f"vocabulary_size: expected more than the {self.vocabulary_size} tokens to be extended, "
+                f"got {vocabulary_size}."
+            )
 
     def _of_chains(self) -> TextTokenizer:
         """The same tokens, but new ones may go over chains; no token of lines does."""

@@ -10,7 +10,7 @@ import torch
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
-from nasrlm.initial_model import initial_model
+from nasrlm.initial_model import check_origin, initial_model
 from nasrlm.metrics import kendall_tau
 from nasrlm.predictor import Predictor
 from nasrlm.training import train
@@ -70,6 +70,10 @@ def test_fine_tuning_starts_from_the_weights_it_is_given(checkpoint: Checkpoint,
         ({"model": replace(SIZES, head="mse")}, r"model\.head: expected digits, as .* has it, or none, got mse"),
         ({"tokenizer": "code"}, "tokenizer: expected onnx, as .* has it, or none, got code"),
         ({"tokenizer": "code", "extend_tokenizer": True}, "tokenizer: expected onnx, as .* has it, or none, got code"),
+        (
+            {"vocabulary_size": 300, "extend_tokenizer": True},
+            r"vocabulary_size: expected more than the \d+ tokens to be extended, got 300",
+        ),
         ({"vocabulary_size": 300}, r"vocabulary_size: expected the \d+ of .* or more, or none, got 300"),
     ],
 )
@@ -78,6 +82,8 @@ def test_sizes_that_the_checkpoint_has_otherwise_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         TrainingRun(config(Path("unused"), initial_checkpoint=checkpoint_folder, **changes), layer_examples(40))
+    with pytest.raises(ValueError, match=message):
+        check_origin(config(Path("unused"), initial_checkpoint=checkpoint_folder, **changes))
 
 
 def test_a_longer_context_is_learned_from_the_same_weights(
