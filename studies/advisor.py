@@ -55,7 +55,7 @@ class Advisor(Generic[A]):
         predictor: the released checkpoint if None.
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
         constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``.
-        risk: the gate's, one number or by objective.
+        risk: the gate's, one number of all objectives together or one of each by name.
         best: the gate's.
 
     Raises:

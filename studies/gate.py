@@ -41,27 +41,28 @@ class Decision:
 class Gate:
     """Compares calibrated optimistic corners of candidates with the front of real results.
 
-    A candidate's optimistic corner is the quantile ``1 - risk`` of each maximised objective and the quantile ``risk``
-    of each minimised one. Stage 1 decodes the accuracies alone and completes the corner with the best conceivable
-    value of everything else, as far as one is given; stage 2 decodes the rest. A candidate whose corner a front member
-    dominates, or that violates a constraint at both ends of its interval, is pruned there.
+    A candidate's optimistic corner is the quantile ``1 - share`` of each maximised objective and the quantile ``share``
+    of each minimised one, ``share`` being its part of the risk. Stage 1 decodes the accuracies alone and completes the
+    corner with the best conceivable value of everything else, as far as one is given; stage 2 decodes the rest. A
+    candidate whose corner a front member dominates, or that violates a constraint at both ends of its interval, is
+    pruned there.
 
     NOTE: stage 1 can only decide where a front member has the best conceivable value of everything else, or where a
     constraint is on an accuracy. What was the best so far is no bound: with it, three of six searches that began with a
     random generation lost up to 7 of 41 true front members.
 
-    NOTE: with honest quantiles an objective lies beyond its corner with probability ``risk``, over all networks.
+    NOTE: with honest quantiles a network lies beyond its corner with probability ``risk`` at most, over all networks.
     Members of the true front are the lucky ones among these, so more of them lie beyond theirs. All of the front but
     the member being known, the released checkpoint prunes of NAS-Bench-201, at risks of 0.01, 0.05, 0.1 and 0.2, 0, 0,
-    10 and 18 of 41 (accuracy and latency on raspi4) and 0, 1, 17 and 30 of 97 (energy on edgegpu beside them): no more
-    than M times ``risk`` up to 0.05, and once more beyond.
+    0 and 10 of 41 (accuracy and latency on raspi4) and 0, 0, 1 and 4 of 97 (energy on edgegpu beside them).
 
     Args:
         goals: what the front is of.
         constraints: bounds that every front member meets; a front member that breaks a soft one prunes less, for it is
             compared by its ``preferred_losses``.
-        risk: probability, in (0, 0.5), that one objective is better than its optimistic value; or by objective, those
-            not named having 0.05.
+        risk: probability, in (0, 0.5), that a candidate is better than its optimistic corner, which its objectives
+            share alike; or that an objective is better than its optimistic value, by name, see
+            ``studies.guide.levels_of``.
         best: best conceivable value of some objectives, own units, such as a latency that no network goes below. Of
             the others anything is conceivable.
 

@@ -10,7 +10,7 @@ from nasrlm.objective import Objective
 ACQUISITIONS = ("hypervolume", "median")
 RISK = 0.05
 
-Risk = float | Mapping[str, float]  # of every objective, or of some by name, the others' being RISK
+Risk = float | Mapping[str, float]  # of all objectives together, or of each by name
 Levels = tuple[float, float, float]
 
 
@@ -48,18 +48,22 @@ def check_risk(risk: Risk) -> None:
 
 
 def levels_of(risk: Risk, objectives: Sequence[str]) -> tuple[Levels, ...]:
-    """(risk, 0.5, 1 - risk) of each objective: the quantiles that a gate with this risk asks for.
+    """(share, 0.5, 1 - share) of each of M objectives: the quantiles that a gate with this risk asks for.
+
+    That of all together is shared alike, a part of M each: it is then no less than the probability that one or more of
+    them lie beyond their share, whatever they have to do with each other. Objectives that are not named have their
+    share of ``RISK``.
 
     Raises:
         ValueError: a risk outside (0, 0.5), or of an unknown objective.
     """
     check_risk(risk)
-    by_name = risk if isinstance(risk, Mapping) else dict.fromkeys(objectives, risk)
-    unknown = [name for name in by_name if name not in objectives]
+    together, own = (RISK, risk) if isinstance(risk, Mapping) else (risk, {})
+    unknown = [name for name in own if name not in objectives]
     if unknown:
         raise ValueError(f"gate: expected risks of {', '.join(objectives)}, got {', '.join(unknown)}.")
-    risks = [by_name.get(name, RISK) for name in objectives]
-    return tuple((risk, 0.5, 1 - risk) for risk in risks)
+    shares = [own.get(name, together / len(objectives)) for name in objectives]
+    return tuple((share, 0.5, 1 - share) for share in shares)
 
 
 @dataclass(frozen=True)
@@ -70,8 +74,8 @@ class Guide:
         acquisition: how candidates are chosen: "hypervolume", the improvement expected over samples of the
             predicted distributions, or "median", the improvement of the predicted medians.
         gate: whether the Pareto gate prunes candidates.
-        risk: the gate's, and of the predicted bounds that are recorded; in (0, 0.5), or such a number for each
-            objective by name, those not named having 0.05.
+        risk: the gate's, of all objectives together, and of the predicted bounds that are recorded; in (0, 0.5), or
+            such a number for each objective by name. See ``levels_of``.
         batch_size: architectures chosen at a time, before the predictions are looked at again.
         generations: populations proposed on the predictions for every batch.
         samples: of each candidate's distributions, for the acquisition "hypervolume".

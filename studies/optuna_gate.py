@@ -62,8 +62,8 @@ class ParetoGate(Generic[A]):
         constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``. Of an objective that is no
             goal, a completed trial tells its real value in the user attribute of that name; without it the trial does
             not join the front.
-        risk: probability, in (0, 0.5), that one objective is better than the gate allows for; or by objective, as
-            ``{"latency_ms@pixel3": 0.2}``, those not named having 0.05.
+        risk: probability, in (0, 0.5), that an architecture is better than the gate allows for, which its objectives
+            share alike; or of an objective, as ``{"latency_ms@pixel3": 0.2}``.
         best: best conceivable values of some objectives; see ``studies.gate.Gate``.
         to_params: architecture to the parameters that the study's objective suggests; those of ``suggest`` if None.
 

@@ -28,9 +28,9 @@ from studies.screen import Screen
 A = TypeVar("A", bound=Hashable)
 
 MAX_LOOKED_AT = 1_000_000  # architectures of a space, of which some ten thousand are comfortable
-SHORTLIST = 64  # candidates whose distributions are sampled: those expected to add most, by their known quantiles
+SHORTLIST = 64  # candidates whose distributions are sampled: those expected to add most, by three quantiles of each
 SHORTLIST_OF_ALL = 200  # where every architecture is a candidate
-LIKELY = (RISK, 0.5, 1 - RISK)  # quantiles that samples lie between; the gate has mostly asked for the same
+LIKELY = (RISK, 0.5, 1 - RISK)  # quantiles that candidates are wanted for, and that samples lie between
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def propose(
         (candidates if decision.kept else pruned).append(found)
     chosen: list[Candidate[A]] = []
     if candidates:
-        shortlist, reference_point = _shortlist(config, guide, ledger, gate, candidates, pruned)
+        shortlist, reference_point = _shortlist(config, guide, model, ledger, gate, candidates, pruned)
         samples, joint = _drawn(config, guide, model, shortlist, seed)
         losses, feasible = _sampled_losses(config, samples)
         best = choose(losses, feasible, gate.front, reference_point, count, joint=joint)
@@ -198,13 +198,15 @@ def _seed(config: SearchConfig, batch: int, attempt: int) -> int:
 def _shortlist(
     config: SearchConfig,
     guide: Guide,
+    model: Model[A],
     ledger: Ledger,
     gate: Gate,
     candidates: Sequence[Candidate[A]],
     pruned: Sequence[Candidate[A]],
 ) -> tuple[list[Candidate[A]], FloatArray]:
     """Candidates expected to add most by their quantiles, the most promising first; and (goals,) a reference point."""
-    values = np.array([candidate.decision.values for candidate in candidates])
+    texts = [model.to_text(candidate.architecture) for candidate in candidates]
+    values = model.memory.predict(texts, config.objectives, LIKELY).values
     medians = values[:, :, 1]
     if guide.exhaustive:
         medians = np.vstack([medians, *[candidate.decision.values[None, :, 1] for candidate in pruned]])

@@ -46,8 +46,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
         constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``, which the algorithm is told as
             inequality constraints after the problem's own, or ``soft:latency_ms@pixel3<=10``, of the gate alone.
-        risk: probability, in (0, 0.5), that one objective is better than the gate allows for; or by objective, as
-            ``{"latency_ms@pixel3": 0.2}``, those not named having 0.05.
+        risk: probability, in (0, 0.5), that an architecture is better than the gate allows for, which its objectives
+            share alike; or of an objective, as ``{"latency_ms@pixel3": 0.2}``.
         best: best conceivable values of some objectives; see ``studies.gate.Gate``.
 
     Attributes:

@@ -83,10 +83,11 @@ def test_the_history_tells_what_was_predicted_found_and_pruned(tmp_path: Path) -
     evaluated, pruned = (history[history["status"] == status] for status in ("evaluated", "pruned"))
     assert len(evaluated) + len(pruned) == len(history)
     assert result.pruned == len(pruned) > 0
+    low, high = 0.05 / 3, 1 - 0.05 / 3  # shared by three objectives
     for name in config.objectives:
         assert evaluated[name].tolist() == [toy_results(notation)[name] for notation in evaluated["architecture"]]
         assert pruned[name].isna().all()
-        predicted = ToyPredictor().predict(evaluated["architecture"].tolist(), [name], (0.05, 0.5, 0.95)).values[:, 0]
+        predicted = ToyPredictor().predict(evaluated["architecture"].tolist(), [name], (low, 0.5, high)).values[:, 0]
         columns = [f"{name} predicted low", f"{name} predicted", f"{name} predicted high"]
         np.testing.assert_array_equal(evaluated[columns].to_numpy(), predicted)
     assert (evaluated["reason"] == "").all()

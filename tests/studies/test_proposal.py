@@ -94,7 +94,7 @@ def test_only_what_is_known_is_chosen(exhaustive: bool) -> None:
 
 
 def test_where_everything_is_looked_at_pruned_ones_count_in_the_last_batch() -> None:
-    config = guided_config(trials=14, guide={"exhaustive": True})
+    config = guided_config(trials=14, guide={"exhaustive": True, "risk": 0.1})
     ledger = evaluated(config)
     model = toy_model(sigma=0.2)
     usual, last = (next_of(config, ledger, model, count=count) for count in (4, 8))
@@ -102,6 +102,15 @@ def test_where_everything_is_looked_at_pruned_ones_count_in_the_last_batch() -> 
     assert len(keys(last)) == 8
     assert len(keys(last, PRUNED)) > 20
     assert all(entry.stage and entry.reason for entry in last if entry.status == PRUNED)
+
+
+def test_the_risk_decides_what_is_pruned_not_what_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("studies.proposal.SHORTLIST_OF_ALL", 8)
+    chosen = []
+    for risk in (0.01, 0.4):
+        config = guided_config(guide={"exhaustive": True, "gate": False, "risk": risk})
+        chosen.append(keys(next_of(config, evaluated(config))))
+    assert chosen[0] == chosen[1]
 
 
 @pytest.mark.parametrize("shortlist", [3, 200])

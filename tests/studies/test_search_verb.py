@@ -197,7 +197,8 @@ def test_every_architecture_is_looked_at(search: Search) -> None:
     useful, useless = (np.array([row.count(operation) for row in sorted(rows)]) for operation in (3, 1))
     labels = {"accuracy@moon": 90 - 60 / (1.0 + useful), "latency_ms@moon": 1.0 + useful + useless}
     table.assign(**labels).to_csv("labels.csv")
-    words = ("--trials", 14, "--batch", 4, "--adapt-every", 4, "--exhaustive", "--risk", 0.3)
+    risks = "accuracy@moon=0.3,latency_ms@moon=0.3"
+    words = ("--trials", 14, "--batch", 4, "--adapt-every", 4, "--exhaustive", "--risk", risks)
     goals = "max:accuracy@moon,min:latency_ms@moon"
     found, _ = search("--objectives", goals, "--evaluator", "table:labels.csv", *words, without=("--generations",))
     assert found["evaluations"] == 14
