@@ -30,6 +30,7 @@ from nasrlm.averaged_process import AveragedProcess, likeness
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import without
+from nasrlm.examples import mean_labels
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
@@ -160,7 +161,8 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         checkpoint: what to start from; left as it is.
         pool: texts with and without labels; a thousand or two of the space that will be asked about.
         objective: ``metric_unit@context``.
-        labels: (N,) in the objective's unit, NaN where there is none; ten are a good start.
+        labels: (N,) in the objective's unit, NaN where there is none; ten are a good start. Of texts that are equal
+            the mean counts.
         progress: show a bar on stderr where graph networks learn.
 
     Raises:
@@ -174,10 +176,12 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
     except (TypeError, ValueError) as e:
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
+    firsts, means = mean_labels([pool.texts[row] for row in known.tolist()], labels[known, None])
+    known, labels = known[firsts], means[:, 0]  # a label that a copy of its text tells would seem foreseen
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
-        expected = _expected_by_networks(pool, objective, known, labels[known], progress)
+        expected = _expected_by_networks(pool, objective, known, labels, progress)
     else:
-        expected = _expected_by_predictions(pool, objective, known, labels[known])
+        expected = _expected_by_predictions(pool, objective, known, labels)
     return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
 
 
@@ -216,6 +220,8 @@ def _labelled(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp
             f"adapt: expected {wanted.range_in_words} as labels of {objective}, got {beyond[0]:g}. "
             "Give NaN where there is none, or name it otherwise."
         )
+    if len({pool.texts[row] for row in known.tolist()}) < 2:
+        raise ValueError(f"adapt: expected labels of {objective} of different texts, got {len(known):,} of one.")
     return known
 
 

@@ -215,7 +215,7 @@ def check_replaceable(folder: Path) -> None:
     """To be asked before long work whose outcome ``save_pretrained`` is to write.
 
     Raises:
-        ValueError: it is a file, or the working directory, which cannot be replaced, or holds it.
+        ValueError: it is a file, or holds other things than a checkpoint, such as the working directory.
         OSError: the folder that it is in cannot be written; the message names it.
     """
     place = folder.resolve()
@@ -224,6 +224,11 @@ def check_replaceable(folder: Path) -> None:
         raise ValueError(f"checkpoint: expected a folder of its own, got {which}. Name one in it.")
     if place.exists() and not place.is_dir():
         raise ValueError(f"{folder}: expected a folder for the checkpoint, got a file. Name another.")
+    if place.is_dir() and not (place / "config.json").exists() and (others := sorted(place.iterdir())):
+        raise ValueError(
+            f"{folder}: expected a new folder for the checkpoint, an empty one or an earlier checkpoint, got one with "
+            f"{others[0].name} in it. Name another."
+        )
     check_folder(place.parent)  # where the new one is made, to be renamed
 
 

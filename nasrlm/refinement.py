@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
+from tqdm import tqdm
 
 from nasrlm.calibration import GRID, fit_calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import CostSum, rounded, without
-from nasrlm.examples import Examples
+from nasrlm.examples import Examples, mean_labels
 from nasrlm.objective import MAX_LABEL, FloatArray, Objective
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by
@@ -40,6 +41,7 @@ class Comparison(NamedTuple):
         spelled: mean absolute error on valid rows of what the model spells, in the objective's unit.
         summed: the same of sums, each without the label that it is compared with; NaN where labels tell no sum.
         is_summed: which of the two is said from now on.
+        why: labels tell no sum, in words; empty where they do.
     """
 
     objective: str
@@ -47,6 +49,7 @@ class Comparison(NamedTuple):
     spelled: float
     summed: float
     is_summed: bool
+    why: str = ""
 
 
 def refine(
@@ -69,7 +72,7 @@ def refine(
     Raises:
         ValueError: a text cannot be read; the message names its file and row; or labels beyond 1e30.
     """
-    examples = examples.rows(np.flatnonzero(examples.splits != "test"))
+    examples = _one_a_text(examples.rows(np.flatnonzero(examples.splits != "test")))
     valid = examples.split("valid")
     enough = np.isfinite(valid.labels).sum(axis=0) >= FEWEST_VALID
     named = dict(zip(examples.objectives, enough.tolist(), strict=True))
@@ -82,7 +85,8 @@ def refine(
         spelled = Predictor(spelling, "auto").of_space(space).predict(valid.texts, names, (0.5,), progress).median
     counts = list(map(row_counts, examples.texts))
     comparisons: list[Comparison] = []
-    for name, medians in zip(names, spelled.T, strict=True):
+    medians_of = tqdm(zip(names, spelled.T, strict=True), "sums", len(names), unit="cost", disable=not progress)
+    for name, medians in medians_of:
         column = examples.objectives.index(name)
         labels, labels_of_valid = examples.labels[:, column], valid.labels[:, column]
         if (largest := np.nanmax(np.abs(labels))) > MAX_LABEL:
@@ -91,12 +95,22 @@ def refine(
         fitted = _Fitted.to(name, counts, labels)
         summed = fitted.error(np.flatnonzero(examples.splits == "valid")) if fitted else float("nan")
         is_summed = summed < (1 - GAIN) * error
-        comparisons.append(Comparison(name, int(np.isfinite(labels).sum()), error, summed, is_summed))
+        why = "" if fitted else "a label is not above 0" if np.nanmin(labels) <= 0 else "too few labels for their rows"
+        comparisons.append(Comparison(name, int(np.isfinite(labels).sum()), error, summed, is_summed, why))
         if fitted and is_summed:
             of_space[name] = fitted.cost_sum
     in_order = {name: of_space[name] for name in checkpoint.objectives if name in of_space}
     sums_by_space = {**checkpoint.sums_by_space, space: in_order}
     return replace(spelling, sums_by_space={name: x for name, x in sums_by_space.items() if x}), comparisons
+
+
+def _one_a_text(examples: Examples) -> Examples:
+    """Labels of a text are their mean, which is one of train rows where one of them is."""
+    firsts, labels = mean_labels(examples.texts, examples.labels)
+    learned = {examples.texts[row] for row in np.flatnonzero(examples.splits == "train").tolist()}
+    found = examples.rows(firsts)
+    splits = np.array(["train" if text in learned else "valid" for text in found.texts], dtype=np.str_)
+    return replace(found, labels=labels, splits=splits)
 
 
 def may_add_up(checkpoint: Checkpoint, objective: str) -> bool:

@@ -22,8 +22,18 @@ from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.config import SearchConfig
-from studies.folder import CHECKPOINT, HISTORY_FILE, MAY_GROW, STUDY_FILE, StudyError, alone_in, holds_study, read_study
-from studies.report import FRONT_FILE, StudyResult
+from studies.folder import (
+    CHECKPOINT,
+    FRONT_FILE,
+    HISTORY_FILE,
+    MAY_GROW,
+    STUDY_FILE,
+    StudyError,
+    alone_in,
+    holds_study,
+    read_study,
+)
+from studies.report import StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
 

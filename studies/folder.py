@@ -14,6 +14,7 @@ from studies.config import SearchConfig
 
 STUDY_FILE = "study.json"
 HISTORY_FILE = "history.parquet"
+FRONT_FILE = "front.csv"
 LOCK_FILE = ".lock"  # while a search works in the folder
 CHECKPOINT = "checkpoint_sha256"  # of a config, and of a study in a storage
 MAY_GROW = ("trials", "earlier_trials")  # of a config: a study may be given more
@@ -95,7 +96,8 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> SearchCo
         The config, with the trials that the study was given before.
 
     Raises:
-        StudyError: it holds a study and ``resume`` is False, or the study has another config, or more trials.
+        StudyError: it holds a study and ``resume`` is False, or the study has another config, or more trials; or it
+            holds a front of something else.
         OSError: it cannot be written.
     """
     if holds_study(folder):
@@ -105,6 +107,11 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> SearchCo
                 "Pass --resume to go on with it, or choose another folder."
             )
         return _resumed(folder, config)
+    if (folder / FRONT_FILE).exists():
+        raise StudyError(
+            f"{folder}: expected a folder without a study, got one with the {FRONT_FILE} of something else. "
+            "Choose another folder."
+        )
     write_json(folder / STUDY_FILE, {"status": "running", "config": config.to_dict()})
     return config
 

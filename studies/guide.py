@@ -42,9 +42,13 @@ def check_risk(risk: Risk) -> None:
         ValueError: naming it.
     """
     for name, value in risk.items() if isinstance(risk, Mapping) else [("", risk)]:
-        if not 0 < value < 0.5:
+        try:
+            fits = 0 < value < 0.5
+        except TypeError:
+            fits = False
+        if not fits:
             place = f" of {name}" if name else ""
-            raise ValueError(f"gate: expected a risk between 0 and 0.5, got {value}{place}. Example: 0.05.")
+            raise ValueError(f"gate: expected a risk between 0 and 0.5, got {value!r}{place}. Example: 0.05.")
 
 
 def levels_of(risk: Risk, objectives: Sequence[str]) -> tuple[Levels, ...]:

@@ -1,5 +1,6 @@
 """A search with real evaluations: the model proposes, the gate prunes, the evaluator decides."""
 
+import functools
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -83,7 +84,7 @@ def guided_search(
         learning = LearningModel(predictor, TextMemory.of(to_text), evaluator.modelled)
         if adapt is not None and guide.adapt_every:
             learning.learn_by(adapt, guide.adapt_every)
-        next_batch = _proposer(config, guide, searched, evaluator, learning)
+        next_batch = _proposer(config, guide, searched, evaluator, learning, progress)
         shared = storage or config.storage
         with _saved_changes(ledger, out / HISTORY_FILE, progress) as after_change:
             if shared is None:
@@ -168,17 +169,29 @@ def _run(
 
 
 def _proposer(
-    config: SearchConfig, guide: Guide, space: SearchSpace[A], evaluator: RealEvaluator[A], learning: LearningModel[A]
+    config: SearchConfig,
+    guide: Guide,
+    space: SearchSpace[A],
+    evaluator: RealEvaluator[A],
+    learning: LearningModel[A],
+    progress: bool,
 ) -> NextBatch:
     """Chooses the next batch by the model that has learned from what is known."""
     known = None if evaluator.known is None else every_architecture(space, evaluator.known)
     choice = every_architecture(space) if guide.exhaustive and known is None else known
+
+    @functools.cache  # for they are remembered
+    def write_texts() -> None:
+        for architecture in tqdm((choice or {}).values(), "texts", unit="text", disable=not progress):
+            learning.model.to_text(architecture)
 
     def next_batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
         if given := warm_start(config, space, ledger, count=count, known=known):
             return given
         model = learning.learn(ledger)
         if all(name in model.predictor.objectives for name in config.objectives):
+            if guide.exhaustive:
+                write_texts()
             return propose(config, guide, space, model, ledger, count=count, known=choice, attempt=attempt)
         return begin(config, space, evaluator, ledger, count=count, known=known, attempt=attempt)
 

@@ -9,10 +9,10 @@ import pandas as pd
 
 from nasrlm.objective import FloatArray
 from studies.config import SearchConfig
-from studies.folder import HISTORY_FILE, StudyError
+from studies.folder import FRONT_FILE, HISTORY_FILE, StudyError
 from studies.history import BOUNDS, History
 from studies.ledger import Ledger
-from studies.report import FRONT_FILE, TRUE
+from studies.report import TRUE
 
 
 def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatArray, list[str]]:

@@ -17,13 +17,12 @@ from nasrlm.versions import versions_of
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask, soft_violations
 from studies.evaluators import TableEvaluator
-from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
+from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
 from studies.history import History
 from studies.pareto import BoolArray, complete_mask, hypervolume, hypervolume_ratio, pareto_mask
 
 A = TypeVar("A", bound=Hashable)
 
-FRONT_FILE = "front.csv"
 SOFT_MET = "soft_met"  # names the column that tells whether all soft constraints are met
 TRUE = " true"  # ends the name of a column of true values
 LIBRARIES = ("nasrlm", "numpy", "optuna", "pymoo", "moocore")

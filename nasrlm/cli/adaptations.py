@@ -19,6 +19,7 @@ from nasrlm.checkpoint_folder import released_folder
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
+from nasrlm.examples import mean_labels
 from nasrlm.model_card import adapted
 from spaces import get_space
 from studies.tables import (
@@ -108,10 +109,20 @@ def _drawn_rows(
         ValueError: the table cannot be read, or has too few labels.
     """
     frame = read_rows(table, space, require=names)
-    frame = frame[splits_of(frame, table) != "test"]
+    frame = _one_a_network(frame[splits_of(frame, table) != "test"], names)
     labelled = _labelled(frame, names)
     wanted = _count(samples, int(labelled.sum()), table, names)
     return frame.iloc[_pool_rows(labelled, wanted, wanted + pool, rng)], wanted
+
+
+def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The first row of each network, with the means of its labels."""
+    spaces = frame["space"] if "space" in frame else pd.Series("", frame.index)
+    networks = [f"{space} {name}" for space, name in zip(spaces, row_names(frame), strict=True)]
+    rows, labels = mean_labels(networks, frame[list(names)].to_numpy(dtype=np.float64, na_value=np.nan))
+    if len(rows) < len(frame):
+        warn(f"{len(frame) - len(rows):,} rows are of networks of other rows: the mean of a network's labels counts.")
+    return frame.iloc[rows].assign(**dict(zip(names, labels.T, strict=True)))
 
 
 def _labelled(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.bool_]:

@@ -161,17 +161,25 @@ def read_inputs(
     """
     if bool(given) == (table is not None):
         raise ValueError("input: expected architectures or --table, and not both. See --help.")
-    if input_shape is not None and not any(_has_shape(name, space) for name in given or ()):
+    module_space = space if input_shape is None else None  # what has a shape is no architecture
+    if input_shape is not None and not any(_has_shape(name, module_space) for name in given or ()):
         got = table or ", ".join(given or ())
         raise ValueError(f"--input-shape: expected model.onnx or pkg.module:factory with it, got {got}.")
     if table is not None:
         return _read_table(table, space)
     names = list(given or [])
     shape = None if input_shape is None else parse_shape(input_shape)
-    if all(_has_shape(name, space) or Path(name).suffix in TEXT_ENDINGS for name in names):
+    is_file = [_has_shape(name, module_space) or Path(name).suffix in TEXT_ENDINGS for name in names]
+    if all(is_file):
         texts = [read_text(name, shape) for name in names]
         _refuse_notation(names, texts, space)
         return Inputs(names, texts, [space or ""] * len(names), _file_rows(names, texts, space))
+    if any(is_file) and space is not None:
+        other = names[is_file.index(False)]
+        raise ValueError(
+            f"{other}: expected files, or modules with --input-shape, or else architectures of {space}, got both. "
+            "Ask about one kind at a time."
+        )
     if space is None:
         endings = ", ".join(TEXT_ENDINGS + MODEL_ENDINGS)
         raise ValueError(

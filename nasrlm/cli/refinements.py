@@ -53,9 +53,12 @@ def refine_checkpoint(
     before, compared = loaded, dict[str, list[Comparison]]()
     for of_space, part in examples_of_tables(frames, tables, names).by_space():
         loaded, compared[of_space] = refine(loaded, of_space, part, progress=True)
-    if not any(compared.values()):
+    judged = {x.objective for each in compared.values() for x in each}
+    missing = [name for name in wanted if name not in judged]
+    if missing or not judged:
+        costs = ", ".join(missing) or "a cost"
         raise ValueError(
-            f"{named}: expected {FEWEST_VALID} labels of a cost or more in rows of split valid, got fewer. "
+            f"{named}: expected {FEWEST_VALID} labels of {costs} or more in rows of split valid, got fewer. "
             "They tell whether sums are nearer."
         )
     summed = {of_space: [x.objective for x in each if x.is_summed] for of_space, each in compared.items()}
@@ -68,7 +71,7 @@ def refine_checkpoint(
         print_json({"compared": told, "checkpoint": str(out) if any(changed.values()) else None, "seconds": seconds})
         return
     rows = [
-        [of_space, x.objective, x.labels, x.spelled, x.summed, "sum" if x.is_summed else "spelled"]
+        [of_space, x.objective, x.labels, x.spelled, x.summed, _from_now_on(x)]
         for of_space, each in compared.items()
         for x in each
     ]
@@ -77,6 +80,10 @@ def refine_checkpoint(
         say(f"checkpoint: {out}, costs said as sums: {sum(map(len, summed.values()))}, {seconds} s")
     else:
         say("no sum is closer: nothing is written")
+
+
+def _from_now_on(compared: Comparison) -> str:
+    return "sum" if compared.is_summed else ": ".join(filter(None, ("spelled", compared.why)))
 
 
 def _dropped(before: Checkpoint, after: Checkpoint, space: str) -> list[str]:

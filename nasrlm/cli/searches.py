@@ -158,7 +158,8 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
         columns.append("soft constraints")
         rows = [[*cells, "met" if row[SOFT_MET] else "broken"] for cells, row in zip(rows, result.front, strict=True)]
     print_table(columns, rows, title=f"Pareto front, {len(rows)} architectures")
-    line = f"{result.evaluations:,} evaluations, {result.pruned} pruned, hypervolume {result.hypervolume:.4g}"
+    line = f"{result.evaluations:,} evaluations, {result.pruned:,} pruned or without a result"
+    line += f", hypervolume {result.hypervolume:.4g}"
     if result.truth is not None and not math.isnan(result.truth.hypervolume_ratio):
         line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"
     unmet = "" if result.front else "of no architecture are all objectives known and all constraints met"

@@ -55,6 +55,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
 
 
+def numbered(count: int) -> list[str]:
+    """Different texts."""
+    return list(map(str, range(count)))
+
+
 def test_ten_labels_teach_a_device_that_resembles_a_known_one(trained: Checkpoint) -> None:
     table = layer_table(300, seed=1)
     pool = make_pool(trained, table["text"].tolist())
@@ -67,6 +72,21 @@ def test_ten_labels_teach_a_device_that_resembles_a_known_one(trained: Checkpoin
     prediction = Predictor(adapted).predict(list(pool.texts)[150:], [NEW])
     assert spearmanr(prediction.median[:, 0], true[150:]).statistic > 0.8
     assert 0.7 < np.median(prediction.median[:, 0] / true[150:]) < 1.4
+
+
+def test_a_text_that_was_measured_again_tells_once(trained: Checkpoint) -> None:
+    table = layer_table(200, seed=1).drop_duplicates("text")
+    texts, true = table["text"].tolist(), table[OBJECTIVES[1]].to_numpy() ** 1.5
+    pool = make_pool(trained, [*texts, *texts, *texts])
+    once, again = np.full((2, 3, len(texts)), np.nan)
+    once[0, :40] = true[:40]
+    again[:, :40] = true[:40] * np.array([[0.98], [1.0], [1.02]])
+    first, second = (
+        Predictor(adapt(trained, pool, NEW, labels.ravel())).predict(texts, [NEW]).values for labels in (once, again)
+    )
+    np.testing.assert_allclose(second, first, rtol=1e-6)
+    with pytest.raises(ValueError, match="expected labels of latency_ms@unheard of different texts, got 3 of one"):
+        adapt(trained, pool, NEW, np.where(np.arange(3 * len(texts)) % len(texts) == 0, 1.0, np.nan))
 
 
 @pytest.mark.parametrize("label", [1.0, 7.0])  # the logarithms of ten sevens deviate by 2e-16, of ones by 0
@@ -144,7 +164,7 @@ def test_an_accuracy_is_taught_by_what_the_texts_say_of_their_networks(
 ) -> None:
     rng = np.random.default_rng(0)
     sizes, true, labels = accuracies_by_sizes(rng)
-    known = Pool([""] * 200, ("params@x", "macs@x"), rng.normal(size=(200, 2)), summaries_with(sizes, checkpoint))
+    known = Pool(numbered(200), ("params@x", "macs@x"), rng.normal(size=(200, 2)), summaries_with(sizes, checkpoint))
     for pool in (replace(known, summaries=summaries_with(0 * sizes, checkpoint)), known):
         adapt(checkpoint, pool, "accuracy@new", labels)
     by_predictions, by_networks = (spearmanr(values[40:], true[40:]).statistic for values in taught)
@@ -160,7 +180,7 @@ def test_an_accuracy_that_is_learned_anew_does_not_go_by_what_its_labels_taught_
     rng = np.random.default_rng(0)
     sizes, true, labels = accuracies_by_sizes(rng)
     by_heart = np.where(np.arange(200) < 40, true, rng.normal(60, 5, 200))[:, None]
-    pool = Pool([""] * 200, ("accuracy@new",), by_heart, summaries_with(sizes, checkpoint))
+    pool = Pool(numbered(200), ("accuracy@new",), by_heart, summaries_with(sizes, checkpoint))
     for name in ("accuracy@new", "accuracy@other"):
         adapt(checkpoint, pool, name, labels)
     anew, misled = (spearmanr(values[40:], true[40:]).statistic for values in taught)
@@ -174,7 +194,7 @@ def test_trees_see_steps_of_an_accuracy_that_a_process_smooths(
     sizes = rng.normal(size=(400, 12))
     true = 50 + 10 * (sizes[:, 0] > 0) + 5 * (sizes[:, 1] > 0.5) + sizes[:, 2] / 2
     labels = np.where(np.arange(400) < 100, true, np.nan)
-    pool = Pool([""] * 400, ("params@x", "macs@x"), rng.normal(size=(400, 2)), summaries_with(sizes, checkpoint))
+    pool = Pool(numbered(400), ("params@x", "macs@x"), rng.normal(size=(400, 2)), summaries_with(sizes, checkpoint))
     adapt(checkpoint, pool, "accuracy@new", labels)
     alone = GroupProcess([sizes, pool.features]).fit(np.arange(100), true[:100]).expect(np.arange(100, 400))
     together = spearmanr(taught[0][100:], true[100:]).statistic
@@ -193,7 +213,7 @@ def test_a_cost_is_taught_by_predictions_and_by_what_the_networks_are_made_of(
     predictions, sizes = rng.normal(size=(200, 3)), rng.normal(size=(200, 4))
     true = np.exp(predictions[:, 0] + sizes[:, 0] / 2)
     labels = np.where(np.arange(200) < 20, true, np.nan)
-    known = Pool([""] * 200, ("a@x", "b@x", "c@x"), predictions, summaries_with(sizes, checkpoint))
+    known = Pool(numbered(200), ("a@x", "b@x", "c@x"), predictions, summaries_with(sizes, checkpoint))
     for pool in (replace(known, summaries=summaries_with(0 * sizes, checkpoint)), known):
         adapt(checkpoint, pool, NEW, labels)
     by_predictions, together = (spearmanr(values[20:], true[20:]).statistic for values in taught)
@@ -203,7 +223,7 @@ def test_a_cost_is_taught_by_predictions_and_by_what_the_networks_are_made_of(
 
 @pytest.mark.parametrize("labels", [np.ones(3), np.ones((4, 1)), np.array([1.0, 2.0, np.inf, 3.0])])
 def test_labels_are_one_a_text_and_finite(checkpoint: Checkpoint, labels: np.ndarray) -> None:
-    pool = Pool([""] * 4, ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
+    pool = Pool(numbered(4), ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
     with pytest.raises(ValueError, match=r"expected 4 finite labels of latency_ms@new, .* of shape \("):
         adapt(checkpoint, pool, "latency_ms@new", labels)
 
@@ -217,7 +237,7 @@ def test_labels_are_one_a_text_and_finite(checkpoint: Checkpoint, labels: np.nda
     ],
 )
 def test_labels_that_cannot_be_are_refused(checkpoint: Checkpoint, objective: str, beyond: float, wanted: str) -> None:
-    pool = Pool([""] * 4, ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
+    pool = Pool(numbered(4), ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
     with pytest.raises(ValueError, match=f"expected {wanted} as labels of {objective}, got {beyond:g}"):
         adapt(checkpoint, pool, objective, np.array([1.0, 2.0, beyond, np.nan]))
 
@@ -371,14 +391,16 @@ def test_diverse_rows_are_distinct_candidates_from_different_groups() -> None:
     features = np.repeat(centres, 25, axis=0) + rng.normal(0, 0.05, (100, 4))
     candidates = np.arange(0, 100, 2)
     chosen = choose_diverse(
-        Pool([""] * 100, [f"cost@{x}" for x in range(features.shape[1])], features, features), candidates, 4
+        Pool(numbered(100), [f"cost@{x}" for x in range(features.shape[1])], features, features),
+        candidates,
+        4,
     )
     assert set(chosen) <= set(candidates)
     assert sorted(chosen // 25) == [0, 1, 2, 3]
     with pytest.raises(ValueError, match="choose_diverse: expected 4 candidates or more, got 3"):
-        choose_diverse(Pool([""] * 100, ["cost@x"], features[:, :1], features), candidates[:3], 4)
+        choose_diverse(Pool(numbered(100), ["cost@x"], features[:, :1], features), candidates[:3], 4)
 
 
 def test_texts_that_are_all_alike_are_chosen_once_each() -> None:
-    alike = Pool([""] * 6, ["cost@x"], np.ones((6, 1)), np.ones((6, 1)))
+    alike = Pool(numbered(6), ["cost@x"], np.ones((6, 1)), np.ones((6, 1)))
     assert sorted(choose_diverse(alike, np.arange(6), 6)) == [0, 1, 2, 3, 4, 5]

@@ -262,6 +262,19 @@ def test_a_file_is_no_place_for_a_checkpoint(checkpoint: Checkpoint, tmp_path: P
         checkpoint.save_pretrained(tmp_path / "notes" / "new")
 
 
+def test_a_folder_of_other_things_is_no_place_for_a_checkpoint(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "README.md").write_text("mine")
+    with pytest.raises(ValueError, match=r"notes: expected a new folder .* an empty one or an earlier checkpoint, got"):
+        checkpoint.save_pretrained(tmp_path / "notes")
+    assert [(path.name, path.read_text()) for path in (tmp_path / "notes").iterdir()] == [("README.md", "mine")]
+    (tmp_path / "empty").mkdir()
+    checkpoint.save_pretrained(tmp_path / "empty")
+    (tmp_path / "empty" / "README.md").write_text("mine")
+    checkpoint.save_pretrained(tmp_path / "empty")
+    assert (tmp_path / "empty" / "README.md").read_text() == "mine"
+
+
 def test_a_save_killed_between_its_renames_loses_nothing(checkpoint: Checkpoint, tmp_path: Path) -> None:
     folder = tmp_path / "ck"
     checkpoint.save_pretrained(folder)

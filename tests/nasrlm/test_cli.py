@@ -357,6 +357,10 @@ def test_a_torch_module_is_predicted_as_its_text_is(
     names = [rows[0].pop("architecture") for rows in (found, expected)]
     assert names == ["plain_network:build", "text.onnxtxt"]
     assert found == expected
+    of_space = nasrlm("predict", *module, *SPACE, *words)
+    assert json.loads(of_space.stdout)[0].keys() >= expected[0].keys(), of_space.stderr
+    both = nasrlm("predict", *module, *SPACE, "text.onnxtxt", *words)
+    assert [row["architecture"] for row in json.loads(both.stdout)] == names
 
 
 def test_texts_from_the_command_line_are_models(answers: Any) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from nasrlm.checkpoint import Checkpoint
@@ -62,6 +63,21 @@ def test_the_command_takes_other_texts_of_the_tables_choices(
     assert [len(texts) for texts in asked] == [33, 33]
     have_3x3 = [any("[16, 16, 3, 3]" in text for text in texts) for texts in asked]
     assert have_3x3 == [True, False]
+
+
+def test_a_network_of_several_rows_is_drawn_once(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    table = architecture_table(8)[:6].assign(split="train", **{NEW: np.arange(1.0, 7.0)})
+    repeats = [table, table.assign(**{NEW: table[NEW] + 1}), table.assign(**{NEW: np.nan})]
+    pd.concat(repeats).to_parquet(tmp_path / "table.parquet")
+    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
+    done = nasrlm(*words, "--samples", "all", "--pool", 10, "--out", tmp_path / "new", "--json")
+    assert done.status == 0, done.stderr
+    assert "12 rows are of networks of other rows: the mean of a network's labels counts." in done.stderr
+    assert sorted(json.loads(done.stdout)["used"]) == sorted(table["architecture"])
+    many = nasrlm(*words, "--samples", 7, "--out", tmp_path / "newer")
+    assert f"expected at least 7 rows outside the test split with labels of {NEW}, got 6." in many.stderr
+    shown = nasrlm(*words, "--samples", "all", "--pool", 10, "--out", tmp_path / "new").stdout
+    assert [f" {label} │" in shown for label in (1.5, 6.5, 1.0)] == [True, True, False]
 
 
 def test_texts_have_no_choices_to_draw_by(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:

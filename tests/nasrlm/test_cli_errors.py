@@ -50,6 +50,10 @@ MISTAKES = {
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--input-shape", "1,3,8,8"),
         "--input-shape: expected model.onnx or pkg.module:factory with it, got |nor_conv_3x3~0|",
     ),
+    "files and architectures": (
+        ("predict", *MODEL, *SPACE, "net.onnx", ARCHITECTURE),
+        "expected files, or modules with --input-shape, or else architectures of nasbench201, got both.",
+    ),
     "the space of a file": (
         ("convert", *SPACE, "net.onnx"),
         "convert net.onnx: expected no --space with a model's file",

@@ -136,6 +136,24 @@ def test_texts_with_rows_that_were_never_seen_are_spelled(
     assert (np.abs(np.log(seeded[:3, 1] / together[:3, :, 1])) < 0.1).all()
 
 
+def test_a_network_that_was_measured_again_tells_once(
+    spelling: Checkpoint, summing: Checkpoint, examples: Examples
+) -> None:
+    twice = examples.rows(np.tile(np.arange(len(examples)), 2))
+    noisy = replace(twice, labels=twice.labels * np.repeat([[0.9], [1.1]], len(examples), axis=0))
+    found, comparisons = refine(spelling, SPACE.name, noisy)
+    _, before = refine(spelling, SPACE.name, examples)
+    for now, then in zip(comparisons, before, strict=True):
+        assert (now.objective, now.labels, now.is_summed) == (then.objective, then.labels, then.is_summed)
+        assert (now.spelled, now.summed) == pytest.approx((then.spelled, then.summed), nan_ok=True)
+    of_space = found.sums_by_space[SPACE.name]
+    for name, known in summing.sums_by_space[SPACE.name].items():
+        assert of_space[name].deviation == pytest.approx(known.deviation)
+        assert of_space[name].levels == pytest.approx(known.levels)
+    learned = replace(twice, splits=np.repeat(["train", "valid"], len(examples)))
+    assert refine(spelling, SPACE.name, learned)[1] == []  # no valid row is of a text that is in no train row
+
+
 @pytest.mark.parametrize("engine", ["torch", "onnxruntime"])
 def test_texts_are_encoded_only_where_sums_do_not_tell_all(
     summing: Checkpoint, table: pd.DataFrame, monkeypatch: pytest.MonkeyPatch, engine: Any
@@ -356,6 +374,7 @@ def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
         "refine", "--checkpoint", "newer", "--table", "zeros.parquet", "--objectives", LATENCY, "--out", "last"
     )
     assert dropped.status == 0, dropped.stderr
+    assert "spelled: a label is not above 0" in dropped.stdout
     assert "costs said as sums: 0, " in dropped.stdout
     assert f"of {SPACE.name} `{THROUGHPUT}`." in Path("last/README.md").read_text()
     assert f"`{LATENCY}`" not in Path("last/README.md").read_text()
@@ -384,6 +403,7 @@ def test_where_no_sum_is_closer_nothing_is_written(nasrlm: CommandLine, at_hand:
         (("--objectives", ACCURACY), f"--objectives: expected costs that the checkpoint spells, got {ACCURACY}."),
         (("--objectives", "latency_ms@unheard"), "costs that the checkpoint spells, got latency_ms@unheard."),
         (("--table", "few.csv"), "expected 20 labels of a cost or more in rows of split valid, got fewer."),
+        (("--table", "one.csv"), f"expected 20 labels of {THROUGHPUT} or more in rows of split valid, got fewer."),
         (("--table", "accuracies.csv"), "expected labels of costs that the checkpoint spells, got none."),
         (("--table", "missing.csv"), "missing.csv: "),
         (("--out", "table.parquet"), "table.parquet: expected a folder for the checkpoint, got a file."),
@@ -394,7 +414,10 @@ def test_what_cannot_be_refined_is_one_line(
 ) -> None:
     table.drop(columns="text")[:60].to_csv("few.csv", index=False)
     table[["space", "architecture", "split", ACCURACY]].to_csv("accuracies.csv", index=False)
+    table.drop(columns="text").assign(**{THROUGHPUT: np.nan}).to_csv("one.csv", index=False)
     given = {"--table": "table.parquet", "--out": "new"} | dict([words])  # type: ignore[list-item]
+    if words[1] == "one.csv":
+        given["--objectives"] = f"{LATENCY},{THROUGHPUT}"
     done = nasrlm("refine", "--checkpoint", "old", *[word for option in given.items() for word in option])
     assert (done.status, done.stderr.count("\n")) == (2, 1)
     assert message in done.stderr

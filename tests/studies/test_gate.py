@@ -1,5 +1,6 @@
 """The gate prunes what cannot move the front, and nothing else."""
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -250,5 +251,8 @@ def test_bad_risks_and_bounds_are_named() -> None:
     for risk in (0.0, 0.5, 1.0):
         with pytest.raises(ValueError, match=f"gate: expected a risk between 0 and 0.5, got {risk}"):
             Gate(GOALS, risk=risk)
+    for other in ("0.1", [0.1, 0.2], None):
+        with pytest.raises(ValueError, match=re.escape(f"gate: expected a risk between 0 and 0.5, got {other!r}")):
+            Gate(GOALS, risk=other)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="gate: expected best values of accuracy@toy, latency_ms@toy, got latency"):
         Gate(GOALS, best={"latency_ms@moon": 1.0})

@@ -335,6 +335,15 @@ def test_what_fails_before_the_first_result_leaves_no_study_behind(storage: str 
     assert not (tmp_path / "new").exists()
 
 
+def test_the_front_of_something_else_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "front.csv").write_text("mine")
+    with pytest.raises(
+        StudyError, match=r"expected a folder without a study, got one with the front\.csv of"
+    ):
+        run(guided_config(), tmp_path)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("front.csv", "mine")]
+
+
 def test_the_bar_counts_evaluations_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(guided_config(), tmp_path, progress=True)
     captured = capsys.readouterr()
