@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import typer
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import MOST_LABELS, adapt, check_adaptable, choose_diverse, make_pool
@@ -77,7 +78,7 @@ def adapt_checkpoint(
         used = choose_diverse(known, candidates, wanted)
     else:
         used = rng.choice(candidates, wanted, replace=False)
-    for name in names:
+    for name in tqdm(names, "learn", unit="objective"):
         labels = np.full(len(texts), np.nan)
         labels[used] = frame[name].to_numpy(dtype=np.float64)[used]
         loaded = adapt(loaded, known, name, labels, progress=True)
