@@ -8,7 +8,7 @@ from typing import Any, Self
 from nasrlm.objective import Objective
 
 ACQUISITIONS = ("hypervolume", "median")
-RISK = 0.05
+RISK = 0.1
 
 Risk = float | Mapping[str, float]  # of all objectives together, or of each by name
 Levels = tuple[float, float, float]

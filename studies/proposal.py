@@ -17,7 +17,7 @@ from studies.config import SearchConfig
 from studies.constraints import feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
 from studies.gate import Decision, Gate
-from studies.guide import RISK, Guide
+from studies.guide import Guide
 from studies.history import median_first
 from studies.ledger import CHOSEN, PRUNED, Entry, Ledger
 from studies.memory import JointPredictor, SamplingPredictor, TextPredictor
@@ -30,7 +30,7 @@ A = TypeVar("A", bound=Hashable)
 MAX_LOOKED_AT = 1_000_000  # architectures of a space, of which some ten thousand are comfortable
 SHORTLIST = 64  # candidates whose distributions are sampled: those expected to add most, by three quantiles of each
 SHORTLIST_OF_ALL = 200  # where every architecture is a candidate
-LIKELY = (RISK, 0.5, 1 - RISK)  # quantiles that candidates are wanted for, and that samples lie between
+LIKELY = (0.05, 0.5, 0.95)  # quantiles that candidates are wanted for, and that samples lie between
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,7 @@ class ShiftedPredictor(ToyPredictor):
 
 def test_every_objective_may_have_a_risk_of_its_own() -> None:
     gate = make_gate(("front", 80.0, 1.0), risk={LATENCY: 0.2}, best={LATENCY: 0.1})
-    assert gate.levels == ((0.025, 0.5, 0.975), (0.2, 0.5, 0.8))
+    assert gate.levels == ((0.05, 0.5, 0.95), (0.2, 0.5, 0.8))
     predictor = ToyPredictor()
     (decision,) = gate.check(["0-1-2-3"], predictor)
     assert [names for _, names in predictor.calls] == [(ACCURACY,), (LATENCY,)]

@@ -47,7 +47,7 @@ def test_bounds_are_recorded_at_the_risk_of_each_objective(gate: bool, tmp_path:
     run(guided_config(guide={"risk": {"latency_ms@toy": 0.2}, "gate": gate}), tmp_path)
     history = history_of(tmp_path)
     evaluated = history[history["status"] == "evaluated"]
-    for name, levels in (("accuracy@toy", (0.025, 0.975)), ("latency_ms@toy", (0.2, 0.8))):
+    for name, levels in (("accuracy@toy", (0.05, 0.95)), ("latency_ms@toy", (0.2, 0.8))):
         predicted = ToyPredictor().predict(evaluated["architecture"].tolist(), [name], levels).values[:, 0]
         columns = [f"{name} predicted low", f"{name} predicted high"]
         np.testing.assert_array_equal(evaluated[columns].to_numpy(), predicted)

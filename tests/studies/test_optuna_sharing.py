@@ -37,7 +37,7 @@ def test_what_another_worker_enqueued_meanwhile_is_not_enqueued_again(monkeypatc
 def test_a_gate_that_comes_later_or_runs_elsewhere_knows_the_study() -> None:
     study, trained = make_study("RandomSampler"), list[Row]()
     study.optimize(objective(make_gate(), trained), n_trials=30)
-    late = make_gate(risk=0.1)
+    late = make_gate()
     worst = study.ask()
     slow = SPACE.decode((0, 0, 1, 3))
     with pytest.raises(optuna.TrialPruned, match="dominated by"):

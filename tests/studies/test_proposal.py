@@ -94,7 +94,7 @@ def test_only_what_is_known_is_chosen(exhaustive: bool) -> None:
 
 
 def test_where_everything_is_looked_at_pruned_ones_count_in_the_last_batch() -> None:
-    config = guided_config(trials=14, guide={"exhaustive": True, "risk": 0.1})
+    config = guided_config(trials=14, guide={"exhaustive": True})
     ledger = evaluated(config)
     model = toy_model(sigma=0.2)
     usual, last = (next_of(config, ledger, model, count=count) for count in (4, 8))

@@ -75,7 +75,7 @@ def test_a_function_decides(search: Search) -> None:
     config = json.loads(Path("study/study.json").read_text())["config"]
     assert config["checkpoint_sha256"] == Checkpoint.from_pretrained("checkpoint").sha256
     guide = config["guide"]
-    assert (guide["batch_size"], guide["generations"], guide["gate"], guide["risk"]) == (3, 2, True, 0.05)
+    assert (guide["batch_size"], guide["generations"], guide["gate"], guide["risk"]) == (3, 2, True, 0.1)
     again, _ = search("--objectives", GOALS, "--evaluator", "my_bench:results", "--seed", 1, "--resume")
     assert again["front"] == found["front"]
     assert len(Path("asked.txt").read_text().split()) == 6
