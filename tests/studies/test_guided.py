@@ -337,9 +337,7 @@ def test_what_fails_before_the_first_result_leaves_no_study_behind(storage: str 
 
 def test_the_front_of_something_else_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "front.csv").write_text("mine")
-    with pytest.raises(
-        StudyError, match=r"expected a folder without a study, got one with the front\.csv of"
-    ):
+    with pytest.raises(StudyError, match=r"expected a folder without a study, got one with the front\.csv of"):
         run(guided_config(), tmp_path)
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("front.csv", "mine")]
 
