@@ -53,7 +53,7 @@ class TableEvaluator(Generic[A]):
     """True labels from a table: an architecture's own row, or that of its simplest twin where the table lacks it.
 
     Isomorphic twins compute the same, and yet their published labels differ: each was trained and measured on its
-    own. The simplest is the one whose genotype is the smallest.
+    own. The simplest is the one whose genotype is the smallest. Of ``Spellings`` of a space there are no twins.
 
     Args:
         space: parses the table's notation.

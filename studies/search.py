@@ -1,7 +1,7 @@
 """A search: an engine proposes, an evaluator answers, a folder keeps the study."""
 
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,6 +13,7 @@ from studies.evaluators import COSTLY, Evaluator, TableEvaluator
 from studies.folder import HISTORY_FILE
 from studies.history import History, HistoryWriter
 from studies.problem import Problem, load_engine
+from studies.proposal import every_architecture
 from studies.report import StudyResult
 from studies.study import close_study, open_study
 
@@ -26,6 +27,7 @@ def search(
     out: Path,
     *,
     truth: TableEvaluator[A] | None = None,
+    known: Sequence[A] | None = None,
     resume: bool = False,
     progress: bool = False,
     figures: bool = True,
@@ -38,6 +40,7 @@ def search(
         evaluator: answers ``config.objectives``; a ``Surrogate`` or a ``TableEvaluator``, or your own.
         out: the study's folder, made when missing.
         truth: true labels of ``config.objectives``, with which the front found is judged at the end.
+        known: the only architectures to propose, such as a table's; any of the space if None.
         resume: go on with the study in ``out``. The same seed proposes the same architectures again and the
             recorded history answers them, so the result equals that of an uninterrupted run. More trials than it was
             given before go on from there.
@@ -65,7 +68,8 @@ def search(
         path = out / HISTORY_FILE
         recorded = History.load(path, config.objectives) if path.exists() else None
         started = time.monotonic()
-        history, stopped = _run(config, searched, evaluator, path, recorded, progress)
+        choice = None if known is None else every_architecture(searched, known)
+        history, stopped = _run(config, searched, evaluator, path, recorded, choice, progress)
         seconds = time.monotonic() - started
         return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
 
@@ -76,6 +80,7 @@ def _run(
     evaluator: Evaluator[A],
     path: Path,
     recorded: History | None,
+    known: Mapping[str, A] | None,
     progress: bool,
 ) -> tuple[History, str | None]:
     writer = HistoryWriter(path)
@@ -91,7 +96,9 @@ def _run(
             history.save(path)
 
         one_at_a_time = after_answer if isinstance(evaluator, COSTLY) else None
-        problem = Problem(config, space, evaluator, recorded=recorded, on_batch=after_batch, on_answer=one_at_a_time)
+        problem = Problem(
+            config, space, evaluator, recorded=recorded, known=known, on_batch=after_batch, on_answer=one_at_a_time
+        )
         if recorded is None:
             problem.history.save(path)
         try:

@@ -115,7 +115,7 @@ def search_space(
         twins=twins,
         warm_start=() if warm_start is None else _architectures(warm_start, chosen),
     )
-    true_values = None if truth is None else _table_evaluator(chosen, truth, config.objectives)
+    true_values = None if truth is None else _table_evaluator(config.searched(chosen), truth, config.objectives)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": True}
     result = _search(config, chosen, out, checkpoint, **options)
     if json:
@@ -182,12 +182,12 @@ def _search(
         surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=write)
         return search(_with_checkpoint(config, space, predictor()), space, surrogate, out, **options)
     to_text = TextMemory(write)
-    evaluator = _real_evaluator(config.evaluator, space, config.objectives, to_text, predictor)
+    evaluator = _real_evaluator(config.evaluator, config.searched(space), config.objectives, to_text, predictor)
     guide = _usable_guide(config, evaluator, predictor)
     if guide is not None or evaluator.modelled:
         config = _with_checkpoint(config, space, predictor())
     if guide is None:
-        return search(replace(config, guide=None), space, evaluator, out, **options)
+        return search(replace(config, guide=None), space, evaluator, out, known=evaluator.known, **options)
     return _guided_search(config, guide, space, evaluator, predictor(), to_text, out, **options)
 
 

@@ -189,6 +189,27 @@ def test_a_table_of_few_rows_is_searched_to_its_end(search: Search) -> None:
     assert "nothing to evaluate" in found["stopped"]
 
 
+@pytest.mark.parametrize("acquisition", ["none", "hypervolume"])
+def test_a_table_answers_with_no_label_of_a_twin_that_costs_something_else(search: Search, acquisition: str) -> None:
+    space = get_space("nasbench201")
+    rows = [(0, 0, 0, 0, 0, operation) for operation in range(5)] + [(0, operation, 0, 0, 0, 3) for operation in (1, 2)]
+    notations = [space.format(space.decode(row)) for row in rows]
+    assert len({space.architecture_key(space.parse(notation)) for notation in notations}) < len(notations)
+    labels = {"accuracy@moon": np.arange(7.0) + 60, "latency_ms@moon": [1.0, 2.0, np.nan, 4.0, 5.0, np.nan, 7.0]}
+    table = pd.DataFrame({"architecture": notations, **labels})
+    table.to_csv("labels.csv")
+    goals = "max:accuracy@moon,min:latency_ms@moon"
+    words = ("--evaluator", "table:labels.csv", "--truth", "labels.csv", "--acquisition", acquisition, "--trials", 20)
+    of_guided = ("--generations", "--batch", "--checkpoint") if acquisition == "none" else ()
+    found, _ = search("--objectives", goals, *words, without=of_guided)
+    assert found["evaluations"] == 5
+    assert found["hypervolume_ratio"] == pytest.approx(1)
+    history = pd.read_parquet("study/history.parquet").set_index("architecture")
+    known = table.dropna().set_index("architecture")
+    evaluated = history[history["latency_ms@moon"].notna()]
+    assert evaluated["latency_ms@moon"].to_dict() == known["latency_ms@moon"].to_dict()
+
+
 def test_every_architecture_is_looked_at(search: Search) -> None:
     space = get_space("nasbench201")
     rng = np.random.default_rng(0)
