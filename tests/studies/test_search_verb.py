@@ -192,10 +192,12 @@ def test_a_table_of_few_rows_is_searched_to_its_end(search: Search) -> None:
 @pytest.mark.parametrize("acquisition", ["none", "hypervolume"])
 def test_a_table_answers_with_no_label_of_a_twin_that_costs_something_else(search: Search, acquisition: str) -> None:
     space = get_space("nasbench201")
-    rows = [(0, 0, 0, 0, 0, operation) for operation in range(5)] + [(0, operation, 0, 0, 0, 3) for operation in (1, 2)]
-    notations = [space.format(space.decode(row)) for row in rows]
-    assert len({space.architecture_key(space.parse(notation)) for notation in notations}) < len(notations)
-    labels = {"accuracy@moon": np.arange(7.0) + 60, "latency_ms@moon": [1.0, 2.0, np.nan, 4.0, 5.0, np.nan, 7.0]}
+    of_1x1, of_3x3 = (
+        [(0, 0, 0, 0, 0, x), (0, 0, 0, 0, 1, x), (0, 0, 0, 0, x, 0)] for x in (2, 3)
+    )  # alike but for costs
+    notations = [space.format(space.decode(row)) for row in [*of_1x1, *of_3x3, (0, 0, 0, 4, 0, 0)]]
+    assert len({space.architecture_key(space.parse(notation)) for notation in notations}) == 3
+    labels = {"accuracy@moon": np.arange(7.0) + 60, "latency_ms@moon": [1.0, 2.0, np.nan, 4.0, np.nan, 5.0, 7.0]}
     table = pd.DataFrame({"architecture": notations, **labels})
     table.to_csv("labels.csv")
     goals = "max:accuracy@moon,min:latency_ms@moon"
