@@ -30,7 +30,6 @@ from nasrlm.averaged_process import AveragedProcess, likeness
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import without
-from nasrlm.examples import mean_labels
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
@@ -40,6 +39,7 @@ from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.readout import GRID, REACH
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
+from nasrlm.repeated_labels import deviations_of_one, mean_labels, places_of
 from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
 from nasrlm.text_counts import AT_PLACES, NUM_COUNTS, NUM_SIZES, operator_counts
@@ -89,6 +89,11 @@ class Pool:
     def text_features(self) -> TextFeatures:
         """What a readout compares the texts by."""
         return TextFeatures.of(torch.from_numpy(self.summaries))
+
+    def at(self, rows: NDArray[np.intp]) -> Pool:
+        """Some of the texts as this pool sees them; one with several labels several times."""
+        texts = [self.texts[row] for row in rows.tolist()]
+        return Pool(texts, self.objectives, self.features[rows], self.summaries[rows])
 
     def rows(self, rows: NDArray[np.intp]) -> Pool:
         """The pool that some of the texts are."""
@@ -176,8 +181,8 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
     except (TypeError, ValueError) as e:
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
-    firsts, means = mean_labels([pool.texts[row] for row in known.tolist()], labels[known, None])
-    known, labels = known[firsts], means[:, 0]  # a label that a copy of its text tells would seem foreseen
+    labels, places = labels[known], places_of(pool.texts)
+    pool, known = pool.at(np.unique(places, return_index=True)[1]), places[known]
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
         expected = _expected_by_networks(pool, objective, known, labels, progress)
     else:
@@ -259,6 +264,8 @@ class _Expected:
 
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
     """As processes expect them that go by what the model predicts above all."""
+    places, of_each = places_of(known.tolist()), _scaled(objective, labels)
+    known, labels = _one_a_text(known, labels)
     scaled, logarithmic = _scaled(objective, labels), _multiplies(objective, labels)
     centre, deviation = scaled.mean(), scaled.std()  # of equal labels only about 0
     scale = deviation if deviation > SMALLEST_DEVIATION * np.abs(scaled).max() else 1.0
@@ -269,9 +276,18 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     mean, deviation = process.predict(pool.inputs, pool.features)
     left_out = LeftOut(known, *process.left_out())
     expected = _Expected(mean, deviation, table, logarithmic, left_out=left_out)
-    if not logarithmic or len(known) < FEWEST_TO_SUM:
-        return expected
-    return _towards_sum(expected, pool, labels, Objective.parse(objective).is_rate)
+    if logarithmic and len(known) >= FEWEST_TO_SUM:
+        expected = _towards_sum(expected, pool, labels, Objective.parse(objective).is_rate)
+    found = expected.left_out
+    assert found is not None
+    errors = found.errors[places] + (of_each - scaled[places]) / scale
+    return replace(expected, left_out=LeftOut(known[places], errors, found.deviations[places]))
+
+
+def _one_a_text(known: NDArray[np.intp], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+    """A label that another of its text tells would seem foreseen."""
+    firsts, means = mean_labels(known.tolist(), labels[:, None])
+    return known[firsts], means[:, 0]
 
 
 def _towards_sum(expected: _Expected, pool: Pool, labels: FloatArray, is_rate: bool) -> _Expected:
@@ -309,6 +325,8 @@ def _expected_by_networks(
     accuracies = pool.accuracies
     if objective in pool.objectives:  # all of them may have been learned beside these very labels
         accuracies = accuracies[:, :0]
+    rows, of_each = known.tolist(), labels
+    known, labels = _one_a_text(known, labels)
     _, *of_networks = pool.text_features.numbers()  # the encoder's states add nothing
     process = GroupProcess([*of_networks, accuracies]).fit(known, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))
@@ -317,7 +335,9 @@ def _expected_by_networks(
     by_trees = expected_by_trees(np.concatenate([to_split, accuracies], axis=1), known, scores)
     networks = [Operators.of_text(pool.texts[row]) for row in known]
     graphs = FittedGraphs.fit(networks, scores, process.left_out(), progress)
-    deviation = np.hypot(deviation, process.noise**0.5) * (graphs.error if graphs else 1.0)
+    of_one = deviations_of_one(rows, process.scale.forward(of_each))
+    noise = math.sqrt(process.noise + float((of_one**2).mean()))
+    deviation = np.hypot(deviation, noise) * (graphs.error if graphs else 1.0)
     table = process.scale.backward(GRID.numpy()).clip(*PERCENT)
     return _Expected((mean + by_trees) / 2, deviation, table, graphs=graphs)
 

@@ -169,25 +169,6 @@ def make_examples(
     return Examples(list(texts), tuple(objectives), labels, splits, np.asarray(spaces, dtype=np.str_), origins)
 
 
-def mean_labels(texts: Sequence[str], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-    """One row for each different text: copies of a row, or a network that was measured again and again, tell once.
-
-    Args:
-        texts: N texts.
-        labels: (N, M), NaN where a row has no label.
-
-    Returns:
-        (n,) the first row of each text, ascending, and (n, M) means of its labels, NaN where it has none.
-    """
-    place_of = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    places = np.array([place_of[text] for text in texts], dtype=np.intp)
-    sums, counts = np.zeros((2, len(place_of), labels.shape[1]))
-    np.add.at(sums, places, np.nan_to_num(labels))
-    np.add.at(counts, places, np.isfinite(labels))
-    means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
-    return np.unique(places, return_index=True)[1], means
-
-
 def row_splits(frame: pd.DataFrame) -> pd.Series[str]:
     """The split of every row; rows without ``split`` are for training.
 

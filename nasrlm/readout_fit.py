@@ -61,10 +61,10 @@ class TextFeatures:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is expected of labelled texts by somebody who knows all labels but their own.
+    """What is expected of labels by somebody who knows those of all texts but their own.
 
     Attributes:
-        rows: (n,) of the N texts.
+        rows: (n,) of the N texts; of one with several labels several times.
         errors: (n,) labels less what is expected of them.
         deviations: (n,) that were expected, in a unit that the errors decide.
     """
@@ -86,9 +86,10 @@ class LeftOut:
             exchangeable.
         """
         sizes = np.sort(np.abs(self.errors + unread[self.rows]) / self.deviations)
-        rank = min(math.ceil(COVERED * (len(sizes) + 1)), len(sizes))
-        asked = sizes[rank - 1] / norm.ppf((1 + COVERED) / 2)
-        return max(float(asked), 1 / math.sqrt(len(sizes) + 1))
+        texts = len(np.unique(self.rows))  # which are exchangeable; labels of one are alike
+        rank = min(math.ceil(COVERED * (texts + 1)), texts)
+        asked = sizes[-(-rank * len(sizes) // texts) - 1] / norm.ppf((1 + COVERED) / 2)
+        return max(float(asked), 1 / math.sqrt(texts + 1))
 
 
 @dataclass(frozen=True)

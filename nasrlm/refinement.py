@@ -19,10 +19,11 @@ from tqdm import tqdm
 from nasrlm.calibration import GRID, fit_calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import CostSum, rounded, without
-from nasrlm.examples import Examples, mean_labels
+from nasrlm.examples import Examples
 from nasrlm.objective import MAX_LABEL, FloatArray, Objective
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by
+from nasrlm.repeated_labels import mean_labels, places_of
 from nasrlm.row_counts import RowCounts, row_counts
 from nasrlm.row_sum import RowSum
 
@@ -72,7 +73,8 @@ def refine(
     Raises:
         ValueError: a text cannot be read; the message names its file and row; or labels beyond 1e30.
     """
-    examples = _one_a_text(examples.rows(np.flatnonzero(examples.splits != "test")))
+    rows = examples.rows(np.flatnonzero(examples.splits != "test"))
+    examples, places = _one_a_text(rows), places_of(rows.texts)
     valid = examples.split("valid")
     enough = np.isfinite(valid.labels).sum(axis=0) >= FEWEST_VALID
     named = dict(zip(examples.objectives, enough.tolist(), strict=True))
@@ -92,10 +94,11 @@ def refine(
         if (largest := np.nanmax(np.abs(labels))) > MAX_LABEL:
             raise ValueError(f"refine: expected labels of {name} up to {MAX_LABEL:g}, got {largest:g}.")
         error = float(np.nanmean(np.abs(medians - labels_of_valid)))
-        fitted = _Fitted.to(name, counts, labels)
+        of_each = rows.labels[:, column]
+        fitted = _Fitted.to(name, counts, labels, of_each, places)
         summed = fitted.error(np.flatnonzero(examples.splits == "valid")) if fitted else float("nan")
         is_summed = summed < (1 - GAIN) * error
-        why = "" if fitted else "a label is not above 0" if np.nanmin(labels) <= 0 else "too few labels for their rows"
+        why = "" if fitted else "a label is not above 0" if np.nanmin(of_each) <= 0 else "too few labels for their rows"
         comparisons.append(Comparison(name, int(np.isfinite(labels).sum()), error, summed, is_summed, why))
         if fitted and is_summed:
             of_space[name] = fitted.cost_sum
@@ -128,26 +131,38 @@ class _Fitted:
         rows: (n,) of the texts that have one.
         labels: (n,) of them.
         expected: (n,) NaN where ``RowSum`` has none.
+        errors: of the logarithm of each label that the means are of, infinite where what is expected is no cost.
     """
 
     cost_sum: CostSum
     rows: NDArray[np.intp]
     labels: FloatArray
     expected: FloatArray
+    errors: FloatArray
 
     @classmethod
-    def to(cls, objective: str, counts: Sequence[RowCounts], labels: FloatArray) -> _Fitted | None:
+    def to(
+        cls,
+        objective: str,
+        counts: Sequence[RowCounts],
+        labels: FloatArray,
+        of_each: FloatArray,
+        places: NDArray[np.intp],
+    ) -> _Fitted | None:
         """None where labels are not all above 0, or do not tell what rows cost."""
-        rows = np.flatnonzero(np.isfinite(labels))
+        rows, known = np.flatnonzero(np.isfinite(labels)), np.isfinite(of_each)
         labels = labels[rows]
-        if not (labels > 0).all():
+        if not (of_each[known] > 0).all():
             return None
         fitted = RowSum.fit([counts[row] for row in rows.tolist()], labels, Objective.parse(objective).is_rate)
         if fitted is None:
             return None
         cost_sum = CostSum(fitted[0], deviation=1.0)
-        found = cls(cost_sum, rows, labels, rounded(fitted[1]))
-        farthest = float(np.quantile(np.abs(found._logarithms()), COVERED, method="higher"))
+        expected = np.full(len(counts), np.nan)
+        expected[rows] = rounded(fitted[1])
+        errors = np.nan_to_num(np.log(of_each[known] / expected[places[known]]), nan=np.inf)
+        found = cls(cost_sum, rows, labels, expected[rows], errors)
+        farthest = float(np.quantile(np.abs(errors), COVERED, method="higher"))
         if not np.isfinite(farthest):  # too many sums are no costs
             return None
         deviation = max(farthest / float(norm.ppf((1 + COVERED) / 2)), SMALLEST_DEVIATION)
@@ -162,8 +177,4 @@ class _Fitted:
         """Calibrated ones; those asked for where labels are what is said."""
         if deviation <= SMALLEST_DEVIATION:
             return list(map(float, GRID))
-        return fit_calibration({"": norm.cdf(self._logarithms() / deviation)})[""]
-
-    def _logarithms(self) -> FloatArray:
-        """(n,) of labels by what is expected, infinite where that is no cost."""
-        return np.nan_to_num(np.log(self.labels / self.expected), nan=np.inf)
+        return fit_calibration({"": norm.cdf(self.errors / deviation)})[""]

@@ -20,8 +20,8 @@ from nasrlm.checkpoint_folder import released_folder
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
-from nasrlm.examples import mean_labels
 from nasrlm.model_card import adapted
+from nasrlm.repeated_labels import mean_labels
 from spaces import get_space
 from studies.tables import (
     only_space,
@@ -65,7 +65,9 @@ def adapt_checkpoint(
     check_replaceable(out)
     loaded = Checkpoint.from_pretrained(checkpoint)
     check_adaptable(loaded, names)
-    frame, wanted = _drawn_rows(table, space, names, samples, pool, rng)
+    measured = read_rows(table, space, require=names)
+    measured = measured[splits_of(measured, table) != "test"]
+    frame, wanted = _drawn_rows(measured, table, names, samples, pool, rng)
     if like_table and not _is_of_a_space(frame):
         raise ValueError(f"{table}: --like-table: expected architectures of one space, got texts or several spaces.")
     if again := [name for name in names if name in loaded.objectives]:
@@ -78,12 +80,18 @@ def adapt_checkpoint(
         used = choose_diverse(known, candidates, wanted)
     else:
         used = rng.choice(candidates, wanted, replace=False)
+    learned = frame.iloc[used]
+    repeats, places = _repeats(measured, learned, names)
+    known = known.at(np.concatenate([np.arange(len(texts)), used[places]]))
     for name in tqdm(names, "learn", unit="objective"):
-        labels = np.full(len(texts), np.nan)
-        labels[used] = frame[name].to_numpy(dtype=np.float64)[used]
+        labels = np.full(len(known.texts), np.nan)
+        labels[used] = learned[name].to_numpy(dtype=np.float64)
+        if len(places):
+            labels[used] = np.nan
+            labels[len(texts) :] = repeats[name].to_numpy(dtype=np.float64)
         loaded = adapt(loaded, known, name, labels, progress=True)
     save_changed(adapted(loaded, names, wanted, table), checkpoint or released_folder(), out)
-    learned, seconds = frame.iloc[used], round(time.monotonic() - started, 1)
+    seconds = round(time.monotonic() - started, 1)
     if json:
         print_json({"used": row_names(learned), "seconds": seconds})
     else:
@@ -102,15 +110,14 @@ def _print_learned(learned: pd.DataFrame, names: Sequence[str]) -> None:
 
 
 def _drawn_rows(
-    table: Path, space: str | None, names: tuple[str, ...], samples: str, pool: int, rng: np.random.Generator
+    measured: pd.DataFrame, table: Path, names: tuple[str, ...], samples: str, pool: int, rng: np.random.Generator
 ) -> tuple[pd.DataFrame, int]:
-    """Rows of the table outside its test split for the pool, and how many labelled ones are to be learned from.
+    """Networks of a table's rows for the pool, and how many labelled ones are to be learned from.
 
     Raises:
-        ValueError: the table cannot be read, or has too few labels.
+        ValueError: the table has too few labels.
     """
-    frame = read_rows(table, space, require=names)
-    frame = _one_a_network(frame[splits_of(frame, table) != "test"], names)
+    frame = _one_a_network(measured, names)
     labelled = _labelled(frame, names)
     wanted = _count(samples, int(labelled.sum()), table, names)
     return frame.iloc[_pool_rows(labelled, wanted, wanted + pool, rng)], wanted
@@ -118,12 +125,28 @@ def _drawn_rows(
 
 def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """The first row of each network, with the means of its labels."""
-    spaces = frame["space"] if "space" in frame else pd.Series("", frame.index)
-    networks = [f"{space} {name}" for space, name in zip(spaces, row_names(frame), strict=True)]
-    rows, labels = mean_labels(networks, frame[list(names)].to_numpy(dtype=np.float64, na_value=np.nan))
+    rows, labels = mean_labels(_networks(frame), frame[list(names)].to_numpy(dtype=np.float64, na_value=np.nan))
     if len(rows) < len(frame):
         warn(f"{len(frame) - len(rows):,} rows are of networks of other rows: the mean of a network's labels counts.")
     return frame.iloc[rows].assign(**dict(zip(names, labels.T, strict=True)))
+
+
+def _networks(frame: pd.DataFrame) -> list[str]:
+    """What tells a row's network from others."""
+    spaces = frame["space"] if "space" in frame else pd.Series("", frame.index)
+    return [f"{space} {name}" for space, name in zip(spaces, row_names(frame), strict=True)]
+
+
+def _repeats(
+    measured: pd.DataFrame, learned: pd.DataFrame, names: Sequence[str]
+) -> tuple[pd.DataFrame, NDArray[np.intp]]:
+    """All labelled rows of what is learned from, and (rows,) which of it each is of; none where each has one row."""
+    place_of = {network: place for place, network in enumerate(_networks(learned))}
+    labelled = measured[measured[list(names)].notna().any(axis=1)]
+    places = np.array([place_of.get(network, -1) for network in _networks(labelled)], dtype=np.intp)
+    if np.count_nonzero(places >= 0) == len(learned):
+        places[:] = -1
+    return labelled[places >= 0], places[places >= 0]
 
 
 def _labelled(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.bool_]:

@@ -78,13 +78,21 @@ def test_a_text_that_was_measured_again_tells_once(trained: Checkpoint) -> None:
     table = layer_table(200, seed=1).drop_duplicates("text")
     texts, true = table["text"].tolist(), table[OBJECTIVES[1]].to_numpy() ** 1.5
     pool = make_pool(trained, [*texts, *texts, *texts])
-    once, again = np.full((2, 3, len(texts)), np.nan)
+    once, copied, again = np.full((3, 3, len(texts)), np.nan)
     once[0, :40] = true[:40]
-    again[:, :40] = true[:40] * np.array([[0.98], [1.0], [1.02]])
-    first, second = (
-        Predictor(adapt(trained, pool, NEW, labels.ravel())).predict(texts, [NEW]).values for labels in (once, again)
+    copied[:, :40] = true[:40]
+    again[:, :40] = true[:40] * np.array([[0.6], [1.0], [1.4]])
+    first, second, third = (
+        Predictor(adapt(trained, pool, NEW, labels.ravel())).predict(texts, [NEW]).values
+        for labels in (once, copied, again)
     )
     np.testing.assert_allclose(second, first, rtol=1e-6)
+    np.testing.assert_allclose(third[:, 0, 1], first[:, 0, 1], rtol=1e-4)
+    rng = np.random.default_rng(0)
+    labels = true[40:] * np.exp(0.4 * rng.normal(size=len(true) - 40))  # one each, as it deviates among the three
+    low, high = third[40:, 0, 0], third[40:, 0, 2]
+    assert 0.65 < np.mean((labels > low) & (labels < high)) < 0.95
+    assert np.mean((labels > first[40:, 0, 0]) & (labels < first[40:, 0, 2])) < 0.65
     with pytest.raises(ValueError, match="expected labels of latency_ms@unheard of different texts, got 3 of one"):
         adapt(trained, pool, NEW, np.where(np.arange(3 * len(texts)) % len(texts) == 0, 1.0, np.nan))
 
