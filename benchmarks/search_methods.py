@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from nasrlm.objective import FloatArray, Goal, to_losses
 from spaces import SearchSpace
 from studies.acquisition import choose
+from studies.all_architectures import every_architecture
 from studies.config import SearchConfig, twins_of
 from studies.evaluators import TableEvaluator
 from studies.graph_process import one_hot_genes
@@ -32,7 +33,6 @@ from studies.memory import SamplingPredictor
 from studies.pareto import pareto_mask
 from studies.problem import Problem, load_engine
 from studies.process_adapter import ProcessAdapter
-from studies.proposal import every_architecture
 
 A = TypeVar("A", bound=Hashable)
 

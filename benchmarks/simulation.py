@@ -27,6 +27,7 @@ from converters import to_measured_text
 from nasrlm.objective import FloatArray, to_losses
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
+from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask
 from studies.evaluators import TableEvaluator
@@ -39,7 +40,6 @@ from studies.ledger import EVALUATED, PRUNED
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.pareto import hypervolume_ratio, pareto_mask
 from studies.process_adapter import ProcessAdapter, every_network
-from studies.proposal import every_architecture
 from studies.report import true_labels
 from studies.search import search
 

@@ -20,7 +20,13 @@ from nasrlm.training import TrainResult
 REFINE = "nasrlm refine"
 
 
-def release(result: TrainResult, measured: Evaluation | None, config: TrainConfig, config_path: str) -> Path:
+def release(
+    result: TrainResult,
+    measured: Evaluation | None,
+    config: TrainConfig,
+    config_path: str,
+    untold: Sequence[str] = (),
+) -> Path:
     """Save a trained checkpoint with its measured quality and its card to ``config.out/checkpoint``.
 
     Args:
@@ -28,6 +34,7 @@ def release(result: TrainResult, measured: Evaluation | None, config: TrainConfi
         measured: metrics on test rows, if there are any.
         config: of the run.
         config_path: as it was named on the command line, for the card.
+        untold: of ``untold_by_valid_rows``.
     """
     steps = _earlier_steps(config)
     steps.append(
@@ -42,7 +49,7 @@ def release(result: TrainResult, measured: Evaluation | None, config: TrainConfi
     checkpoint = replace(result.checkpoint, card=card)
     folder = config.out / "checkpoint"
     checkpoint.save_pretrained(folder)
-    write_atomically(folder / "README.md", _card(result, measured, config, steps).encode())
+    write_atomically(folder / "README.md", _card(result, measured, config, steps, untold).encode())
     return folder
 
 
@@ -155,7 +162,11 @@ def _earlier_steps(config: TrainConfig) -> list[dict[str, Any]]:
 
 
 def _card(
-    result: TrainResult, measured: Evaluation | None, config: TrainConfig, steps: Sequence[Mapping[str, Any]]
+    result: TrainResult,
+    measured: Evaluation | None,
+    config: TrainConfig,
+    steps: Sequence[Mapping[str, Any]],
+    untold: Sequence[str],
 ) -> str:
     model = result.checkpoint.model
     reads = "source code" if result.checkpoint.tokenizer.pieces == "code" else "ONNX text"
@@ -170,6 +181,7 @@ def _card(
         f"- Data: the train split of {', '.join(path.name for path in config.table)}, seed {config.seed}.",
         *[f"- {source}" for source in config.sources],
         f"- {_validated(result.checkpoint)}{'; the table is of the test split' if measured else ''}.",
+        *[f"- {words}." for words in untold],
         f"- sha256 of texts, labels and splits: `{result.checkpoint.card['data_sha256']}`.",
     ]
     if measured is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import quote
 
 import numpy as np
 
 from nasrlm.augmentation import load_augmentation
-from nasrlm.calibration import fit_calibration
+from nasrlm.calibration import MIN_ROWS, fit_calibration
 from nasrlm.checkpoint import Checkpoint, torch_device
 from nasrlm.examples import Examples
 from nasrlm.initial_model import check_origin
@@ -22,7 +23,7 @@ from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
 from nasrlm.training_run import TrainingRun, TrainResult, check_names, learned_objectives, scores_of
 
-__all__ = ["TrainResult", "train"]
+__all__ = ["TrainResult", "train", "untold_by_valid_rows"]
 
 EVALUATIONS = 5  # of valid rows while a space's encoder is learned
 WARMUP = 0.05  # of its steps
@@ -117,6 +118,23 @@ def _warn_unless_judged(run: TrainingRun, of_space: str) -> None:
     if run.processes.rank == 0 and not len(run.valid_rows):
         what = f"no row{of_space} of split valid has a label"
         warnings.warn(f"{what}: the last weights are kept, intervals are not calibrated.", stacklevel=3)
+
+
+def untold_by_valid_rows(examples: Examples, objectives: Sequence[str]) -> list[str]:
+    """What they do not tell of the intervals of a model that learned these objectives, in words."""
+    rows = examples.labelled(objectives)
+    train_rows, valid = rows.split("train"), rows.split("valid")
+    if not len(valid):
+        return []  # which ``train`` has warned of
+    counts = zip(valid.objectives, np.isfinite(valid.labels).sum(axis=0), strict=True)
+    untold: list[str] = []
+    if few := [name for name, count in counts if count < MIN_ROWS]:
+        untold.append(f"Of {', '.join(few)} fewer than {MIN_ROWS} valid rows have labels: intervals are not calibrated")
+    texts = set(valid.texts)
+    if seen := len(texts.intersection(train_rows.texts)):
+        what = f"{seen:,} of {len(texts):,} texts of valid rows are train rows' too"
+        untold.append(f"{what}: intervals are too narrow for other networks, as far as labels are alike")
+    return untold
 
 
 def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict[str, Examples]:

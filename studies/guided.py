@@ -10,6 +10,7 @@ from typing import TypeVar
 from tqdm import tqdm
 
 from spaces import SearchSpace
+from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.evaluators import RealEvaluator, TableEvaluator
 from studies.folder import HISTORY_FILE
@@ -18,7 +19,7 @@ from studies.history import to_bounds
 from studies.learning import Adapt, LearningModel
 from studies.ledger import Entry, Ledger
 from studies.memory import SamplingPredictor, TextMemory
-from studies.proposal import begin, every_architecture, propose, warm_start
+from studies.proposal import begin, propose, warm_start
 from studies.report import StudyResult
 from studies.shared_study import SharedStudy
 from studies.study import close_study, open_study

@@ -27,10 +27,10 @@ from nasrlm.group_process import ROWS_TO_FIT_SCALES
 from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
+from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.graph_process import GraphProcess, Networks, networks_of
 from studies.memory import PredictorMemory, SamplingPredictor
-from studies.proposal import every_architecture
 from studies.scale import Scale
 
 A = TypeVar("A", bound=Hashable)

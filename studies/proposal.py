@@ -3,7 +3,7 @@
 N candidates, S samples, M objectives.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Generic, TypeVar
@@ -13,6 +13,7 @@ import numpy as np
 from nasrlm.objective import FloatArray
 from spaces import SearchSpace
 from studies.acquisition import choose, expected_improvements
+from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
@@ -27,7 +28,6 @@ from studies.screen import Screen
 
 A = TypeVar("A", bound=Hashable)
 
-MAX_LOOKED_AT = 1_000_000  # architectures of a space, of which some ten thousand are comfortable
 SHORTLIST = 64  # candidates whose distributions are sampled: those expected to add most, by three quantiles of each
 SHORTLIST_OF_ALL = 200  # where every architecture is a candidate
 LIKELY = (0.05, 0.5, 0.95)  # quantiles that candidates are wanted for, and that samples lie between
@@ -173,21 +173,6 @@ def _search(
 
     problem = Problem(inner, space, screen, on_batch=stop_when_spent, first=front, known=known)
     load_engine(config.engine)(problem)
-
-
-def every_architecture(space: SearchSpace[A], known: Iterable[A] | None = None) -> dict[str, A]:
-    """By key, the representatives of all architectures that are known, or else of the space.
-
-    Raises:
-        ValueError: none are known, and the space has too many to look at.
-    """
-    if known is None and space.size > MAX_LOOKED_AT:
-        raise ValueError(
-            f"exhaustive: expected a space of at most {MAX_LOOKED_AT:,} architectures, got {space.name} with "
-            f"{space.size:.2g}. Search without it."
-        )
-    architectures = map(space.representative, space.enumerate() if known is None else known)
-    return {space.architecture_key(architecture): architecture for architecture in architectures}
 
 
 def _seed(config: SearchConfig, batch: int, attempt: int) -> int:

@@ -8,12 +8,12 @@ from typing import TypeVar
 from tqdm import tqdm
 
 from spaces import SearchSpace
+from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.evaluators import COSTLY, Evaluator, TableEvaluator
 from studies.folder import HISTORY_FILE
 from studies.history import History, HistoryWriter
 from studies.problem import Problem, load_engine
-from studies.proposal import every_architecture
 from studies.report import StudyResult
 from studies.study import close_study, open_study
 

@@ -42,7 +42,7 @@ from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
 from nasrlm.reader import UnreadableTextError
 from nasrlm.train_config import TrainConfig
-from nasrlm.training import train
+from nasrlm.training import train, untold_by_valid_rows
 from nasrlm.versions import versions_of
 from spaces import get_space
 from studies.labelled_table import label_columns
@@ -222,13 +222,17 @@ def train_model(
     learned = [name for name in examples.objectives if name in result.checkpoint.objectives]
     test = examples.labelled(learned).split("test")
     measured = evaluate(Predictor(result.checkpoint), test) if test.any_label else None
-    folder = release(result, measured, chosen, str(config))
+    untold = untold_by_valid_rows(examples, learned) if result.checkpoint.model.config.head == "digits" else []
+    folder = release(result, measured, chosen, str(config), untold)
     if json:
         quality = measured.quality if measured else {}
-        print_json({"checkpoint": str(folder), "steps": result.steps, "valid_tau": result.valid_tau, "test": quality})
+        told = {"checkpoint": str(folder), "steps": result.steps, "valid_tau": result.valid_tau, "test": quality}
+        print_json(told | ({"untold": untold} if untold else {}))
         return
     if measured:
         _print_quality(measured)
+    for words in untold:
+        say(f"{words}.")
     why = f", out of patience ({chosen.patience} evaluations)" if result.out_of_patience else ""
     say(f"checkpoint: {folder} after {result.steps:,} steps, {result.seconds / 60:.0f} min{why}")
 

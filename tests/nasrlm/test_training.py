@@ -1,6 +1,7 @@
 """Training learns, and complains early."""
 
 import math
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +12,11 @@ import pandas as pd
 import pytest
 import torch
 
+from nasrlm.calibration import MIN_ROWS
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.model_config import Head, ModelConfig
-from nasrlm.training import train
+from nasrlm.training import train, untold_by_valid_rows
 from nasrlm.training_run import TrainingRun
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.runs import config, first_losses, log_of
@@ -37,6 +39,22 @@ def test_the_first_losses_of_a_seeded_run_stay_the_same(tmp_path: Path) -> None:
     for run.step in range(4):
         losses.append(run._train_step())
     assert losses == pytest.approx([2.46196, 2.51314, 2.46989, 2.40595], rel=5e-3)
+
+
+def test_what_valid_rows_do_not_tell_is_said() -> None:
+    rows = layer_examples(96)
+    apart = rows.rows(np.unique(rows.texts, return_index=True)[1])
+    assert untold_by_valid_rows(apart, OBJECTIVES) == []
+    labels = apart.labels.copy()
+    labels[np.flatnonzero(apart.splits == "valid")[MIN_ROWS - 1 :], 1] = np.nan
+    copied = np.flatnonzero(apart.splits == "train")[:2]
+    splits = np.concatenate([apart.splits, ["valid", "valid"]])
+    index = np.concatenate([np.arange(len(apart)), copied])
+    labels = np.concatenate([labels, np.full((2, 2), 5.0) * [1, np.nan]])
+    few, seen = untold_by_valid_rows(replace(apart.rows(index), labels=labels, splits=splits), OBJECTIVES)
+    assert few == f"Of {OBJECTIVES[1]} fewer than 9 valid rows have labels: intervals are not calibrated"
+    assert re.match(r"2 of \d+ texts of valid rows are train rows' too: intervals are too narrow", seen)
+    assert untold_by_valid_rows(apart.split("train"), OBJECTIVES) == []
 
 
 def with_labels(examples: Examples, missing: tuple[slice, slice]) -> Examples:

@@ -9,10 +9,11 @@ from moocore import hypervolume
 
 from nasrlm.objective import FloatArray
 from spaces import get_space
+from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
 from studies.memory import PredictorMemory
-from studies.proposal import Model, begin, every_architecture, propose, warm_start
+from studies.proposal import Model, begin, propose, warm_start
 from tests.studies.guided import guided_config
 from tests.studies.scenes import SPACE, Row, ToyPredictor, ToyResults, true_values
 

@@ -15,7 +15,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli import main
 from nasrlm.cli.searches import print_front
 from spaces import get_space
-from studies.proposal import every_architecture
+from studies.all_architectures import every_architecture
 from studies.report import StudyResult
 from tests.nasrlm.scenes import network_checkpoint
 
