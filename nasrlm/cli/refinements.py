@@ -13,7 +13,7 @@ from nasrlm.checkpoint_folder import released_folder
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.labelled_tables import examples_of_tables
-from nasrlm.cli.output import JsonOption, print_json, print_table, say
+from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
 from nasrlm.model_card import refined
 from nasrlm.refinement import FEWEST_VALID, Comparison, may_add_up, refine
 from studies.labelled_table import label_columns
@@ -62,7 +62,11 @@ def refine_checkpoint(
             "They tell whether sums are nearer."
         )
     summed = {of_space: [x.objective for x in each if x.is_summed] for of_space, each in compared.items()}
-    changed = {of_space: [*names, *_dropped(before, loaded, of_space)] for of_space, names in summed.items()}
+    dropped = {of_space: _dropped(before, loaded, of_space) for of_space in compared}
+    if any(dropped.values()):
+        lost = ", ".join(name for names in dropped.values() for name in names)
+        warn(f"{lost}: said as sums before and spelled from now on, for these labels tell no sum that is closer.")
+    changed = {of_space: [*names, *dropped[of_space]] for of_space, names in summed.items()}
     if any(changed.values()):
         save_changed(refined(loaded, changed, tables), checkpoint or released_folder(), out)
     seconds = round(time.monotonic() - started, 1)

@@ -377,6 +377,7 @@ def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
     )
     assert dropped.status == 0, dropped.stderr
     assert "spelled: a label is not above 0" in dropped.stdout
+    assert f"{LATENCY}: said as sums before and spelled from now on" in dropped.stderr
     assert "costs said as sums: 0, " in dropped.stdout
     assert f"of {SPACE.name} `{THROUGHPUT}`." in Path("last/README.md").read_text()
     assert f"`{LATENCY}`" not in Path("last/README.md").read_text()
