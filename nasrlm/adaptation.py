@@ -39,7 +39,7 @@ from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.readout import GRID, REACH
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
-from nasrlm.repeated_labels import deviations_of_one, mean_labels, places_of
+from nasrlm.repeated_labels import deviations_of_one, first_rows, mean_labels, places_of
 from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
 from nasrlm.text_counts import AT_PLACES, NUM_COUNTS, NUM_SIZES, operator_counts
@@ -181,8 +181,9 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
     except (TypeError, ValueError) as e:
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
-    labels, places = labels[known], places_of(pool.texts)
-    pool, known = pool.at(np.unique(places, return_index=True)[1]), places[known]
+    labels = labels[known]
+    if len(firsts := first_rows(pool.texts)) < len(pool.texts):
+        pool, known = pool.at(firsts), places_of(pool.texts)[known]
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
         expected = _expected_by_networks(pool, objective, known, labels, progress)
     else:

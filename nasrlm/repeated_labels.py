@@ -28,7 +28,7 @@ def mean_labels(texts: Sequence[Hashable], labels: FloatArray) -> tuple[NDArray[
     np.add.at(sums, places, np.nan_to_num(labels))
     np.add.at(counts, places, np.isfinite(labels))
     means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
-    return np.unique(places, return_index=True)[1], means
+    return first_rows(texts), means
 
 
 def deviations_of_one(texts: Sequence[Hashable], labels: FloatArray) -> FloatArray:
@@ -48,6 +48,12 @@ def deviations_of_one(texts: Sequence[Hashable], labels: FloatArray) -> FloatArr
     variance = float(((labels - means[places, 0])[known] ** 2).sum() / repeated)
     deviations: FloatArray = np.sqrt(variance * (1 - 1 / np.maximum(counts, 1)))
     return deviations
+
+
+def first_rows(texts: Sequence[Hashable]) -> NDArray[np.intp]:
+    """(n,) the first row of each text, ascending."""
+    first_of = {text: row for row, text in reversed([*enumerate(texts)])}
+    return np.array(sorted(first_of.values()), dtype=np.intp)
 
 
 def places_of(texts: Sequence[Hashable]) -> NDArray[np.intp]:

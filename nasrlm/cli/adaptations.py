@@ -82,7 +82,8 @@ def adapt_checkpoint(
         used = rng.choice(candidates, wanted, replace=False)
     learned = frame.iloc[used]
     repeats, places = _repeats(measured, learned, names)
-    known = known.at(np.concatenate([np.arange(len(texts)), used[places]]))
+    if len(places):
+        known = known.at(np.concatenate([np.arange(len(texts)), used[places]]))
     for name in tqdm(names, "learn", unit="objective"):
         labels = np.full(len(known.texts), np.nan)
         labels[used] = learned[name].to_numpy(dtype=np.float64)
