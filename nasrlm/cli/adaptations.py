@@ -80,16 +80,14 @@ def adapt_checkpoint(
         used = choose_diverse(known, candidates, wanted)
     else:
         used = rng.choice(candidates, wanted, replace=False)
-    learned = frame.iloc[used]
+    learned = given = frame.iloc[used]
     repeats, places = _repeats(measured, learned, names)
     if len(places):
-        known = known.at(np.concatenate([np.arange(len(texts)), used[places]]))
+        known, given = known.at(np.concatenate([np.arange(len(texts)), used[places]])), repeats
+        used = np.arange(len(texts), len(known.texts))
     for name in tqdm(names, "learn", unit="objective"):
         labels = np.full(len(known.texts), np.nan)
-        labels[used] = learned[name].to_numpy(dtype=np.float64)
-        if len(places):
-            labels[used] = np.nan
-            labels[len(texts) :] = repeats[name].to_numpy(dtype=np.float64)
+        labels[used] = given[name].to_numpy(dtype=np.float64)
         loaded = adapt(loaded, known, name, labels, progress=True)
     save_changed(adapted(loaded, names, wanted, table), checkpoint or released_folder(), out)
     seconds = round(time.monotonic() - started, 1)

@@ -67,12 +67,13 @@ def refine_checkpoint(
         lost = ", ".join(name for names in dropped.values() for name in names)
         warn(f"{lost}: said as sums before and spelled from now on, for these labels tell no sum that is closer.")
     changed = {of_space: [*names, *dropped[of_space]] for of_space, names in summed.items()}
-    if any(changed.values()):
+    is_changed = any(changed.values())
+    if is_changed:
         save_changed(refined(loaded, changed, tables), checkpoint or released_folder(), out)
     seconds = round(time.monotonic() - started, 1)
     if json:
         told = {of_space: [x._asdict() for x in each] for of_space, each in compared.items()}
-        print_json({"compared": told, "checkpoint": str(out) if any(changed.values()) else None, "seconds": seconds})
+        print_json({"compared": told, "checkpoint": str(out) if is_changed else None, "seconds": seconds})
         return
     rows = [
         [of_space, x.objective, x.labels, x.spelled, x.summed, _from_now_on(x)]
@@ -80,7 +81,7 @@ def refine_checkpoint(
         for x in each
     ]
     print_table(COLUMNS, rows)
-    if any(changed.values()):
+    if is_changed:
         say(f"checkpoint: {out}, costs said as sums: {sum(map(len, summed.values()))}, {seconds} s")
     else:
         say("no sum is closer: nothing is written")

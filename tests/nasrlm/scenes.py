@@ -70,6 +70,11 @@ def layer_examples(rows: int = 240, seed: int = 0) -> Examples:
     return make_examples(table, table["text"].tolist(), OBJECTIVES)
 
 
+def numbered(count: int) -> list[str]:
+    """Different texts, of no networks."""
+    return list(map(str, range(count)))
+
+
 def architecture_table(rows: int, seed: int = 0) -> pd.DataFrame:
     """NAS-Bench-201 architectures with made-up labels of OBJECTIVES, and of a device no checkpoint knows."""
     space, rng = get_space("nasbench201"), np.random.default_rng(seed)

@@ -31,7 +31,7 @@ from nasrlm.text_counts import NUM_COUNTS
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from spaces import get_space
-from tests.nasrlm.scenes import OBJECTIVES, layer_table
+from tests.nasrlm.scenes import OBJECTIVES, layer_table, numbered
 
 NEW = "latency_ms@unheard"
 
@@ -53,11 +53,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
         evaluate_every_epochs=15,
     )
     return train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
-
-
-def numbered(count: int) -> list[str]:
-    """Different texts."""
-    return list(map(str, range(count)))
 
 
 def test_ten_labels_teach_a_device_that_resembles_a_known_one(trained: Checkpoint) -> None:
@@ -391,24 +386,3 @@ def test_a_pool_is_of_texts_in_their_order(trained: Checkpoint) -> None:
         make_pool(trained, [])
     with pytest.raises(ValueError, match=r"adapt: expected numbers as labels of latency_ms@unheard, got \['x', 'x'"):
         adapt(trained, pool, NEW, ["x"] * 6)  # type: ignore[arg-type]
-
-
-def test_diverse_rows_are_distinct_candidates_from_different_groups() -> None:
-    rng = np.random.default_rng(0)
-    centres = 3 * np.eye(4)
-    features = np.repeat(centres, 25, axis=0) + rng.normal(0, 0.05, (100, 4))
-    candidates = np.arange(0, 100, 2)
-    chosen = choose_diverse(
-        Pool(numbered(100), [f"cost@{x}" for x in range(features.shape[1])], features, features),
-        candidates,
-        4,
-    )
-    assert set(chosen) <= set(candidates)
-    assert sorted(chosen // 25) == [0, 1, 2, 3]
-    with pytest.raises(ValueError, match="choose_diverse: expected 4 candidates or more, got 3"):
-        choose_diverse(Pool(numbered(100), ["cost@x"], features[:, :1], features), candidates[:3], 4)
-
-
-def test_texts_that_are_all_alike_are_chosen_once_each() -> None:
-    alike = Pool(numbered(6), ["cost@x"], np.ones((6, 1)), np.ones((6, 1)))
-    assert sorted(choose_diverse(alike, np.arange(6), 6)) == [0, 1, 2, 3, 4, 5]

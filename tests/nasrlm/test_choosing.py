@@ -1,0 +1,28 @@
+"""Which texts to measure: those whose labels would tell most."""
+
+import numpy as np
+import pytest
+
+from nasrlm.adaptation import Pool, choose_diverse
+from tests.nasrlm.scenes import numbered
+
+
+def test_diverse_rows_are_distinct_candidates_from_different_groups() -> None:
+    rng = np.random.default_rng(0)
+    centres = 3 * np.eye(4)
+    features = np.repeat(centres, 25, axis=0) + rng.normal(0, 0.05, (100, 4))
+    candidates = np.arange(0, 100, 2)
+    chosen = choose_diverse(
+        Pool(numbered(100), [f"cost@{x}" for x in range(features.shape[1])], features, features),
+        candidates,
+        4,
+    )
+    assert set(chosen) <= set(candidates)
+    assert sorted(chosen // 25) == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="choose_diverse: expected 4 candidates or more, got 3"):
+        choose_diverse(Pool(numbered(100), ["cost@x"], features[:, :1], features), candidates[:3], 4)
+
+
+def test_texts_that_are_all_alike_are_chosen_once_each() -> None:
+    alike = Pool(numbered(6), ["cost@x"], np.ones((6, 1)), np.ones((6, 1)))
+    assert sorted(choose_diverse(alike, np.arange(6), 6)) == [0, 1, 2, 3, 4, 5]
