@@ -2,7 +2,6 @@
 
 import json
 import pickle
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ import pandas as pd
 import pytest
 
 from converters import to_onnx_text
-from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import adapt, make_pool
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import CheckpointError
@@ -22,33 +20,20 @@ from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
 from nasrlm.reader import TextBatch, TextReader
 from nasrlm.refinement import FEWEST_VALID, refine
-from nasrlm.row_counts import row_counts
-from spaces import get_space
-from tests.nasrlm.conftest import CommandLine
-from tests.nasrlm.scenes import CODE, OBJECTIVES, architecture_table, tiny_model
+from tests.nasrlm.scenes import CODE
+from tests.nasrlm.summed import (
+    ACCURACY,
+    LATENCY,
+    NAMES,
+    NOISE,
+    SPACE,
+    THROUGHPUT,
+    labelled_table,
+    rows_of_test,
+    spelling_checkpoint,
+)
 
-SPACE = get_space("nasbench201")
-ACCURACY, LATENCY = OBJECTIVES
-THROUGHPUT, NOISE = "throughput_ips@a100", "latency_ms@noise"
-NAMES = (ACCURACY, LATENCY, THROUGHPUT, NOISE)
 LEVELS = (0.1, 0.5, 0.9)
-
-
-def true_latencies(texts: list[str], noise: float = 0.0) -> FloatArray:
-    """(N,) sums of what their rows cost."""
-    rng = np.random.default_rng(1)
-    cost_of: dict[int, float] = defaultdict(lambda: float(rng.uniform(0.02, 0.3)))
-    sums = [sum(count * cost_of[row] for row, count in row_counts(text).by_row.items()) for text in texts]
-    return np.array(sums) * np.exp(noise * rng.normal(size=len(texts)))
-
-
-def labelled_table(rows: int = 240, noise: float = 0.01) -> pd.DataFrame:
-    table = architecture_table(rows)
-    texts = to_onnx_texts(SPACE, [SPACE.parse(x) for x in table["architecture"]], measured=True)
-    latencies = true_latencies(texts, noise)
-    chance = np.random.default_rng(2).uniform(1, 20, rows).round()
-    chance[:2] = 0.0  # which has no logarithm
-    return table.assign(text=texts, **{LATENCY: latencies, THROUGHPUT: 1000 / latencies, NOISE: chance})
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +49,7 @@ def examples(table: pd.DataFrame) -> Examples:
 
 @pytest.fixture(scope="module")
 def spelling(checkpoint: Checkpoint) -> Checkpoint:
-    """That spells all of ``NAMES``."""
-    model = tiny_model(vocabulary_size=checkpoint.tokenizer.vocabulary_size, num_objectives=len(NAMES))
-    return Checkpoint(model, checkpoint.tokenizer, NAMES, card={"commands": [], "test": {SPACE.name: {}}})
+    return spelling_checkpoint(checkpoint)
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +58,6 @@ def summing(spelling: Checkpoint, examples: Examples) -> Checkpoint:
     assert [(x.objective, x.is_summed) for x in comparisons] == [(LATENCY, True), (THROUGHPUT, True), (NOISE, False)]
     assert all(x.labels == 180 for x in comparisons)
     return found
-
-
-def rows_of_test(table: pd.DataFrame) -> pd.DataFrame:
-    rows: pd.DataFrame = table[table["split"] == "test"]
-    return rows
 
 
 def test_sums_are_as_close_as_labels_and_their_intervals_hold(summing: Checkpoint) -> None:
@@ -333,95 +311,9 @@ def test_too_few_valid_labels_compare_nothing(spelling: Checkpoint, examples: Ex
     assert nothing.sha256 == spelling.sha256
 
 
-@pytest.fixture
-def at_hand(spelling: Checkpoint, table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working directory with the checkpoint and the table, which has architectures alone."""
-    monkeypatch.chdir(tmp_path)
-    measured = {SPACE.name: {name: {"n": 3, "kendall_tau": 0.5} for name in NAMES}}
-    replace(spelling, card={"commands": [], "test": measured}).save_pretrained("old")
-    rows = [f"| {space} | {name} | 3 | 0.500 |" for space in (SPACE.name, "fbnet") for name in NAMES]
-    Path("old/README.md").write_text("\n".join(["# A model", *rows]))
-    table.drop(columns="text").to_parquet("table.parquet")
-    return tmp_path
-
-
-def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
-    nasrlm: CommandLine, at_hand: Path, table: pd.DataFrame
-) -> None:
-    words = ("refine", "--checkpoint", "old", "--table", "table.parquet", "--out", "new")
-    done = nasrlm(*words)
-    assert done.status == 0, done.stderr
-    assert "checkpoint: new, costs said as sums: 2, " in done.stdout
-    card = Checkpoint.from_pretrained("new").card
-    assert list(card["test"][SPACE.name]) == [ACCURACY, NOISE]
-    assert card["commands"][-1]["changed"] == {SPACE.name: [LATENCY, THROUGHPUT]}
-    readme = Path("new/README.md").read_text().splitlines()
-    told = "`nasrlm refine` made sums of costs, from the labels of table.parquet: "
-    told += f"of {SPACE.name} `{LATENCY}`, `{THROUGHPUT}`."
-    kept = [f"| {SPACE.name} | {name} | 3 | 0.500 |" for name in (ACCURACY, NOISE)]
-    kept += [f"| fbnet | {name} | 3 | 0.500 |" for name in NAMES]
-    assert readme == ["# A model", *kept, "", told]
-    row = rows_of_test(table).iloc[0]
-    asked = nasrlm("predict", "--space", SPACE.name, row["architecture"], "--checkpoint", "new", "--json")
-    assert json.loads(asked.stdout)[0][LATENCY]["median"] == pytest.approx(row[LATENCY], rel=0.05)
-    again = nasrlm(*words[:2], "new", *words[3:-1], "newer", "--objectives", LATENCY, "--json")
-    assert again.status == 0, again.stderr
-    compared = json.loads(again.stdout)["compared"][SPACE.name]
-    assert [(x["objective"], x["is_summed"]) for x in compared] == [(LATENCY, True)]
-    assert set(Checkpoint.from_pretrained("newer").sums_by_space[SPACE.name]) == {LATENCY, THROUGHPUT}
-    assert Path("newer/README.md").read_text().splitlines() == readme
-    latencies = table.drop(columns="text").assign(**{LATENCY: 0.0})
-    latencies.to_parquet("zeros.parquet")
-    dropped = nasrlm(
-        "refine", "--checkpoint", "newer", "--table", "zeros.parquet", "--objectives", LATENCY, "--out", "last"
-    )
-    assert dropped.status == 0, dropped.stderr
-    assert "spelled: a label is not above 0" in dropped.stdout
-    assert f"{LATENCY}: said as sums before and spelled from now on" in dropped.stderr
-    assert "costs said as sums: 0, " in dropped.stdout
-    assert f"of {SPACE.name} `{THROUGHPUT}`." in Path("last/README.md").read_text()
-    assert f"`{LATENCY}`" not in Path("last/README.md").read_text()
-
-
 @pytest.mark.filterwarnings("error")
 def test_several_sums_are_asked_without_a_warning(summing: Checkpoint, table: pd.DataFrame) -> None:
     texts = rows_of_test(table)["text"].tolist()[:3]
     here = Predictor(summing).of_space(SPACE.name)
     below = here.cumulative_probabilities(texts, [LATENCY, THROUGHPUT], np.full((3, 2), 5.0))
     assert ((below >= 0) & (below <= 1)).all()
-
-
-def test_where_no_sum_is_closer_nothing_is_written(nasrlm: CommandLine, at_hand: Path) -> None:
-    words = ("refine", "--checkpoint", "old", "--table", "table.parquet", "--objectives", NOISE, "--out", "new")
-    done = nasrlm(*words)
-    assert done.status == 0, done.stderr
-    assert "no sum is closer: nothing is written" in done.stdout
-    assert json.loads(nasrlm(*words, "--json").stdout)["checkpoint"] is None
-    assert not Path("new").exists()
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--objectives", ACCURACY), f"--objectives: expected costs that the checkpoint spells, got {ACCURACY}."),
-        (("--objectives", "latency_ms@unheard"), "costs that the checkpoint spells, got latency_ms@unheard."),
-        (("--table", "few.csv"), "expected 20 labels of a cost or more in rows of split valid, got fewer."),
-        (("--table", "one.csv"), f"expected 20 labels of {THROUGHPUT} or more in rows of split valid, got fewer."),
-        (("--table", "accuracies.csv"), "expected labels of costs that the checkpoint spells, got none."),
-        (("--table", "missing.csv"), "missing.csv: "),
-        (("--out", "table.parquet"), "table.parquet: expected a folder for the checkpoint, got a file."),
-    ],
-)
-def test_what_cannot_be_refined_is_one_line(
-    nasrlm: CommandLine, at_hand: Path, table: pd.DataFrame, words: tuple[str, ...], message: str
-) -> None:
-    table.drop(columns="text")[:60].to_csv("few.csv", index=False)
-    table[["space", "architecture", "split", ACCURACY]].to_csv("accuracies.csv", index=False)
-    table.drop(columns="text").assign(**{THROUGHPUT: np.nan}).to_csv("one.csv", index=False)
-    given = {"--table": "table.parquet", "--out": "new"} | dict([words])  # type: ignore[list-item]
-    if words[1] == "one.csv":
-        given["--objectives"] = f"{LATENCY},{THROUGHPUT}"
-    done = nasrlm("refine", "--checkpoint", "old", *[word for option in given.items() for word in option])
-    assert (done.status, done.stderr.count("\n")) == (2, 1)
-    assert message in done.stderr
-    assert not Path("new").exists()
