@@ -15,7 +15,7 @@ class Config:
     """What is looked at.
 
     Attributes:
-        table: of NAS-Bench-201.
+        table: of one space.
         checkpoint: folder; the released one if None.
     """
 
@@ -23,13 +23,13 @@ class Config:
     checkpoint: Path | None = None
 
 
-def tested(config: Config, *objectives: str) -> tuple[SpaceTable, Rows]:
+def tested(config: Config, space: str, *objectives: str) -> tuple[SpaceTable, Rows]:
     """The table, and its test rows with a label of the first of these objectives.
 
     Raises:
         ValueError: the table cannot be read, or has fewer than two such rows of one of them.
     """
-    table = SpaceTable(config.table, "nasbench201")
+    table = SpaceTable(config.table, space)
     rows = {name: table.split("test", name) for name in objectives}
     if few := [name for name in objectives if len(rows[name]) < 2]:
         raise ValueError(f"{config.table}: expected two test rows or more with {few[0]}, got {len(rows[few[0]])}.")

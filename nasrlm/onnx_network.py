@@ -16,6 +16,7 @@ from typing import NamedTuple
 from nasrlm.inlining import inlined
 from nasrlm.onnx_bodies import START, Arguments, Body, Line, OtherTextError, read_bodies
 
+AS_EXECUTED = "executed "  # before the names of operators in blocks as measured, which count apart
 _EXECUTED = re.compile(r"E\d+")
 _LINE_ENDS = re.compile(r"[ \t\r]+$", re.MULTILINE)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from nasrlm.inlining import MAX_DEPTH, MAX_LINES
 from nasrlm.onnx_bodies import Arguments, Body, Line, OtherTextError
-from nasrlm.onnx_network import is_executed, read_canonical
+from nasrlm.onnx_network import AS_EXECUTED, is_executed, read_canonical
 
 WHOLE, OTHER = range(2)  # numbers of rows: every text has the first once, those that are no networks the second
 LARGEST = 1e30  # sums of sums, blocks of blocks or weights that somebody spells are more than any number
@@ -179,7 +179,7 @@ _counted_again = lru_cache(maxsize=4096)(_counted)
 
 @lru_cache(maxsize=1024)
 def _counted_executed(body: Body) -> _Items:
-    return tuple(Counter(_number(f"executed {line.operator}") for line in body.lines).items())
+    return tuple(Counter(_number(f"{AS_EXECUTED}{line.operator}") for line in body.lines).items())
 
 
 @lru_cache(maxsize=65_536)

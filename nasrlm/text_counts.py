@@ -24,7 +24,7 @@ import numpy as np
 
 from nasrlm.objective import FloatArray
 from nasrlm.onnx_bodies import Body
-from nasrlm.onnx_network import CalledBody, read_written_out
+from nasrlm.onnx_network import AS_EXECUTED, CalledBody, read_written_out
 from nasrlm.operator_graph import OperatorGraph, operator_label
 from nasrlm.row_counts import LARGEST, times_smaller
 
@@ -69,7 +69,7 @@ def operator_counts(texts: Sequence[str]) -> FloatArray:
 
 
 def _kind(called: CalledBody) -> str:
-    return "executed " if called.is_executed else ""
+    return AS_EXECUTED if called.is_executed else ""
 
 
 def _counts(called: CalledBody) -> FloatArray:

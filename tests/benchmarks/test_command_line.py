@@ -3,16 +3,19 @@
 import importlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.judged import Config
-from benchmarks.unseen_cells import OBJECTIVES
+from benchmarks.unseen_networks import measure
 from benchmarks.weak_spots import tables
 from nasrlm.files import write_table
+from nasrlm.predictor import Predictor
 from tests.nasrlm.scenes import architecture_table
 
 ABSENT = "absent.parquet"
 GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
+ACCURACIES = [name for name in Predictor.from_pretrained().of_space("nasbench201").objectives if "accuracy" in name]
 COMMANDS = {
     "ablation": ([ABSENT, "--steps", "1", "--out", "out"], f"{ABSENT}: expected a table, got no such file."),
     "ablation, minutes": (
@@ -49,7 +52,7 @@ COMMANDS = {
     ),
     "simulation": (["--table", ABSENT, "--objectives", GOALS], f"{ABSENT}: expected a table, got no such file."),
     "specialists": (["--recipes", "absent.yaml"], "absent.yaml: expected a YAML file, got No such file"),
-    "unseen_cells": ([ABSENT], f"{ABSENT}: expected a table, got no such file."),
+    "unseen_networks": ([ABSENT], f"{ABSENT}: expected a table, got no such file."),
     "weak_spots": ([ABSENT], f"{ABSENT}: expected a table, got no such file."),
 }
 
@@ -68,12 +71,11 @@ def test_what_is_not_there_is_told_in_one_line(
     assert told.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["unseen_cells", "weak_spots"])
+@pytest.mark.parametrize("name", ["unseen_networks", "weak_spots"])
 def test_a_table_without_test_rows_is_told_in_one_line(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    others = dict.fromkeys(OBJECTIVES, 90.0)
-    frame = architecture_table(8).assign(split="train", **others)
+    frame = architecture_table(8).assign(split="train", **dict.fromkeys(ACCURACIES, 90.0))
     write_table(frame, tmp_path / "train.parquet")
     write_table(frame.drop(columns="split"), tmp_path / "none.parquet")
     main = importlib.import_module(f"benchmarks.{name}").main
@@ -83,6 +85,22 @@ def test_a_table_without_test_rows_is_told_in_one_line(
         told = capsys.readouterr().err
         assert message in told
         assert told.count("\n") == 1
+
+
+def test_networks_that_train_rows_have_are_told_from_others(tmp_path: Path) -> None:
+    path, frame = tmp_path / "table.parquet", architecture_table(12)
+    frame["split"] = ["train"] * 4 + ["test"] * 8
+    frame.loc[4:6, "architecture"] = frame.loc[0:2, "architecture"].to_numpy()
+    write_table(frame.assign(**dict.fromkeys(ACCURACIES, np.linspace(80, 90, 12))), path)
+    found = measure(Config(path))
+    assert {name: {x["n"] for x in part.values()} for name, part in found.items()} == {
+        "test": {8},
+        "not in train": {5},
+        "in train": {3},
+    }
+    write_table(frame.assign(space=["nasbench201"] * 11 + ["fbnet"]), path)
+    with pytest.raises(ValueError, match="expected rows of one space, got several or none"):
+        measure(Config(path))
 
 
 def test_parts_without_rows_have_no_ranks(tmp_path: Path) -> None:
