@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from studies.benchmark.task import Rows, SpaceTable
 
 
@@ -24,7 +26,7 @@ class Config:
 
 
 def tested(config: Config, space: str, *objectives: str) -> tuple[SpaceTable, Rows]:
-    """The table, and its test rows with a label of the first of these objectives.
+    """The table, and its test rows with a label of any of these objectives.
 
     Raises:
         ValueError: the table cannot be read, or has fewer than two such rows of one of them.
@@ -33,7 +35,7 @@ def tested(config: Config, space: str, *objectives: str) -> tuple[SpaceTable, Ro
     rows = {name: table.split("test", name) for name in objectives}
     if few := [name for name in objectives if len(rows[name]) < 2]:
         raise ValueError(f"{config.table}: expected two test rows or more with {few[0]}, got {len(rows[few[0]])}.")
-    return table, rows[objectives[0]]
+    return table, np.unique(np.concatenate(list(rows.values())))
 
 
 def read_config(description: str | None, words: Sequence[str] | None) -> Config:

@@ -38,13 +38,16 @@ def measure(config: Config) -> dict[str, Any]:
     Of fewer than two rows there are none.
 
     Raises:
-        ValueError: the table cannot be read, is not of one space, or has no two test rows of an accuracy.
+        ValueError: the table cannot be read, is not of one space, or has no two test rows of an accuracy that
+            the checkpoint knows; or it knows none.
     """
     space = only_space(read_table(config.table))
     if not space:
         raise ValueError(f"{config.table}: expected rows of one space, got several or none.")
     predictor = Predictor.from_pretrained(config.checkpoint).of_space(space)
     accuracies = [name for name in predictor.objectives if Objective.parse(name).is_accuracy]
+    if not accuracies:
+        raise ValueError(f"{config.table}: expected a space whose accuracy the checkpoint knows, got {space}.")
     table, test = tested(config, space, *accuracies)
     prediction = predictor.predict(table.texts(test, measured=True), accuracies)
     labels = np.stack([table.labels(name)[test] for name in accuracies], axis=1)

@@ -91,13 +91,21 @@ def test_networks_that_train_rows_have_are_told_from_others(tmp_path: Path) -> N
     path, frame = tmp_path / "table.parquet", architecture_table(12)
     frame["split"] = ["train"] * 4 + ["test"] * 8
     frame.loc[4:6, "architecture"] = frame.loc[0:2, "architecture"].to_numpy()
-    write_table(frame.assign(**dict.fromkeys(ACCURACIES, np.linspace(80, 90, 12))), path)
+    frame = frame.assign(**dict.fromkeys(ACCURACIES, np.linspace(80, 90, 12)))
+    write_table(frame, path)
     found = measure(Config(path))
     assert {name: {x["n"] for x in part.values()} for name, part in found.items()} == {
         "test": {8},
         "not in train": {5},
         "in train": {3},
     }
+    first, *others = ACCURACIES
+    frame.loc[8:, first], frame.loc[4:7, others] = np.nan, np.nan  # no row has them all
+    write_table(frame, path)
+    assert {name: x["n"] for name, x in measure(Config(path))["test"].items()} == dict.fromkeys(ACCURACIES, 4)
+    write_table(frame.assign(space="fbnet"), path)
+    with pytest.raises(ValueError, match="expected a space whose accuracy the checkpoint knows, got fbnet"):
+        measure(Config(path))
     write_table(frame.assign(space=["nasbench201"] * 11 + ["fbnet"]), path)
     with pytest.raises(ValueError, match="expected rows of one space, got several or none"):
         measure(Config(path))
