@@ -95,11 +95,11 @@ def known_values(
             raise ValueError(
                 f"known: expected one value a text ({len(texts)}) of {', '.join(objectives)}, got {got} of {name!r}."
             )
-        given[:, list(objectives).index(name)] = _finite_or_nan(name, values)
+        given[:, list(objectives).index(name)] = _finite_or_nan(name, listed)
     return given
 
 
-def _finite_or_nan(name: str, values: Sequence[float]) -> FloatArray:
+def _finite_or_nan(name: str, values: tuple[Any, ...]) -> FloatArray:
     """Known values of an objective; None is NaN."""
     try:
         given = np.asarray(values, dtype=np.float64)

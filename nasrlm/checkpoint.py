@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nasrlm.calibration import Calibration, read_calibration
-from nasrlm.checkpoint_folder import CheckpointError, read_tokenizer, released_folder
+from nasrlm.checkpoint_folder import README, CheckpointError, read_tokenizer, released_folder
 from nasrlm.cost_sum import CostSum, CostSums
 from nasrlm.files import check_folder, make_readable, to_json
 from nasrlm.model import RegressionLanguageModel
@@ -119,8 +119,12 @@ class Checkpoint:
         known = {name for calibration in self.calibration_by_space.values() for name in calibration}
         return tuple(x for x in self.objectives if x in self.calibration_by_space[space] or x not in known)
 
-    def save_pretrained(self, folder: Path | str) -> None:
+    def save_pretrained(self, folder: Path | str, readme: str | None = None) -> None:
         """Write the folder; an older checkpoint there is replaced when all files are written, other files stay.
+
+        Args:
+            folder: new, empty, or of an older checkpoint.
+            readme: what README.md says of it; if None, one that is there stays as well.
 
         Raises:
             ValueError: as ``check_replaceable`` does.
@@ -147,6 +151,9 @@ class Checkpoint:
             "card": dict(self.card),
         }
         (fresh / "config.json").write_text(to_json(config, indent=1) + "\n")
+        if readme is not None:
+            (fresh / README).unlink(missing_ok=True)  # it may be a link
+            (fresh / README).write_text(readme, encoding="utf-8")
         self.tokenizer.save(fresh / "tokenizer.json")
         save_file(self._stored_weights(), fresh / "model.safetensors")
         if self.encoders:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from nasrlm.tokenizer import TextTokenizer
 
+README = "README.md"
+UNTITLED = "# nasrlm checkpoint\n"  # a README of which nothing more is known
+
 
 class CheckpointError(ValueError):
     """A folder that is no complete checkpoint of this version."""

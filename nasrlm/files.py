@@ -92,7 +92,8 @@ def file_digest(path: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def check_folder(folder: Path) -> None:

@@ -14,15 +14,20 @@ R = TypeVar("R")
 
 
 def in_threads(work: Callable[[T], R], things: Iterable[T], num_workers: int) -> Iterator[R]:
-    """What ``work`` gives of every thing, in order; things are made as workers become free."""
+    """What ``work`` gives of every thing, in order; things are made as workers become free.
+
+    After an error, or when nobody asks for more, what waits is not worked on.
+    """
     if num_workers == 1:
         yield from map(work, things)
         return
-    with ThreadPoolExecutor(num_workers) as pool:
-        pending: deque[Future[R]] = deque()
+    pool, pending = ThreadPoolExecutor(num_workers), deque[Future[R]]()
+    try:
         for thing in things:
             pending.append(pool.submit(work, thing))
             if len(pending) >= AHEAD * num_workers:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint_folder import README, UNTITLED
 from nasrlm.evaluation import COLUMNS, Evaluation
-from nasrlm.files import write_atomically
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import TrainResult
 
@@ -48,8 +48,7 @@ def release(
     card = {**result.checkpoint.card, "commands": steps, "test": measured.quality if measured else {}}
     checkpoint = replace(result.checkpoint, card=card)
     folder = config.out / "checkpoint"
-    checkpoint.save_pretrained(folder)
-    write_atomically(folder / "README.md", _card(result, measured, config, steps, untold).encode())
+    checkpoint.save_pretrained(folder, _card(result, measured, config, steps, untold))
     return folder
 
 
@@ -95,8 +94,8 @@ def _changed_of(step: Mapping[str, Any], space: str) -> Sequence[str]:
 
 def changed_readme(checkpoint: Checkpoint, before: Path) -> str:
     """README.md of what ``adapted`` or ``refined`` gave: the one before without what no longer holds, and that."""
-    readme = before / "README.md"
-    text = readme.read_text(encoding="utf-8") if readme.is_file() else "# nasrlm checkpoint\n"
+    readme = before / README
+    text = readme.read_text(encoding="utf-8") if readme.is_file() else UNTITLED
     step = checkpoint.card["commands"][-1]
     kept = [line for line in text.splitlines() if not (_is_measured(line, step) or _is_told(line, step))]
     told = [*([] if "changed" in step else [_told(step)]), *_told_sums(checkpoint)]

@@ -12,6 +12,7 @@ import numpy as np
 from nasrlm.augmentation import load_augmentation
 from nasrlm.calibration import MIN_ROWS, fit_calibration
 from nasrlm.checkpoint import Checkpoint, torch_device
+from nasrlm.checkpoint_folder import UNTITLED
 from nasrlm.examples import Examples
 from nasrlm.initial_model import check_origin
 from nasrlm.model_config import COMPACT
@@ -110,7 +111,7 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     }
     checkpoint = replace(checkpoint, calibration_by_space=by_space, card=card)
     if is_first_process():
-        checkpoint.save_pretrained(config.out / "checkpoint")
+        checkpoint.save_pretrained(config.out / "checkpoint", UNTITLED)
     return TrainResult(checkpoint, tau, steps, seconds, any(result.out_of_patience for result in results.values()))
 
 

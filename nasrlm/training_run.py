@@ -22,6 +22,7 @@ from nasrlm.batches import Batch, Batches, Redraw
 from nasrlm.bf16 import autocast
 from nasrlm.calibration import Calibration, fit_calibration
 from nasrlm.checkpoint import Checkpoint, round_weights
+from nasrlm.checkpoint_folder import UNTITLED
 from nasrlm.compiled import compiled
 from nasrlm.denormals import denormals_as_zero
 from nasrlm.examples import Examples
@@ -325,7 +326,7 @@ class TrainingRun:
             model, tokenizer, self.objectives, calibration, card, by_space, weight_bits=self.config.weight_bits
         )
         if self.processes.rank == 0:
-            checkpoint.save_pretrained(self.config.out / "checkpoint")
+            checkpoint.save_pretrained(self.config.out / "checkpoint", UNTITLED)
         return TrainResult(checkpoint, tau, self.step, self.seconds, self.step < self.total_steps)
 
     def _with_initial_share(self, learned: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -8,6 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from converters import to_measured_text
+from nasrlm.arguments import checked_whole
 from nasrlm.objective import FloatArray, Goal
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
@@ -28,20 +29,6 @@ A = TypeVar("A", bound=Hashable)
 def released_predictor() -> Predictor:
     """The released checkpoint, loaded once in a process."""
     return Predictor.from_pretrained()
-
-
-def check_count(count: int) -> None:
-    """Of architectures to propose.
-
-    Raises:
-        ValueError: it is no integer of 1 or more.
-    """
-    if not _is_count(count):
-        raise ValueError(f"gate: expected a count of 1 or more to propose, got {count}.")
-
-
-def _is_count(number: int) -> bool:
-    return int(number) == number and number >= 1
 
 
 class Advisor(Generic[A]):
@@ -131,9 +118,9 @@ class Advisor(Generic[A]):
         drawn at random, and nothing is pruned.
 
         Raises:
-            ValueError: ``count`` is less than 1.
+            ValueError: ``count`` is no whole number of 1 or more.
         """
-        check_count(count)
+        count = checked_whole("gate: count", count, 1)
         if not self.can_predict:
             return self._random(tried, count, seed), []
         guide = guide or Guide(risk=self.gate.risk)
@@ -146,10 +133,9 @@ class Advisor(Generic[A]):
         """Prepare to learn from each ``every`` results: with ``adapt``, or by a Gaussian process of each objective.
 
         Raises:
-            ValueError: ``every`` is no integer of 1 or more.
+            ValueError: ``every`` is no whole number of 1 or more.
         """
-        if not _is_count(every):
-            raise ValueError(f"adapt_callback: expected every of 1 or more, got {every}.")
+        every = checked_whole("adapt_callback: every", every, 1)
         adapt = adapt or ProcessAdapter(self.space, self._predictor, self.objectives, to_text=self.to_text)
         self._learning.learn_by(adapt, every)
 

@@ -11,9 +11,10 @@ import optuna
 from optuna.trial import FrozenTrial, TrialState
 from typing_extensions import TypeVar
 
+from nasrlm.arguments import checked_whole
 from spaces import ArchitectureError, SearchSpace
 from spaces.shown import shown
-from studies.advisor import Advisor, check_count
+from studies.advisor import Advisor
 from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk
 from studies.history import median_first
@@ -216,10 +217,9 @@ class ParetoGate(Generic[A]):
         """For ``study.optimize``: enqueues ``count`` architectures whenever none is waiting.
 
         Raises:
-            ValueError: ``count`` is less than 1.
+            ValueError: ``count`` is no whole number of 1 or more.
         """
-        check_count(count)
-        return partial(self._fill, count, guide, seed)
+        return partial(self._fill, checked_whole("gate: count", count, 1), guide, seed)
 
     def _fill(self, count: int, guide: Guide | None, seed: int, study: optuna.Study, trial: FrozenTrial) -> None:
         with self._lock:  # of several threads the first fills the queue for all

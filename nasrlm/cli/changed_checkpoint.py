@@ -6,7 +6,6 @@ from pathlib import Path
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli.output import warn
-from nasrlm.files import write_atomically
 from nasrlm.model_card import changed_readme
 
 
@@ -15,5 +14,4 @@ def save_changed(checkpoint: Checkpoint, origin: Path, out: Path) -> None:
     readme = changed_readme(checkpoint, origin)  # before ``out``, which may be the same folder, is replaced
     if (out / "config.json").exists():
         warn(f"{out}: the checkpoint that was there is replaced.")
-    checkpoint.save_pretrained(out)
-    write_atomically(out / "README.md", readme.encode())
+    checkpoint.save_pretrained(out, readme)

@@ -16,7 +16,7 @@ import nasrlm
 from nasrlm.arguments import ascend
 from nasrlm.bf16 import multiplies_bf16
 from nasrlm.checkpoint import Checkpoint, check_replaceable, torch_device
-from nasrlm.checkpoint_folder import released_folder
+from nasrlm.checkpoint_folder import README, released_folder
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
@@ -260,7 +260,7 @@ def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
         return
     print_table(["library", "version"], list(versions.items()))
     say(f"devices: {', '.join(devices)}")
-    card = Path(checkpoint or released_folder()) / "README.md"
+    card = Path(checkpoint or released_folder()) / README
     say(
         card.read_text(encoding="utf-8")
         if card.is_file()

@@ -222,15 +222,25 @@ def test_saving_again_writes_through_no_link(checkpoint: Checkpoint, tmp_path: P
 def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
     checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checkpoint.save_pretrained(tmp_path / "checkpoint")
+    checkpoint.save_pretrained(tmp_path / "checkpoint", "# The first\n")
 
     def full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("nasrlm.checkpoint.save_file", full_disk)
     with pytest.raises(OSError, match="No space left"):
-        replace(checkpoint, card={"steps": 9}).save_pretrained(tmp_path / "checkpoint")
+        replace(checkpoint, card={"steps": 9}).save_pretrained(tmp_path / "checkpoint", "# The second\n")
     assert Checkpoint.from_pretrained(tmp_path / "checkpoint").card == checkpoint.card
+    assert (tmp_path / "checkpoint" / "README.md").read_text() == "# The first\n"
+
+
+def test_what_a_checkpoint_says_of_itself_comes_with_it(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    (tmp_path / "mine.md").write_text("mine")
+    checkpoint.save_pretrained(tmp_path / "checkpoint")
+    (tmp_path / "checkpoint" / "README.md").symlink_to(tmp_path / "mine.md")
+    checkpoint.save_pretrained(tmp_path / "checkpoint", "# Größer\n")
+    assert (tmp_path / "checkpoint" / "README.md").read_text(encoding="utf-8") == "# Größer\n"
+    assert (tmp_path / "mine.md").read_text() == "mine"
 
 
 def test_its_digest_tells_weights_and_tokenizer(

@@ -2,8 +2,10 @@
 
 import math
 import pickle
+import threading
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -299,6 +301,37 @@ def test_of_what_is_not_known_nobody_is_warned(checkpoint: Checkpoint, exponents
     with warnings.catch_warnings(action="error"):
         assert np.isfinite(predictor.joint_samples(TEXTS, OBJECTIVES, 3)).all()
         assert np.isnan(predictor.cumulative_probabilities(TEXTS, OBJECTIVES, nothing)).all()
+
+
+def test_known_values_may_be_anything_that_has_an_order(predictor: Predictor) -> None:
+    first, of_texts = OBJECTIVES[0], dict.fromkeys(TEXTS, 90.0)
+    drawn = [
+        predictor.joint_samples(TEXTS, OBJECTIVES, 2, known={first: values})  # type: ignore[dict-item]
+        for values in ([90.0] * len(TEXTS), of_texts.values(), (value for value in of_texts.values()))
+    ]
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    np.testing.assert_array_equal(drawn[0], drawn[2])
+
+
+def test_after_an_error_what_waits_is_not_worked_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked: list[int] = []
+    cancelled, shutdown = threading.Event(), ThreadPoolExecutor.shutdown
+
+    def work(number: int) -> None:
+        if number == 0:
+            raise ValueError("zero")
+        cancelled.wait()
+        worked.append(number)
+
+    def told_shutdown(pool: ThreadPoolExecutor, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        shutdown(pool, wait=False, cancel_futures=cancel_futures)
+        cancelled.set()
+        shutdown(pool, wait=wait)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "shutdown", told_shutdown)
+    with pytest.raises(ValueError, match="zero"):
+        list(in_threads(work, range(100), 2))
+    assert set(worked) <= {1, 2}  # which two workers had begun
 
 
 def test_batches_are_made_as_they_are_needed() -> None:

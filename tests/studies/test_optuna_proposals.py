@@ -72,11 +72,11 @@ def test_proposals_begin_with_results_whose_twins_were_pruned(monkeypatch: pytes
     assert [(entry.architecture, entry.real.tolist()) for entry in told] == [("0-1-2-0", [100.0, 1.0])]
 
 
-@pytest.mark.parametrize("count", [0, -1, 1.5])
-def test_fewer_than_one_are_not_proposed(count: int) -> None:
+@pytest.mark.parametrize("count", [0, -1, 1.5, 3.0, float("inf"), None])
+def test_what_is_no_count_is_not_proposed(count: int) -> None:
     gate, study = make_gate(), make_study()
     for propose in (lambda: gate.enqueue(study, count), lambda: gate.enqueue_callback(count)):
-        with pytest.raises(ValueError, match=r"^gate: expected a count of 1 or more to propose, got"):
+        with pytest.raises(ValueError, match=r"^gate: count: expected (1 or more|a whole number), got"):
             propose()
 
 

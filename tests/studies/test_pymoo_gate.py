@@ -280,8 +280,9 @@ def test_a_copied_algorithm_goes_on_by_itself(copied: Callable[[Any], Any]) -> N
 
 
 def test_learning_from_every_no_result_is_refused() -> None:
-    with pytest.raises(ValueError, match="adapt_callback: expected every of 1 or more, got 0"):
-        make_gated(Bench(), ToyPredictor()).adapt_callback(every=0)
+    for every, expected in ((0, "1 or more"), (10.0, "a whole number")):
+        with pytest.raises(ValueError, match=f"adapt_callback: every: expected {expected}, got {every}"):
+            make_gated(Bench(), ToyPredictor()).adapt_callback(every=every)  # type: ignore[arg-type]
 
 
 def test_proposals_of_mixed_variables_are_a_sampling() -> None:
