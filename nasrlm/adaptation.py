@@ -34,7 +34,7 @@ from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, FloatArray, Objective, decoding_order
+from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, FloatArray, Objective, decoding_order, deviation_of
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.readout import GRID, REACH
@@ -268,8 +268,7 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     places, of_each = places_of(known.tolist()), _scaled(objective, labels)
     known, labels = _one_a_text(known, labels)
     scaled, logarithmic = _scaled(objective, labels), _multiplies(objective, labels)
-    centre, deviation = scaled.mean(), scaled.std()  # of equal labels only about 0
-    scale = deviation if deviation > SMALLEST_DEVIATION * np.abs(scaled).max() else 1.0
+    centre, scale = scaled.mean(), deviation_of(scaled)
     process = AveragedProcess(pool.inputs[known], pool.features[known], (scaled - centre) / scale)
     table = centre + scale * GRID.numpy()
     if not logarithmic:

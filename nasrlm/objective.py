@@ -160,6 +160,12 @@ def from_losses(goals: Sequence[Goal], losses: FloatArray) -> FloatArray:
     return to_losses(goals, losses)
 
 
+def deviation_of(values: FloatArray, of_equal: float = 1.0) -> float:
+    """Standard deviation of labels; ``of_equal`` where they are equal but for rounding, of which it would be noise."""
+    deviation = float(values.std())
+    return deviation if deviation > SMALLEST_DEVIATION * np.abs(values).max() else of_equal
+
+
 def decoding_order(names: Iterable[str]) -> tuple[str, ...]:
     """Accuracies first, as what is known of them is what prunes; the rest as given."""
     return tuple(sorted(names, key=lambda name: not Objective.parse(name).is_accuracy))

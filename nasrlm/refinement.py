@@ -30,7 +30,7 @@ from nasrlm.row_sum import RowSum
 FEWEST_VALID = 20  # labels by which what is spelled and what is added up are compared
 GAIN = 0.05  # by which errors have to be smaller: sums that are hardly nearer rank no better
 COVERED = 0.8  # of labels by the interval that decides the deviation
-SMALLEST_DEVIATION = 1e-9  # of logarithms: labels that are what is said, but for rounding
+ROUNDING = 1e-9  # of logarithms: labels that are what is said, but for rounding
 
 
 class Comparison(NamedTuple):
@@ -165,7 +165,7 @@ class _Fitted:
         farthest = float(np.quantile(np.abs(errors), COVERED, method="higher"))
         if not np.isfinite(farthest):  # too many sums are no costs
             return None
-        deviation = max(farthest / float(norm.ppf((1 + COVERED) / 2)), SMALLEST_DEVIATION)
+        deviation = max(farthest / float(norm.ppf((1 + COVERED) / 2)), ROUNDING)
         return replace(found, cost_sum=replace(cost_sum, deviation=deviation, levels=found._levels(deviation)))
 
     def error(self, rows: NDArray[np.intp]) -> float:
@@ -175,6 +175,6 @@ class _Fitted:
 
     def _levels(self, deviation: float) -> list[float]:
         """Calibrated ones; those asked for where labels are what is said."""
-        if deviation <= SMALLEST_DEVIATION:
+        if deviation <= ROUNDING:
             return list(map(float, GRID))
         return fit_calibration({"": norm.cdf(self.errors / deviation)})[""]

@@ -21,14 +21,17 @@ def mean_labels(texts: Sequence[Hashable], labels: FloatArray) -> tuple[NDArray[
         labels: (N, M), NaN where a row has no label.
 
     Returns:
-        (n,) the first row of each text, ascending, and (n, M) means of its labels, NaN where it has none.
+        (n,) the first row of each text, ascending, and (n, M) means of its labels, NaN where it has none. That of
+        equal labels is the label, to the last bit.
     """
-    places = places_of(texts)
-    sums, counts = np.zeros((2, places.max(initial=-1) + 1, labels.shape[1]))
-    np.add.at(sums, places, np.nan_to_num(labels))
-    np.add.at(counts, places, np.isfinite(labels))
-    means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
-    return first_rows(texts), means
+    places, known = places_of(texts), np.isfinite(labels)
+    lowest = np.full((places.max(initial=-1) + 1, labels.shape[1]), np.inf)
+    np.minimum.at(lowest, places, np.where(known, labels, np.inf))
+    above, counts = np.zeros((2, *lowest.shape))
+    np.add.at(above, places, np.where(known, labels - lowest[places], 0.0))
+    np.add.at(counts, places, known)
+    lowest[counts == 0] = np.nan
+    return first_rows(texts), lowest + above / np.maximum(counts, 1)
 
 
 def deviations_of_one(texts: Sequence[Hashable], labels: FloatArray) -> FloatArray:

@@ -246,7 +246,8 @@ class TrainConfig(BaseModel):
         beside it.
 
         Raises:
-            ValueError: no such file, no YAML, unknown or wrong keys; one line naming the file and the key.
+            ValueError: no such file, no YAML, unknown or wrong keys; one line naming the file and the key,
+                or the key alone where it was overridden.
         """
         path = Path(path)
         values = {**_values(path, ()), **overrides}
@@ -259,10 +260,10 @@ class TrainConfig(BaseModel):
                 problem = "expected a list"
             if not key:  # keys that do not fit together: the message names them
                 raise ValueError(f"{path}: {problem}") from e
-            where = path if first["loc"][0] in overrides else _saying(path, str(first["loc"][0]))
+            where = "" if first["loc"][0] in overrides else f"{_saying(path, str(first['loc'][0]))}: "
             if first["type"] == "value_error":  # it says what it got
-                raise ValueError(f"{where}: {key}: {problem}") from e
-            raise ValueError(f"{where}: {key}: {problem}, got {first['input']!r}.") from e
+                raise ValueError(f"{where}{key}: {problem}") from e
+            raise ValueError(f"{where}{key}: {problem}, got {first['input']!r}.") from e
         if not config.table:
             raise ValueError(f"{path}: table: expected a file or a list of files, got none.")
         return config

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from nasrlm.objective import SMALLEST_DEVIATION, FloatArray, Objective
+from nasrlm.objective import FloatArray, Objective, deviation_of
 
 BEST_ACCURACY = 100.5  # percent; half above 100, so that the logarithm of what is missing stays finite
 
@@ -51,7 +51,5 @@ class Scale:
 
     def deviation(self, values: FloatArray) -> float:
         """Of values on the scale; of equal ones, which do not tell it, what it would be if they varied e-fold."""
-        found, largest = float(values.std()), float(np.abs(values).max())
-        if found > SMALLEST_DEVIATION * largest:
-            return found
-        return largest if self.kind == "linear" and largest > 0 else 1.0
+        largest = float(np.abs(values).max())
+        return deviation_of(values, of_equal=largest if self.kind == "linear" and largest > 0 else 1.0)

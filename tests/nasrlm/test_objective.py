@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nasrlm.objective import Goal, Objective, from_losses, to_losses
+from nasrlm.objective import Goal, Objective, deviation_of, from_losses, to_losses
 from nasrlm.prediction import Prediction
 
 
@@ -104,3 +104,11 @@ def test_quantiles_ascend(quantiles: tuple[float, ...]) -> None:
 def test_values_have_three_axes() -> None:
     with pytest.raises(ValueError, match=r"expected values of shape \(N, 1, 1\), got \(2, 1\)"):
         Prediction(("a",), (0.5,), np.zeros((2, 1)))
+
+
+@pytest.mark.parametrize("value", [0.0, 5.3, -0.1, 1e12])
+def test_equal_labels_have_no_deviation_of_their_own(value: float) -> None:
+    assert deviation_of(np.full(7, value)) == 1.0
+    assert deviation_of(np.full(7, value), of_equal=2.0) == 2.0
+    assert deviation_of(np.array([value - 1e6, value + 1e6])) == 1e6
+    assert deviation_of(np.array([0.0, 1e-9])) == 5e-10

@@ -28,3 +28,10 @@ def test_labels_deviate_from_the_mean_of_others_as_repeated_ones_say() -> None:
     assert (deviations_of_one(["a", "b"], np.array([1.0, 9.0])) == 0).all()
     assert (deviations_of_one(["a", "b", "b"], np.array([1.0, 9.0, np.nan])) == 0).all()
     assert (deviations_of_one(["a", "a"], np.array([3.0, 3.0])) == 0).all()
+
+
+def test_copies_of_a_label_are_the_label() -> None:
+    labels = np.random.default_rng(0).normal(size=500)
+    for copies in (3, 7):
+        _, means = mean_labels(list(range(500)) * copies, np.tile(labels, copies)[:, None])
+        np.testing.assert_array_equal(means[:, 0], labels)
