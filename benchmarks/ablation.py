@@ -54,7 +54,7 @@ from converters.stream import StreamConfig, convert_table
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically, write_table
 from nasrlm.json_lines import append_line, finished_lines
-from nasrlm.metrics import kendall_tau
+from nasrlm.metrics import tau_of
 from nasrlm.model_config import Head, ModelConfig
 from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
@@ -301,8 +301,8 @@ class Ablation:
 
 def _tau(test: Examples, predicted: FloatArray) -> float:
     """Of the last objective predicted, the accuracy."""
-    accuracy = [predicted.shape[1] - 1]
-    return float(kendall_tau(predicted[:, accuracy], test.labels[:, accuracy])[0])
+    accuracy = predicted.shape[1] - 1
+    return tau_of(predicted[:, accuracy], test.labels[:, accuracy])
 
 
 def _seconds_per_step(config: TrainConfig, examples: Examples) -> float:

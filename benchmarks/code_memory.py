@@ -32,7 +32,7 @@ from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.programs import draw_program
 from nasrlm.files import to_json
 from nasrlm.json_lines import append_line, finished_lines
-from nasrlm.metrics import kendall_tau
+from nasrlm.metrics import tau_of
 
 OBJECTIVE = "memory_bytes@python"
 SPLITS = (("train", 0.70), ("valid", 0.85), ("test", 1.0))
@@ -116,8 +116,7 @@ def learn(config: Config, table: Path) -> dict[str, float]:
 
 
 def _tau(guess: Sequence[float], test: pd.DataFrame) -> float:
-    columns = np.array(guess, dtype=np.float64)[:, None], test[[OBJECTIVE]].to_numpy(dtype=np.float64)
-    return float(kendall_tau(*columns)[0])
+    return tau_of(np.array(guess, dtype=np.float64), test[OBJECTIVE].to_numpy(dtype=np.float64))
 
 
 def _draw(config: Config) -> Iterator[str]:

@@ -37,6 +37,7 @@ from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.training_step import SETTINGS, add_gradients, make_step
 from nasrlm.batches import Batch, Batches
 from nasrlm.checkpoint import torch_device
+from nasrlm.compiled import compiled
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
@@ -134,7 +135,7 @@ def _measure(config: Config, size: str, tokens_per_state: int, device: torch.dev
     batch = _batch(config, code).to(config.device)
     loss_of = TrainingLoss(model, SETTINGS.smoothing_digits, 0.0)
     operations = config.batch * _count(lambda: add_gradients(loss_of, batch.part(0, config.batch)))
-    step = partial(make_step(model, torch.compile(loss_of, dynamic=True) if config.compile else loss_of), batch)
+    step = partial(make_step(model, compiled(loss_of, config.device) if config.compile else loss_of), batch)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     for _ in range(UNTIMED_STEPS):

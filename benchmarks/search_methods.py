@@ -24,6 +24,7 @@ from studies.acquisition import choose
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig, twins_of
 from studies.evaluators import TableEvaluator
+from studies.folder import HISTORY_FILE
 from studies.graph_process import one_hot_genes
 from studies.guide import Guide
 from studies.guided import guided_search
@@ -202,7 +203,7 @@ def guided(
             guided_search(
                 config, task.table.space, task.table, predictor, out, to_text=to_text, adapt=adapt, figures=False
             )
-            return to_losses(config.goals, Ledger.load(out / "history.parquet", config).results)
+            return to_losses(config.goals, Ledger.load(out / HISTORY_FILE, config).results)
 
     return search
 

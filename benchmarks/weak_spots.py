@@ -21,7 +21,7 @@ from rich.table import Table
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
 from benchmarks.judged import Config, read_config, tested
-from nasrlm.metrics import kendall_tau
+from nasrlm.metrics import kendall_tau, tau_of
 from nasrlm.objective import FloatArray, Objective
 from nasrlm.predictor import Predictor
 from spaces.nasbench201 import OPERATIONS
@@ -52,7 +52,7 @@ def tables(config: Config) -> tuple[Table, Table]:
     labels = np.stack([table.labels(name)[rows] for name in names], axis=1)
     of_parts = Table(ACCURACY, "rows", "Kendall τ", "of random rows in the range")
     for name, part in _parts(labels[:, 0], table.genotypes(rows)):
-        taus = _tau(median[part, 0], labels[part, 0]), _in_range(median[:, 0], labels[:, 0], part)
+        taus = tau_of(median[part, 0], labels[part, 0]), _in_range(median[:, 0], labels[:, 0], part)
         of_parts.add_row(name, f"{part.sum():,}", *(f"{tau:.3f}" for tau in taus))
     of_costs = Table("cost", "Kendall τ", "different values")
     of_all = kendall_tau(median, labels)[1:]
@@ -70,10 +70,6 @@ def _parts(accuracy: FloatArray, genes: NDArray[np.int_]) -> Iterator[tuple[str,
         yield f"{OFTEN} or more {operation}", count >= OFTEN
 
 
-def _tau(predicted: FloatArray, measured: FloatArray) -> float:
-    return float(kendall_tau(predicted[:, None], measured[:, None])[0])
-
-
 def _in_range(predicted: FloatArray, measured: FloatArray, rows: NDArray[np.bool_]) -> float:
     """Mean τ of as many rows drawn from those that lie between the part's 5 and 95 % quantiles; NaN without rows."""
     if not rows.any():
@@ -83,7 +79,7 @@ def _in_range(predicted: FloatArray, measured: FloatArray, rows: NDArray[np.bool
     rng = np.random.default_rng(0)
     size = min(int(rows.sum()), len(candidates))
     drawn = [rng.choice(candidates, size, replace=False) for _ in range(DRAWS)]
-    return float(np.mean([_tau(predicted[x], measured[x]) for x in drawn]))
+    return float(np.mean([tau_of(predicted[x], measured[x]) for x in drawn]))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from dataclasses import replace
 from converters.canonical import canonicalise
 from converters.graph import AttributeValue, Function, Graph, Node, Reference
 from converters.outline import outline
-from converters.simplify import drop_identities, fold_batch_norms, remove_dead_nodes
+from converters.simplify import drop_identities, fold_batch_norms, remove_dead_nodes, zero_scalars
 
 
 def executed_blocks(faithful: Graph) -> tuple[Function, ...]:
@@ -23,7 +23,7 @@ def executed_blocks(faithful: Graph) -> tuple[Function, ...]:
     for rewrite in (spell_scales, drop_identities, remove_dead_nodes, canonicalise, outline):
         executed = rewrite(executed)
     calls = _first_calls(executed)
-    blocks = [f for f in executed.functions if not any(node.op_type.startswith("block.") for node in f.nodes)]
+    blocks = [f for f in executed.functions if not any(node.callee for node in f.nodes)]
     return tuple(
         [
             Function(f"E{index}", f.inputs, f.outputs, (), _with_values(f.nodes, calls[f.name]))
@@ -54,8 +54,8 @@ def _first_calls(graph: Graph) -> Mapping[str, Mapping[str, AttributeValue]]:
     calls: dict[str, Mapping[str, AttributeValue]] = {"": {}}
     for name, nodes in (("", graph.nodes), *[(f.name, f.nodes) for f in graph.functions]):
         for node in _with_values(nodes, calls[name]):
-            if node.op_type.startswith("block."):
-                calls.setdefault(node.op_type.removeprefix("block."), dict(node.attributes))
+            if node.callee:
+                calls.setdefault(node.callee, dict(node.attributes))
     return calls
 
 
@@ -70,13 +70,12 @@ def _with_values(nodes: Sequence[Node], values: Mapping[str, AttributeValue]) ->
 
 def spell_scales(graph: Graph) -> Graph:
     """``x * 0`` as ``nn.Scale`` by 0, and a skip connection, which some devices copy their data for, as one by 1."""
-    scalars = {
-        node.outputs[0] for node in graph.nodes if node.op_type == "Constant" and node.attribute("value_float") == 0.0
-    }
+    zeros = zero_scalars(graph)
     nodes: list[Node] = []
     for node in graph.nodes:
-        if node.op_type == "Mul" and node.inputs[1] in scalars:
-            node = Node("nn.Scale", node.inputs[:1], node.outputs, (("factor", 0.0),))
+        if node.op_type == "Mul" and not zeros.isdisjoint(node.inputs):
+            scaled = tuple([x for x in node.inputs if x not in zeros]) or node.inputs[:1]
+            node = Node("nn.Scale", scaled, node.outputs, (("factor", 0.0),))
         elif node.op_type == "Identity":
             node = Node("nn.Scale", node.inputs, node.outputs, (("factor", 1.0),))
         nodes.append(node)

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from converters.convert import to_canonical_graph, to_graph
 from converters.engines import map_in_order, num_workers
 from converters.executed import compiled_graph
-from converters.graph import Graph, Node
+from converters.graph import Graph, Node, depth_of
 from spaces.space import SearchSpace
 
 A = TypeVar("A", bound=Hashable)
@@ -201,9 +201,7 @@ def _largest(value: object) -> int:
 def _sizes(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
     counts: Counter[str] = Counter(nodes=len(graph.nodes))
     width = graph.shapes[graph.inputs[0]][-1]
-    depth: dict[str, int] = {}
     for node, label in zip(graph.nodes, labels, strict=True):
-        depth.update(dict.fromkeys(node.outputs, 1 + max((depth.get(x, 0) for x in node.inputs), default=0)))
         shape = graph.shapes.get(node.outputs[0], ())
         place = f"{label} /{round(width / shape[-1])}" if len(shape) == 4 else label
         counts["activations"] += prod(shape)
@@ -214,7 +212,7 @@ def _sizes(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
             counts.update({"macs": macs, "params": params, f"macs {label}": macs, f"params {label}": params})
             if place != label:
                 counts[f"macs {place}"] += macs
-    return {**counts, "depth": float(max(depth.values(), default=0))}
+    return {**counts, "depth": float(depth_of(graph.nodes))}
 
 
 def _paths(graph: Graph, labels: Sequence[str]) -> dict[str, float]:

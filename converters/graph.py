@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ class Reference(NamedTuple):
 
 AttributeValue = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Reference
 Attributes = tuple[tuple[str, AttributeValue], ...]  # sorted by name
+CALL = "block."  # the domain of functions
 
 
 def kind_of(value: AttributeValue) -> str:
@@ -49,12 +50,25 @@ class Node(NamedTuple):
                 return value
         return default
 
+    @property
+    def callee(self) -> str:
+        """The name of the function that it calls; "" if it calls none."""
+        return self.op_type.removeprefix(CALL) if self.op_type.startswith(CALL) else ""
+
     def reading(self, source: Mapping[str, str]) -> Node:
         """The same node, reading what stands in for its inputs."""
         if source.keys().isdisjoint(self.inputs):
             return self
         op_type, inputs, outputs, attributes, weights = self
         return Node(op_type, tuple([source.get(x, x) for x in inputs]), outputs, attributes, weights)
+
+
+def depth_of(nodes: Iterable[Node]) -> int:
+    """Nodes on the longest path."""
+    depth: dict[str, int] = {}
+    for node in nodes:
+        depth.update(dict.fromkeys(node.outputs, 1 + max((depth.get(x, 0) for x in node.inputs), default=0)))
+    return max(depth.values(), default=0)
 
 
 def is_dropout_at_inference(node: Node) -> bool:

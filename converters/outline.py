@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import accumulate, chain
 from typing import NamedTuple
 
-from converters.graph import Attributes, AttributeValue, Function, Graph, Node, Reference, kind_of
+from converters.graph import CALL, Attributes, AttributeValue, Function, Graph, Node, Reference, kind_of
 from converters.segments import split_at_borders
 
 DEFINITION_COST = 3  # lines that a function costs beside its nodes: domain, signature, end
@@ -214,7 +214,7 @@ def _extract(name: str, occurrences: Sequence[Block]) -> tuple[Function, list[No
                 attributes.append((attribute, value))
         body.append(node._replace(attributes=tuple(attributes)))
     calls = [
-        Node(f"block.{name}", block.inputs, block.outputs, _call_attributes(varying, index))
+        Node(f"{CALL}{name}", block.inputs, block.outputs, _call_attributes(varying, index))
         for index, block in enumerate(occurrences)
     ]
     return Function(name, first.inputs, first.outputs, tuple(varying.values()), tuple(body)), calls
@@ -231,9 +231,8 @@ def _name_functions(graph: Graph, functions: dict[str, Function]) -> Graph:
     def renamed(nodes: Sequence[Node]) -> tuple[Node, ...]:
         result: list[Node] = []
         for node in nodes:
-            if node.op_type.startswith("block."):
-                name = node.op_type.removeprefix("block.")
-                node = node._replace(op_type=f"block.{names.setdefault(name, f'B{len(names)}')}")
+            if node.callee:
+                node = node._replace(op_type=f"{CALL}{names.setdefault(node.callee, f'B{len(names)}')}")
             result.append(node)
         return tuple(result)
 

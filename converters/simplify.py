@@ -95,16 +95,21 @@ def _with_batch_norm(layer: Node, norm: Node) -> tuple[Node, Node | None]:
     return layer._replace(inputs=(*inputs, *bias.outputs), outputs=norm.outputs), bias
 
 
+def zero_scalars(graph: Graph) -> frozenset[str]:
+    """Constants that make zeros of what they scale."""
+    return frozenset(
+        node.outputs[0] for node in graph.nodes if node.op_type == "Constant" and node.attribute("value_float") == 0.0
+    )
+
+
 def propagate_zeros(graph: Graph) -> Graph:
     """``x * 0`` and what follows: sums drop zeros, operators with f(0) = 0 pass them on.
 
     Where something still reads a zero (a convolution with bias makes a constant of it), it reads ``nn.Zeros``,
     one of its own: a constant shared by all blocks would tie them together.
     """
-    zero_scalars = {
-        node.outputs[0] for node in graph.nodes if node.op_type == "Constant" and node.attribute("value_float") == 0.0
-    }
-    if not zero_scalars and all(node.op_type != "nn.Zeros" for node in graph.nodes):
+    scalars = zero_scalars(graph)
+    if not scalars and all(node.op_type != "nn.Zeros" for node in graph.nodes):
         return graph
     zeros: set[str] = set()
     nodes: list[Node] = []
@@ -117,7 +122,7 @@ def propagate_zeros(graph: Graph) -> Graph:
         return name
 
     for node in graph.nodes:
-        scaled_by_zero = node.op_type == "Mul" and not zero_scalars.isdisjoint(node.inputs)
+        scaled_by_zero = node.op_type == "Mul" and not scalars.isdisjoint(node.inputs)
         if node.op_type != "nn.Zeros" and not scaled_by_zero and zeros.isdisjoint(node.inputs):
             nodes.append(node)
         elif _is_zero(node, zeros) and node.outputs[0] in shapes:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
 from converters.convert import to_canonical_graph
-from converters.graph import Graph, Node, Shape
+from converters.graph import Graph, Node, Shape, depth_of
 from converters.onnx_layers import INDICES, union
 
 CONVOLUTIONS = frozenset({"nn.Conv", "nn.ConvBias"})
@@ -73,7 +72,7 @@ def statistics(faithful: Graph, canonical: Graph | None = None) -> Statistics:
         live_macs=_macs(live),
         live_convs=len(_convolutions(live)),
         nodes=len(live.nodes),
-        depth=_depth(live.nodes),
+        depth=depth_of(live.nodes),
         activations=sum(_output_size(live, node) for node in _convolutions(live)),
         largest_activation=max((prod(live.shapes[x]) for x in _outputs(live) if x in live.shapes), default=0),
     )
@@ -181,10 +180,3 @@ def _weight_shape(node: Node) -> Shape:
     shape = node.attribute("weight_shape")
     assert isinstance(shape, tuple), f"layer {node} has no weight shape"
     return tuple(int(size) for size in shape)
-
-
-def _depth(nodes: Iterable[Node]) -> int:
-    depth: dict[str, int] = {}
-    for node in nodes:
-        depth.update(dict.fromkeys(node.outputs, 1 + max((depth.get(x, 0) for x in node.inputs), default=0)))
-    return max(depth.values(), default=0)

@@ -44,6 +44,11 @@ def kendall_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray:
     return _columns(predicted, measured, lambda a, b: float(stats.kendalltau(a, b).statistic))
 
 
+def tau_of(predicted: FloatArray, measured: FloatArray) -> float:
+    """Kendall τ of one objective, of (N,) values; otherwise as ``kendall_tau``."""
+    return float(kendall_tau(predicted[:, None], measured[:, None])[0])
+
+
 def spearman_rho(predicted: FloatArray, measured: FloatArray) -> FloatArray:
     """Rank correlation of each objective; shapes and missing rows as for ``kendall_tau``."""
     from scipy import stats

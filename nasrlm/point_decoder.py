@@ -54,7 +54,7 @@ class PointDecoder(nn.Module):
             ValueError: labels whose mean and deviation 32 bits may not hold.
         """
         for index, column in enumerate(labels.T):
-            known = column[column == column]
+            known = column[~np.isnan(column)]
             if len(known) and (largest := np.abs(known).max()) > MAX_LABEL:
                 raise ValueError(f"labels: expected values up to {MAX_LABEL:g} for the mse head, got {largest:g}.")
             if len(known) > 1:

@@ -129,7 +129,7 @@ class Advisor(Generic[A]):
         pruned = [entry for entry in found if entry.status == PRUNED]
         return found[len(pruned) :], pruned
 
-    def learns(self, every: int, adapt: Adapt | None = None) -> None:
+    def learn_every(self, every: int, adapt: Adapt | None = None) -> None:
         """Prepare to learn from each ``every`` results: with ``adapt``, or by a Gaussian process of each objective.
 
         Raises:
@@ -141,7 +141,7 @@ class Advisor(Generic[A]):
 
     def learn(self, evaluated: Sequence[Entry]) -> None:
         """Renew the model from the first results, as many as it learns from, if there are new ones."""
-        assert self._learning.learns, "learns() comes first"
+        assert self._learning.learns, "learn_every() comes first"
         self._learning.learn(self._ledger(evaluated))
 
     def entry(self, architecture: A, real: FloatArray, *, feasible: bool = True) -> Entry:

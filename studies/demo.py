@@ -72,7 +72,8 @@ def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool 
     write_table(measured, out / MEASURED_FILE)
     _print_front(config, result, latencies)
     print(f"{result.evaluations:,} evaluations in {result.seconds:.0f} s, hypervolume {result.hypervolume:.4g}")
-    print(f"figures and tables: {out}/front.png, front.html, front.csv, {MEASURED_FILE}, history.parquet, study.json")
+    written = ", ".join(("front.png", "front.html", FRONT_FILE, MEASURED_FILE, HISTORY_FILE, STUDY_FILE))
+    print(f"figures and tables: {out}/{written}")
     return result
 
 

@@ -237,7 +237,7 @@ class ParetoGate(Generic[A]):
             adapt: a table of results (space, architecture, a column an objective) to a better predictor;
                 ``studies.process_adapter.ProcessAdapter`` if None.
         """
-        self._advisor.learns(every, adapt)
+        self._advisor.learn_every(every, adapt)
         return self._learn
 
     def _learn(self, study: optuna.Study, trial: FrozenTrial) -> None:

@@ -147,7 +147,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             adapt: a table of results (space, architecture, a column an objective) to a better predictor;
                 ``studies.process_adapter.ProcessAdapter`` if None.
         """
-        self._advisor.learns(every, adapt)
+        self._advisor.learn_every(every, adapt)
         return self._learn_from_results
 
     def _learn_from_results(self, algorithm: Algorithm) -> None:

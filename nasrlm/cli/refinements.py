@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.labelled_tables import examples_of_tables
 from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
+from nasrlm.examples import Examples
 from nasrlm.model_card import refined
 from nasrlm.refinement import FEWEST_VALID, Comparison, may_add_up, refine
 from studies.labelled_table import label_columns
@@ -43,54 +45,69 @@ def refine_checkpoint(
     loaded = Checkpoint.from_pretrained(checkpoint)
     if unfit := [name for name in wanted if not may_add_up(loaded, name)]:
         raise ValueError(f"--objectives: expected costs that the checkpoint spells, got {', '.join(unfit)}.")
-    frames = [read_rows(table, space) for table in tables]
-    frames = [frame[splits_of(frame, table) != "test"] for frame, table in zip(frames, tables, strict=True)]
-    names = wanted or tuple(dict.fromkeys(x for frame in frames for x in label_columns(frame) if may_add_up(loaded, x)))
-    named = ", ".join(map(str, tables))
-    if not names:
-        raise ValueError(f"{named}: expected labels of costs that the checkpoint spells, got none.")
-    require_labels(frames, tables, names)
-    before, compared = loaded, dict[str, list[Comparison]]()
-    for of_space, part in examples_of_tables(frames, tables, names).by_space():
-        loaded, compared[of_space] = refine(loaded, of_space, part, progress=True)
-    judged = {x.objective for each in compared.values() for x in each}
-    missing = [name for name in wanted if name not in judged]
-    if missing or not judged:
-        costs = ", ".join(missing) or "a cost"
-        raise ValueError(
-            f"{named}: expected {FEWEST_VALID} labels of {costs} or more in rows of split valid, got fewer. "
-            "They tell whether sums are nearer."
-        )
-    summed = {of_space: [x.objective for x in each if x.is_summed] for of_space, each in compared.items()}
-    dropped = {of_space: _dropped(before, loaded, of_space) for of_space in compared}
-    if any(dropped.values()):
-        lost = ", ".join(name for names in dropped.values() for name in names)
-        warn(f"{lost}: said as sums before and spelled from now on, for these labels tell no sum that is closer.")
-    changed = {of_space: [*names, *dropped[of_space]] for of_space, names in summed.items()}
-    is_changed = any(changed.values())
-    if is_changed:
-        save_changed(refined(loaded, changed, tables), checkpoint or released_folder(), out)
+    examples = _examples(tables, space, wanted, loaded)
+    found, compared = loaded, dict[str, list[Comparison]]()
+    for of_space, part in examples.by_space():
+        found, compared[of_space] = refine(found, of_space, part, progress=True)
+    _check_judged(compared, wanted, tables)
+    changed = {of_space: _changed(loaded, found, of_space, each) for of_space, each in compared.items()}
+    folder = out if any(changed.values()) else None
+    if folder:
+        save_changed(refined(found, changed, tables), checkpoint or released_folder(), folder)
     seconds = round(time.monotonic() - started, 1)
     if json:
         told = {of_space: [x._asdict() for x in each] for of_space, each in compared.items()}
-        print_json({"compared": told, "checkpoint": str(out) if is_changed else None, "seconds": seconds})
+        print_json({"compared": told, "checkpoint": str(folder) if folder else None, "seconds": seconds})
         return
-    rows = [
-        [of_space, x.objective, x.labels, x.spelled, x.summed, _from_now_on(x)]
-        for of_space, each in compared.items()
-        for x in each
-    ]
-    print_table(COLUMNS, rows)
-    if is_changed:
-        say(f"checkpoint: {out}, costs said as sums: {sum(map(len, summed.values()))}, {seconds} s")
+    print_table(COLUMNS, [_cells(of_space, x) for of_space, each in compared.items() for x in each])
+    if folder:
+        summed = sum(x.is_summed for each in compared.values() for x in each)
+        say(f"checkpoint: {folder}, costs said as sums: {summed}, {seconds} s")
     else:
         say("no sum is closer: nothing is written")
 
 
-def _from_now_on(compared: Comparison) -> str:
-    return "sum" if compared.is_summed else ": ".join(filter(None, ("spelled", compared.why)))
+def _examples(tables: Sequence[Path], space: str | None, wanted: Sequence[str], known: Checkpoint) -> Examples:
+    """Rows outside the test split with their labels of costs: of those that are wanted, or of all that may add up.
+
+    Raises:
+        ValueError: a table cannot be read, or there are no such labels.
+    """
+    frames = [read_rows(table, space) for table in tables]
+    frames = [frame[splits_of(frame, table) != "test"] for frame, table in zip(frames, tables, strict=True)]
+    names = wanted or tuple(dict.fromkeys(x for frame in frames for x in label_columns(frame) if may_add_up(known, x)))
+    if not names:
+        raise ValueError(f"{_named(tables)}: expected labels of costs that the checkpoint spells, got none.")
+    require_labels(frames, tables, names)
+    return examples_of_tables(frames, tables, names)
 
 
-def _dropped(before: Checkpoint, after: Checkpoint, space: str) -> list[str]:
-    """Costs that were sums and are spelled again."""
-    return [name for name in before.sums_by_space.get(space, {}) if name not in after.sums_by_space.get(space, {})]
+def _check_judged(compared: Mapping[str, Sequence[Comparison]], wanted: Sequence[str], tables: Sequence[Path]) -> None:
+    """Complain of costs that are wanted and have too few valid labels; where none is, of too few of any."""
+    judged = {x.objective for each in compared.values() for x in each}
+    missing = [name for name in wanted if name not in judged]
+    if missing or not judged:
+        raise ValueError(
+            f"{_named(tables)}: expected {FEWEST_VALID} labels of {', '.join(missing) or 'a cost'} or more in rows of "
+            "split valid, got fewer. They tell whether sums are nearer."
+        )
+
+
+def _changed(before: Checkpoint, after: Checkpoint, space: str, compared: Sequence[Comparison]) -> list[str]:
+    """Costs of which something else is said now; warns of those that were sums and are spelled again."""
+    left = after.sums_by_space.get(space, {})
+    dropped = [name for name in before.sums_by_space.get(space, {}) if name not in left]
+    if dropped:
+        lost = ", ".join(dropped)
+        warn(f"{lost}: said as sums before and spelled from now on, for these labels tell no sum that is closer.")
+    return [*(x.objective for x in compared if x.is_summed), *dropped]
+
+
+def _cells(space: str, x: Comparison) -> list[object]:
+    """A row of the table."""
+    from_now_on = "sum" if x.is_summed else ": ".join(filter(None, ("spelled", x.why)))
+    return [space, x.objective, x.labels, x.spelled, x.summed, from_now_on]
+
+
+def _named(tables: Sequence[Path]) -> str:
+    return ", ".join(map(str, tables))

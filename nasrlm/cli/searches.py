@@ -33,7 +33,7 @@ from studies.evaluators import (
     RealEvaluator,
     TableEvaluator,
 )
-from studies.folder import trials_given
+from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, trials_given
 from studies.guide import RISK, Guide, parse_risk
 from studies.labelled_table import read_table
 from studies.memory import TextMemory
@@ -122,7 +122,7 @@ def search_space(
         print_json(result.to_dict())
     else:
         print_front(result, config.objectives)
-        say(f"front.csv, front.png, front.html, history.parquet, study.json: {out}")
+        say(f"{FRONT_FILE}, front.png, front.html, {HISTORY_FILE}, {STUDY_FILE}: {out}")
 
 
 def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from studies.benchmark.task import Rows, SpaceTable, Task
 
-VALID_SHARE = 5  # one label of so many decides which weights are kept; the others are learned from
+ROWS_PER_VALID_ROW = 5  # one label of so many decides which weights are kept; the others are learned from
 EVALUATIONS = 6
 ENSEMBLE = 3
 POOL = 2000  # texts that a teacher labels
@@ -159,7 +159,7 @@ class LanguageModels:
 
     def _answers(self, task: Task, config: TrainConfig, rows: Rows, labels: FloatArray, measured: bool) -> FloatArray:
         """Train on the labels of these rows, a share of them held out to choose weights; then rank the test rows."""
-        splits = np.where(np.arange(len(rows)) % VALID_SHARE == 0, "valid", "train")
+        splits = np.where(np.arange(len(rows)) % ROWS_PER_VALID_ROW == 0, "valid", "train")
         examples = _examples(task, task.table.texts(rows, measured), labels, splits)
         lasting = config.of_steps(self.steps, int((splits == "train").sum()), evaluations=EVALUATIONS)
         with tempfile.TemporaryDirectory() as folder:
