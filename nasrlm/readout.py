@@ -100,12 +100,8 @@ class Readouts(nn.Module):
         if num_networks:
             self.register_buffer("shares", torch.zeros(count, num_networks))
         self.has_sums = num_sum_rows > 0
-        if self.has_sums:
-            self.register_buffer("sum_rows", torch.full((count, num_sum_rows), NO_ROW))
-            self.register_buffer("sum_costs", torch.zeros(count, num_sum_rows, 2, dtype=torch.float64))
-            self.register_buffer("sum_is_rate", torch.zeros(count, dtype=torch.bool))
-            self.register_buffer("sum_shares", torch.zeros(count))
-            self.register_buffer("sum_gains", torch.zeros(count))
+        for name, x in no_sum(num_sum_rows).items():
+            self.register_buffer(name, x.expand(count, *x.shape).clone())
 
     def hold(self, objectives: Tensor) -> Tensor:
         """(M,) bool, which of these are read."""
@@ -167,6 +163,19 @@ class Readouts(nn.Module):
         shares = (sums.clamp(min=low.exp()).log() - low) / (high - low)
         latents: Tensor = (2 * shares.clamp(max=1) - 1) * REACH
         return latents
+
+
+def no_sum(num_rows: int) -> dict[str, Tensor]:
+    """What a readout without a sum has beside others, whose sums are of up to ``num_rows``; nothing if none has one."""
+    if not num_rows:
+        return {}
+    return {
+        "sum_rows": torch.full((num_rows,), NO_ROW),
+        "sum_costs": torch.zeros(num_rows, 2, dtype=torch.float64),
+        "sum_is_rate": torch.tensor(False),
+        "sum_shares": torch.tensor(0.0),
+        "sum_gains": torch.tensor(0.0),
+    }
 
 
 @dataclass(frozen=True)

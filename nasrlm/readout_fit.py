@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from nasrlm.graph_network import GraphNetwork
 from nasrlm.group_process import GroupProcess, Standardised
 from nasrlm.objective import FloatArray
-from nasrlm.readout import NAMES, NO_ROW, NUM_FEATURES, Readouts, parts_of
+from nasrlm.readout import NAMES, NO_ROW, NUM_FEATURES, Readouts, no_sum, parts_of
 from nasrlm.row_sum import RowSum
 
 MAX_ANCHORS = 6000  # 3,000 of 6,236 lose 0.008; the time of a fit, 17 s for so many, grows with their cube
@@ -173,7 +173,7 @@ def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
     """The state of ``Readouts`` but for its objectives, anchors of no weight and no rows where others have more."""
     most = max(len(readout.tensors["anchors"]) for readout in readouts)
     most_rows = max(len(readout.tensors.get("sum_rows", ())) for readout in readouts)
-    each = [_without_sum(most_rows) | readout.tensors for readout in readouts]
+    each = [no_sum(most_rows) | readout.tensors for readout in readouts]
     state = {name: torch.stack([_padded(name, x[name], most, most_rows) for x in each]) for name in each[0]}
     if having := [(row, x.network, x.share) for row, x in enumerate(readouts) if x.network]:
         state["shares"] = torch.zeros(len(readouts), len(having))
@@ -199,20 +199,6 @@ def _of_row(tensors: Mapping[str, Tensor], row: int) -> Readout:
     own = {name: x[row] for name, x in tensors.items()}
     has_sum = bool(own.get("sum_shares", 0))
     return Readout({name: x for name, x in own.items() if has_sum or not name.startswith("sum_")})
-
-
-def _without_sum(num_rows: int) -> dict[str, Tensor]:
-    """What a readout without a sum has beside others; nothing where none has one."""
-    if not num_rows:
-        return {}
-    none = torch.tensor(0.0)
-    return {
-        "sum_rows": torch.full((num_rows,), NO_ROW),
-        "sum_costs": torch.zeros(num_rows, 2, dtype=torch.float64),
-        "sum_is_rate": torch.tensor(False),
-        "sum_shares": none,
-        "sum_gains": none,
-    }
 
 
 def _padded(name: str, x: Tensor, num_anchors: int, num_rows: int) -> Tensor:
