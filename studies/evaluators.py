@@ -10,7 +10,7 @@ import pandas as pd
 
 from converters.counts import COUNTS, counts_of
 from converters.runtime import measure_latencies
-from nasrlm.objective import FloatArray, Objective
+from nasrlm.objective import MAX_LABEL, FloatArray, Objective
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from spaces.shown import shown
@@ -130,6 +130,13 @@ def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Seque
     return rows
 
 
+def _number(value: object) -> float:
+    """A user's; words and truths, of which Python makes numbers as well, are mistakes."""
+    if isinstance(value, str | bytes | bool | np.bool_):
+        raise TypeError
+    return float(value)  # type: ignore[arg-type]
+
+
 class FunctionEvaluator(Generic[A]):
     """Real results from a function of the user's: the notation in, the value of every objective out.
 
@@ -158,8 +165,8 @@ class FunctionEvaluator(Generic[A]):
         """(N, M, 1) results, one call of the function an architecture.
 
         Raises:
-            ValueError: the function answers no mapping of all objectives to numbers, or one that a metric cannot have,
-                such as a negative latency.
+            ValueError: the function answers no mapping of all objectives to numbers of ``MAX_LABEL`` at most, or a
+                number that a metric cannot have, such as a negative latency.
         """
         values = [self._results(self.space.format(architecture)) for architecture in architectures]
         shape = (len(architectures), len(self.objectives), 1)
@@ -168,13 +175,13 @@ class FunctionEvaluator(Generic[A]):
     def _results(self, notation: str) -> list[float]:
         answer = self.function(notation)
         try:
-            values = [float(answer[name]) for name in self.objectives]
-        except (LookupError, TypeError, ValueError, OverflowError, RuntimeError):  # the last of torch's tensors
+            values = [_number(answer[name]) for name in self.objectives]
+        except (LookupError, AttributeError, TypeError, ValueError, OverflowError, RuntimeError):  # of torch's tensors
             values = [math.inf]
-        if any(math.isinf(value) for value in values):
+        if any(abs(value) > MAX_LABEL for value in values):
             raise ValueError(
                 f"evaluator: expected a dict with a finite number, or NaN, for each of {', '.join(self.objectives)}, "
-                f"got {shown(answer)} for {notation}."
+                f"got {shown(answer)} for {notation}. Beyond {MAX_LABEL:g} no number counts: answer NaN for no result."
             )
         for name, value in zip(self.objectives, values, strict=True):
             objective = Objective.parse(name)

@@ -62,8 +62,8 @@ def guided_search(
         truth: true labels of ``config.objectives``, with which the front found is judged at the end.
         resume: go on with the study in ``out``. A batch follows from the results before it alone, and every result
             is written before the next evaluation begins: whenever the process is killed, only the evaluation that
-            was running then is lost, and the result equals that of an uninterrupted run. A study may be given more
-            trials than before.
+            was running then is lost, and the result equals that of an uninterrupted run, but for rounding of what
+            is predicted. A study may be given more trials than before.
         progress: show a bar on stderr.
         storage: Optuna storage, a URL or a journal file; ``config.storage`` if None. The study then lives there: every
             process with the same config and storage works for it, each with a folder of its own, and takes over the

@@ -6,18 +6,19 @@ import moocore
 import numpy as np
 from numpy.typing import NDArray
 
-from nasrlm.objective import FloatArray
+from nasrlm.objective import MAX_LABEL, FloatArray
 
 BoolArray = NDArray[np.bool_]
 
-LARGEST = float(np.finfo(np.float64).max)  # of infinite numbers moocore 0.3 gives wrong fronts, or none and no process
+# Losses beyond MAX_LABEL are as bad as it: volumes of ten objectives stay finite, and of infinite numbers moocore 0.3
+# gives wrong fronts, or none and no process.
 
 
 def pareto_mask(losses: FloatArray) -> BoolArray:
     """Which rows no other row dominates.
 
     Args:
-        losses: (N, M), minimised, infinite ones as the largest numbers. Of equal rows on the front, all are kept.
+        losses: (N, M), minimised, ``MAX_LABEL`` at most. Of equal rows on the front, all are kept.
 
     Returns:
         (N,) flags.
@@ -58,7 +59,8 @@ def hypervolume(losses: FloatArray, reference_point: FloatArray) -> float:
             f"hypervolume: expected a reference point of {losses.shape[1]} numbers, got {reference_point}. "
             "It has one coordinate for each objective."
         )
-    return float(moocore.hypervolume(losses, ref=reference_point))
+    front = losses[moocore.is_nondominated(losses)]  # moocore looks at all: 25 s for 10,341 rows of six objectives
+    return float(moocore.hypervolume(front, ref=reference_point.clip(-MAX_LABEL, MAX_LABEL)))
 
 
 def hypervolume_ratio(
@@ -93,4 +95,4 @@ def _checked(place: str, losses: FloatArray) -> FloatArray:
     if not complete_mask(losses).all():
         row = int(np.flatnonzero(~complete_mask(losses))[0])
         raise ValueError(f"{place}: expected numbers, got NaN in row {row}. Leave incomplete rows out first.")
-    return np.clip(losses, -LARGEST, LARGEST)
+    return np.clip(losses, -MAX_LABEL, MAX_LABEL)

@@ -43,6 +43,7 @@ from studies.surrogate import Surrogate
 from studies.tables import rows_of_space, spelled_notation
 
 TRIALS = 1000  # of a new study, where none are named
+MOST_OF_GP = 64  # proposals on predictions that take about a minute
 JOURNAL_FILE = "journal.log"  # in the study's folder: the storage where none is named
 
 
@@ -115,6 +116,12 @@ def search_space(
         twins=twins,
         warm_start=() if warm_start is None else _architectures(warm_start, chosen),
     )
+    proposed = config.population_size * guide.generations if guide and not guide.exhaustive else 0
+    if sampler == "gp" and proposed > MOST_OF_GP:
+        warn(
+            f"--sampler gp: it is asked for {proposed} proposals a batch, a second or more each. Give fewer "
+            "--generations, a smaller --population, or --acquisition none, with which it proposes real evaluations."
+        )
     true_values = None if truth is None else _table_evaluator(config.searched(chosen), truth, config.objectives)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": True}
     result = _search(config, chosen, out, checkpoint, **options)
@@ -259,7 +266,9 @@ def _in_one_line(name: str, function: Callable[..., Any]) -> Callable[[str], Any
 def _own_errors(name: str, asked: str = "") -> Iterator[None]:
     try:
         yield
-    except (Exception, SystemExit) as e:
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as e:  # SystemExit and asyncio.CancelledError are no Exception
         said = told_in_one_line(e)
         if said is None and isinstance(e, ValueError):
             raise

@@ -58,6 +58,10 @@ MISTAKES_OF_RUNS = {
         (*SEARCH, GOALS, "--evaluator", "own_networks:exit_"),
         "evaluator own_networks:exit_: expected an answer for |",
     ),
+    "an evaluator that is cancelled": (
+        (*SEARCH, GOALS, "--evaluator", "own_networks:cancelled"),
+        "evaluator own_networks:cancelled: expected an answer for |",
+    ),
     "another split": (("train", "--config", "resplit.yaml"), "column split: expected train, valid, test or nothing"),
     "an evaluator that fails": (
         (*SEARCH, GOALS, "--evaluator", "own_networks:fail"),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MODEL = ("--checkpoint", "tiny")
 NETWORKS = """
+import asyncio
 import sys
 import torch
 
@@ -22,6 +23,9 @@ def fail(notation):
 
 def exit_(notation):
     sys.exit(0)
+
+def cancelled(notation):
+    raise asyncio.CancelledError
 
 def leave():
     sys.exit(3)

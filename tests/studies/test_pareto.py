@@ -44,6 +44,12 @@ def test_nothing_found_has_no_front_and_no_volume() -> None:
     assert hypervolume_ratio(np.empty((0, 2)), np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])) == 0
 
 
+def test_volumes_of_penalties_are_finite() -> None:
+    largest = np.finfo(np.float64).max
+    losses = np.array([[largest] * 6, [1.0] * 6, [-largest] * 5 + [np.inf]])
+    assert 0 < hypervolume(losses, np.full(6, largest)) < np.inf
+
+
 def test_hypervolume_ratio_by_hand() -> None:
     truth = np.array([[0.0, 4.0], [1.0, 1.0], [4.0, 0.0], [3.0, 3.0]])  # reference (4, 4): 3 * 3 squares
     assert hypervolume_ratio(truth, truth) == 1

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from optuna.samplers import RandomSampler
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli import main
@@ -96,6 +97,21 @@ def test_the_gate_and_the_acquisition_are_chosen(search: Search) -> None:
     search("--objectives", GOALS, "--evaluator", "my_bench:results", "--no-gate", "--acquisition", "median")
     guide = json.loads(Path("study/study.json").read_text())["config"]["guide"]
     assert (guide["acquisition"], guide["gate"]) == ("median", False)
+
+
+class QuickSampler(RandomSampler):
+    """Stands in for one that takes long."""
+
+    def __init__(self, seed: int, **_: object) -> None:
+        super().__init__(seed)
+
+
+def test_that_a_sampler_takes_minutes_to_propose_is_told(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--trials", "3")
+    monkeypatch.setattr("studies.optuna_samplers.GPSampler", QuickSampler)
+    _, told = search(*words, "--sampler", "gp", "--generations", "9", without=("--generations", "--trials"))
+    assert "--sampler gp: it is asked for 72 proposals a batch, a second or more each." in told
 
 
 def test_risks_of_objectives_and_joint_samples_are_asked_for(search: Search) -> None:
