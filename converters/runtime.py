@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tqdm import tqdm
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 MAX_LOADED = 32  # models in memory at a time: a ResNet-50 takes about 200 MB, a NAS-Bench-201 network 3 MB
 ROUNDS = 5  # with more models than that, each one's repeats are spread over so many separate visits
 PROVIDERS = ["CPUExecutionProvider"]
+FED: dict[str, np.dtype[Any]] = {  # by the names of onnxruntime's types
+    "tensor(float)": np.dtype("float32"),
+    "tensor(double)": np.dtype("float64"),
+    **{f"tensor({name})": np.dtype(name) for name in ("float16", "bool", "int8", "int16", "int32", "int64")},
+    **{f"tensor({name})": np.dtype(name) for name in ("uint8", "uint16", "uint32", "uint64")},
+}
 FATAL_ONLY = 4  # onnxruntime's log level; what is raised it need not print
 
 
@@ -67,7 +73,7 @@ def measure_latencies(
         threads: of one inference.
         repeats: timed runs of every model.
         warmup: untimed runs after loading a model.
-        seed: of the input and the order.
+        seed: of the input, normal numbers or, where they are whole, zeros; and of the order.
         progress: show a bar on stderr.
         names: N of them, of what the texts are of, for messages; their numbers if None.
 
@@ -167,11 +173,15 @@ def _session(model: bytes, threads: int) -> onnxruntime.InferenceSession:
 
 
 def _random_feed(session: onnxruntime.InferenceSession, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """Normal numbers; zeros where these are whole, such as indices, of which every table has one."""
     feed: dict[str, np.ndarray] = {}
     for value in session.get_inputs():
-        if value.type != "tensor(float)" or not all(isinstance(size, int) for size in value.shape):
-            raise ValueError(f"expected float inputs of fixed shape, got {value.type} {value.shape} for {value.name}")
-        feed[value.name] = rng.standard_normal(value.shape, dtype=np.float32)
+        dtype = FED.get(value.type)
+        if dtype is None or not all(isinstance(size, int) for size in value.shape):
+            got = f"{value.type} {value.shape} for {value.name}"
+            raise ValueError(f"expected inputs of numbers, of fixed shape, got {got}")
+        drawn = rng.standard_normal(value.shape, dtype=np.float32)
+        feed[value.name] = drawn.astype(dtype) if np.issubdtype(dtype, np.floating) else np.zeros(value.shape, dtype)
     return feed
 
 

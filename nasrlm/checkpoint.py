@@ -222,13 +222,16 @@ def check_replaceable(folder: Path) -> None:
     """To be asked before long work whose outcome ``save_pretrained`` is to write.
 
     Raises:
-        ValueError: it is a file, or holds other things than a checkpoint, such as the working directory.
+        ValueError: it is a file, the released checkpoint's folder, or one that holds other things than a checkpoint,
+            such as the working directory.
         OSError: the folder that it is in cannot be written; the message names it.
     """
     place = folder.resolve()
     if Path.cwd().is_relative_to(place):
         which = "the working directory" if place == Path.cwd() else f"{place}, which holds the working directory"
         raise ValueError(f"checkpoint: expected a folder of its own, got {which}. Name one in it.")
+    if place == released_folder().resolve():
+        raise ValueError(f"{folder}: expected a folder of your own, got that of the released checkpoint. Name another.")
     if place.exists() and not place.is_dir():
         raise ValueError(f"{folder}: expected a folder for the checkpoint, got a file. Name another.")
     if place.is_dir() and not (place / "config.json").exists() and (others := sorted(place.iterdir())):

@@ -272,6 +272,19 @@ def test_a_file_is_no_place_for_a_checkpoint(checkpoint: Checkpoint, tmp_path: P
         checkpoint.save_pretrained(tmp_path / "notes" / "new")
 
 
+def test_the_released_checkpoint_is_not_replaced(
+    checkpoint: Checkpoint, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    released = shutil.copytree(checkpoint_folder, tmp_path / "released")
+    monkeypatch.setattr("nasrlm.checkpoint.released_folder", lambda: released)
+    (tmp_path / "link").symlink_to(released)
+    before = (released / "config.json").read_bytes()
+    for folder in (released, tmp_path / "link"):
+        with pytest.raises(ValueError, match=r"expected a folder of your own, got that of the released checkpoint\."):
+            replace(checkpoint, card={"steps": 9}).save_pretrained(folder)
+    assert (released / "config.json").read_bytes() == before
+
+
 def test_a_folder_of_other_things_is_no_place_for_a_checkpoint(checkpoint: Checkpoint, tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "README.md").write_text("mine")
