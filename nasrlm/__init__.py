@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from converters import to_measured_text, to_model, to_onnx_text
     from nasrlm import optuna as optuna
     from nasrlm import pymoo as pymoo
-    from nasrlm.adaptation import adapt, make_pool
+    from nasrlm.adaptation import adapt
     from nasrlm.examples import Examples
     from nasrlm.metrics import kendall_tau
     from nasrlm.model_config import ModelConfig
     from nasrlm.objective import Goal, Objective
+    from nasrlm.pool import make_pool
     from nasrlm.prediction import Prediction
     from nasrlm.predictor import Predictor
     from nasrlm.refinement import refine
@@ -68,7 +69,7 @@ _HOME = {
     "adapt": "nasrlm.adaptation",
     "get_space": "spaces",
     "kendall_tau": "nasrlm.metrics",
-    "make_pool": "nasrlm.adaptation",
+    "make_pool": "nasrlm.pool",
     "refine": "nasrlm.refinement",
     "search": "studies.search",
     "space_names": "spaces",

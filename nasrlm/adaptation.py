@@ -12,21 +12,19 @@ drops what is not needed is unlike most others. Accuracies in a space that the m
 predicts but other accuracies; beside these, what a text says of its network is what a process goes by, each group of
 features with a scale that the labels decide, and boosted trees and a graph network join it.
 
-N texts, M known objectives, S numbers of a summary, C counts, F of them that are sizes and differ, G points of a table.
+N texts, M known objectives, G points of a table.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nasrlm.averaged_process import AveragedProcess, likeness
+from nasrlm.averaged_process import AveragedProcess
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import without
@@ -35,128 +33,18 @@ from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, FloatArray, Objective, decoding_order, deviation_of
-from nasrlm.predictor import MEMORY_BYTES, Predictor
-from nasrlm.reader import checked_texts
+from nasrlm.onnx_network import up_to_executed
+from nasrlm.pool import Pool, check_adaptable, multiplies, scaled_labels
 from nasrlm.readout import GRID, REACH
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
-from nasrlm.repeated_labels import deviations_of_one, first_rows, mean_labels, places_of
+from nasrlm.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
 from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
-from nasrlm.text_counts import AT_PLACES, NUM_COUNTS, NUM_SIZES, operator_counts
+from nasrlm.text_counts import AT_PLACES
 
-NOISE = 0.03  # variance that a label is expected to have of its own while texts are chosen, in units of all labels'
-SIZES = 0.25  # variance of the networks' sizes, in units of that of the predictions
 FEWEST_TO_SUM = 30  # labels; of fewer a sum of rows knows less than what resembles the device
 SMALLEST_SHARE = 0.1  # of a sum; less is not worth the time that counting takes
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
-
-
-@dataclass(frozen=True)
-class Pool:
-    """Texts with what the model predicts of them.
-
-    Attributes:
-        texts: N texts.
-        objectives: names of the M that the model predicts.
-        features: (N, M) medians of the known objectives, on the scale on which they are learned, standardised.
-        summaries: (N, S) what the encoder makes of them, and counts, see ``Predictor.summaries``.
-    """
-
-    texts: Sequence[str]
-    objectives: Sequence[str]
-    features: FloatArray
-    summaries: FloatArray
-
-    @property
-    def accuracies(self) -> FloatArray:
-        """(N, up to M) predictions of accuracies alone."""
-        return self.features[:, [Objective.parse(name).is_accuracy for name in self.objectives]]
-
-    @property
-    def counts(self) -> FloatArray:
-        """(N, C) of the texts' networks."""
-        return self.summaries[:, -NUM_COUNTS:]
-
-    @cached_property
-    def inputs(self) -> FloatArray:
-        """(N, M + F) what costs are learned from: predictions, and the networks' sizes and operators, standardised."""
-        sizes = np.concatenate([self.counts[:, -NUM_SIZES:], operator_counts(self.texts)], axis=1)
-        sizes = _standardised(sizes[:, np.ptp(sizes, axis=0) > 0])
-        weight = math.sqrt(SIZES * self.features.shape[1] / max(sizes.shape[1], 1))
-        return np.concatenate([self.features, weight * sizes], axis=1)
-
-    @cached_property
-    def text_features(self) -> TextFeatures:
-        """What a readout compares the texts by."""
-        return TextFeatures.of(torch.from_numpy(self.summaries))
-
-    def at(self, rows: NDArray[np.intp]) -> Pool:
-        """Some of the texts as this pool sees them; one with several labels several times."""
-        texts = [self.texts[row] for row in rows.tolist()]
-        return Pool(texts, self.objectives, self.features[rows], self.summaries[rows])
-
-    def rows(self, rows: NDArray[np.intp]) -> Pool:
-        """The pool that some of the texts are."""
-        texts = [self.texts[row] for row in rows.tolist()]
-        return Pool(texts, self.objectives, _standardised(self.features[rows]), self.summaries[rows])
-
-
-def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str = "") -> Pool:
-    """What a checkpoint says of texts.
-
-    Args:
-        checkpoint: to be asked, and adapted later.
-        texts: N.
-        progress: show a bar on stderr.
-        space: of the texts; only what the checkpoint learned of it is predicted. Everything if empty.
-
-    Raises:
-        ValueError: no texts, one that is empty or longer than the model's context, or a model that spells no digits.
-    """
-    check_adaptable(checkpoint)
-    texts = checked_texts(texts)
-    if not texts:
-        raise ValueError("adapt: expected a pool of texts, got none.")
-    predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)
-    prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
-    scaled = [_scaled(name, prediction.median[:, m]) for m, name in enumerate(prediction.objectives)]
-    return Pool(
-        texts, prediction.objectives, _standardised(np.stack(scaled, axis=1)), predictor.summaries(texts, progress)
-    )
-
-
-def _standardised(features: FloatArray) -> FloatArray:
-    return np.asarray((features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1e-9), dtype=np.float64)
-
-
-def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> NDArray[np.intp]:
-    """The texts whose labels would tell most about all candidates: greatest fall of the mean posterior variance.
-
-    Args:
-        pool: texts as the checkpoint sees them.
-        candidates: rows of the pool that may be chosen.
-        samples: how many.
-
-    Returns:
-        (samples,) rows of the pool, most telling first.
-
-    Raises:
-        ValueError: fewer candidates than samples.
-
-    Cost: samples times the square of the candidates; a second for ten of 3,000.
-    """
-    if len(candidates) < samples:
-        raise ValueError(f"choose_diverse: expected {samples} candidates or more, got {len(candidates)}.")
-    covariance = likeness(pool.inputs[candidates], pool.inputs[candidates])
-    chosen: list[int] = []
-    for _ in range(samples):
-        gain = np.einsum("ij,ij->j", covariance, covariance) / (covariance.diagonal() + NOISE)
-        gain[chosen] = -np.inf
-        best = int(gain.argmax())
-        chosen.append(best)
-        column = covariance[:, best].copy()
-        covariance -= np.outer(column, column / (column[best] + NOISE))
-    return candidates[chosen]
 
 
 def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray, progress: bool = False) -> Checkpoint:
@@ -167,7 +55,7 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         pool: texts with and without labels; a thousand or two of the space that will be asked about.
         objective: ``metric_unit@context``.
         labels: (N,) in the objective's unit, NaN where there is none; ten are a good start. Of texts that are equal
-            the mean counts.
+            the mean counts; spellings of a network that never differ in it are taken for one.
         progress: show a bar on stderr where graph networks learn.
 
     Raises:
@@ -182,6 +70,7 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
     labels = labels[known]
+    known = _first_spellings(pool, known, labels)
     if len(firsts := first_rows(pool.texts)) < len(pool.texts):
         pool, known = pool.at(firsts), places_of(pool.texts)[known]
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
@@ -189,18 +78,6 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
     else:
         expected = _expected_by_predictions(pool, objective, known, labels)
     return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
-
-
-def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> None:
-    """To be asked before texts are read for ``adapt``.
-
-    Raises:
-        ValueError: a model that spells no digits, or a name that is no objective's.
-    """
-    if checkpoint.model.config.head != "digits":
-        raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
-    for name in objectives:
-        Objective.parse(name)
 
 
 def _labelled(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp]:
@@ -229,6 +106,15 @@ def _labelled(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp
     if len({pool.texts[row] for row in known.tolist()}) < 2:
         raise ValueError(f"adapt: expected labels of {objective} of different texts, got {len(known):,} of one.")
     return known
+
+
+def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> NDArray[np.intp]:
+    """The labelled texts, each as the first of its network; unchanged if spellings differ in a label, or are of one.
+
+    A label that all spellings share is the network's, and would seem foreseen where another of them has told it.
+    """
+    firsts = first_of_each([up_to_executed(pool.texts[row]) for row in known.tolist()])
+    return known[firsts] if (labels == labels[firsts]).all() and firsts.any() else known
 
 
 @dataclass(frozen=True)
@@ -265,9 +151,9 @@ class _Expected:
 
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
     """As processes expect them that go by what the model predicts above all."""
-    places, of_each = places_of(known.tolist()), _scaled(objective, labels)
+    places, of_each = places_of(known.tolist()), scaled_labels(objective, labels)
     known, labels = _one_a_text(known, labels)
-    scaled, logarithmic = _scaled(objective, labels), _multiplies(objective, labels)
+    scaled, logarithmic = scaled_labels(objective, labels), multiplies(objective, labels)
     centre, scale = scaled.mean(), deviation_of(scaled)
     process = AveragedProcess(pool.inputs[known], pool.features[known], (scaled - centre) / scale)
     table = centre + scale * GRID.numpy()
@@ -340,16 +226,6 @@ def _expected_by_networks(
     deviation = np.hypot(deviation, noise) * (graphs.error if graphs else 1.0)
     table = process.scale.backward(GRID.numpy()).clip(*PERCENT)
     return _Expected((mean + by_trees) / 2, deviation, table, graphs=graphs)
-
-
-def _multiplies(objective: str, values: FloatArray) -> bool:
-    """Costs multiply from device to device and are learned on a logarithmic scale, accuracies as they are."""
-    return not Objective.parse(objective).is_accuracy and bool((values > 0).all())
-
-
-def _scaled(objective: str, values: FloatArray) -> FloatArray:
-    scaled: FloatArray = np.log(values) if _multiplies(objective, values) else values
-    return scaled
 
 
 def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> Checkpoint:

@@ -87,6 +87,11 @@ def read_canonical(text: str) -> list[Body]:
     return list(read_bodies(canonical)) if canonical.startswith(START) else []
 
 
+def up_to_executed(text: str) -> str:
+    """What all spellings of a network have in common of its canonical text: all but the blocks as measured."""
+    return text.partition("\nE0 ")[0]
+
+
 def is_executed(body: Body) -> bool:
     """Whether it is a block as it was measured."""
     return _EXECUTED.fullmatch(body.header) is not None

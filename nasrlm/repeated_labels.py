@@ -59,6 +59,11 @@ def first_rows(texts: Sequence[Hashable]) -> NDArray[np.intp]:
     return np.array(sorted(first_of.values()), dtype=np.intp)
 
 
+def first_of_each(texts: Sequence[Hashable]) -> NDArray[np.intp]:
+    """(N,) the first row that has each row's text."""
+    return first_rows(texts)[places_of(texts)]
+
+
 def places_of(texts: Sequence[Hashable]) -> NDArray[np.intp]:
     """(N,) the number of each row's text, in the order in which these come first."""
     place_of = {text: place for place, text in enumerate(dict.fromkeys(texts))}

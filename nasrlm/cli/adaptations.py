@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
-from nasrlm.adaptation import MOST_LABELS, adapt, check_adaptable, choose_diverse, make_pool
+from nasrlm.adaptation import MOST_LABELS, adapt
 from nasrlm.checkpoint import Checkpoint, check_replaceable
 from nasrlm.checkpoint_folder import released_folder
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
 from nasrlm.model_card import adapted
+from nasrlm.pool import check_adaptable, choose_diverse, make_pool
 from nasrlm.repeated_labels import mean_labels
 from spaces import get_space
 from studies.tables import (

@@ -278,8 +278,8 @@ def _count_tokens(texts: Sequence[str], checkpoint: Path | None) -> list[int]:
 
 def _most_telling(space: SearchSpace[Any], count: int, pool: int, seed: int, checkpoint: Path | None) -> Sequence[str]:
     """Different architectures of a pool, those that would tell most of all others first."""
-    from nasrlm.adaptation import choose_diverse, make_pool  # here: a second and more, for what draws at random
-    from nasrlm.checkpoint import Checkpoint
+    from nasrlm.checkpoint import Checkpoint  # here: a second and more, for what draws at random
+    from nasrlm.pool import choose_diverse, make_pool
 
     loaded = Checkpoint.from_pretrained(checkpoint)
     notations = [drawn.architecture for drawn in draw(space, pool, seed)]

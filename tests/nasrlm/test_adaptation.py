@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from converters import to_onnx_text
-from nasrlm.adaptation import Pool, adapt, choose_diverse, make_pool
+from nasrlm.adaptation import adapt
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import CheckpointError
@@ -23,6 +23,7 @@ from nasrlm.graph_network import GraphNetwork
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
 from nasrlm.model_config import ModelConfig
+from nasrlm.pool import Pool, choose_diverse, make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID
 from nasrlm.readout_fit import Readout, TextFeatures

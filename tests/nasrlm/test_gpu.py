@@ -10,9 +10,10 @@ import torch
 
 from converters import to_measured_text
 from converters.bulk import to_onnx_texts
-from nasrlm.adaptation import adapt, make_pool
+from nasrlm.adaptation import adapt
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.metrics import spearman_rho
+from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train

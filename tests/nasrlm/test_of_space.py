@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nasrlm.adaptation import adapt, make_pool
+from nasrlm.adaptation import adapt
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
+from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train

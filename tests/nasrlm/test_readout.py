@@ -7,10 +7,11 @@ import pytest
 import torch
 from scipy.stats import kstest, norm
 
-from nasrlm.adaptation import NOISE, Pool, adapt
+from nasrlm.adaptation import adapt
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.graph_network import GraphNetwork, Operators
 from nasrlm.group_process import GroupProcess
+from nasrlm.pool import NOISE, Pool
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked

@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 
 from converters import to_onnx_text
-from nasrlm.adaptation import adapt, make_pool
+from nasrlm.adaptation import adapt
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import CheckpointError
 from nasrlm.encoded import Encoded
 from nasrlm.examples import Examples, make_examples
 from nasrlm.objective import FloatArray
+from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.reader import TextBatch, TextReader
 from nasrlm.refinement import FEWEST_VALID, refine

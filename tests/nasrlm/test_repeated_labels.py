@@ -1,9 +1,19 @@
 """What labels of one network tell together, and how much one more of them would deviate."""
 
+from collections import defaultdict
+from collections.abc import Hashable
+from itertools import chain
+
 import numpy as np
 import pytest
 
-from nasrlm.repeated_labels import deviations_of_one, first_rows, mean_labels, places_of
+from converters import to_measured_text
+from nasrlm.adaptation import adapt
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.pool import make_pool
+from nasrlm.predictor import Predictor
+from nasrlm.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
+from spaces import get_space
 
 TEXTS = ["b", "a", "b", "c", "a", "b"]
 
@@ -14,6 +24,7 @@ def test_each_text_has_the_means_of_its_labels() -> None:
     assert rows.tolist() == first_rows(TEXTS).tolist() == [0, 1, 3]
     np.testing.assert_array_equal(means, [[3.0, np.nan], [5.0, 3.0], [7.0, 8.0]])
     assert places_of(TEXTS).tolist() == [0, 1, 0, 2, 1, 0]
+    assert first_of_each(TEXTS).tolist() == [0, 1, 0, 3, 1, 0]
     nothing, no_means = mean_labels([], np.empty((0, 2)))
     assert (nothing.shape, no_means.shape) == ((0,), (0, 2))
 
@@ -35,3 +46,26 @@ def test_copies_of_a_label_are_the_label() -> None:
     for copies in (3, 7):
         _, means = mean_labels(list(range(500)) * copies, np.tile(labels, copies)[:, None])
         np.testing.assert_array_equal(means[:, 0], labels)
+
+
+def test_spellings_of_a_network_that_share_a_label_tell_once(checkpoint: Checkpoint) -> None:
+    space, rng = get_space("nasbench201"), np.random.default_rng(0)
+    spellings: dict[Hashable, dict[str, None]] = defaultdict(dict)
+    for _ in range(600):
+        architecture = space.sample(rng)
+        spellings[space.architecture_key(architecture)][to_measured_text(space, architecture)] = None
+    several = [list(texts)[:3] for texts in spellings.values() if len(texts) > 2][:10]
+    texts = list(chain.from_iterable(several))
+    pool, of_network = make_pool(checkpoint, texts), np.repeat(np.linspace(5.0, 9.0, len(several)), 3)
+    first_alone = np.where(np.arange(len(texts)) % 3 == 0, of_network, np.nan)
+    apart = of_network * np.linspace(1.0, 1.01, len(texts))
+    for objective in ("latency_ms@mine", "accuracy@mine"):
+        shared, alone, differing = (
+            Predictor(adapt(checkpoint, pool, objective, labels)).predict(texts, [objective]).values
+            for labels in (of_network, first_alone, apart)
+        )
+        np.testing.assert_array_equal(shared, alone)
+        assert not np.allclose(shared, differing, rtol=1e-3)
+    two = np.full(len(texts), np.nan)
+    two[:2] = 5.0  # of one network
+    assert np.isfinite(Predictor(adapt(checkpoint, pool, objective, two)).predict(texts, [objective]).values).all()

@@ -14,11 +14,12 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from nasrlm.adaptation import adapt, make_pool
+from nasrlm.adaptation import adapt
 from nasrlm.checkpoint import SPACES_FILE, Checkpoint, round_weights
 from nasrlm.checkpoint_folder import CheckpointError
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
+from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.space_encoders import changes_of, with_changes
 from nasrlm.training import train

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from nasrlm import adaptation
-from nasrlm.adaptation import Pool, make_pool
 from nasrlm.cli import users_code
 from nasrlm.cli.output import results_alone, say
+from nasrlm.pool import Pool, make_pool
 from tests.nasrlm.conftest import CommandLine
 
 LOUD = """
@@ -62,7 +61,7 @@ def test_what_tells_most_of_a_space_is_asked_by_its_address(
         asked.append(space)
         return make_pool(*given, space=space, **options)
 
-    monkeypatch.setattr(adaptation, "make_pool", noted)
+    monkeypatch.setattr("nasrlm.pool.make_pool", noted)
     (tmp_path / "loud.py").write_text(LOUD)
     address = f"{tmp_path / 'loud.py'}:Loud"
     words = ("--choose", "active", "--pool", 1, "--checkpoint", checkpoint_folder)

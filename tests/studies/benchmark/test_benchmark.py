@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from nasrlm import adaptation, graph_network_fit
-from nasrlm.adaptation import Pool
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.objective import FloatArray
+from nasrlm.pool import Pool
 from studies.benchmark import language_models, methods
 from studies.benchmark.language_models import LanguageModels
 from studies.benchmark.protocol import PROTOCOLS, Protocol, Target, get_protocol

@@ -1,0 +1,157 @@
+"""Texts as a checkpoint sees them, to adapt it by; and which of them to measure, since their labels would tell most.
+
+N texts, M known objectives, S numbers of a summary, C counts, F of them that are sizes and differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nasrlm.averaged_process import likeness
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.objective import FloatArray, Objective
+from nasrlm.predictor import MEMORY_BYTES, Predictor
+from nasrlm.reader import checked_texts
+from nasrlm.readout_fit import TextFeatures
+from nasrlm.text_counts import NUM_COUNTS, NUM_SIZES, operator_counts
+
+NOISE = 0.03  # variance that a label is expected to have of its own while texts are chosen, in units of all labels'
+SIZES = 0.25  # variance of the networks' sizes, in units of that of the predictions
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Texts with what the model predicts of them.
+
+    Attributes:
+        texts: N texts.
+        objectives: names of the M that the model predicts.
+        features: (N, M) medians of the known objectives, on the scale on which they are learned, standardised.
+        summaries: (N, S) what the encoder makes of them, and counts, see ``Predictor.summaries``.
+    """
+
+    texts: Sequence[str]
+    objectives: Sequence[str]
+    features: FloatArray
+    summaries: FloatArray
+
+    @property
+    def accuracies(self) -> FloatArray:
+        """(N, up to M) predictions of accuracies alone."""
+        return self.features[:, [Objective.parse(name).is_accuracy for name in self.objectives]]
+
+    @property
+    def counts(self) -> FloatArray:
+        """(N, C) of the texts' networks."""
+        return self.summaries[:, -NUM_COUNTS:]
+
+    @cached_property
+    def inputs(self) -> FloatArray:
+        """(N, M + F) what costs are learned from: predictions, and the networks' sizes and operators, standardised."""
+        sizes = np.concatenate([self.counts[:, -NUM_SIZES:], operator_counts(self.texts)], axis=1)
+        sizes = _standardised(sizes[:, np.ptp(sizes, axis=0) > 0])
+        weight = math.sqrt(SIZES * self.features.shape[1] / max(sizes.shape[1], 1))
+        return np.concatenate([self.features, weight * sizes], axis=1)
+
+    @cached_property
+    def text_features(self) -> TextFeatures:
+        """What a readout compares the texts by."""
+        return TextFeatures.of(torch.from_numpy(self.summaries))
+
+    def at(self, rows: NDArray[np.intp]) -> Pool:
+        """Some of the texts as this pool sees them; one with several labels several times."""
+        texts = [self.texts[row] for row in rows.tolist()]
+        return Pool(texts, self.objectives, self.features[rows], self.summaries[rows])
+
+    def rows(self, rows: NDArray[np.intp]) -> Pool:
+        """The pool that some of the texts are."""
+        texts = [self.texts[row] for row in rows.tolist()]
+        return Pool(texts, self.objectives, _standardised(self.features[rows]), self.summaries[rows])
+
+
+def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str = "") -> Pool:
+    """What a checkpoint says of texts.
+
+    Args:
+        checkpoint: to be asked, and adapted later.
+        texts: N.
+        progress: show a bar on stderr.
+        space: of the texts; only what the checkpoint learned of it is predicted. Everything if empty.
+
+    Raises:
+        ValueError: no texts, one that is empty or longer than the model's context, or a model that spells no digits.
+    """
+    check_adaptable(checkpoint)
+    texts = checked_texts(texts)
+    if not texts:
+        raise ValueError("adapt: expected a pool of texts, got none.")
+    predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)
+    prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
+    scaled = [scaled_labels(name, prediction.median[:, m]) for m, name in enumerate(prediction.objectives)]
+    return Pool(
+        texts, prediction.objectives, _standardised(np.stack(scaled, axis=1)), predictor.summaries(texts, progress)
+    )
+
+
+def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> NDArray[np.intp]:
+    """The texts whose labels would tell most about all candidates: greatest fall of the mean posterior variance.
+
+    Args:
+        pool: texts as the checkpoint sees them.
+        candidates: rows of the pool that may be chosen.
+        samples: how many.
+
+    Returns:
+        (samples,) rows of the pool, most telling first.
+
+    Raises:
+        ValueError: fewer candidates than samples.
+
+    Cost: samples times the square of the candidates; a second for ten of 3,000.
+    """
+    if len(candidates) < samples:
+        raise ValueError(f"choose_diverse: expected {samples} candidates or more, got {len(candidates)}.")
+    covariance = likeness(pool.inputs[candidates], pool.inputs[candidates])
+    chosen: list[int] = []
+    for _ in range(samples):
+        gain = np.einsum("ij,ij->j", covariance, covariance) / (covariance.diagonal() + NOISE)
+        gain[chosen] = -np.inf
+        best = int(gain.argmax())
+        chosen.append(best)
+        column = covariance[:, best].copy()
+        covariance -= np.outer(column, column / (column[best] + NOISE))
+    return candidates[chosen]
+
+
+def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> None:
+    """To be asked before texts are read for ``adapt``.
+
+    Raises:
+        ValueError: a model that spells no digits, or a name that is no objective's.
+    """
+    if checkpoint.model.config.head != "digits":
+        raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
+    for name in objectives:
+        Objective.parse(name)
+
+
+def multiplies(objective: str, values: FloatArray) -> bool:
+    """Costs multiply from device to device and are learned on a logarithmic scale, accuracies as they are."""
+    return not Objective.parse(objective).is_accuracy and bool((values > 0).all())
+
+
+def scaled_labels(objective: str, values: FloatArray) -> FloatArray:
+    """Labels on the scale on which they are learned."""
+    scaled: FloatArray = np.log(values) if multiplies(objective, values) else values
+    return scaled
+
+
+def _standardised(features: FloatArray) -> FloatArray:
+    return np.asarray((features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1e-9), dtype=np.float64)
