@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -77,6 +78,11 @@ def _in_processes(function: Callable[[T], R], tasks: Iterable[T], workers: int) 
                 f'`if __name__ == "__main__":`, since workers import its file (start method {method}).'
             ) from e
         raise RuntimeError("workers: expected them to live, got one killed. Was there too little memory?") from e
+    except BaseException:
+        # What they are at is of no use, and a second Ctrl-C while it is waited for would leave them waiting for ever.
+        for worker in list((pool._processes or {}).values()):
+            worker.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -122,6 +128,7 @@ def _windowed(submit: Callable[[T], H], result: Callable[[H], R], tasks: Iterabl
 
 def _begin(started: Event) -> None:
     """What a worker does first."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # whatever the parent makes of it
     started.set()
     _end_with_parent()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -77,22 +78,24 @@ class Parts:
 
     def write(self, index: int, table: Any, errors: Sequence[Mapping[str, Any]]) -> None:
         """Write one part; it counts as finished when its Parquet file is there, which comes last."""
-        _write(self._part_errors(index), "".join(f"{json.dumps(error)}\n" for error in errors))
-        temporary = _temporary(self._part(index))
-        pq.write_table(table.cast(self.schema), temporary, compression=COMPRESSION)
-        temporary.replace(self._part(index))
+        with self._told():
+            _write(self._part_errors(index), "".join(f"{json.dumps(error)}\n" for error in errors))
+            temporary = _temporary(self._part(index))
+            pq.write_table(table.cast(self.schema), temporary, compression=COMPRESSION)
+            temporary.replace(self._part(index))
 
     def assemble(self, count: int) -> None:
         """Join ``count`` parts to the output and the file of errors, and remove them. Memory: one part."""
-        self._assemble_errors(count)
-        temporary = self.folder / "whole"
-        with pq.ParquetWriter(temporary, self.schema, compression=COMPRESSION) as writer:
-            for index in range(count):
-                writer.write_table(pq.read_table(self._part(index), schema=self.schema))
-            writer.add_key_value_metadata({SETTINGS: json.dumps(self.settings)})
-        temporary.replace(self.out)
-        (self.folder / MANIFEST).unlink()  # first: without it the output counts as finished
-        shutil.rmtree(self.folder)
+        with self._told():
+            self._assemble_errors(count)
+            temporary = self.folder / "whole"
+            with pq.ParquetWriter(temporary, self.schema, compression=COMPRESSION) as writer:
+                for index in range(count):
+                    writer.write_table(pq.read_table(self._part(index), schema=self.schema))
+                writer.add_key_value_metadata({SETTINGS: json.dumps(self.settings)})
+            temporary.replace(self.out)
+            (self.folder / MANIFEST).unlink()  # first: without it the output counts as finished
+            shutil.rmtree(self.folder)
 
     def count(self) -> tuple[int, int]:
         """Rows of the finished output, and rows that failed.
@@ -112,6 +115,14 @@ class Parts:
             with self.errors.open(encoding="utf-8") as stream:
                 failed = sum(1 for _ in stream)
         return metadata.num_rows, failed
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Arrow's errors name no file."""
+        try:
+            yield
+        except OSError as e:
+            raise OSError(f"{self.out}: expected to write this file and its parts, got {e.strerror or e}.") from e
 
     def _assemble_errors(self, count: int) -> None:
         temporary, failed = self.folder / "errors", False

@@ -79,7 +79,7 @@ class StreamConfig:
     engine: str = "process"
     resume: bool = False
     chunk_rows: int = 128
-    part_chunks: int = 32
+    part_chunks: int = 8
     derivation: Derivation = TEXT
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from nasrlm.averaged_process import AveragedProcess
 from nasrlm.boosted_trees import expected_by_trees
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, round_weights
 from nasrlm.cost_sum import without
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
@@ -248,6 +248,8 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
     )
     model = RegressionLanguageModel(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
     model.load_state_dict(weights)
+    if checkpoint.weight_bits == 16:
+        round_weights(model)
     return replace(
         checkpoint,
         model=model.to(prompts.device).eval(),

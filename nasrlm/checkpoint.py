@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -128,6 +129,7 @@ class Checkpoint:
 
         Raises:
             ValueError: as ``check_replaceable`` does.
+            OSError: it cannot be written, and is as it was.
         """
         folder = Path(folder).resolve()
         check_replaceable(folder)
@@ -136,9 +138,22 @@ class Checkpoint:
             os.replace(old, folder)
         for leftover in (fresh, old):
             shutil.rmtree(leftover, ignore_errors=True)
+        try:
+            if folder.exists():
+                shutil.copytree(folder, fresh, symlinks=True, ignore=lambda at, _: WRITTEN if at == str(folder) else ())
+            self._write(fresh, readme)
+        except BaseException as e:
+            shutil.rmtree(fresh, ignore_errors=True)
+            if isinstance(e, SafetensorError):
+                raise OSError(f"{folder}: expected to write a checkpoint, got {e}.") from e
+            raise
         if folder.exists():
-            shutil.copytree(folder, fresh, symlinks=True, ignore=lambda at, _: WRITTEN if at == str(folder) else ())
-        fresh.mkdir(parents=True, exist_ok=True)
+            os.replace(folder, old)
+        os.replace(fresh, folder)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def _write(self, folder: Path, readme: str | None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         config = {
             "format_version": FORMAT_VERSION,
             "model": asdict(self.model.config),
@@ -150,21 +165,17 @@ class Checkpoint:
             **self._stored_sums(),
             "card": dict(self.card),
         }
-        (fresh / "config.json").write_text(to_json(config, indent=1) + "\n")
+        (folder / "config.json").write_text(to_json(config, indent=1) + "\n")
         if readme is not None:
-            (fresh / README).unlink(missing_ok=True)  # it may be a link
-            (fresh / README).write_text(readme, encoding="utf-8")
-        self.tokenizer.save(fresh / "tokenizer.json")
-        save_file(self._stored_weights(), fresh / "model.safetensors")
+            (folder / README).unlink(missing_ok=True)  # it may be a link
+            (folder / README).write_text(readme, encoding="utf-8")
+        self.tokenizer.save(folder / "tokenizer.json")
+        save_file(self._stored_weights(), folder / "model.safetensors")
         if self.encoders:
-            save_changes(fresh / SPACES_FILE, self.encoders)
+            save_changes(folder / SPACES_FILE, self.encoders)
         for name in WEIGHT_FILES:
-            if (fresh / name).exists():
-                make_readable(fresh / name)
-        if folder.exists():
-            os.replace(folder, old)
-        os.replace(fresh, folder)
-        shutil.rmtree(old, ignore_errors=True)
+            if (folder / name).exists():
+                make_readable(folder / name)
 
     def _stored_sums(self) -> dict[str, Any]:
         sums = {name: x.to_json() for name, x in self.sums.items()}

@@ -28,6 +28,12 @@ def check_complete(folder: Path) -> None:
     """
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         if not (folder / name).is_file():
+            left = folder.with_name(f".{folder.name}.old")
+            if left.is_dir() and not folder.exists():
+                raise CheckpointError(
+                    f"{folder}: expected a checkpoint, got one whose save was killed. "
+                    f"Rename {left.name} to {folder.name}."
+                )
             raise CheckpointError(
                 f"{folder}: expected a checkpoint folder with config.json, tokenizer.json and model.safetensors, "
                 f"got no {name}. Name a folder that `nasrlm train` has finished."

@@ -148,8 +148,13 @@ def _misfit(state: object) -> str:
 def write_state(path: Path, state: dict[str, Any]) -> None:
     """Atomically, and with no copy of it in memory."""
     assert state.keys() == KINDS.keys(), "what is saved is what is read"
-    with replacing(path) as temporary, temporary.open("wb") as stream:  # of a stream torch tells what the system says
-        torch.save(state, stream)
+    with replacing(path) as temporary, temporary.open("wb") as stream:
+        try:
+            torch.save(state, stream)
+        except RuntimeError as e:  # instead of what the system says
+            if isinstance(e, torch.OutOfMemoryError):
+                raise
+            raise OSError(f"{path}: expected to write this file, got {e}. Is the disk full?") from e
 
 
 def saved_tokenizer(path: Path, state: dict[str, Any] | None) -> TextTokenizer | None:

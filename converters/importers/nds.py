@@ -9,6 +9,7 @@ Source:
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,28 @@ def _family(path: Path) -> str:
 
 
 def _labels(record: dict[str, Any], place: str) -> dict[str, float]:
-    test, train = (field(record, f"{split}_ep_top1", list, place) for split in ("test", "train"))
+    test, train = (_errors(record, f"{split}_ep_top1", place) for split in ("test", "train"))
     return {
         "accuracy@cifar10": 100 - test[-1],
-        "best_accuracy@cifar10": 100 - min(test),
+        "best_accuracy@cifar10": 100 - min((x for x in test if not math.isnan(x)), default=math.nan),
         "test_error_percent@cifar10": test[-1],
         "train_error_percent@cifar10": train[-1],
-        "iteration_s@cifar10": field(record, "iter_time", (float, int), place),
-        "params": field(record, "params", (int, float), place),
-        "macs": field(record, "flops", (int, float), place),
+        "iteration_s@cifar10": _number(record, "iter_time", place),
+        "params": _number(record, "params", place),
+        "macs": _number(record, "flops", place),
     }
+
+
+def _errors(record: dict[str, Any], key: str, place: str) -> list[float]:
+    """Of every epoch, in percent; NaN where training had failed."""
+    errors = [float(x) for x in field(record, key, list, place)]
+    if wrong := [x for x in errors if x < 0 or x > 100]:
+        raise BenchmarkFileError(f"{place}: expected errors in percent, 0 to 100, in {key!r}, got {wrong[0]:g}.")
+    return errors
+
+
+def _number(record: dict[str, Any], key: str, place: str) -> float:
+    number = float(field(record, key, (int, float), place))
+    if number < 0:
+        raise BenchmarkFileError(f"{place}: expected {key!r} of 0 or more, got {number:g}.")
+    return number

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Sequence
 from typing import Annotated, NoReturn
@@ -13,7 +15,7 @@ import nasrlm
 from nasrlm.cli import verbs
 from nasrlm.cli.users_code import is_ours, told_in_one_line
 
-INTERRUPTED = 130  # exit status of a verb that Ctrl-C has stopped
+INTERRUPTED = 130  # exit status of a verb that Ctrl-C, or SIGTERM, has stopped
 RESUMED = {"search"}  # verbs that go on with --resume
 TABLES_RESUMED = {"convert", "stats"}  # verbs that do so with --table
 GOES_ON = {"train", "benchmark"}  # verbs that go on without an option
@@ -53,6 +55,8 @@ def main() -> NoReturn:
     and 1 in silence where nobody reads the results any more.
     """
     warnings.formatwarning = _spelled_warning
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: what is begun is put in order
     try:
         status = app(standalone_mode=False)
     except typer.TyperException as e:

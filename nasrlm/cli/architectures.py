@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -48,6 +48,7 @@ ArchitecturesOption = Annotated[
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Of a table: go on with a run that was killed.")]
 WorkersEngineOption = Annotated[str, typer.Option("--engine", help="Of a table: process, or ray.")]
+TIMED_AT_ONCE = 8  # networks, which a killed run may lose
 OF_NETWORKS = ("checkpoint", "input_shape")  # options that say nothing of a table
 
 
@@ -181,6 +182,8 @@ def stats(
         counts = derive_counts(repeats if latency else None, texts)
         workers = 1 if latency and workers is None else workers  # they would slow each other down
         config = StreamConfig(table, out, space, workers, engine, resume, derivation=counts)
+        if latency:
+            config = replace(config, chunk_rows=TIMED_AT_ONCE, part_chunks=1)
         return convert_whole_table(config, "stats", json=json)
     if not architectures or out is not None or latency or texts or workers is not None or resume:
         raise ValueError("stats: expected an architecture, or --table with --out. See --help.")

@@ -12,6 +12,7 @@ from nasrlm.cli.output import say
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.predictor import Predictor
 
+GRACE_SECONDS = 10  # that a request has to end when the service is to
 EXTRA = ("fastapi", "starlette", "uvicorn")
 
 
@@ -39,7 +40,9 @@ def serve(
             raise
         raise ValueError(f'serve: expected {e.name} to be installed. Try pip install "nasrlm[serve]".') from e
     app = create_app(Predictor.from_pretrained(checkpoint, device, engine), Limits(max_networks=max_networks))
-    config = uvicorn.Config(app, log_level="warning", limit_concurrency=max_connections)
+    config = uvicorn.Config(
+        app, log_level="warning", limit_concurrency=max_connections, timeout_graceful_shutdown=GRACE_SECONDS
+    )
     with _listen(host, port) as listening:
         say(f"http://{_spelled(host)}:{listening.getsockname()[1]}")
         uvicorn.Server(config).run(sockets=[listening])

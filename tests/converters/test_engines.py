@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def double(number: int) -> int:
     return 2 * number
+
+
+def sleep(seconds: int) -> int:
+    time.sleep(seconds)
+    return seconds
 
 
 def end(number: int) -> int:
@@ -42,6 +48,15 @@ def test_results_come_in_order_and_tasks_are_taken_as_needed(workers):
 def test_a_killed_worker_is_told():
     with pytest.raises(RuntimeError, match="expected them to live, got one killed"):
         list(map_in_order(end, [0, 1], workers=2))
+
+
+def test_workers_are_not_waited_for_when_nobody_asks_for_more():
+    """Nor after Ctrl-C: a second one during the wait left workers and program to wait for each other."""
+    results = map_in_order(sleep, [0, 600, 600], workers=2)
+    assert next(results) == 0
+    started = time.monotonic()
+    results.close()
+    assert time.monotonic() - started < 60
 
 
 SCRIPT = """

@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from torch import Tensor
 from converters import to_onnx_text
 from nasrlm.adaptation import adapt
 from nasrlm.boosted_trees import expected_by_trees
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, round_weights
 from nasrlm.checkpoint_folder import CheckpointError
 from nasrlm.examples import make_examples
 from nasrlm.graph_network import GraphNetwork
@@ -276,6 +277,14 @@ def test_two_new_objectives_are_kept_by_files_engines_and_further_training(train
     )
     tuned = train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
     assert tuned.model.config.num_readouts == 0
+
+
+def test_what_16_bits_hold_is_told_before_it_is_saved(trained: Checkpoint, tmp_path: Path) -> None:
+    half = replace(trained, model=deepcopy(trained.model), weight_bits=16)
+    round_weights(half.model)
+    adapted = adapt(half, make_pool(half, layer_table(20)["text"].tolist()), NEW, np.arange(1.0, 21.0))
+    adapted.save_pretrained(tmp_path)
+    assert Checkpoint.from_pretrained(tmp_path).sha256 == adapted.sha256
 
 
 def test_what_an_earlier_version_adapted_is_refused(trained: Checkpoint, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from nasrlm.checkpoint import Checkpoint, round_weights
@@ -234,6 +235,24 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
     assert (tmp_path / "checkpoint" / "README.md").read_text() == "# The first\n"
 
 
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_full_disk_is_told_and_leaves_nothing_half_written(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    if is_there:
+        checkpoint.save_pretrained(tmp_path / "checkpoint")
+
+    def full_disk(_: object, path: Path) -> None:
+        path.write_bytes(b"half")
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("nasrlm.checkpoint.save_file", full_disk)
+    with pytest.raises(OSError, match=r"checkpoint: expected to write a checkpoint, got No space left"):
+        replace(checkpoint, card={"steps": 9}).save_pretrained(tmp_path / "checkpoint")
+    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"] * is_there
+    assert not is_there or Checkpoint.from_pretrained(tmp_path / "checkpoint").card == checkpoint.card
+
+
 def test_what_a_checkpoint_says_of_itself_comes_with_it(checkpoint: Checkpoint, tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text("mine")
     checkpoint.save_pretrained(tmp_path / "checkpoint")
@@ -303,5 +322,7 @@ def test_a_save_killed_between_its_renames_loses_nothing(checkpoint: Checkpoint,
     checkpoint.save_pretrained(folder)
     (folder / "notes.md").write_text("mine")
     folder.rename(tmp_path / ".ck.old")
+    with pytest.raises(CheckpointError, match=r"ck: .* got one whose save was killed\. Rename \.ck\.old to ck\."):
+        Checkpoint.from_pretrained(folder)
     checkpoint.save_pretrained(folder)
     assert (folder / "notes.md").read_text() == "mine"

@@ -122,6 +122,10 @@ MISTAKES = {
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--out", "x.parquet"),
         "predict --out: expected --table, and no architectures or --samples.",
     ),
+    "a folder to write a table to": (
+        (*STREAM, "whole.parquet", "--out", "folder.parquet"),
+        "folder.parquet: expected a table to write, got a folder. Name another.",
+    ),
     "a shape of rows to predict": (
         (*STREAM, "whole.parquet", "--out", "x.parquet", "--input-shape", "1,3"),
         "--input-shape: expected a model or a function beside it, got --table.",
@@ -200,7 +204,7 @@ MISTAKES = {
     ),
     "unwritable predictions": (
         (*STREAM, "table.csv", "--out", "file/x.parquet"),
-        "file/x.parquet: expected to write this file",
+        "file: expected a folder that can be written, got Not a directory. Name another.",
     ),
     "unknown engine": (
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--engine", "abacus"),

@@ -67,6 +67,20 @@ def test_a_state_is_saved_without_a_copy_of_it(tmp_path: Path) -> None:
     assert most < weights.nbytes / 4
 
 
+def test_a_state_that_a_full_disk_does_not_hold_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(*_: object) -> None:
+        raise RuntimeError("unexpected pos 64 vs 0")
+
+    write_state(tmp_path / "state.pt", dict.fromkeys(KINDS))
+    before = (tmp_path / "state.pt").read_bytes()
+    monkeypatch.setattr(torch, "save", full_disk)
+    with pytest.raises(OSError, match=r"state\.pt: expected to write this file, got unexpected pos .* disk full"):
+        write_state(tmp_path / "state.pt", dict.fromkeys(KINDS))
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("state.pt", before)]
+
+
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
     first = train(config(tmp_path), layer_examples(), progress=False)
     again = train(config(tmp_path), layer_examples(), progress=False)

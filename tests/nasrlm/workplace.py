@@ -59,7 +59,7 @@ def fill(checkpoint_folder: Path) -> None:
     shutil.copytree(checkpoint_folder, "corrupt")
     Path("corrupt/model.safetensors").write_bytes(b"half")
     Path("file").write_text("a file where a folder is needed")
-    for folder in ("occupied", "folder.txt", "folder.onnx", "folder.csv"):
+    for folder in ("occupied", "folder.txt", "folder.onnx", "folder.csv", "folder.parquet"):
         Path(folder).mkdir()
     Path("occupied/checkpoint").write_text("a file where a folder is needed")
     Path("binary.txt").write_bytes(b"\xff\xfe")

@@ -82,12 +82,25 @@ def test_nds_files_without_a_space(tmp_path: Path, name: str) -> None:
         ([], "at least one architecture"),
         ([NETWORK, {}], "record 1: expected 'net' to be dict, got only"),
         ([NETWORK | {"test_ep_top1": []}], "record 0: expected a trained network, got IndexError"),
+        (
+            [NETWORK | {"test_ep_top1": [50.0, 150.0]}],
+            "record 0: expected errors in percent, 0 to 100, in 'test_ep_top1'",
+        ),
+        ([NETWORK | {"train_ep_top1": [-5.0]}], r"errors in percent, 0 to 100, in 'train_ep_top1', got -5\."),
+        ([NETWORK | {"params": 10**400}], "record 0: expected a trained network, got OverflowError"),
+        ([NETWORK | {"flops": -1}], r"record 0: expected 'flops' of 0 or more, got -1\."),
         ([NETWORK | {"net": NETWORK["net"] | {"genotype": {}}}], "record 0: expected a trained network"),  # type: ignore[operator]
     ],
 )
 def test_damaged_nds(tmp_path: Path, contents: Any, match: str) -> None:
     with pytest.raises(BenchmarkFileError, match=match):
         read_benchmark("nds", write(tmp_path / "DARTS.json", contents))
+
+
+def test_epochs_that_failed_count_as_no_best_one(tmp_path: Path) -> None:
+    failed = NETWORK | {"test_ep_top1": [float("nan"), 6.5, 7.0]}
+    frame = read_benchmark("nds", write(tmp_path / "DARTS.json", [failed, NETWORK]))
+    assert frame["best_accuracy@cifar10"].tolist() == [93.5, 93.5]
 
 
 def test_truncated_nds(tmp_path: Path) -> None:
