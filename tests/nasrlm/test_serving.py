@@ -34,6 +34,7 @@ testclient = pytest.importorskip("starlette.testclient", reason="needs httpx2", 
 
 from nasrlm.cli.serving.app import Limits, create_app  # noqa: E402
 from nasrlm.cli.serving.batcher import Batcher  # noqa: E402
+from nasrlm.cli.serving.body_limit import BodyLimit  # noqa: E402
 
 SPACE = get_space("nasbench201")
 NETWORKS = {"space": SPACE.name, "architectures": [ARCHITECTURE]}
@@ -198,6 +199,24 @@ def test_large_bodies_are_refused(client: Any) -> None:
     assert (answered.status_code, answered.json()["detail"][:40]) == (413, "body: expected at most 5,000 bytes, got ")
     in_pieces = client.post("/predict", content=(b" " * 1000 for _ in range(6)))
     assert in_pieces.status_code == 413
+
+
+def test_half_a_body_is_not_waited_for() -> None:
+    arrived = iter([{"type": "http.request", "body": b'{"a', "more_body": True}])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(arrived, None) or await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def never(*_: Any) -> None:
+        raise AssertionError("handed on")
+
+    asyncio.run(BodyLimit(never, max_bytes=1000, max_seconds=0.01)({"type": "http"}, receive, send))
+    assert sent[0]["status"] == 408
+    assert json.loads(sent[1]["body"])["detail"] == "body: expected it within 0.01 seconds, got a part of it."
 
 
 class SlowPredictor:

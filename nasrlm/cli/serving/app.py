@@ -49,6 +49,7 @@ class Limits:
         max_quantiles: levels.
         max_numbers: of the answer, networks times objectives times quantiles; so many take a second to write.
         max_bytes: of its body.
+        max_seconds: that its body may take to arrive.
         max_texts_per_call: of all requests that are answered together.
     """
 
@@ -57,10 +58,12 @@ class Limits:
     max_quantiles: int = 99
     max_numbers: int = 500_000
     max_bytes: int = 16 * 2**20
+    max_seconds: float = 60.0
     max_texts_per_call: int = 4096
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {
+    408: {"model": Problem, "description": "The body took too long to arrive."},
     413: {"model": Problem, "description": "The body is too large."},
     422: {"model": Problem, "description": "What was expected, and what the request had."},
 }
@@ -81,7 +84,7 @@ def create_app(predictor: Predictor, limits: Limits | None = None) -> FastAPI:
         docs_url=None,  # FastAPI's own pages load scripts from elsewhere, and are blank where there is no network
         redoc_url=None,
     )
-    app.add_middleware(BodyLimit, max_bytes=service.limits.max_bytes)
+    app.add_middleware(BodyLimit, max_bytes=service.limits.max_bytes, max_seconds=service.limits.max_seconds)
 
     @app.exception_handler(ValueError)
     async def refuse(_: Request, error: ValueError) -> JSONResponse:

@@ -1,29 +1,36 @@
-"""Bodies of requests that are too large are refused before they are read whole."""
+"""Bodies of requests that are too large, or take too long, are refused before they are read whole."""
 
 from __future__ import annotations
+
+import asyncio
 
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class BodyLimit:
-    """Reads the body of a request, up to a limit, before the application does."""
+    """Reads the body of a request, up to a limit of bytes and of seconds, before the application does."""
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
-        self._app, self._max_bytes = app, max_bytes
+    def __init__(self, app: ASGIApp, max_bytes: int, max_seconds: float) -> None:
+        self._app, self._max_bytes, self._max_seconds = app, max_bytes, max_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand a request on, or answer 413."""
+        """Hand a request on, or answer 408 or 413."""
         if scope["type"] != "http":
             return await self._app(scope, receive, send)
         read: list[Message] = []
-        size = 0
-        while not read or read[-1].get("more_body"):
-            read.append(await receive())
-            size += len(read[-1].get("body", b""))
-            if size > self._max_bytes:
-                detail = f"body: expected at most {self._max_bytes:,} bytes, got more. Ask in several requests."
-                return await JSONResponse({"detail": detail}, status_code=413)(scope, receive, send)
+        try:
+            async with asyncio.timeout(self._max_seconds):
+                size = 0
+                while not read or read[-1].get("more_body"):
+                    read.append(await receive())
+                    size += len(read[-1].get("body", b""))
+                    if size > self._max_bytes:
+                        detail = f"body: expected at most {self._max_bytes:,} bytes, got more. Ask in several requests."
+                        return await JSONResponse({"detail": detail}, status_code=413)(scope, receive, send)
+        except TimeoutError:
+            detail = f"body: expected it within {self._max_seconds:g} seconds, got a part of it."
+            return await JSONResponse({"detail": detail}, status_code=408)(scope, receive, send)
         messages = iter(read)
 
         async def again() -> Message:
