@@ -195,6 +195,7 @@ class Checkpoint:
 
         Raises:
             CheckpointError: a file is missing, broken, of a newer version, or does not fit the others.
+            ValueError: torch cannot use the device.
         """
         folder = Path(folder) if folder is not None else released_folder()
         tokenizer, config = read_tokenizer(folder), _read_config(folder)

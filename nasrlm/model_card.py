@@ -97,6 +97,9 @@ def changed_readme(checkpoint: Checkpoint, before: Path) -> str:
     readme = before / README
     text = readme.read_text(encoding="utf-8") if readme.is_file() else UNTITLED
     step = checkpoint.card["commands"][-1]
+    text = re.sub(
+        r"(?<= predicts )\d+(?= objectives\.$)", str(len(checkpoint.objectives)), text, count=1, flags=re.MULTILINE
+    )
     kept = [line for line in text.splitlines() if not (_is_measured(line, step) or _is_told(line, step))]
     told = [*([] if "changed" in step else [_told(step)]), *_told_sums(checkpoint)]
     return "\n\n".join(["\n".join(kept).rstrip(), *(f"{words}." for words in told)]) + "\n"

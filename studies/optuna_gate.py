@@ -45,8 +45,9 @@ class ParetoGate(Generic[A]):
     The front is that of the study's completed trials that meet the constraints set on them; a gate is of one study, and
     may be asked by several threads, as those of ``n_jobs``. It can be pickled and copied: each copy has a front of its
     own, which it takes from the study. What the gate decides is in ``trial.user_attrs``:
-    ``architecture`` and ``predicted`` (low, median, high of every objective) of every trial, and ``pruned_stage``,
-    ``pruned_reason`` and ``pruned_by`` of a pruned one; a twin of another trial is pruned at stage 0.
+    ``architecture`` of every trial that it has checked, and ``predicted`` (low, median, high of every objective) of all
+    but twins; ``pruned_stage``, ``pruned_reason`` and ``pruned_by`` of a pruned one; a twin of another trial is pruned
+    at stage 0. A trial that ``suggest`` prunes, because its genes do not go together, has none of these.
 
     Trials that a study had before it had a gate lack ``architecture``, and Optuna lets nobody write to finished trials.
     The model learns from them in a new study: for each of ``old.trials``,
@@ -229,8 +230,8 @@ class ParetoGate(Generic[A]):
     def adapt_callback(self, every: int = 10, *, adapt: Adapt | None = None) -> Callback:
         """For ``study.optimize``: the model learns from the study's results, each time ``every`` more are there.
 
-        Objectives that the model does not know, of a device of your own, are learned so too; until then nothing is
-        pruned.
+        Objectives that the model does not know, of a device of your own, are learned so too; until then only
+        networks that another trial already has are pruned.
 
         Args:
             every: completed trials.

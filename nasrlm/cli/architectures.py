@@ -41,7 +41,7 @@ from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
 from spaces.drawing import HELD_OUT_PERCENT, draw
 
 WorkersOption = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Of a table: processes; one a core if left out.")
+    int | None, typer.Option("--workers", min=1, help="Of a table: processes; as many as are of use if left out.")
 ]
 ArchitecturesOption = Annotated[
     Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture.")

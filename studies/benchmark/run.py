@@ -50,7 +50,7 @@ FROM_TEXTS: Mapping[str, Callable[[LanguageModels, Task], FloatArray]] = {
 METHODS = (*FROM_NUMBERS, *FROM_TEXTS)
 NEEDS_SOURCES = ("sources", "transfer")
 NEEDS_CHECKPOINT = ("rlm-pretrained", "rlm-adapted", "rlm-adapted-active")
-NEEDS_PACKAGE = {"lightgbm": "lightgbm", "gnn": "torch_geometric"}  # of the extra gnn
+NEEDS_PACKAGE = {"lightgbm": "lightgbm", "process-and-trees": "lightgbm", "gnn": "torch_geometric"}  # of the extra gnn
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,19 @@ def test_the_card_forgets_what_was_learned_anew(nasrlm: CommandLine, checkpoint:
     assert (tmp_path / "new" / "README.md").read_text().splitlines() == ["# A model", earlier[0], rows[0], "", told]
 
 
+def test_the_card_counts_what_is_learned_besides(nasrlm: CommandLine, checkpoint: Checkpoint, tmp_path: Path) -> None:
+    checkpoint.save_pretrained(tmp_path / "old", "# A model\n\nIt reads ONNX text and predicts 2 objectives.\n")
+    architecture_table(8).to_parquet(tmp_path / "table.parquet")
+    words = ("--objectives", "latency_ms@unheard", "--samples", 3, "--pool", 8)
+    done = nasrlm(
+        *("adapt", "--table", tmp_path / "table.parquet", "--checkpoint", tmp_path / "old"),
+        *words,
+        *("--out", tmp_path / "new"),
+    )
+    assert done.status == 0, done.stderr
+    assert "It reads ONNX text and predicts 3 objectives.\n" in (tmp_path / "new" / "README.md").read_text()
+
+
 def test_the_command_adapts_and_says_what_it_used(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
     table = architecture_table(24)
     table.to_parquet(tmp_path / "table.parquet")
