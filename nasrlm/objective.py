@@ -160,10 +160,10 @@ def from_losses(goals: Sequence[Goal], losses: FloatArray) -> FloatArray:
     return to_losses(goals, losses)
 
 
-def deviation_of(values: FloatArray, of_equal: float = 1.0) -> float:
-    """Standard deviation of labels; ``of_equal`` where they are equal but for rounding, of which it would be noise."""
+def deviation_of(values: FloatArray, of_equal: float = 1.0, rounding: float = SMALLEST_DEVIATION) -> float:
+    """Standard deviation of labels; ``of_equal`` where they are equal but for ``rounding``, a share of the largest."""
     deviation = float(values.std())
-    return deviation if deviation > SMALLEST_DEVIATION * np.abs(values).max() else of_equal
+    return deviation if deviation > rounding * np.abs(values).max() else of_equal
 
 
 def decoding_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -15,10 +15,10 @@ from nasrlm.encoded import Encoded
 from nasrlm.layers import DecoderLayer
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
-from nasrlm.objective import MAX_LABEL, FloatArray
+from nasrlm.objective import MAX_LABEL, FloatArray, deviation_of
 
 POINT_DIGITS = 15  # of the code a point is spelled in: as many as float64 holds
-SMALLEST_DEVIATION = 1e-6  # of the largest label: 32 bits hold no mean more closely
+ROUNDING = 1e-6  # of the largest label: 32 bits hold no mean more closely
 
 
 class PointDecoder(nn.Module):
@@ -59,8 +59,7 @@ class PointDecoder(nn.Module):
                 raise ValueError(f"labels: expected values up to {MAX_LABEL:g} for the mse head, got {largest:g}.")
             if len(known) > 1:
                 self.mean[index] = known.mean()
-                deviation = known.std()  # of equal labels only about 0
-                self.scale[index] = deviation if deviation > SMALLEST_DEVIATION * np.abs(known).max() else 1.0
+                self.scale[index] = deviation_of(known, rounding=ROUNDING)
 
     def standardised(self, values: Tensor, objectives: Tensor) -> Tensor:
         """(N, R) values in the objectives' own units to those that ``points`` shall give."""

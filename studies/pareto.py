@@ -10,9 +10,6 @@ from nasrlm.objective import MAX_LABEL, FloatArray
 
 BoolArray = NDArray[np.bool_]
 
-# Losses beyond MAX_LABEL are as bad as it: volumes of ten objectives stay finite, and of infinite numbers moocore 0.3
-# gives wrong fronts, or none and no process.
-
 
 def pareto_mask(losses: FloatArray) -> BoolArray:
     """Which rows no other row dominates.
@@ -95,4 +92,5 @@ def _checked(place: str, losses: FloatArray) -> FloatArray:
     if not complete_mask(losses).all():
         row = int(np.flatnonzero(~complete_mask(losses))[0])
         raise ValueError(f"{place}: expected numbers, got NaN in row {row}. Leave incomplete rows out first.")
+    # Volumes of ten objectives stay finite; of infinite losses moocore 0.3 gives wrong fronts, or none and no process.
     return np.clip(losses, -MAX_LABEL, MAX_LABEL)

@@ -116,12 +116,7 @@ def search_space(
         twins=twins,
         warm_start=() if warm_start is None else _architectures(warm_start, chosen),
     )
-    proposed = config.population_size * guide.generations if guide and not guide.exhaustive else 0
-    if sampler == "gp" and proposed > MOST_OF_GP:
-        warn(
-            f"--sampler gp: it is asked for {proposed} proposals a batch, a second or more each. Give fewer "
-            "--generations, a smaller --population, or --acquisition none, with which it proposes real evaluations."
-        )
+    _warn_of_slow_proposals(config)
     true_values = None if truth is None else _table_evaluator(config.searched(chosen), truth, config.objectives)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": True}
     result = _search(config, chosen, out, checkpoint, **options)
@@ -130,6 +125,17 @@ def search_space(
     else:
         print_front(result, config.objectives)
         say(f"{FRONT_FILE}, front.png, front.html, {HISTORY_FILE}, {STUDY_FILE}: {out}")
+
+
+def _warn_of_slow_proposals(config: SearchConfig) -> None:
+    if config.sampler != "gp" or config.guide is None or config.guide.exhaustive:
+        return
+    proposed = config.population_size * config.guide.generations
+    if proposed > MOST_OF_GP:
+        warn(
+            f"--sampler gp: it is asked for {proposed} proposals a batch, a second or more each. Give fewer "
+            "--generations, a smaller --population, or --acquisition none, with which it proposes real evaluations."
+        )
 
 
 def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
