@@ -161,18 +161,20 @@ def places(body: Body, graph: OperatorGraph) -> Sequence[str]:
 def neighbours(graph: OperatorGraph) -> Counts:
     """How often an operator stands beside one other, or between two, before or after it."""
     before, after = ([f"{sign} {label}" for label in graph.labels] for sign in "<>")
-    beside: list[Counts] = [Counter() for _ in graph.labels]
+    beside: list[list[str]] = [[] for _ in graph.labels]
     for number, sources in enumerate(graph.sources):
         for source in sources:
-            beside[number][before[source]] += 1
-            beside[source][after[number]] += 1
+            beside[number].append(before[source])
+            beside[source].append(after[number])
     total: Counts = Counter()
-    for label, counts in zip(graph.labels, beside, strict=True):
+    alike = Counter((label, *sorted(kinds)) for label, kinds in zip(graph.labels, beside, strict=True))
+    for (label, *kinds), times in alike.items():
+        counts = Counter(kinds)
         for kind, count in counts.items():
-            total[f"{label} {kind}"] += count
-        for (kind, count), (other, others) in combinations_with_replacement(sorted(counts.items()), 2):
+            total[f"{label} {kind}"] += count * times
+        for (kind, count), (other, others) in combinations_with_replacement(counts.items(), 2):
             if pairs := count * others if kind != other else count * (count - 1) // 2:
-                total[f"{label} {kind} {other}"] += pairs
+                total[f"{label} {kind} {other}"] += pairs * times
     return total
 
 
