@@ -35,13 +35,18 @@ def serve(
         import uvicorn
 
         from nasrlm.cli.serving.app import Limits, create_app
+        from nasrlm.cli.serving.patience import PatientProtocol
     except ModuleNotFoundError as e:
         if e.name not in EXTRA:
             raise
         raise ValueError(f'serve: expected {e.name} to be installed. Try pip install "nasrlm[serve]".') from e
     app = create_app(Predictor.from_pretrained(checkpoint, device, engine), Limits(max_networks=max_networks))
     config = uvicorn.Config(
-        app, log_level="warning", limit_concurrency=max_connections, timeout_graceful_shutdown=GRACE_SECONDS
+        app,
+        http=PatientProtocol,
+        log_level="warning",
+        limit_concurrency=max_connections,
+        timeout_graceful_shutdown=GRACE_SECONDS,
     )
     with _listen(host, port) as listening:
         say(f"http://{_spelled(host)}:{listening.getsockname()[1]}")

@@ -29,9 +29,10 @@ from tests.nasrlm.scenes import CODE, OBJECTIVES, SIZES
 from tests.nasrlm.test_cli import ARCHITECTURE
 
 pytest.importorskip("fastapi", reason="needs the extra `serve`")
-pytest.importorskip("uvicorn", reason="needs the extra `serve`")
+uvicorn = pytest.importorskip("uvicorn", reason="needs the extra `serve`")
 testclient = pytest.importorskip("starlette.testclient", reason="needs httpx2", exc_type=RuntimeError)
 
+from nasrlm.cli.serving import patience  # noqa: E402
 from nasrlm.cli.serving.app import Limits, create_app  # noqa: E402
 from nasrlm.cli.serving.batcher import Batcher  # noqa: E402
 from nasrlm.cli.serving.body_limit import BodyLimit  # noqa: E402
@@ -252,6 +253,41 @@ def answers_of(requests: Sequence[tuple[Sequence[str], str]], max_texts: int = 1
         return await asyncio.gather(*tasks, return_exceptions=True)
 
     return slow, asyncio.run(ask())
+
+
+def test_connections_that_ask_nothing_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "MAX_SECONDS", 0.2)
+    line, head = b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0.5)
+        await send({"type": "http.response.start", "status": 204})
+        await send({"type": "http.response.body"})
+
+    async def answers(port: int, *parts: bytes) -> bytes:
+        """What a client gets that sends parts, each after the answer to one before."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        read = b""
+        for part in parts:
+            writer.write(part)
+            read += await asyncio.wait_for(reader.readuntil(b"\r\n\r\n") if part == head else reader.read(), 10)
+        writer.close()
+        return read
+
+    async def check() -> None:
+        config = uvicorn.Config(slow, log_level="warning", lifespan="off")
+        state = uvicorn.server.ServerState()
+        async with await asyncio.get_running_loop().create_server(
+            lambda: patience.PatientProtocol(config, state, {}), "127.0.0.1", 0
+        ) as server:
+            port = server.sockets[0].getsockname()[1]
+            assert await answers(port, b"") == b""
+            assert await answers(port, line) == b""
+            assert (await answers(port, head)).startswith(b"HTTP/1.1 204")
+            assert (await answers(port, head, line)).count(b"HTTP/1.1") == 1
+        assert not state.connections
+
+    asyncio.run(check())
 
 
 def test_requests_that_wait_share_a_call() -> None:

@@ -1,0 +1,44 @@
+"""Connections that send no request, or not all of its head, are closed after a while: each holds a place of others'."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+MAX_SECONDS = 20.0  # between connecting, or the first bytes of a further request, and the end of the request's head
+
+
+class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """Uvicorn's, which by itself waits for ever."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Wait for a first request."""
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; wait for the rest where a request has begun."""
+        super().data_received(data)
+        if self._is_asked():
+            self._stop_waiting()
+        elif self._deadline is None:
+            self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _is_asked(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait_for_head(self) -> None:
+        self._deadline = self.loop.call_later(MAX_SECONDS, self.transport.close)
+
+    def _stop_waiting(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
