@@ -156,7 +156,8 @@ class Ablation:
 
     def run(self, progress: bool) -> None:
         """Compute what is missing."""
-        todo = [cell for cell in self._wanted() if self.tau(*cell) is None]
+        there = {(cell["variant"], cell["seed"]) for cell in self.cells}
+        todo = [cell for cell in self._wanted() if cell not in there]
         for name, seed in tqdm(todo, "cells", disable=not progress):
             tau = self._measure(name, VARIANTS[name], seed)
             self.cells.append({"variant": name, "seed": seed, "kendall_tau": tau, "settings": self._settings_of(name)})
@@ -169,9 +170,10 @@ class Ablation:
         return self._settings | {"peer": self.config.peer.identity}
 
     def tau(self, name: str, seed: int) -> float | None:
-        """Of a cell; None if it is not there yet."""
+        """Of a cell; None if it is not there, or all predictions were alike."""
         found = [cell["kendall_tau"] for cell in self.cells if (cell["variant"], cell["seed"]) == (name, seed)]
-        return float(str(found[0])) if found else None
+        tau = found[0] if found else None
+        return None if tau is None or math.isnan(float(str(tau))) else float(str(tau))
 
     def _wanted(self) -> Iterator[tuple[str, int]]:
         names = [name for name in VARIANTS if name in (self.config.only or VARIANTS)]

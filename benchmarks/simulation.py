@@ -139,7 +139,7 @@ def simulate(
             with tempfile.TemporaryDirectory() as folder:
                 out = Path(folder)
                 if chosen.guide is None:
-                    result = search(chosen, space, table, out, figures=False)
+                    result = search(chosen, space, table, out, known=table.known, figures=False)
                 else:
                     result = guided_search(
                         chosen, space, table, predictor, out, to_text=to_text, adapt=adapt, figures=False
@@ -203,7 +203,7 @@ def _outcome(
         seed=config.seed,
         ratios=ratios,
         looked_at=looked_at,
-        pruned=len(pruned) / max(1, looked_at),  # a part of a large space may have none of what an engine alone asks
+        pruned=len(pruned) / max(1, looked_at),
         pruned_first=float((pruned["stage"] == 1).sum()) / looked_at if len(pruned) else 0.0,
         front_pruned=len(set(pruned["key"]) & set(front)) / len(front),
         seconds=seconds,

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -90,7 +91,7 @@ def compare(config: Config, progress: bool = False) -> list[Comparison]:
     joint = Predictor.from_pretrained(config.checkpoint or recipes[-1].out / "checkpoint")
     result = []
     for space in config.only or parts:
-        out = config.out / space
+        out = config.out / quote(space, safe="")  # a user's own space is named by a path
         if not (out / "checkpoint").is_dir():
             train(specialist_config(recipes[-1], parts[space], steps[space], out), parts[space], progress)
         specialist, test = Predictor.from_pretrained(out / "checkpoint"), parts[space].split("test")

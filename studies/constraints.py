@@ -72,7 +72,8 @@ class Constraint:
         return np.asarray(excess / (abs(self.bound) or 1.0), dtype=np.float64)
 
     def __str__(self) -> str:
-        return f"{'soft:' if self.soft else ''}{self.objective}{'<=' if self.at_most else '>='}{self.bound:.15g}"
+        bound = repr(self.bound).removesuffix(".0")  # whose shortest digits give the same number back
+        return f"{'soft:' if self.soft else ''}{self.objective}{'<=' if self.at_most else '>='}{bound}"
 
 
 def objectives_of(goals: Sequence[Goal], constraints: Sequence[Constraint]) -> tuple[str, ...]:

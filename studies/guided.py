@@ -2,7 +2,7 @@
 
 import functools
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -77,15 +77,15 @@ def guided_search(
             or the evaluator knows no results of an architecture to begin with.
     """
     guide = _checked_guide(config, predictor, adapt)
-    _check_warm_start(config, config.searched(space), evaluator)
     out = out.absolute()  # an evaluator may change the working directory
-    with open_study(config, space, out, truth=truth, resume=resume) as (config, searched):
+    opened = open_study(config, space, out, truth=truth, known=evaluator.known, resume=resume)
+    with opened as (config, searched, known):
         started = time.monotonic()
         ledger = _begun_ledger(config, out / HISTORY_FILE)
         learning = LearningModel(predictor, TextMemory.of(to_text), evaluator.modelled)
         if adapt is not None and guide.adapt_every:
             learning.learn_by(adapt, guide.adapt_every)
-        next_batch = _proposer(config, guide, searched, evaluator, learning, progress)
+        next_batch = _proposer(config, guide, searched, evaluator, known, learning, progress)
         shared = storage or config.storage
         with _saved_changes(ledger, out / HISTORY_FILE, progress) as after_change:
             if shared is None:
@@ -108,18 +108,6 @@ def _checked_guide(config: SearchConfig, predictor: SamplingPredictor, adapt: Ad
             "Adapt the checkpoint to it first, or while searching."
         )
     return config.guide
-
-
-def _check_warm_start(config: SearchConfig, space: SearchSpace[A], evaluator: RealEvaluator[A]) -> None:
-    if not config.warm_start or evaluator.known is None:
-        return
-    known = every_architecture(space, evaluator.known)
-    unknown = [name for name in config.warm_start if space.architecture_key(space.parse(name)) not in known]
-    if unknown:
-        raise ValueError(
-            f"warm start: expected architectures that the evaluator has results of, got {len(unknown)} others, "
-            f"the first {unknown[0]}."
-        )
 
 
 def _begun_ledger(config: SearchConfig, path: Path) -> Ledger:
@@ -174,11 +162,11 @@ def _proposer(
     guide: Guide,
     space: SearchSpace[A],
     evaluator: RealEvaluator[A],
+    known: Mapping[str, A] | None,
     learning: LearningModel[A],
     progress: bool,
 ) -> NextBatch:
     """Chooses the next batch by the model that has learned from what is known."""
-    known = None if evaluator.known is None else every_architecture(space, evaluator.known)
     choice = every_architecture(space) if guide.exhaustive and known is None else known
 
     @functools.cache  # for they are remembered

@@ -44,7 +44,7 @@ class LearningModel(Generic[A]):
 
     def learn(self, ledger: Ledger) -> Model[A]:
         """The model, anew if there are ``every`` results more than it has learned from."""
-        count = len(ledger.evaluated) // self._every * self._every
+        count = len(ledger.answered) // self._every * self._every
         if self._adapt is not None and count > self._num_learned:
             adapted = self._adapt(ledger.labels(count))
             if not callable(getattr(adapted, "predict", None)):

@@ -101,6 +101,11 @@ class Ledger:
         return tuple(entry for entry in self.entries if entry.status == EVALUATED)
 
     @property
+    def answered(self) -> tuple[Entry, ...]:
+        """Those of the evaluated that have a result: not failures, nor what other workers are evaluating."""
+        return tuple(entry for entry in self.evaluated if not np.isnan(entry.real).all())
+
+    @property
     def chosen(self) -> tuple[Entry, ...]:
         """Those still to be evaluated, in order."""
         return tuple(entry for entry in self.entries if entry.status == CHOSEN)
@@ -135,8 +140,8 @@ class Ledger:
         self._entries[key] = replace(entry, status=EVALUATED, real=real)
 
     def labels(self, count: int) -> pd.DataFrame:
-        """The first ``count`` real results as a table: space, architecture, a column an objective."""
-        first = self.evaluated[:count]
+        """The first ``count`` that are answered as a table: space, architecture, a column an objective."""
+        first = self.answered[:count]
         names = {"space": self.config.space, "architecture": [entry.architecture for entry in first]}
         values = self._stacked([entry.real for entry in first])
         return pd.DataFrame(names | dict(zip(self.config.objectives, values.T, strict=True)))

@@ -8,7 +8,6 @@ from typing import TypeVar
 from tqdm import tqdm
 
 from spaces import SearchSpace
-from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.evaluators import COSTLY, Evaluator, TableEvaluator
 from studies.folder import HISTORY_FILE
@@ -53,8 +52,8 @@ def search(
     Raises:
         StudyError: ``out`` holds a study that is not to, or cannot, be resumed, or that runs; its history is damaged.
         OSError: ``out`` cannot be written.
-        ValueError: the evaluator or the truth lacks an objective, or the config is of another space, or has a guide:
-            ``studies.guided.guided_search`` follows one.
+        ValueError: the evaluator or the truth lacks an objective, the config is of another space, begins with an
+            architecture that is not known, or has a guide: ``studies.guided.guided_search`` follows one.
 
     Cost:
         Beyond the evaluator, a trial of NAS-Bench-201 takes 0.4 ms with pymoo and 0.8 ms with Optuna (NSGA-II,
@@ -64,11 +63,10 @@ def search(
     if config.guide is not None:
         raise ValueError("search: expected a config without a guide, got one. Use studies.guided.guided_search.")
     out = out.absolute()  # an evaluator may change the working directory
-    with open_study(config, space, out, truth=truth, resume=resume) as (config, searched):
+    with open_study(config, space, out, truth=truth, known=known, resume=resume) as (config, searched, choice):
         path = out / HISTORY_FILE
         recorded = History.load(path, config.objectives) if path.exists() else None
         started = time.monotonic()
-        choice = None if known is None else every_architecture(searched, known)
         history, stopped = _run(config, searched, evaluator, path, recorded, choice, progress)
         seconds = time.monotonic() - started
         return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)

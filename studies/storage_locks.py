@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 from optuna.storages import BaseStorage, RDBStorage
@@ -172,5 +173,5 @@ def held_alone(storage: BaseStorage, name: str, study_name: str) -> Iterator[Non
 
 
 def _locks_beside(file: str, study_name: str) -> FileLocks:
-    """The same by whatever link or relative path the file is named."""
-    return FileLocks(Path(f"{Path(file).resolve()}.locks") / study_name)
+    """The same by whatever link or relative path the file is named; a user's own space is named by a path."""
+    return FileLocks(Path(f"{Path(file).resolve()}.locks") / quote(study_name, safe=""))

@@ -1,6 +1,6 @@
 """How every study begins and ends, whatever searches."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Container, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -8,6 +8,7 @@ from typing import TypeVar
 import pandas as pd
 
 from spaces import SearchSpace
+from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, alone_in, holds_study, open_folder, read_study
@@ -21,17 +22,24 @@ A = TypeVar("A", bound=Hashable)
 
 @contextmanager
 def open_study(
-    config: SearchConfig, space: SearchSpace[A], out: Path, *, truth: TableEvaluator[A] | None, resume: bool
-) -> Iterator[tuple[SearchConfig, SearchSpace[A]]]:
-    """The study's config and the space as it is searched; its folder is made, or opened, and held.
+    config: SearchConfig,
+    space: SearchSpace[A],
+    out: Path,
+    *,
+    truth: TableEvaluator[A] | None,
+    known: Sequence[A] | None,
+    resume: bool,
+) -> Iterator[tuple[SearchConfig, SearchSpace[A], dict[str, A] | None]]:
+    """The study's config, the space as it is searched, and by key all that is known of it, unless that is None; the
+    study's folder is made, or opened, and held.
 
     A new study that fails before anything was evaluated leaves none behind, so that the corrected one can begin there.
 
     Raises:
         StudyError: ``out`` holds a study that is not to be, or cannot be, resumed, or one that runs.
         OSError: ``out`` cannot be written.
-        ValueError: the config is of another space, the truth lacks an objective, or a warm start cannot be read; no
-            study is left behind.
+        ValueError: the config is of another space, the truth lacks an objective, or a warm start cannot be read or is
+            not known; no study is left behind.
     """
     if config.space not in (space.name, space.address):
         raise ValueError(f"search: expected a config of space {space.name}, got one of {config.space}.")
@@ -40,16 +48,28 @@ def open_study(
     searched = config.searched(space)
     for notation in config.warm_start:
         searched.parse(notation)
+    choice = None if known is None else every_architecture(searched, known)
+    if choice is not None:
+        _check_warm_start(config, searched, choice)
     with alone_in(out):
         is_new = not holds_study(out)
         config = open_folder(out, config, resume=resume)
         try:
-            yield config, searched
+            yield config, searched, choice
         except Exception:
             if is_new and not _has_evaluated(out):
                 for name in (STUDY_FILE, HISTORY_FILE):
                     (out / name).unlink(missing_ok=True)
             raise
+
+
+def _check_warm_start(config: SearchConfig, space: SearchSpace[A], known: Container[str]) -> None:
+    unknown = [name for name in config.warm_start if space.architecture_key(space.parse(name)) not in known]
+    if unknown:
+        raise ValueError(
+            f"warm start: expected architectures of which results are known, got {len(unknown)} others, "
+            f"the first {unknown[0]}."
+        )
 
 
 def _has_evaluated(out: Path) -> bool:

@@ -1,6 +1,7 @@
 """The ablation runs every variant once, keeps what is done, and tells other settings apart."""
 
 import json
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +42,18 @@ def test_every_variant_is_a_row_of_the_table(config: Config, monkeypatch: pytest
     assert again.table() == lines
     with pytest.raises(ValueError, match=r"results\.jsonl: expected cells of .*, got others\. Choose another --out"):
         Ablation(replace(config, rows=4))
+
+
+def test_a_cell_whose_predictions_are_alike_is_there_and_tells_no_tau(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ablation, "_measure", lambda *_: math.nan)
+    first = Ablation(replace(config, only=("base",)))
+    first.run(progress=False)
+    monkeypatch.setattr(Ablation, "_measure", lambda *_: pytest.fail("measured again"))
+    again = Ablation(replace(config, only=("base",)))
+    again.run(progress=False)
+    assert (again.tau("base", 0), len(again.table())) == (first.tau("base", 0), len(first.table())) == (None, 2)
 
 
 def test_a_peer_learns_from_the_same_rows(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

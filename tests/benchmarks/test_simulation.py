@@ -76,9 +76,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert {"commit", "machine", "versions"} <= last.keys()
 
 
-def test_an_engine_that_asks_no_network_of_the_table_has_found_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_engine_alone_asks_for_networks_of_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     space, rng = get_space("fbnet"), np.random.default_rng(0)
     notations = [space.format(space.sample(rng)) for _ in range(12)]
     labels = {"latency_ms@raspi4": 1 + rng.random(12), "latency_ms@fpga": 1 + rng.random(12)}
@@ -86,4 +84,5 @@ def test_an_engine_that_asks_no_network_of_the_table_has_found_nothing(
     words = ["--space", space.name, "--objectives", "min:latency_ms@raspi4,min:latency_ms@fpga", "--counts", "2"]
     main(["--table", str(tmp_path / "labels.csv"), *words, "--seeds", "1", "--arms", "engine alone"])
     searched = json.loads(capsys.readouterr().out.splitlines()[0])
-    assert (searched["looked_at"], searched["pruned"], searched["ratios"]) == (0, 0, {"2": 0})
+    assert (searched["looked_at"], searched["pruned"]) == (2, 0)
+    assert searched["ratios"]["2"] > 0

@@ -35,6 +35,13 @@ def test_what_breaks_a_soft_constraint_is_feasible_and_counts_as_worse() -> None
     assert [str(bound) for bound in config.hard_constraints] == ["energy_mj@toy<=7"]
 
 
+@pytest.mark.parametrize("bound", ["10", "0.30000000000000004", "1e-05", "1e+16", "-2.5", "123456789.125"])
+def test_bounds_are_spelled_to_the_last_digit(bound: str) -> None:
+    constraint = Constraint.parse(f"latency_ms@a<={bound}")
+    assert str(constraint) == f"latency_ms@a<={bound}"
+    assert constraint.violation(np.array([float(bound)])) == 0
+
+
 @pytest.mark.parametrize(
     "text", ["latency_ms@a", "latency_ms@a<10", "a@b<=ten", "a@b<=nan", "<=1", "a@b==1", "soft:a@b", "soft:<=1"]
 )

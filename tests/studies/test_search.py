@@ -268,6 +268,14 @@ def test_architectures_unknown_to_a_table_are_pruned(engine: dict[str, str], tmp
     assert result.truth.hypervolume_ratio == 1
 
 
+def test_a_search_among_known_architectures_begins_with_no_other(tmp_path: Path) -> None:
+    known = list(SPACE.enumerate())[:9]
+    config = toy_config(warm_start=["4-3-2-1"])
+    with pytest.raises(ValueError, match=r"warm start: expected .*, got 1 others, the first 4-3-2-1\."):
+        search(config, SPACE, ToyEvaluator(), tmp_path / "out", known=known)
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_evaluator_that_knows_nothing_ends_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert FUTILE_EVALUATIONS > 100
     monkeypatch.setattr("studies.problem.FUTILE_EVALUATIONS", 40)

@@ -13,8 +13,9 @@ from optuna.trial import TrialState
 from studies import workers
 from studies.config import SearchConfig
 from studies.ledger import CHOSEN, Entry, Ledger
-from studies.optuna_storage import PREDICTED, read_predictions, told_predictions
+from studies.optuna_storage import PREDICTED, open_storage, read_predictions, told_predictions
 from studies.shared_study import SharedStudy, TakenTrial
+from studies.storage_locks import held_alone
 from tests.studies import killed
 from tests.studies.scenes import ToyResults, ToySpace
 
@@ -89,6 +90,12 @@ def test_a_storage_has_the_same_locks_by_another_name(storage: str, tmp_path: Pa
     ):
         first.locks.hold(0)
         assert second.locks.is_held(0)
+
+
+def test_locks_lie_beside_their_storage_where_a_path_names_the_space(tmp_path: Path) -> None:
+    storage = open_storage(str(tmp_path / "journal.log"))
+    with held_alone(storage, str(tmp_path / "journal.log"), f"{tmp_path / 'my_space.py'}:Mine-nsga2-0-12345678"):
+        assert sorted(x.name for x in tmp_path.iterdir()) == ["journal.log", "journal.log.locks"]
 
 
 def test_a_trial_tells_predictions_by_name(tmp_path: Path) -> None:
