@@ -5,7 +5,7 @@ N texts, L text tokens, S states, M objectives, Q levels, R = M * Q rows, T numb
 
 from __future__ import annotations
 
-from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from nasrlm.onnx_encoder import encoder_model
 from nasrlm.onnx_walk import walk_model
 
 ERRORS_ONLY = 3  # ONNX Runtime's log level
+ENCODER, WALK = range(2)
+_MAKING = Lock()  # of sessions, which several threads ask for at once
 
 
 class OnnxEngine:
@@ -41,14 +43,15 @@ class OnnxEngine:
         self.num_workers = torch.get_num_threads()
         self._code = model.code
         self._models = encoder_model(model.encoder, int8=int8), walk_model(model.decoder, int8=int8)
+        self._sessions: dict[int, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Without sessions, which cannot be copied: they are made when they are first asked."""
-        return {name: value for name, value in vars(self).items() if name not in ("_encoder", "_walk")}
+        return vars(self) | {"_sessions": {}}
 
     def encode(self, text_ids: Tensor) -> Tensor:
         """(N, S, D) states."""
-        (states,) = self._encoder.run(None, {"text_ids": text_ids.numpy()})
+        (states,) = self._session(ENCODER).run(None, {"text_ids": text_ids.numpy()})
         return torch.from_numpy(states)
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
@@ -61,17 +64,15 @@ class OnnxEngine:
             "objectives": objectives.numpy(),
             "levels": np.ascontiguousarray(ascending.numpy()),
         }
-        tokens, rest = (torch.from_numpy(part) for part in self._walk.run(None, inputs))
+        tokens, rest = (torch.from_numpy(part) for part in self._session(WALK).run(None, inputs))
         values = numbers_at(self._code, tokens, rest).reshape(shape)
         return torch.empty_like(values).scatter_(-1, order, values)
 
-    @cached_property
-    def _encoder(self) -> Any:
-        return _session(self._models[0])
-
-    @cached_property
-    def _walk(self) -> Any:
-        return _session(self._models[1])
+    def _session(self, part: int) -> Any:
+        with _MAKING:
+            if part not in self._sessions:
+                self._sessions[part] = _session(self._models[part])
+            return self._sessions[part]
 
 
 def why_not_onnx(model: RegressionLanguageModel) -> str | None:

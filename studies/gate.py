@@ -13,7 +13,7 @@ from nasrlm.objective import FloatArray, Goal, Objective, from_losses, to_losses
 from studies.constraints import Constraint, feasible_mask, objectives_of, preferred_losses
 from studies.guide import RISK, Risk, levels_of
 from studies.memory import TextPredictor
-from studies.pareto import pareto_mask
+from studies.pareto import no_worse, pareto_mask
 
 
 @dataclass(frozen=True)
@@ -200,8 +200,7 @@ class Gate:
         """(N,) index of the first front member that dominates each corner, -1 where none does."""
         if len(self._front) == 0:
             return np.full(len(corners), -1, dtype=np.intp)
-        front, corner = self._front[None], corners[:, None]
-        dominates = np.asarray((front <= corner).all(axis=2) & (front < corner).any(axis=2), dtype=np.bool_)
+        dominates = no_worse(self._front, corners) & ~no_worse(-self._front, -corners)  # the same is no better
         return np.where(dominates.any(axis=1), dominates.argmax(axis=1), -1)
 
     def _violated(self, values: FloatArray) -> list[Constraint | None]:

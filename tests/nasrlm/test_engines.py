@@ -1,13 +1,18 @@
 """ONNX Runtime answers as torch does; what it cannot run is left to torch, or refused."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from nasrlm import onnx_engine
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.decoding import quantiles
 from nasrlm.encoded import Encoded
@@ -69,6 +74,24 @@ def test_joined_tokens_are_read_alike_alone_and_in_batches(engine: EngineName) -
     for _ in range(2):  # read, then remembered
         np.testing.assert_allclose(predictor.predict(TEXTS).values, alone, rtol=5e-3, atol=1e-3)
     assert predictor.summaries(TEXTS).shape == (len(TEXTS), model.summary_width)
+
+
+def test_threads_share_what_runs_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    make, made = onnx_engine._session, list[bytes]()
+
+    def slow(model: bytes) -> Any:
+        made.append(model)
+        time.sleep(0.05)
+        return make(model)
+
+    monkeypatch.setattr(onnx_engine, "_session", slow)
+    engine = OnnxEngine(tiny_model())
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(engine.encode, [TEXT_IDS] * 8))
+    assert len(made) == 1
+    copied = deepcopy(engine)
+    torch.testing.assert_close(copied.encode(TEXT_IDS), answers[0])
+    assert len(made) == 2  # a copy has its own
 
 
 def test_padding_is_not_read() -> None:

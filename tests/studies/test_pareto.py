@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from nasrlm.objective import FloatArray
-from studies.pareto import complete_mask, hypervolume, hypervolume_ratio, pareto_mask
+from studies.pareto import complete_mask, hypervolume, hypervolume_ratio, no_worse, pareto_mask
 
 few_values = st.integers(0, 4).map(float)  # so that equal rows and ties are common
 losses_strategy = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=7), elements=few_values)
@@ -24,6 +24,13 @@ def test_pareto_mask_is_its_definition(losses: FloatArray) -> None:
             dominated = dominated or bool((other <= row).all() and (other < row).any())
         expected.append(not dominated)
     assert pareto_mask(losses).tolist() == expected
+
+
+@given(losses_strategy)
+def test_no_worse_is_its_definition(losses: FloatArray) -> None:
+    front, points = losses[: len(losses) // 2], losses[len(losses) // 2 :]
+    expected = [[bool((member <= point).all()) for member in front] for point in points]
+    assert no_worse(front, points).tolist() == expected
 
 
 @given(losses_strategy)
