@@ -23,19 +23,17 @@ def to_onnx_texts(
     architectures: Sequence[A],
     *,
     measured: bool = False,
-    workers: int | None = None,
     progress: bool = False,
 ) -> list[str]:
     """Canonical text of every architecture, in the order given; equal ones are converted once.
 
-    A table too long for memory is the work of ``converters.stream``.
+    Processes share the work, as many as there are cores, if there is enough of it. Where they are not forked the
+    program needs its ``if __name__ == "__main__":``. A table too long for memory is the work of ``converters.stream``.
 
     Args:
         space: of all architectures.
         architectures: N architectures.
         measured: give ``to_measured_text`` instead.
-        workers: processes; as many as there are cores, if there is work for them, when None. Where they are not forked
-            the program needs its ``if __name__ == "__main__":``.
         progress: show a bar on stderr.
 
     Raises:
@@ -44,7 +42,7 @@ def to_onnx_texts(
     distinct = list(dict.fromkeys(architectures))
     chunks = [distinct[start : start + CHUNK] for start in range(0, len(distinct), CHUNK)]
     convert = partial(_texts, to_measured_text if measured else to_onnx_text, space)
-    converted = map_in_order(convert, chunks, workers=num_workers(workers, len(distinct)))
+    converted = map_in_order(convert, chunks, workers=num_workers(None, len(distinct)))
     flat = tqdm(chain.from_iterable(converted), "convert", len(distinct), unit="text", disable=not progress)
     texts = dict(zip(distinct, flat, strict=True))
     return [texts[architecture] for architecture in architectures]

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from nasrlm.objective import FloatArray, Objective
-from studies.figure_style import BLUE, polish
+from studies.figure_style import BLUE, bar_lengths, polish
 from studies.known_values import coverage
 
 LINE = "#444444"
@@ -49,11 +49,9 @@ def calibration_figure(
     figure = Figure(figsize=(4.6 * columns, 4.4 * rows), layout="constrained")
     panels = [figure.add_subplot(rows, columns, index + 1) for index in range(len(names))]
     for column, (axes, title) in enumerate(zip(panels, titles(names, predicted, real, intervals), strict=True)):
-        median, low, high = predicted[:, column].T
-        errors = [(median - low).clip(min=0), (high - median).clip(min=0)]
-        axes.errorbar(
-            real[:, column], median, yerr=errors, fmt="o", markersize=4, color=BLUE, elinewidth=0.8, alpha=0.8
-        )
+        bounds = predicted[:, column]
+        look: dict[str, Any] = {"fmt": "o", "markersize": 4, "color": BLUE, "elinewidth": 0.8, "alpha": 0.8}
+        axes.errorbar(real[:, column], bounds[:, 0], yerr=bar_lengths(bounds), **look)
         start = np.nanmin(real[:, column])
         axes.axline((start, start), slope=1, color=LINE, linewidth=0.8, linestyle="--")
         axes.set(xlabel="real", ylabel="predicted")
@@ -80,12 +78,12 @@ def interactive_calibration(
     figure.update_annotations(font_size=13)
     for column in range(len(names)):
         place = {"row": column // columns + 1, "col": column % columns + 1}
-        median, low, high = predicted[:, column].T
-        errors = {"type": "data", "array": (high - median).tolist(), "arrayminus": (median - low).tolist()}
+        lengths = bar_lengths(predicted[:, column])
+        down, up = ([], []) if lengths is None else lengths.tolist()
         points = go.Scatter(
             x=real[:, column].tolist(),
-            y=median.tolist(),
-            error_y=errors | {"symmetric": False, "thickness": 1},
+            y=predicted[:, column, 0].tolist(),
+            error_y={"type": "data", "array": up, "arrayminus": down, "symmetric": False, "thickness": 1},
             mode="markers",
             marker={"color": BLUE},
             text=list(architectures),

@@ -9,6 +9,8 @@ from studies.memory import PredictorMemory, TextPredictor
 
 A = TypeVar("A", bound=Hashable)
 
+QUANTILES = (0.1, 0.5, 0.9)
+
 
 class Surrogate(Generic[A]):
     """A predictor in the terms of a search space; architectures of one text are predicted once.
@@ -20,7 +22,6 @@ class Surrogate(Generic[A]):
         predictor: texts to predictions.
         objectives: M names to predict, in this order.
         to_text: architecture to the text that the predictor reads.
-        quantiles: Q levels, 0.5 among them.
     """
 
     def __init__(
@@ -30,13 +31,11 @@ class Surrogate(Generic[A]):
         *,
         objectives: Sequence[str],
         to_text: Callable[[A], str],
-        quantiles: Sequence[float] = (0.1, 0.5, 0.9),
     ) -> None:
         self.space = space
         self.predictor = PredictorMemory(predictor)
         self.objectives = tuple(objectives)
         self.to_text = to_text
-        self.quantiles = tuple(quantiles)
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
         """Predict; one call of the predictor for all texts not met before.
@@ -45,7 +44,7 @@ class Surrogate(Generic[A]):
             architectures: N architectures, repetitions allowed.
 
         Returns:
-            (N, M, Q) in own units.
+            (N, M, 3) in own units.
         """
         texts = [self.to_text(architecture) for architecture in architectures]
-        return self.predictor.predict(texts, self.objectives, self.quantiles)
+        return self.predictor.predict(texts, self.objectives, QUANTILES)

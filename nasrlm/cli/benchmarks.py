@@ -50,7 +50,7 @@ def benchmark(
     if known := known_targets(chosen, checkpoint):
         warn(f"the checkpoint knows {', '.join(known)} and may have seen labels of test rows")
     try:
-        records = run_benchmark(config, Tables(tables, progress=False), path, progress=True)
+        records = run_benchmark(config, Tables(tables), path, progress=True)
     except ImportError as e:
         raise ValueError(str(e)) from e
     rows = summary(records, chosen.judge)

@@ -96,7 +96,7 @@ class LanguageModels:
         objective = task.target.objective
         labels = np.full(len(pool.texts), np.nan)
         labels[labelled] = task.table.labels(objective)[_pool_rows(task)[labelled]]
-        answer = Predictor(adapt(self._loaded, pool, objective, labels, task.table.progress))
+        answer = Predictor(adapt(self._loaded, pool, objective, labels))
         tests = task.table.texts(task.test, self._measured)
         return answer.predict(tests, [objective], quantiles=(0.5,)).median[:, 0]
 
@@ -114,7 +114,7 @@ class LanguageModels:
         if table.path not in self._pools:
             rows = np.flatnonzero((table.frame["split"] == "train").to_numpy())
             texts = table.texts(rows, self._measured) + table.drawn_texts(rows, POOL - len(rows), self._measured)
-            pool = make_pool(self._loaded, texts, progress=table.progress, space=table.space.name)
+            pool = make_pool(self._loaded, texts, space=table.space.name)
             self._pools[table.path] = pool, rows
         return self._pools[table.path]
 
@@ -165,7 +165,7 @@ class LanguageModels:
         lasting = config.of_steps(self.steps, int((splits == "train").sum()), evaluations=EVALUATIONS)
         with tempfile.TemporaryDirectory() as folder:
             chosen = lasting.model_copy(update={"out": Path(folder)})
-            checkpoint = train(chosen, examples, progress=task.table.progress).checkpoint
+            checkpoint = train(chosen, examples).checkpoint
         tests = task.table.texts(task.test, measured)
         return Predictor(checkpoint).predict(tests, [task.target.objective], quantiles=(0.5,)).median[:, 0]
 

@@ -36,8 +36,8 @@ class SpaceTable:
         ValueError: the table cannot be read.
     """
 
-    def __init__(self, path: Path, space: str, progress: bool = False) -> None:
-        self.path, self.space, self.progress = path, get_space(space), progress
+    def __init__(self, path: Path, space: str) -> None:
+        self.path, self.space = path, get_space(space)
         self.frame = rows_of_space(read_table(path), self.space)
         if self.frame.empty or "split" not in self.frame or "architecture" not in self.frame:
             raise ValueError(f"{path}: expected architectures of space {space} with a column split, got none.")
@@ -71,9 +71,7 @@ class SpaceTable:
 
     def features(self, rows: Rows) -> list[Features]:
         """Counts of the canonical graphs, see ``converters.features``."""
-        return _remembered(
-            self._features, rows.tolist(), lambda new: features_of(self.space, self._some(new), progress=self.progress)
-        )
+        return _remembered(self._features, rows.tolist(), lambda new: features_of(self.space, self._some(new)))
 
     def texts(self, rows: Rows, measured: bool) -> list[str]:
         """Canonical or measured ONNX texts."""
@@ -81,9 +79,7 @@ class SpaceTable:
         return _remembered(
             self._texts,
             keys,
-            lambda new: to_onnx_texts(
-                self.space, self._some([row for _, row in new]), measured=measured, progress=self.progress
-            ),
+            lambda new: to_onnx_texts(self.space, self._some([row for _, row in new]), measured=measured),
         )
 
     def genotypes(self, rows: Rows) -> NDArray[np.int64]:
@@ -98,7 +94,7 @@ class SpaceTable:
         sample = sample_like_rows(self.space, given, self.path)
         rng = np.random.default_rng(0)
         drawn = [sample(rng) for _ in range(count)]
-        return to_onnx_texts(self.space, drawn, measured=measured, progress=self.progress)
+        return to_onnx_texts(self.space, drawn, measured=measured)
 
     def _some(self, rows: Sequence[int]) -> list[Any]:
         return [self.architectures[row] for row in rows]
@@ -107,13 +103,13 @@ class SpaceTable:
 class Tables:
     """``<space>.parquet`` of every space, in one folder."""
 
-    def __init__(self, folder: Path, progress: bool = False) -> None:
-        self._folder, self._progress = folder, progress
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._open: dict[str, SpaceTable] = {}
 
     def __getitem__(self, space: str) -> SpaceTable:
         if space not in self._open:
-            self._open[space] = SpaceTable(self._folder / f"{space}.parquet", space, self._progress)
+            self._open[space] = SpaceTable(self._folder / f"{space}.parquet", space)
         return self._open[space]
 
 
