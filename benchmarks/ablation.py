@@ -51,12 +51,12 @@ from converters import to_graph
 from converters.bulk import to_onnx_texts
 from converters.counts import COUNTS, derive_counts
 from converters.stream import StreamConfig, convert_table
+from nasrlm.arrays import FloatArray
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically, write_table
 from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.metrics import tau_of
 from nasrlm.model_config import Head, ModelConfig
-from nasrlm.objective import FloatArray
 from nasrlm.predictor import Predictor
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from benchmarks.peer import ask_peer
+from nasrlm.arrays import FloatArray
 from nasrlm.examples import SPLITS, Examples
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
-from nasrlm.objective import FloatArray
 
 VOCABULARY = 1024
 OWN_TOKENS = 259  # beside letters: bytes, padding, the unknown, the beginning of a word

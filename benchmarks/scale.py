@@ -36,8 +36,8 @@ from benchmarks.circumstances import circumstances
 from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.training_step import SETTINGS, add_gradients, make_step
 from nasrlm.batches import Batch, Batches
-from nasrlm.checkpoint import torch_device
 from nasrlm.compiled import compiled
+from nasrlm.devices import torch_device
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode

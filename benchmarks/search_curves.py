@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from studies.figure_style import polish
 from studies.pareto import hypervolume_ratio, pareto_mask
 

@@ -18,7 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPRegressor
 from sklearn.utils import check_random_state
 
-from nasrlm.objective import FloatArray, Goal, to_losses
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import Goal, to_losses
 from spaces import SearchSpace
 from studies.acquisition import choose
 from studies.all_architectures import every_architecture

@@ -24,7 +24,8 @@ from benchmarks.circumstances import circumstances
 from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.search_methods import SearchTask
 from converters import to_measured_text
-from nasrlm.objective import FloatArray, to_losses
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import to_losses
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
 from studies.all_architectures import every_architecture

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from nasrlm.batches import Batch
-from nasrlm.bf16 import autocast
+from nasrlm.devices import autocast
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.optimizers import make_optimizers
 from nasrlm.train_config import TrainConfig

@@ -21,8 +21,9 @@ from rich.table import Table
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
 from benchmarks.judged import Config, read_config, tested
+from nasrlm.arrays import FloatArray
 from nasrlm.metrics import kendall_tau, tau_of
-from nasrlm.objective import FloatArray, Objective
+from nasrlm.objective import Objective
 from nasrlm.predictor import Predictor
 from spaces.nasbench201 import OPERATIONS
 

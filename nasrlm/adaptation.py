@@ -24,6 +24,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nasrlm.arrays import FloatArray
 from nasrlm.averaged_process import AveragedProcess
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint, round_weights
@@ -32,7 +33,7 @@ from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, FloatArray, Objective, decoding_order, deviation_of
+from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, Objective, decoding_order, deviation_of
 from nasrlm.onnx_network import up_to_executed
 from nasrlm.pool import Pool, check_adaptable, multiplies, scaled_labels
 from nasrlm.readout import GRID, REACH

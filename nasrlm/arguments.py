@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 
 
 def checked_names(objectives: Iterable[str]) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 from scipy.stats import norm
 
+from nasrlm.arrays import FloatArray
 from nasrlm.group_process import inverse_diagonal
-from nasrlm.objective import FloatArray
 
 # Variances of a label that nothing explains, in units of all labels' variance, and how probable beforehand.
 NOISES = {0.01: 0.4, 0.03: 0.4, 0.1: 0.15, 0.3: 0.05}

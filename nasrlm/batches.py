@@ -14,8 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nasrlm.arrays import FloatArray
 from nasrlm.number import NumberCode
-from nasrlm.objective import FloatArray
 from nasrlm.reader import TokenIds, pad
 
 # Token ids of these rows, as a generator changes their texts.

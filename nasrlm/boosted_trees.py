@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 
 SMALLEST_LEAF = 5  # rows; fewer where there are few labels
 NUM_TREES = 1200  # 200 of four times the rate lose 0.01 with a hundred labels

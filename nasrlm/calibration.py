@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 
 GRID = np.arange(1, 100) / 100  # levels for which the calibrated level is stored
 MIN_ROWS = 9  # fewer cannot bound an 80 % interval

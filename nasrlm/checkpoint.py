@@ -23,6 +23,7 @@ from torch import Tensor
 from nasrlm.calibration import Calibration, read_calibration
 from nasrlm.checkpoint_folder import README, CheckpointError, read_tokenizer, released_folder
 from nasrlm.cost_sum import CostSum, CostSums
+from nasrlm.devices import torch_device
 from nasrlm.files import check_folder, make_readable, to_json
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import COMPACT, ModelConfig
@@ -334,18 +335,3 @@ def _load_encoders(spaces: Set[str], path: Path, model: RegressionLanguageModel)
             f"{path}: expected encoders of {', '.join(sorted(spaces))}, got {', '.join(encoders) or 'none'}."
         )
     return encoders
-
-
-def torch_device(name: str) -> torch.device:
-    """The device of this name.
-
-    Raises:
-        ValueError: torch cannot use it here.
-    """
-    try:
-        device = torch.empty(0, device=name).device
-        torch.zeros(1, device=device).item()  # meta has no numbers
-        return device
-    except (RuntimeError, AssertionError, NotImplementedError) as e:
-        reason = str(e).splitlines()[0]
-        raise ValueError(f"device: expected one that torch can use here, got {name!r} ({reason}). Try cpu.") from e

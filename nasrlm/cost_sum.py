@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nasrlm.arrays import FloatArray
 from nasrlm.calibration import read_calibration
-from nasrlm.objective import FloatArray
 from nasrlm.readout import GRID, Readings
 from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import MOST_ROWS, RowSum, labels_of

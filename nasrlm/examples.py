@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 
 SPLITS = ("train", "valid", "test")
 TEXT_SPACE = "text"  # of rows that name none

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
+from nasrlm.arrays import FloatArray
 from nasrlm.graph_network import NUM_HASHES, GraphNetwork, Operators
-from nasrlm.objective import FloatArray
 
 FEWEST_LABELS = 10  # of which some can be kept
 PARTS = 3  # of the labels, each kept from one network

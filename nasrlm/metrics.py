@@ -7,7 +7,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 
 MIN_ROWS = 2

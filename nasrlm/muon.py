@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from nasrlm.bf16 import multiplies_bf16
+from nasrlm.devices import multiplies_bf16
 from nasrlm.sharding import is_split, part_like
 
 A, B, C = 3.4445, -4.7750, 2.0315  # of the quintic iteration, from the source

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from nasrlm.arrays import FloatArray
 
 PERCENT = (0.0, 100.0)  # of accuracies
 MAX_LABEL = 1e30  # of what is standardised: means, deviations and their products stay within 32 bits

@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nasrlm.arrays import FloatArray
 from nasrlm.averaged_process import likeness
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.objective import FloatArray, Objective
+from nasrlm.objective import Objective
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
 from nasrlm.readout_fit import TextFeatures

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nasrlm.arguments import ascend
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from tqdm import tqdm
 
 from nasrlm.answers import Answers, Levels
 from nasrlm.arguments import checked_levels, checked_names, checked_values, checked_whole, known_values
+from nasrlm.arrays import FloatArray
 from nasrlm.calibration import Calibration, calibrated_levels
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import CostSum
@@ -24,7 +25,6 @@ from nasrlm.encoded import Encoded
 from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
 from nasrlm.in_threads import in_threads
-from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, told_by
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from nasrlm.checkpoint import torch_device
+from nasrlm.devices import torch_device
 from nasrlm.sharding import split
 
 T = TypeVar("T")

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from tqdm import tqdm
 
+from nasrlm.arrays import FloatArray
 from nasrlm.calibration import GRID, fit_calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import CostSum, rounded, without
 from nasrlm.examples import Examples
-from nasrlm.objective import MAX_LABEL, FloatArray, Objective
+from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by
 from nasrlm.repeated_labels import mean_labels, places_of

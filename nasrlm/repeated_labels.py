@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 
 
 def mean_labels(texts: Sequence[Hashable], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:

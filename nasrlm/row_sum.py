@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from nasrlm.row_counts import WHOLE, RowCounts
 
 MOST_ROWS = 2048  # spaces have up to 600; of more a fit to thousands of labels would take a minute

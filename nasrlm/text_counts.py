@@ -22,7 +22,7 @@ from operator import mul
 
 import numpy as np
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from nasrlm.onnx_bodies import Body
 from nasrlm.onnx_network import AS_EXECUTED, CalledBody, read_written_out
 from nasrlm.operator_graph import OperatorGraph, operator_label

@@ -11,8 +11,9 @@ import numpy as np
 
 from nasrlm.augmentation import load_augmentation
 from nasrlm.calibration import MIN_ROWS, fit_calibration
-from nasrlm.checkpoint import Checkpoint, torch_device
+from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import UNTITLED
+from nasrlm.devices import torch_device
 from nasrlm.examples import Examples
 from nasrlm.initial_model import check_origin
 from nasrlm.model_config import COMPACT

@@ -17,19 +17,20 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from nasrlm.arrays import FloatArray
 from nasrlm.augmentation import load_augmentation
 from nasrlm.batches import Batch, Batches, Redraw
-from nasrlm.bf16 import autocast
 from nasrlm.calibration import Calibration, fit_calibration
 from nasrlm.checkpoint import Checkpoint, round_weights
 from nasrlm.checkpoint_folder import UNTITLED
 from nasrlm.compiled import compiled
 from nasrlm.denormals import denormals_as_zero
+from nasrlm.devices import autocast
 from nasrlm.examples import Examples
 from nasrlm.initial_model import initial_model
 from nasrlm.metrics import kendall_tau
 from nasrlm.moving_average import MovingAverage
-from nasrlm.objective import FloatArray, decoding_order
+from nasrlm.objective import decoding_order
 from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes

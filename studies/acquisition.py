@@ -10,8 +10,8 @@ import itertools
 import numpy as np
 from scipy.stats import qmc
 
-from nasrlm.objective import FloatArray
-from studies.pareto import BoolArray, no_worse, pareto_mask
+from nasrlm.arrays import BoolArray, FloatArray
+from studies.pareto import no_worse, pareto_mask
 
 # 64 candidates with 32 samples and 80 front members take 0.3 s exactly with four goals, 7 s with five, 110 s with six.
 EXACT_GOALS = 4

@@ -9,7 +9,8 @@ import numpy as np
 
 from converters import to_measured_text
 from nasrlm.arguments import checked_whole
-from nasrlm.objective import FloatArray, Goal
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import Goal
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
 from studies.config import SearchConfig, twins_of

@@ -8,7 +8,8 @@ import plotly.graph_objects as go
 from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
-from nasrlm.objective import FloatArray, Objective
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import Objective
 from studies.figure_style import BLUE, bar_lengths, polish
 from studies.known_values import coverage
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from spaces.cells import Cell as TwoInputCell
 from spaces.cells import CellNetwork

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 from studies.memory import SamplingPredictor
 

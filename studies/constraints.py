@@ -8,8 +8,9 @@ from typing import Self
 
 import numpy as np
 
-from nasrlm.objective import FloatArray, Goal, Objective, to_losses
-from studies.pareto import BoolArray, complete_mask
+from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.objective import Goal, Objective, to_losses
+from studies.pareto import complete_mask
 
 
 @dataclass(frozen=True)

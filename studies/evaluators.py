@@ -10,7 +10,8 @@ import pandas as pd
 
 from converters.counts import COUNTS, counts_of
 from converters.runtime import measure_latencies
-from nasrlm.objective import MAX_LABEL, FloatArray, Objective
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from spaces.shown import shown

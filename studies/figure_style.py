@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 from matplotlib.axes import Axes
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from studies.history import History
 
 GREY, BLUE, ORANGE = "#b8bec6", "#1f5fa8", "#d9772b"  # what was evaluated, the front, known values

@@ -9,7 +9,8 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from nasrlm.objective import FloatArray, Goal, Objective, from_losses
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import Goal, Objective, from_losses
 from studies.config import SearchConfig
 from studies.figure_style import BLUE, GREY, ORANGE, bar_lengths, front_label, polish
 from studies.history import History

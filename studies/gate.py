@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nasrlm.objective import FloatArray, Goal, Objective, from_losses, to_losses
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import Goal, Objective, from_losses, to_losses
 from studies.constraints import Constraint, feasible_mask, objectives_of, preferred_losses
 from studies.guide import RISK, Risk, levels_of
 from studies.memory import TextPredictor

@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from converters.features import Features, feature_groups, operator_counts, whole_sizes
+from nasrlm.arrays import FloatArray
 from nasrlm.group_process import GroupProcess
-from nasrlm.objective import FloatArray, Objective
+from nasrlm.objective import Objective
 from spaces import SearchSpace
 from studies.scale import Scale
 

@@ -13,11 +13,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nasrlm.arrays import BoolArray, FloatArray
 from nasrlm.files import write_atomically
-from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from studies.folder import StudyError
-from studies.pareto import BoolArray, complete_mask
+from studies.pareto import complete_mask
 
 BOUNDS = ("", " low", " high")  # of the columns of one objective: median, lowest and highest quantile
 _INTERVAL = b"nasrlm.interval"  # in the file's metadata

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from nasrlm.arrays import FloatArray
 from nasrlm.files import write_atomically
-from nasrlm.objective import FloatArray, Objective
+from nasrlm.objective import Objective
 from studies.config import SearchConfig
 from studies.figure_style import BLUE, GREY, ORANGE, PALE_ORANGE, bar_lengths, front_label, line_look, title_lines
 from studies.history import History

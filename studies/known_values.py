@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from studies.config import SearchConfig
 from studies.folder import FRONT_FILE, HISTORY_FILE, StudyError
 from studies.history import BOUNDS, History

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 
 A = TypeVar("A", bound=Hashable)

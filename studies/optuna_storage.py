@@ -21,7 +21,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from nasrlm.objective import FloatArray, Goal
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import Goal
 from studies.config import SearchConfig, without_password
 from studies.folder import CHECKPOINT, MAY_GROW, StudyError, check_same_checkpoint
 from studies.history import ascending, median_first

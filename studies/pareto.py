@@ -4,11 +4,9 @@ import math
 
 import moocore
 import numpy as np
-from numpy.typing import NDArray
 
-from nasrlm.objective import MAX_LABEL, FloatArray
-
-BoolArray = NDArray[np.bool_]
+from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.objective import MAX_LABEL
 
 
 def pareto_mask(losses: FloatArray) -> BoolArray:

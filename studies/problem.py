@@ -10,13 +10,13 @@ from typing import Generic, Protocol, TypeVar, cast
 
 import numpy as np
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import BoolArray, FloatArray
 from spaces import ArchitectureError, SearchSpace
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
 from studies.history import History, to_bounds
-from studies.pareto import BoolArray, complete_mask, pareto_mask
+from studies.pareto import complete_mask, pareto_mask
 
 A = TypeVar("A", bound=Hashable)
 

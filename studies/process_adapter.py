@@ -23,8 +23,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel, WhiteKernel
 
 from converters.features import Features, features_of
+from nasrlm.arrays import FloatArray
 from nasrlm.group_process import ROWS_TO_FIT_SCALES
-from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from studies.all_architectures import every_architecture

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from studies.config import SearchConfig
 from studies.history import History
 from studies.pareto import hypervolume, pareto_mask

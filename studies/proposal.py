@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import BoolArray, FloatArray
 from spaces import SearchSpace
 from studies.acquisition import choose, expected_improvements
 from studies.all_architectures import every_architecture
@@ -22,7 +22,7 @@ from studies.guide import Guide
 from studies.history import median_first
 from studies.ledger import CHOSEN, PRUNED, Entry, Ledger
 from studies.memory import JointPredictor, SamplingPredictor, TextPredictor
-from studies.pareto import BoolArray, complete_mask, pareto_mask
+from studies.pareto import complete_mask, pareto_mask
 from studies.problem import Problem, load_engine
 from studies.screen import Screen
 

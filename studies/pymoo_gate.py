@@ -11,7 +11,8 @@ from pymoo.core.population import Population
 from pymoo.core.problem import Problem
 from typing_extensions import TypeVar
 
-from nasrlm.objective import FloatArray, Goal, Objective, from_losses
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import Goal, Objective, from_losses
 from spaces import ArchitectureError, SearchSpace
 from studies.advisor import Advisor
 from studies.gate import Decision, Gate

@@ -11,15 +11,16 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nasrlm.arrays import BoolArray, FloatArray
 from nasrlm.files import write_atomically
-from nasrlm.objective import FloatArray, from_losses, to_losses
+from nasrlm.objective import from_losses, to_losses
 from nasrlm.versions import versions_of
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask, soft_violations
 from studies.evaluators import TableEvaluator
 from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
 from studies.history import History
-from studies.pareto import BoolArray, complete_mask, hypervolume, hypervolume_ratio, pareto_mask
+from studies.pareto import complete_mask, hypervolume, hypervolume_ratio, pareto_mask
 
 A = TypeVar("A", bound=Hashable)
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from nasrlm.objective import FloatArray, Objective, deviation_of
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import Objective, deviation_of
 
 BEST_ACCURACY = 100.5  # percent; half above 100, so that the logarithm of what is missing stays finite
 

@@ -5,7 +5,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from studies.gate import Decision, Gate

@@ -16,7 +16,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.config import SearchConfig, without_password
 from studies.folder import StudyError

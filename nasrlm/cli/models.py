@@ -14,8 +14,8 @@ import typer
 
 import nasrlm
 from nasrlm.arguments import ascend
-from nasrlm.bf16 import multiplies_bf16
-from nasrlm.checkpoint import Checkpoint, check_replaceable, torch_device
+from nasrlm.arrays import FloatArray
+from nasrlm.checkpoint import Checkpoint, check_replaceable
 from nasrlm.checkpoint_folder import README, released_folder
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import (
@@ -33,10 +33,10 @@ from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, p
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses, warn_of_strangers
 from nasrlm.cli.table_predictions import predict_whole_table
+from nasrlm.devices import multiplies_bf16, torch_device
 from nasrlm.evaluation import COLUMNS, Evaluation, evaluate
 from nasrlm.files import check_folder
 from nasrlm.model_card import release
-from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction, spell_interval
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process

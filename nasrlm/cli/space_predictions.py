@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from converters import to_measured_text
+from nasrlm.arrays import FloatArray
 from nasrlm.cli.output import warn
 from nasrlm.examples import TEXT_SPACE
-from nasrlm.objective import FloatArray
 from nasrlm.onnx_network import read_written_out
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by

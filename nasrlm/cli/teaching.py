@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
 from converters.features import feature_groups, features_of
+from nasrlm.arrays import FloatArray
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table
@@ -21,7 +22,7 @@ from nasrlm.files import check_not_read, check_table_path, write_table
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess, NormalScores
-from nasrlm.objective import FloatArray, Objective
+from nasrlm.objective import Objective
 from spaces import SearchSpace, get_space
 from spaces.drawing import draw
 from studies.tables import all_objectives, only_space, parsed_rows, read_rows, sample_like_rows, splits_of

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from converters import to_canonical_graph, to_graph
 from converters.features import node_label
 from converters.graph import Graph
+from nasrlm.arrays import FloatArray
 from nasrlm.group_process import NormalScores
-from nasrlm.objective import FloatArray
 from studies.benchmark.task import Task
 
 WIDTH, LAYERS, DROPOUT = 64, 4, 0.1

@@ -13,12 +13,12 @@ from scipy.stats import zscore
 
 from converters.features import feature_groups
 from nasrlm.adaptation import adapt
+from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.group_process import GroupProcess
 from nasrlm.model_config import Head, ModelConfig
 from nasrlm.number import NumberCode
-from nasrlm.objective import FloatArray
 from nasrlm.pool import Pool, choose_diverse, make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig

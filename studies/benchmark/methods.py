@@ -14,8 +14,8 @@ from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import OneHotEncoder
 
 from converters.features import feature_groups, feature_matrix
+from nasrlm.arrays import FloatArray
 from nasrlm.group_process import GroupProcess, NormalScores
-from nasrlm.objective import FloatArray
 from studies.benchmark.task import Task
 
 MANY_LABELS = 1000  # from which on larger trees rank better

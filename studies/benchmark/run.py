@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from nasrlm.checkpoint import Checkpoint, torch_device
+from nasrlm.arrays import FloatArray
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.devices import torch_device
 from nasrlm.metrics import kendall_tau, spearman_rho
-from nasrlm.objective import FloatArray
 from studies.benchmark import methods as numeric
 from studies.benchmark.graph_network import gnn
 from studies.benchmark.language_models import LanguageModels

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from converters.bulk import to_onnx_texts
 from converters.features import Features, feature_groups, features_of
+from nasrlm.arrays import FloatArray
 from nasrlm.files import file_digest
-from nasrlm.objective import FloatArray
 from spaces import get_space
 from studies.benchmark.protocol import Protocol, Target
 from studies.labelled_table import read_table

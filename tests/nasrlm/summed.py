@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from converters.bulk import to_onnx_texts
+from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.objective import FloatArray
 from nasrlm.row_counts import row_counts
 from spaces import get_space
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, tiny_model

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
 from nasrlm import averaged_process
+from nasrlm.arrays import FloatArray
 from nasrlm.averaged_process import FOLLOWED, NOISES, NONE_FOLLOWED, AveragedProcess, likeness
-from nasrlm.objective import FloatArray
 
 ROWS = np.array([1, 3, 4, 8, 9])
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from nasrlm.arrays import FloatArray
 from nasrlm.batches import Batch, Batches
 from nasrlm.number import NumberCode
-from nasrlm.objective import FloatArray
 
 CODE = NumberCode(num_digits=4)
 ROWS, OBJECTIVES = 37, 4

@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 import pytest
 
+from nasrlm.arrays import FloatArray
 from nasrlm.calibration import GRID, MIN_ROWS, calibrated_levels, fit_calibration, read_calibration
-from nasrlm.objective import FloatArray
 
 
 def overconfident(rows: int, seed: int) -> FloatArray:

@@ -9,8 +9,8 @@ from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, spearmanr
 
 from nasrlm import group_process
+from nasrlm.arrays import FloatArray
 from nasrlm.group_process import JITTER, PRIOR, GroupProcess, NormalScores, Standardised
-from nasrlm.objective import FloatArray
 
 RNG = np.random.default_rng(5)
 GROUPS = [RNG.normal(size=(24, 2)), RNG.normal(size=(24, 3))]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nasrlm.arrays import FloatArray
 from nasrlm.metrics import kendall_tau, quality, spearman_rho
-from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from converters import to_onnx_text
 from nasrlm.adaptation import adapt
+from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import CheckpointError
 from nasrlm.encoded import Encoded
 from nasrlm.examples import Examples, make_examples
-from nasrlm.objective import FloatArray
 from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.reader import TextBatch, TextReader

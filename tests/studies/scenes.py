@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import ArchitectureError, SearchSpace
 from studies.config import SAMPLERS, SearchConfig

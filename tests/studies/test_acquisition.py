@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from studies import acquisition
 from studies.acquisition import choose, expected_improvements, joint_improvements
 from studies.pareto import hypervolume, pareto_mask

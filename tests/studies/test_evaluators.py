@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from converters import Latency
+from nasrlm.arrays import FloatArray
 from nasrlm.named_function import named_function
-from nasrlm.objective import FloatArray
 from spaces import get_space
 from studies.certain_predictor import CertainPredictor
 from studies.evaluators import FunctionEvaluator, MeasuringEvaluator, TableEvaluator

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from nasrlm.objective import FloatArray, Goal
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import Goal
 from nasrlm.prediction import Prediction
 from studies.constraints import Constraint
 from studies.gate import Gate

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from nasrlm.predictor import Predictor
 from studies.evaluators import TableEvaluator
 from studies.guide import parse_risk

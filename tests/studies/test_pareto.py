@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from studies.pareto import complete_mask, hypervolume, hypervolume_ratio, no_worse, pareto_mask
 
 few_values = st.integers(0, 4).map(float)  # so that equal rows and ties are common

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from moocore import hypervolume
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from spaces import get_space
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig

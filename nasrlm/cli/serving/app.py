@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 import nasrlm
 from converters.cached_texts import cached_text
 from nasrlm.arguments import ascend
+from nasrlm.arrays import FloatArray
 from nasrlm.cli.serving.batcher import Batcher
 from nasrlm.cli.serving.body_limit import BodyLimit
 from nasrlm.cli.serving.description import described
@@ -31,7 +32,6 @@ from nasrlm.cli.serving.messages import (
 )
 from nasrlm.cli.space_predictions import guesses
 from nasrlm.examples import TEXT_SPACE
-from nasrlm.objective import FloatArray
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
 from spaces import space_names

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nasrlm.objective import FloatArray
+from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 
 Predict = Callable[[Sequence[str], Sequence[str], Sequence[float], str], Prediction]

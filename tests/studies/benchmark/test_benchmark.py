@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nasrlm import adaptation, graph_network_fit
+from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.objective import FloatArray
 from nasrlm.pool import Pool
 from studies.benchmark import language_models, methods
 from studies.benchmark.language_models import LanguageModels
@@ -273,10 +273,10 @@ def test_adapted_models_read_a_table_once_and_learn_from_as_many_labels(
 ) -> None:
     used: list[set[float]] = []
 
-    def adapt(start: Checkpoint, pool: Pool, objective: str, labels: FloatArray, progress: bool) -> Checkpoint:
+    def adapt(start: Checkpoint, pool: Pool, objective: str, labels: FloatArray) -> Checkpoint:
         assert len(pool.texts) == enough > len(task.table.frame)  # others are drawn
         used.append(set(labels[np.isfinite(labels)].tolist()))
-        return adaptation.adapt(start, pool, objective, labels, progress)
+        return adaptation.adapt(start, pool, objective, labels)
 
     enough = len(task.table.frame) + 5
     monkeypatch.setattr(language_models, "POOL", enough)

@@ -1,10 +1,25 @@
-"""Where 16 bits are multiplied faster than 32."""
+"""Where torch computes, and in how many bits."""
 
 from __future__ import annotations
 
 import torch
 
 INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "bf16")  # the last is ARM's
+
+
+def torch_device(name: str) -> torch.device:
+    """The device of this name.
+
+    Raises:
+        ValueError: torch cannot use it here.
+    """
+    try:
+        device = torch.empty(0, device=name).device
+        torch.zeros(1, device=device).item()  # meta has no numbers
+        return device
+    except (RuntimeError, AssertionError, NotImplementedError) as e:
+        reason = str(e).splitlines()[0]
+        raise ValueError(f"device: expected one that torch can use here, got {name!r} ({reason}). Try cpu.") from e
 
 
 def multiplies_bf16(device: torch.device) -> bool:

@@ -8,7 +8,7 @@ import pytest
 import torch
 import yaml
 
-from nasrlm.bf16 import INSTRUCTIONS, multiplies_bf16
+from nasrlm.devices import INSTRUCTIONS, multiplies_bf16
 from nasrlm.encoder import Encoder
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.runs import config, first_losses
