@@ -154,9 +154,10 @@ class SharedStudy(Generic[A]):
         )
 
     def take(self) -> TakenTrial | None:
-        """Begin with the first trial that waits. In one's turn only."""
-        waiting = self.study.get_trials(deepcopy=False, states=(TrialState.WAITING,))
-        for trial in waiting:
+        """Begin with the trial that waits and was chosen first, whoever began with it before. In one's turn only."""
+        trials = self.study.get_trials(deepcopy=False)
+        waiting = [trial for trial in trials if trial.state == TrialState.WAITING]
+        for trial in sorted(waiting, key=lambda waits: _tries(waits, trials)[0]):
             self.locks.hold(trial.number)
             if self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING):
                 worker = f"{platform.node()}, process {os.getpid()}"

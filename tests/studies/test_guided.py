@@ -112,16 +112,20 @@ def test_same_seed_same_history(engine: dict[str, str], tmp_path: Path) -> None:
     assert first["key"].tolist() != other["key"].tolist()
 
 
+@pytest.mark.parametrize("storage", [None, "{}/killed.log"])
 @pytest.mark.parametrize("breaks_at", [0, 1, 4, 10, 13])
 @pytest.mark.parametrize("engine", [ENGINES[0], ENGINES[5]])
-def test_killed_and_resumed_equals_uninterrupted(engine: dict[str, str], breaks_at: int, tmp_path: Path) -> None:
+def test_killed_and_resumed_equals_uninterrupted(
+    engine: dict[str, str], breaks_at: int, storage: str | None, tmp_path: Path
+) -> None:
     config = guided_config(**engine)
     whole = ToyResults()
     finished = run(config, tmp_path / "whole", whole)
     broken, rest = ToyResults(breaks_at=breaks_at), ToyResults()
+    options = {"storage": storage and storage.format(tmp_path)}
     with pytest.raises(KeyboardInterrupt):
-        run(config, tmp_path / "killed", broken)
-    resumed = run(config, tmp_path / "killed", rest, resume=True)
+        run(config, tmp_path / "killed", broken, **options)
+    resumed = run(config, tmp_path / "killed", rest, resume=True, **options)
     assert broken.asked + rest.asked == whole.asked
     pd.testing.assert_frame_equal(history_of(tmp_path / "killed"), history_of(tmp_path / "whole"))
     assert resumed.front == finished.front
