@@ -13,7 +13,7 @@ from functools import lru_cache
 from nasrlm.onnx_bodies import Body, Line
 
 INPUT, OUTPUT = "input", "output"
-_PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})
+PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
 _KERNEL = re.compile(r"weight_shape=\[\d+,\d+,([\d,]+)\]|kernel_shape=\[(\d+)")
 _MARKS = {"s": r"strides=\[(?!1(?:,1)*\])", "g": r"group=(?!1\b)", "d": r"dilations=\[(?!1(?:,1)*\])"}
 
@@ -41,7 +41,7 @@ class OperatorGraph:
             sources.append([maker[x] for x in line.inputs if x in maker])
             maker.update(dict.fromkeys(line.outputs, number))
         sources.append([maker[x] for x in body.outputs if x in maker])
-        passed = [line.op_type.rpartition(".")[2] in _PASSED for line in body.lines]
+        passed = [line.op_type.rpartition(".")[2] in PASSED for line in body.lines]
         return cls([INPUT, *map(operator_label, body.lines), OUTPUT], [False, *passed, False], sources)
 
 
@@ -49,7 +49,7 @@ NO_OPERATORS = OperatorGraph((INPUT, OUTPUT), (False, False), ((), ()))
 
 
 def operator_label(line: Line) -> str:
-    """The operator with its kernel, as in ``converters.features``; blocks by their names."""
+    """The operator with its kernel, as in ``studies.features``; blocks by their names."""
     return line.op_type if line.callee else _operator_label(line.op_type, line.attributes)
 
 

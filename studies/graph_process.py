@@ -15,11 +15,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from converters.features import Features, feature_groups, operator_counts, whole_sizes
 from nasrlm.arrays import FloatArray
 from nasrlm.group_process import GroupProcess
 from nasrlm.objective import Objective
 from spaces import SearchSpace
+from studies.features import Features, feature_groups, operator_counts, whole_sizes
 from studies.scale import Scale
 
 A = TypeVar("A", bound=Hashable)
@@ -33,7 +33,7 @@ class Networks:
 
     Attributes:
         row_of: by text, into the features; of architectures whose texts are the same, one.
-        computed: (N, F) each, groups of features of what is computed, see ``converters.features.feature_groups``.
+        computed: (N, F) each, groups of features of what is computed, see ``studies.features.feature_groups``.
         compiled: (N, F) each, sizes of what a compiler leaves, and how many operators of each kind, see
             ``converters.executed.compiled_graph``.
         computed_kinds: (N,) numbers, the same where all features of what is computed are.

@@ -22,13 +22,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel, WhiteKernel
 
-from converters.features import Features, features_of
 from nasrlm.arrays import FloatArray
 from nasrlm.group_process import ROWS_TO_FIT_SCALES
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
+from studies.features import Features, features_of
 from studies.graph_process import GraphProcess, Networks, networks_of
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.scale import Scale

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
-from converters.features import feature_groups, features_of
 from nasrlm.arrays import FloatArray
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
@@ -25,6 +24,7 @@ from nasrlm.group_process import GroupProcess, NormalScores
 from nasrlm.objective import Objective
 from spaces import SearchSpace, get_space
 from spaces.drawing import draw
+from studies.features import feature_groups, features_of
 from studies.tables import all_objectives, only_space, parsed_rows, read_rows, sample_like_rows, splits_of
 
 LEAST_LABELS = 20  # of an objective

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from converters import to_canonical_graph, to_graph
-from converters.features import node_label
 from converters.graph import Graph
 from nasrlm.arrays import FloatArray
 from nasrlm.group_process import NormalScores
 from studies.benchmark.task import Task
+from studies.features import node_label
 
 WIDTH, LAYERS, DROPOUT = 64, 4, 0.1
 STEPS, BATCH, LEARNING_RATE = 1500, 32, 2e-3

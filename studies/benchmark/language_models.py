@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import zscore
 
-from converters.features import feature_groups
 from nasrlm.adaptation import adapt
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint
@@ -24,6 +23,7 @@ from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from studies.benchmark.task import Rows, SpaceTable, Task
+from studies.features import feature_groups
 
 ROWS_PER_VALID_ROW = 5  # one label of so many decides which weights are kept; the others are learned from
 EVALUATIONS = 6

@@ -13,10 +13,10 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import OneHotEncoder
 
-from converters.features import feature_groups, feature_matrix
 from nasrlm.arrays import FloatArray
 from nasrlm.group_process import GroupProcess, NormalScores
 from studies.benchmark.task import Task
+from studies.features import feature_groups, feature_matrix
 
 MANY_LABELS = 1000  # from which on larger trees rank better
 

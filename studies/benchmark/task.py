@@ -16,11 +16,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from converters.bulk import to_onnx_texts
-from converters.features import Features, feature_groups, features_of
 from nasrlm.arrays import FloatArray
 from nasrlm.files import file_digest
 from spaces import get_space
 from studies.benchmark.protocol import Protocol, Target
+from studies.features import Features, feature_groups, features_of
 from studies.labelled_table import read_table
 from studies.tables import parsed_rows, rows_of_space, sample_like_rows
 
@@ -70,7 +70,7 @@ class SpaceTable:
         return np.flatnonzero(known & (self.frame["split"] == name).to_numpy())
 
     def features(self, rows: Rows) -> list[Features]:
-        """Counts of the canonical graphs, see ``converters.features``."""
+        """Counts of the canonical graphs, see ``studies.features``."""
         return _remembered(self._features, rows.tolist(), lambda new: features_of(self.space, self._some(new)))
 
     def texts(self, rows: Rows, measured: bool) -> list[str]:
@@ -150,7 +150,7 @@ class Task:
 
     @cached_property
     def groups(self) -> Sequence[FloatArray]:
-        """Groups of features of ``rows``, see ``converters.features.feature_groups``."""
+        """Groups of features of ``rows``, see ``studies.features.feature_groups``."""
         return feature_groups(self.table.features(self.rows))
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from converters import to_measured_text, to_onnx_text
 from converters.convert import to_canonical_graph, to_graph
-from converters.features import BESIDE, COUNT, ROW, WALK, graph_features
 from nasrlm import inlining
 from nasrlm.onnx_network import read_written_out
 from nasrlm.operator_graph import OperatorGraph
@@ -26,6 +25,7 @@ from nasrlm.text_counts import (
     walks,
 )
 from spaces import get_space, space_names
+from studies.features import BESIDE, COUNT, ROW, WALK, graph_features
 from tests.nasrlm.test_presentation import called, function, network
 
 CONV = "nn.ConvBias <pads: ints = [1, 1, 1, 1], weight_shape: ints = [8, 8, 3, 3]>"

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from converters.features import features_of
 from spaces import get_space
+from studies.features import features_of
 
 
 def write_table(folder: Path, rows: int = 90, name: str = "nasbench201") -> Path:

@@ -1,18 +1,16 @@
 """What a network is made of, as named numbers for models that read numbers: sizes, layers by place, walks.
 
-A walk is what a signal meets on its way: up to four operators, each fed by the one before. How often every walk occurs
-in the canonical graph, counted over all its paths, ranks networks from very few labels. What stands beside what tells
-more: every operator, sums and ReLUs among them, with one or two that it reads or that read it. Rows are operators with
-all their attributes, widths among them. See docs/few-labels.md.
+Walks and neighbours are those of ``nasrlm.text_counts``, here of canonical graphs, without input and output. Rows are
+operators with all their attributes, widths among them. See docs/few-labels.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
-from itertools import chain, combinations_with_replacement
+from itertools import chain
 from math import prod
 from typing import Any, TypeVar
 
@@ -23,6 +21,8 @@ from converters.convert import to_canonical_graph, to_graph
 from converters.engines import map_in_order, num_workers
 from converters.executed import compiled_graph
 from converters.graph import Graph, Node, depth_of
+from nasrlm.operator_graph import PASSED, OperatorGraph
+from nasrlm.text_counts import neighbours, walks
 from spaces.space import SearchSpace
 
 A = TypeVar("A", bound=Hashable)
@@ -33,9 +33,7 @@ SIZES = ("params", "macs", "activations", "nodes", "depth")  # of the whole netw
 COUNT = "count "  # how those of layers of a kind begin; " /" and a number for their place
 BESIDE = "beside "  # how those of an operator and one or two beside it begin
 ROW = "row "  # how those of an operator with all its attributes begin
-LONGEST_WALK = 4  # 3, 5 and 6 rank NAS-Bench-201 no better
 CHUNK = 32
-_PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
 _CONV = "Conv"
 
 
@@ -56,11 +54,12 @@ def graph_features(canonical: Graph) -> dict[str, float]:
         (True, True)
     """
     labels = [node_label(node) for node in canonical.nodes]
+    operators = _operator_graph(canonical, labels)
     return {
         **_sizes(canonical, labels),
         **_paths(canonical, labels),
-        **_walks(canonical, labels),
-        **_beside(canonical, labels),
+        **_named(WALK, walks(operators)),
+        **_named(BESIDE, neighbours(operators)),
         **_rows(canonical),
     }
 
@@ -238,48 +237,21 @@ def _mixed(sources: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
     return number, mean, max(square - mean**2, 0.0), min(source[3] for source in sources)
 
 
-def _walks(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
-    """How often each chain of up to LONGEST_WALK operators occurs, over all paths."""
-    ending: dict[str, Sequence[Mapping[str, int]]] = {}  # at a value: the walks that end there, by length
-    total: Counter[str] = Counter()
-    for node, label in zip(graph.nodes, labels, strict=True):
-        before = [ending[x] for x in node.inputs if x in ending] or [[{}] * (LONGEST_WALK - 1)]
-        reached = before[0] if len(before) == 1 else [_total(walks) for walks in zip(*before, strict=True)]
-        if label not in _PASSED:
-            longer = [{f"{walk} > {label}": n for walk, n in walks.items()} for walks in reached]
-            reached = [{label: 1}, *longer]
-            for walks in reached:
-                total.update(walks)
-        ending.update(dict.fromkeys(node.outputs, reached[: LONGEST_WALK - 1]))
-    return {WALK + walk: float(count) for walk, count in total.items()}
-
-
-def _total(counts: Iterable[Mapping[str, int]]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for each in counts:
-        total.update(each)
-    return total
-
-
-def _beside(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
-    """How often an operator stands beside one other, or between two, before or after it."""
-    neighbours: list[Counter[str]] = [Counter() for _ in labels]
+def _operator_graph(graph: Graph, labels: Sequence[str]) -> OperatorGraph:
+    """Which operator reads which; neither the network's input nor its output is one."""
+    sources: list[list[int]] = []
     producer: dict[str, int] = {}
     for index, node in enumerate(graph.nodes):
-        for source in [producer[x] for x in node.inputs if x in producer]:
-            neighbours[index][f"< {labels[source]}"] += 1
-            neighbours[source][f"> {labels[index]}"] += 1
+        sources.append([producer[x] for x in node.inputs if x in producer])
         producer.update(dict.fromkeys(node.outputs, index))
-    total: Counter[str] = Counter()
-    for label, counts in zip(labels, neighbours, strict=True):
-        for (kind, count), (other, others) in combinations_with_replacement(sorted(counts.items()), 2):
-            pairs = count * others if kind != other else count * (count - 1) // 2
-            total[f"{label} {kind} {other}"] += pairs
-        total.update({f"{label} {kind}": count for kind, count in counts.items()})
-    return {BESIDE + name: float(count) for name, count in total.items() if count}
+    return OperatorGraph(labels, [label in PASSED for label in labels], sources)
+
+
+def _named(kind: str, counts: Mapping[str, int]) -> dict[str, float]:
+    return {kind + name: float(count) for name, count in counts.items()}
 
 
 def _rows(graph: Graph) -> dict[str, float]:
     """How often each operator occurs with all its attributes."""
     rows = (" ".join([node.op_type, *(f"{name}={value}" for name, value in node.attributes)]) for node in graph.nodes)
-    return {ROW + row: float(count) for row, count in Counter(rows).items()}
+    return _named(ROW, Counter(rows))

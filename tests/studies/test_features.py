@@ -5,9 +5,10 @@ import pytest
 
 from converters import to_canonical_graph
 from converters.builder import GraphBuilder
-from converters.features import (
+from nasrlm.text_counts import LONGEST_WALK
+from spaces import get_space
+from studies.features import (
     BESIDE,
-    LONGEST_WALK,
     ROW,
     WALK,
     feature_groups,
@@ -17,7 +18,6 @@ from converters.features import (
     operator_counts,
     whole_sizes,
 )
-from spaces import get_space
 
 
 @pytest.fixture(scope="module")
