@@ -68,7 +68,7 @@ runs/taught_like/darts_epochs.parquet: | $(VENV)/installed
 runs/taught_like/%.parquet: | $(VENV)/installed
 	$(BIN)/nasrlm teach --table $(DATA)/$*.parquet --space $* --like-table $(TEACH) --out $@
 
-# A million networks of all spaces, counted with their texts: 70 minutes. A space of fewer gives fewer, each once.
+# A million networks of all spaces, counted with their texts: about an hour. A space of fewer gives fewer, each once.
 COUNTED_OF_ALL := $(shell sed -n 's|^  - \(runs/label_free/.*\)|\1|p' studies/recipes/counts.yaml)
 DRAWS_darts := 40000
 DRAWS_fbnet := 150000

@@ -179,6 +179,9 @@ def _card(
         f"that reads {reads} and predicts {len(result.checkpoint.objectives)} objectives.",
         *_own_encoders(result.checkpoint.encoders),
         "",
+        "Of networks unlike those it has learned from it can only guess, and its intervals do not show that. Units are "
+        "in the names: `metric_unit@context`, accuracies in percent.",
+        "",
         *[f"- {_told(step)}." for step in steps],
         f"- Data: the train split of {', '.join(path.name for path in config.table)}, seed {config.seed}.",
         *[f"- {source}" for source in config.sources],

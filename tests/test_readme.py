@@ -1,4 +1,4 @@
-"""What README and the page of its figures name exists: files, targets, extras, verbs, flags; and its Python runs."""
+"""What README and the pages of its figures and commands name exists: files, targets, extras, verbs, flags; and its Python runs."""
 
 import re
 import shlex
@@ -17,7 +17,8 @@ from nasrlm.cli.verbs import VERBS, load_verb
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = README + (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+DOCS = [ROOT / "docs" / name for name in ("measured.md", "command-line.md")]
+PAGES = README + "".join(page.read_text(encoding="utf-8") for page in DOCS)
 OUTPUTS = {"demo/"}  # named in the README, made by its commands
 FILE_SUFFIXES = {".py", ".md", ".txt", ".toml"}
 

@@ -72,7 +72,7 @@ def sample(
     context: typer.Context,
     space: Annotated[
         list[str] | None,
-        typer.Option("--space", help="A space as elsewhere; with --out, given several times, several."),
+        typer.Option("--space", help="A registered space or path/to/file.py:ClassName; with --out, may be repeated."),
     ] = None,
     count: Annotated[int, typer.Option("-n", min=1, help="Draws of each space; --out writes equal ones once.")] = 1,
     out: Annotated[

@@ -34,7 +34,9 @@ Acquisition = Annotated[
     str, typer.Option(help="How the model chooses real evaluations: hypervolume, median; none leaves it out.")
 ]
 Gate = Annotated[bool, typer.Option(help="Prune what is predicted not to move the front.")]
-Risk = Annotated[str, typer.Option(help="Of being better than the gate allows for; or objective=risk,….")]
+Risk = Annotated[
+    str, typer.Option(help="Chance that a network is better than the gate allows for; or objective=risk,….")
+]
 Batch = Annotated[int, typer.Option(min=1, help="Real evaluations between predictions.")]
 Generations = Annotated[int, typer.Option(min=1, help="Populations proposed on predictions for each batch.")]
 AdaptEvery = Annotated[
