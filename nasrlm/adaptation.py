@@ -1,10 +1,10 @@
 """A new device in ten measurements: a new objective that is read off a text, learned from a few labels.
 
 Devices resemble each other, some much more than others. What the model already predicts of a text (all its objectives)
-are the features of a Gaussian process that is fitted to the few labels, which also tell whether one of the objectives
-is followed closely (``nasrlm.averaged_process``). What it expects of many texts teaches a readout
-(``nasrlm.readout``), which needs the text alone; where labels are enough to tell what each row of a text costs, the
-answer goes towards the sum (``nasrlm.row_sum``). Nothing else of the model changes, so the old objectives answer as
+are the features of a Gaussian process that is fitted to the few labels, which also tell whether one of the objectives,
+or the multiply-accumulates, is followed closely (``nasrlm.averaged_process``). What it expects of many texts teaches a
+readout (``nasrlm.readout``), which needs the text alone; where labels are enough to tell what each row of a text costs,
+the answer goes towards the sum (``nasrlm.row_sum``). Nothing else of the model changes, so the old objectives answer as
 before, bit for bit.
 
 Where the texts are networks, their sizes (``nasrlm.text_counts``) are features beside the predictions: a device that
@@ -156,11 +156,11 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     known, labels = _one_a_text(known, labels)
     scaled, logarithmic = scaled_labels(objective, labels), multiplies(objective, labels)
     centre, scale = scaled.mean(), deviation_of(scaled)
-    process = AveragedProcess(pool.inputs[known], pool.features[known], (scaled - centre) / scale)
+    process = AveragedProcess(pool.inputs[known], pool.followed[known], (scaled - centre) / scale)
     table = centre + scale * GRID.numpy()
     if not logarithmic:
         table = table.clip(*Objective.parse(objective).bounds)
-    mean, deviation = process.predict(pool.inputs, pool.features)
+    mean, deviation = process.predict(pool.inputs, pool.followed)
     left_out = LeftOut(known, *process.left_out())
     expected = _Expected(mean, deviation, table, logarithmic, left_out=left_out)
     if logarithmic and len(known) >= FEWEST_TO_SUM:

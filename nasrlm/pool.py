@@ -54,9 +54,20 @@ class Pool:
         return self.summaries[:, -NUM_COUNTS:]
 
     @cached_property
+    def _operators(self) -> tuple[FloatArray, FloatArray]:
+        return operator_counts(self.texts)
+
+    @cached_property
+    def followed(self) -> FloatArray:
+        """(N, M + 1) what a cost may follow: a prediction, or, in spaces of which nothing is known, the multiply-
+        accumulates; standardised.
+        """
+        return np.concatenate([self.features, _standardised(self._operators[1][:, None])], axis=1)
+
+    @cached_property
     def inputs(self) -> FloatArray:
         """(N, M + F) what costs are learned from: predictions, and the networks' sizes and operators, standardised."""
-        sizes = np.concatenate([self.counts[:, -NUM_SIZES:], operator_counts(self.texts)], axis=1)
+        sizes = np.concatenate([self.counts[:, -NUM_SIZES:], self._operators[0]], axis=1)
         sizes = _standardised(sizes[:, np.ptp(sizes, axis=0) > 0])
         weight = math.sqrt(SIZES * self.features.shape[1] / max(sizes.shape[1], 1))
         return np.concatenate([self.features, weight * sizes], axis=1)

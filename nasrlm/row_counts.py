@@ -56,13 +56,17 @@ def row_counts(text: str) -> RowCounts:
     total = defaultdict[int, float](float, counts)
     for row, count in [x for body in executed for x in _counted_executed(body)]:
         total[row] += count
-    image = _IMAGE.fullmatch(graph.header)
-    num_pixels = prod(map(float, image[1].split(","))) if image else 1.0
     kind = _number(f"{graph.header}{' executed' * bool(executed)}")
-    return RowCounts(total | {WHOLE: 1, kind: 1}, min(num_pixels, LARGEST))
+    return RowCounts(total | {WHOLE: 1, kind: 1}, num_pixels(graph))
 
 
 _OF_OTHERS = RowCounts({WHOLE: 1, OTHER: 1})
+
+
+def num_pixels(graph: Body) -> float:
+    """Of an input image; 1 where there is none."""
+    image = _IMAGE.fullmatch(graph.header)
+    return min(prod(map(float, image[1].split(","))), LARGEST) if image else 1.0
 
 
 def times_smaller(line: Line, before: float) -> float:

@@ -26,7 +26,7 @@ from nasrlm.arrays import FloatArray
 from nasrlm.onnx_bodies import Body
 from nasrlm.onnx_network import AS_EXECUTED, CalledBody, read_written_out
 from nasrlm.operator_graph import OperatorGraph, operator_label
-from nasrlm.row_counts import LARGEST, times_smaller
+from nasrlm.row_counts import LARGEST, num_pixels, times_smaller
 
 NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
 NUM_ROWS = 512  # of rows as they stand, with all attributes
@@ -58,14 +58,24 @@ def text_counts(texts: Sequence[str]) -> FloatArray:
     return counts
 
 
-def operator_counts(texts: Sequence[str]) -> FloatArray:
-    """(N, F) logarithms of how often each operator occurs, those of blocks as executed apart."""
+def operator_counts(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+    """(N, F) logarithms of how often each operator occurs, those of blocks as executed apart; and (N,) of ``macs``."""
     counted: list[Counts] = [Counter() for _ in texts]
-    for counts, text in zip(counted, texts, strict=True):
-        for called in read_written_out(text):
-            counts.update(f"{_kind(called)}{operator_label(line)}" for line in called.body.lines)
+    logs = np.zeros(len(texts))
+    for row, text in enumerate(texts):
+        bodies = read_written_out(text)
+        for called in bodies:
+            counted[row].update(f"{_kind(called)}{operator_label(line)}" for line in called.body.lines)
+        logs[row] = log1p(macs(bodies[0].body)) if bodies else 0.0
     names = sorted({name for counts in counted for name in counts})
-    return np.log1p([[float(counts[name]) for name in names] for counts in counted])
+    return np.log1p([[float(counts[name]) for name in names] for counts in counted]), logs
+
+
+def macs(body: Body) -> float:
+    """Multiply-accumulates of a network's layers, as far as strides tell their sizes."""
+    smaller = _times_smaller(body, OperatorGraph.of(body))
+    pixels = [num_pixels(body) / max(times, 1 / LARGEST) ** 2 for times in smaller]
+    return min(sum(_num_weights(line.attributes) * x for line, x in zip(body.lines, pixels, strict=True)), LARGEST)
 
 
 def _kind(called: CalledBody) -> str:
@@ -151,11 +161,16 @@ def places(body: Body, graph: OperatorGraph) -> Sequence[str]:
     """Every operator with its place, by how many times its strides and those before it make the input smaller:
     ``Conv3x3 /4``.
     """
-    times = [1.0]  # smaller than the input
+    times = _times_smaller(body, graph)
+    return [f"{label} /{smaller:g}" for label, smaller in zip(graph.labels[1:-1], times, strict=True)]
+
+
+def _times_smaller(body: Body, graph: OperatorGraph) -> Sequence[float]:
+    """How many times smaller than the network's input what each operator gives is."""
+    times = [1.0]  # of the input
     for line, sources in zip(body.lines, graph.sources[1:-1], strict=True):
-        before = max((times[source] for source in sources), default=1.0)
-        times.append(times_smaller(line, before))
-    return [f"{label} /{smaller:g}" for label, smaller in zip(graph.labels[1:-1], times[1:], strict=True)]
+        times.append(times_smaller(line, max((times[source] for source in sources), default=1.0)))
+    return times[1:]
 
 
 def neighbours(graph: OperatorGraph) -> Counts:

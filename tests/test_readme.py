@@ -1,4 +1,4 @@
-"""What README and the pages of its figures and commands name exists: files, targets, extras, verbs, flags; and its Python runs."""
+"""What README and the pages of figures and commands name exists: files, targets, extras, verbs; their Python runs."""
 
 import re
 import shlex
