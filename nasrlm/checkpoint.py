@@ -114,6 +114,11 @@ class Checkpoint:
         noted = {name for calibration in self.calibration_by_space.values() for name in calibration}
         return self.read_off - noted
 
+    def was_taught(self, objective: str, space: str) -> bool:
+        """Whether an objective of ``added`` was learned from networks of a space, or it is not noted of which."""
+        steps = [x for x in self.card.get("commands", ()) if objective in x.get("objectives", ()) and "spaces" in x]
+        return not steps or _file_and_class(space) in map(_file_and_class, steps[-1]["spaces"])
+
     def objectives_of(self, space: str) -> tuple[str, ...]:
         """Objectives learned from networks of a space, or from no known one; all, of a space that it does not know."""
         if space not in self.calibration_by_space:
@@ -324,6 +329,11 @@ def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Pat
 def _largest(name: str) -> float:
     """Of a learned weight; a graph network multiplies its own along the edges."""
     return LARGEST_GRAPH_WEIGHT if name.startswith("readouts.networks.") else LARGEST_WEIGHT
+
+
+def _file_and_class(space: str) -> str:
+    """A user's own space by whatever path its file is named."""
+    return space.rpartition("/")[2]
 
 
 def _load_encoders(spaces: Set[str], path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:

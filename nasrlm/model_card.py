@@ -52,7 +52,9 @@ def release(
     return folder
 
 
-def adapted(checkpoint: Checkpoint, objectives: Sequence[str], labels: int, table: Path) -> Checkpoint:
+def adapted(
+    checkpoint: Checkpoint, objectives: Sequence[str], labels: int, table: Path, spaces: Sequence[str]
+) -> Checkpoint:
     """A checkpoint that has learned objectives from a few labels, with a card that says so.
 
     Args:
@@ -60,8 +62,15 @@ def adapted(checkpoint: Checkpoint, objectives: Sequence[str], labels: int, tabl
         objectives: that were learned; what was measured of them before is forgotten.
         labels: of each.
         table: that they are from.
+        spaces: of its networks.
     """
-    step = {"command": "nasrlm adapt", "objectives": list(objectives), "labels": labels, "table": table.name}
+    step = {
+        "command": "nasrlm adapt",
+        "objectives": list(objectives),
+        "labels": labels,
+        "table": table.name,
+        "spaces": list(spaces),
+    }
     return _with_step(checkpoint, step)
 
 

@@ -39,27 +39,33 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
     """What the checkpoint has learned nothing about, in a sentence; nothing if there is no such.
 
     Spaces of whose networks it has seen none, networks of no space that is named, and objectives that it has learned
-    from networks of other spaces alone. Objectives that it was adapted to are no guesses: whoever taught them knows of
-    which networks. Those that it does not know at all are for others to refuse.
+    from networks of other spaces alone, adapted ones among them. Of those that it was adapted to in Python it is not
+    known from which; those that it does not know at all are for others to refuse.
     """
-    known, taught = predictor.checkpoint.spaces, predictor.checkpoint.added
-    added = [name for name in objectives if name in taught]
-    if not known or (objectives and len(added) == len(objectives)):
+    checkpoint = predictor.checkpoint
+    known, added = checkpoint.spaces, [name for name in objectives if name in checkpoint.added]
+    if not known:
         return ""
-    but = f", but for {some(added)}" if added else ""
-    asked = {space or TEXT_SPACE for space in spaces}
-    words = []
-    if others := sorted(asked - {TEXT_SPACE, *known}):
-        words.append(f"of {', '.join(others)} it can only guess{but}")
+    taught = {
+        space: [name for name in added if checkpoint.was_taught(name, space)]
+        for space in sorted({space or TEXT_SPACE for space in spaces})
+    }
+    buts = {space: f", but for {some(names)}" if names else "" for space, names in taught.items()}
+    asked = {space for space, names in taught.items() if not objectives or len(names) < len(objectives)}
+    alike = defaultdict[str, list[str]](list)
+    for space in sorted(asked - {TEXT_SPACE, *known}):
+        alike[buts[space]].append(space)
+    words = [f"of {', '.join(others)} it can only guess{but}" for but, others in alike.items()]
     if TEXT_SPACE in asked - set(known):
+        but = buts[TEXT_SPACE]
         words.append(
             f"of a network unlike these it can only guess{but}, and one that is of them is read best with --space"
         )
     if words:
         words.insert(0, f"the checkpoint learned from {', '.join(known)}")
     for space in sorted(asked & set(known)):
-        foreign = set(predictor.objectives) - set(predictor.objectives_of(space))
-        if guessed := [name for name in objectives if name in foreign]:
+        own = {*predictor.objectives_of(space)} - {*added} | {*taught[space]}
+        if guessed := [name for name in objectives if name in predictor.objectives and name not in own]:
             words.append(f"{some(guessed)} of {space} it can only guess, from other spaces")
     return f"{'; '.join(words)}." if words else ""
 

@@ -10,9 +10,11 @@ import pytest
 
 from nasrlm.adaptation import adapt
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.cli.space_predictions import guesses
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
+from nasrlm.model_card import adapted
 from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig
@@ -184,3 +186,20 @@ def test_an_objective_that_was_adapted_to_is_no_guess(several: Checkpoint, tmp_p
     words = ("predict", tmp_path / "network.txt", "--checkpoint", tmp_path / "adapted")
     assert nasrlm(*words, "--objectives", "latency_ms@new").stderr == ""
     assert "it can only guess, but for latency_ms@new, and one that is of them" in nasrlm(*words).stderr
+
+
+def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
+    several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    pool = make_pool(several, [*TEXTS, "Conv3\n", "Skip\n"])
+    learned = adapt(several, pool, "latency_ms@new", np.array([1.0, 2.0, 3.0, np.nan]))
+    spaces = ["mine/space.py:Mine", "other"]
+    adapted(learned, ["latency_ms@new"], 3, Path("labels.csv"), spaces).save_pretrained(tmp_path / "adapted")
+    predictor = Predictor.from_pretrained(tmp_path / "adapted")
+    assert guesses(predictor, ["/elsewhere/space.py:Mine", "other"], ["latency_ms@new"]) == ""
+    told = guesses(predictor, ["", "fbnet", "darts", "nasbench201"], ["latency_ms@new"])
+    assert told == (
+        "the checkpoint learned from nasbench201, other; of darts, fbnet it can only guess; of a network unlike these "
+        "it can only guess, and one that is of them is read best with --space; latency_ms@new of nasbench201 it can only "
+        "guess, from other spaces."
+    )
