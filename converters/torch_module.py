@@ -129,7 +129,7 @@ def load_module(name: str) -> torch.nn.Module:
     with one_line_errors(f"{name}: expected an importable module {module_name}"):
         factory = getattr(import_module(module_name), factory_name, None)
     if not callable(factory):
-        raise OnnxModelError(f"{name}: expected a function {factory_name} in {module_name}, got none.")
+        raise OnnxModelError(f"{name}: expected a function {factory_name} in {module_name}, got {factory!r:.60}.")
     with one_line_errors(f"{name}: expected a function that takes no arguments and returns a torch.nn.Module"):
         module = factory()
     if not isinstance(module, torch.nn.Module):

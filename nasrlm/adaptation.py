@@ -18,6 +18,7 @@ N texts, M known objectives, G points of a table.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -155,6 +156,12 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     places, of_each = places_of(known.tolist()), scaled_labels(objective, labels)
     known, labels = _one_a_text(known, labels)
     scaled, logarithmic = scaled_labels(objective, labels), multiplies(objective, labels)
+    if not logarithmic and Objective.parse(objective).bounds[0] == 0 and (labels > 0).any():
+        warnings.warn(
+            f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
+            "be learned of them, and others are told less well. Leave out what failed.",
+            stacklevel=3,
+        )
     centre, scale = scaled.mean(), deviation_of(scaled)
     process = AveragedProcess(pool.inputs[known], pool.followed[known], (scaled - centre) / scale)
     table = centre + scale * GRID.numpy()

@@ -331,6 +331,19 @@ def _largest(name: str) -> float:
     return LARGEST_GRAPH_WEIGHT if name.startswith("readouts.networks.") else LARGEST_WEIGHT
 
 
+def checked_checkpoint(given: object, who: str) -> None:
+    """Complain of what is no checkpoint, such as its folder.
+
+    Raises:
+        ValueError: ``who`` needs one.
+    """
+    if not isinstance(given, Checkpoint):
+        raise ValueError(
+            f"{who}: expected a Checkpoint, got {given!r:.60}. "
+            "Checkpoint.from_pretrained and Predictor.from_pretrained read a folder."
+        )
+
+
 def _file_and_class(space: str) -> str:
     """A user's own space by whatever path its file is named."""
     return space.rpartition("/")[2]

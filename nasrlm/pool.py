@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nasrlm.arrays import FloatArray
 from nasrlm.averaged_process import likeness
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.objective import Objective
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
@@ -146,8 +146,9 @@ def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> N
     """To be asked before texts are read for ``adapt``.
 
     Raises:
-        ValueError: a model that spells no digits, or a name that is no objective's.
+        ValueError: no checkpoint, a model that spells no digits, or a name that is no objective's.
     """
+    checked_checkpoint(checkpoint, "adapt")
     if checkpoint.model.config.head != "digits":
         raise ValueError(f"adapt: expected a checkpoint with head digits, got head {checkpoint.model.config.head}.")
     for name in objectives:

@@ -19,7 +19,7 @@ from nasrlm.answers import Answers, Levels
 from nasrlm.arguments import checked_levels, checked_names, checked_values, checked_whole, known_values
 from nasrlm.arrays import FloatArray
 from nasrlm.calibration import Calibration, calibrated_levels
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.cost_sum import CostSum
 from nasrlm.encoded import Encoded
 from nasrlm.encoded_texts import EncodedTexts
@@ -48,6 +48,7 @@ class Predictor:
     """
 
     def __init__(self, checkpoint: Checkpoint, engine: EngineName = "torch", memory_bytes: int = 0) -> None:
+        checked_checkpoint(checkpoint, "Predictor")
         self.checkpoint = checkpoint
         self.objectives = checkpoint.objectives  # by default, in the order of decoding
         self._index = {name: index for index, name in enumerate(checkpoint.objectives)}

@@ -72,10 +72,14 @@ def operator_counts(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
 
 
 def macs(body: Body) -> float:
-    """Multiply-accumulates of a network's layers, as far as strides tell their sizes."""
-    smaller = _times_smaller(body, OperatorGraph.of(body))
-    pixels = [num_pixels(body) / max(times, 1 / LARGEST) ** 2 for times in smaller]
-    return min(sum(_num_weights(line.attributes) * x for line, x in zip(body.lines, pixels, strict=True)), LARGEST)
+    """Multiply-accumulates of a network's layers, as far as strides and global pools tell their sizes."""
+    total, pixels = 0.0, [num_pixels(body)]  # of the input, then of what each operator gives
+    for line, sources in zip(body.lines, OperatorGraph.of(body).sources[1:-1], strict=True):
+        before = max((pixels[source] for source in sources), default=1.0)
+        after = 1.0 if "Global" in line.op_type else before / times_smaller(line, 1.0) ** 2
+        pixels.append(min(max(after, 1.0), LARGEST))
+        total += pixels[-1] * _num_weights(line.attributes)
+    return min(total, LARGEST)
 
 
 def _kind(called: CalledBody) -> str:
@@ -161,16 +165,11 @@ def places(body: Body, graph: OperatorGraph) -> Sequence[str]:
     """Every operator with its place, by how many times its strides and those before it make the input smaller:
     ``Conv3x3 /4``.
     """
-    times = _times_smaller(body, graph)
-    return [f"{label} /{smaller:g}" for label, smaller in zip(graph.labels[1:-1], times, strict=True)]
-
-
-def _times_smaller(body: Body, graph: OperatorGraph) -> Sequence[float]:
-    """How many times smaller than the network's input what each operator gives is."""
-    times = [1.0]  # of the input
+    times = [1.0]  # smaller than the input
     for line, sources in zip(body.lines, graph.sources[1:-1], strict=True):
-        times.append(times_smaller(line, max((times[source] for source in sources), default=1.0)))
-    return times[1:]
+        before = max((times[source] for source in sources), default=1.0)
+        times.append(times_smaller(line, before))
+    return [f"{label} /{smaller:g}" for label, smaller in zip(graph.labels[1:-1], times[1:], strict=True)]
 
 
 def neighbours(graph: OperatorGraph) -> Counts:

@@ -44,7 +44,10 @@ def refine_checkpoint(
     check_replaceable(out)
     loaded = Checkpoint.from_pretrained(checkpoint)
     if unfit := [name for name in wanted if not may_add_up(loaded, name)]:
-        raise ValueError(f"--objectives: expected costs that the checkpoint spells, got {', '.join(unfit)}.")
+        raise ValueError(
+            f"--objectives: expected costs that the checkpoint spells, got {', '.join(unfit)}. "
+            "Costs that it was adapted to are sums already where labels allow it."
+        )
     examples = _examples(tables, space, wanted, loaded)
     found, compared = loaded, dict[str, list[Comparison]]()
     for of_space, part in examples.by_space():

@@ -380,7 +380,7 @@ def test_a_function_that_returns_a_module(user_module):
     ("name", "message"),
     [
         ("no_such_package.nets:net", "expected an importable module no_such_package.nets, got: No module named"),
-        ("users_nets:missing", "expected a function missing in users_nets, got none"),
+        ("users_nets:missing", "expected a function missing in users_nets, got None"),
         ("users_nets:other", "expected a function that returns a torch.nn.Module, got int"),
         (
             "users_nets:needs",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from nasrlm.engine import EngineName, TorchEngine
 from nasrlm.in_threads import AHEAD, in_threads
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.number import NumberCode
+from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.reader import pad
 from tests.nasrlm.scenes import OBJECTIVES
@@ -33,6 +35,13 @@ LEVELS = (0.1, 0.5, 0.9)
 @pytest.fixture(scope="module")
 def predictor(checkpoint: Checkpoint) -> Predictor:
     return Predictor(checkpoint)
+
+
+def test_a_folder_in_place_of_a_checkpoint_is_told(checkpoint: Checkpoint) -> None:
+    told = r"expected a Checkpoint, got 'folder'\. Checkpoint\.from_pretrained and Predictor\.from_pretrained read"
+    for asked, who in ((Predictor, "Predictor"), (partial(make_pool, texts=TEXTS), "adapt")):
+        with pytest.raises(ValueError, match=f"{who}: {told}"):
+            asked("folder")  # type: ignore[arg-type]
 
 
 def test_predictions_have_a_row_a_text_and_quantiles_that_ascend(predictor: Predictor) -> None:

@@ -1,0 +1,55 @@
+"""Costs of networks of which a checkpoint knows nothing are learned by how much is multiplied in them."""
+
+import numpy as np
+import pytest
+
+from converters import to_onnx_text
+from converters.counts import COUNTS, counts_of
+from nasrlm.adaptation import adapt
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.metrics import kendall_tau
+from nasrlm.onnx_network import read_written_out
+from nasrlm.pool import Pool, make_pool
+from nasrlm.predictor import Predictor
+from nasrlm.text_counts import macs
+from spaces import get_space, space_names
+
+LATENCY = "latency_ms@new"
+
+
+@pytest.mark.parametrize("name", [name for name in space_names() if name != "nasbench201"])
+def test_what_is_multiplied_is_told_by_strides(name: str) -> None:
+    """But for odd sizes, which are rounded, and for what reads nothing, as behind a `none` of NAS-Bench-201."""
+    space, rng = get_space(name), np.random.default_rng(0)
+    drawn = [space.sample(rng) for _ in range(6)]
+    counted = np.array([counts_of(space, x)[COUNTS.index("macs@onnx")] for x in drawn], dtype=float)
+    of_text = np.array([macs(read_written_out(to_onnx_text(space, x))[0].body) for x in drawn])
+    np.testing.assert_allclose(of_text, counted, rtol=0.2)
+
+
+@pytest.fixture(scope="module")
+def pool(checkpoint: Checkpoint) -> tuple[Pool, np.ndarray]:
+    """Networks of a space that the checkpoint has not seen, and latencies that follow what is multiplied in each."""
+    space, rng = get_space("nasbench_macro"), np.random.default_rng(0)
+    texts = list({to_onnx_text(space, space.sample(rng)) for _ in range(150)})
+    multiplied = np.array([macs(read_written_out(text)[0].body) for text in texts])
+    return make_pool(checkpoint, texts), (multiplied / 1e8) ** 0.8 * np.exp(0.03 * rng.normal(size=len(texts)))
+
+
+def labelled(latencies: np.ndarray, count: int) -> np.ndarray:
+    return np.where(np.arange(len(latencies)) < count, latencies, np.nan)
+
+
+def test_ten_latencies_of_an_unknown_space_are_enough(checkpoint: Checkpoint, pool: tuple[Pool, np.ndarray]) -> None:
+    known, latencies = pool
+    answer = Predictor(adapt(checkpoint, known, LATENCY, labelled(latencies, 10)))
+    median = answer.predict(known.texts[10:], [LATENCY]).median
+    assert kendall_tau(median, latencies[10:, None])[0] > 0.8  # 0.3 without what is multiplied
+
+
+def test_a_latency_of_zero_is_told(checkpoint: Checkpoint, pool: tuple[Pool, np.ndarray]) -> None:
+    known, latencies = pool
+    labels = labelled(latencies, 10)
+    labels[0] = 0.0
+    with pytest.warns(UserWarning, match=r"expected labels of latency_ms@new above 0, got 1 of 0: ratios .* failed\."):
+        adapt(checkpoint, known, LATENCY, labels)
