@@ -18,7 +18,7 @@ from studies.constraints import Constraint
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.learning import Adapt, LearningModel
-from studies.ledger import EVALUATED, PRUNED, Entry, Ledger
+from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
 from studies.memory import SamplingPredictor, TextMemory
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import propose
@@ -146,8 +146,9 @@ class Advisor(Generic[A]):
         self._learning.learn(self._ledger(evaluated))
 
     def entry(self, architecture: A, real: FloatArray, *, feasible: bool = True) -> Entry:
-        """An architecture with (M,) real results, NaN where there are none, as a ledger keeps it."""
-        return Entry.of(self.space, architecture, len(self.objectives), status=EVALUATED, real=real, feasible=feasible)
+        """An architecture with (M,) real results as a ledger keeps it; all NaN where it has none."""
+        status = CHOSEN if np.isnan(real).all() else EVALUATED
+        return Entry.of(self.space, architecture, len(self.objectives), status=status, real=real, feasible=feasible)
 
     def _random(self, tried: Sequence[Entry], count: int, seed: int) -> list[Entry]:
         rng = np.random.default_rng(seed)

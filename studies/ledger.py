@@ -101,8 +101,13 @@ class Ledger:
         return tuple(entry for entry in self.entries if entry.status == EVALUATED)
 
     @property
+    def tried(self) -> tuple[Entry, ...]:
+        """Those with real results and those still to be evaluated, by whoever it may be."""
+        return tuple(entry for entry in self.entries if entry.status != PRUNED)
+
+    @property
     def answered(self) -> tuple[Entry, ...]:
-        """Those of the evaluated that have a result: not failures, nor what other workers are evaluating."""
+        """Those of the evaluated that have a result."""
         return tuple(entry for entry in self.evaluated if not np.isnan(entry.real).all())
 
     @property

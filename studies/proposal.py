@@ -17,6 +17,7 @@ from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
+from studies.failures import Failures
 from studies.gate import Decision, Gate
 from studies.guide import Guide
 from studies.history import median_first
@@ -88,8 +89,9 @@ def propose(
     batch = ledger.next_batch
     seed = _seed(config, batch, attempt)
     gate = gate_of(config, guide, ledger)
-    results = {entry.key: entry.real for entry in ledger.evaluated}
-    screen = Screen(space, model.to_text, model.memory, gate, prunes=guide.gate, results=results)
+    results = {entry.key: entry.real for entry in ledger.tried}
+    failures = Failures(space, ledger.evaluated)
+    screen = Screen(space, model.to_text, model.memory, gate, failures, prunes=guide.gate, results=results)
     if guide.exhaustive:
         screen.look(every_architecture(space) if known is None else known)
     else:
@@ -101,13 +103,14 @@ def propose(
         (candidates if decision.kept else pruned).append(found)
     chosen: list[Candidate[A]] = []
     if candidates:
-        shortlist, reference_point = _shortlist(config, guide, model, ledger, gate, candidates, pruned)
+        shortlist, reference_point = _shortlist(config, guide, model, ledger, gate, failures, candidates, pruned)
         samples, joint = _drawn(config, guide, model, shortlist, seed)
         losses, feasible = _sampled_losses(config, samples)
+        feasible &= _answered(failures, shortlist, samples.shape[2])
         best = choose(losses, feasible, gate.front, reference_point, count, joint=joint)
         rest = [row for row in range(len(shortlist)) if row not in best]  # where nothing more is expected of any
         chosen = [shortlist[row] for row in [*best, *rest][:count]]
-    if guide.exhaustive and chosen and len(ledger.evaluated) + len(chosen) < config.trials:
+    if guide.exhaustive and chosen and len(ledger.tried) + len(chosen) < config.trials:
         pruned = []
     recorded = {entry.key for entry in ledger.entries}
     return [
@@ -186,6 +189,7 @@ def _shortlist(
     model: Model[A],
     ledger: Ledger,
     gate: Gate,
+    failures: Failures[A],
     candidates: Sequence[Candidate[A]],
     pruned: Sequence[Candidate[A]],
 ) -> tuple[list[Candidate[A]], FloatArray]:
@@ -197,9 +201,16 @@ def _shortlist(
         medians = np.vstack([medians, *[candidate.decision.values[None, :, 1] for candidate in pruned]])
     reference_point = _reference_point(config, ledger.results, medians, of_front=not guide.exhaustive)
     losses, feasible = _sampled_losses(config, values)
-    promise = expected_improvements(np.where(feasible[:, :, None], losses, np.inf), gate.front, reference_point)
+    promise = failures.answer_probability([candidate.architecture for candidate in candidates])
+    promise *= expected_improvements(np.where(feasible[:, :, None], losses, np.inf), gate.front, reference_point)
     best = np.argsort(-promise, kind="stable")[: SHORTLIST_OF_ALL if guide.exhaustive else SHORTLIST].tolist()
     return [candidates[row] for row in best], reference_point
+
+
+def _answered(failures: Failures[A], candidates: Sequence[Candidate[A]], samples: int) -> BoolArray:
+    """(N, S) flags: of as many samples as a result is probable."""
+    probability = failures.answer_probability([candidate.architecture for candidate in candidates])
+    return np.asarray((np.arange(samples) + 0.5) / samples < probability[:, None], dtype=np.bool_)
 
 
 def _drawn(

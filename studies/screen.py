@@ -8,6 +8,7 @@ import numpy as np
 from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
+from studies.failures import Failures
 from studies.gate import Decision, Gate
 from studies.memory import TextPredictor
 
@@ -15,13 +16,15 @@ A = TypeVar("A", bound=Hashable)
 
 
 class Screen(Generic[A]):
-    """Predictions for an engine to search on; an architecture that the gate prunes has no answer.
+    """Predictions for an engine to search on; an architecture that the gate prunes, or that is likely to have no real
+    results, has no answer.
 
     Args:
         space: the search space.
         to_text: architecture to the text that the predictor reads.
         predictor: answers the gate's levels.
         gate: knows the front; decides.
+        failures: knows what had no results.
         prunes: whether its decisions count; otherwise all objectives are predicted at once.
         results: (M,) real results by architecture key, certain.
 
@@ -36,6 +39,7 @@ class Screen(Generic[A]):
         to_text: Callable[[A], str],
         predictor: TextPredictor,
         gate: Gate,
+        failures: Failures[A],
         *,
         prunes: bool,
         results: Mapping[str, FloatArray],
@@ -44,6 +48,7 @@ class Screen(Generic[A]):
         self.to_text = to_text
         self.predictor = predictor
         self.gate = gate
+        self.failures = failures
         self.prunes = prunes
         self.results = results
         self.decisions: dict[str, Decision] = {}
@@ -57,7 +62,7 @@ class Screen(Generic[A]):
         self.decisions |= zip(new, self._decide(texts), strict=True)
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
-        """(N, M, 3) values at the gate's levels; NaN where pruned.
+        """(N, M, 3) values at the gate's levels; NaN where pruned, or where a failure is likelier than a result.
 
         NOTE: the levels that the prediction names are the first objective's, others may have a risk of their own.
         """
@@ -65,6 +70,8 @@ class Screen(Generic[A]):
         self.look(dict(zip(keys, architectures, strict=True)))
         shape = (len(keys), len(self.gate.objectives), 3)
         values = np.array([self._values(key) for key in keys], dtype=np.float64).reshape(shape)
+        unknown = np.array([key not in self.results for key in keys])
+        values[unknown & (self.failures.answer_probability(architectures) < 0.5)] = np.nan
         return Prediction(self.gate.objectives, self.gate.levels[0], values)
 
     def _decide(self, texts: Sequence[str]) -> list[Decision]:

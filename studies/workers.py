@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from spaces import SearchSpace
@@ -10,7 +9,7 @@ from studies.config import SearchConfig
 from studies.evaluators import RealEvaluator
 from studies.guide import Guide
 from studies.history import to_bounds
-from studies.ledger import CHOSEN, EVALUATED, Entry, Ledger
+from studies.ledger import Entry, Ledger
 from studies.shared_study import SharedStudy
 
 A = TypeVar("A", bound=Hashable)
@@ -33,8 +32,8 @@ def work(
 ) -> str | None:
     """Evaluate what waits, and propose where nothing does, until all workers have spent the trials.
 
-    Workers take turns at proposing and at taking trials, and evaluate at the same time. What others evaluate now
-    counts as tried, so nothing is proposed, or evaluated, twice.
+    Workers take turns at proposing and at taking trials, and evaluate at the same time. What others evaluate now is
+    chosen already, so nothing is proposed, or evaluated, twice.
 
     Returns:
         Why the search ended before its trials were spent, or None.
@@ -46,7 +45,7 @@ def work(
             left = config.trials - len(ledger.evaluated) - len(ledger.chosen)
             barren = ledger.barren_batches + attempt >= PATIENCE
             if taken is None and left > 0 and not barren:
-                batch = next_batch(_all_tried(ledger), min(guide.batch_size, left), attempt)
+                batch = next_batch(ledger, min(guide.batch_size, left), attempt)
                 attempt = 0 if batch else attempt + 1
                 study.add(batch)
                 taken = study.take()
@@ -61,9 +60,3 @@ def work(
             study.tell(taken, answer[0, :, 0])
         elif ledger.chosen:
             time.sleep(PAUSE)
-
-
-def _all_tried(ledger: Ledger) -> Ledger:
-    """The ledger in which what is still being evaluated counts as evaluated, without an answer."""
-    tried = (replace(entry, status=EVALUATED) if entry.status == CHOSEN else entry for entry in ledger.entries)
-    return Ledger(ledger.config, tried)
