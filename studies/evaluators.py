@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
-from converters.counts import COUNTS, counts_of
+from converters.counts import COUNTS, named_counts
 from converters.runtime import measure_latencies
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import MAX_LABEL, Objective
@@ -145,8 +145,8 @@ class FunctionEvaluator(Generic[A]):
 
     Args:
         space: writes the notation.
-        function: answers a mapping with every objective; others in it are left alone, NaN says that there is
-            no result.
+        function: answers a mapping with every objective, but for those that are counted, such as ``macs@onnx``, if it
+            leaves them out; others in it are left alone, NaN says that there is no result.
         objectives: M names.
     """
 
@@ -160,6 +160,7 @@ class FunctionEvaluator(Generic[A]):
         self.function = function
         self.objectives = tuple(objectives)
         self._accuracies = tuple(name for name in self.objectives if Objective.parse(name).is_accuracy)
+        self._counted = tuple(name for name in self.objectives if name in COUNTS)
         self._has_warned = False
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
@@ -174,7 +175,7 @@ class FunctionEvaluator(Generic[A]):
         return Prediction(self.objectives, (0.5,), np.array(values, dtype=np.float64).reshape(shape))
 
     def _results(self, notation: str) -> list[float]:
-        answer = self.function(notation)
+        answer = self._with_counts(self.function(notation), notation)
         try:
             values = [_number(answer[name]) for name in self.objectives]
         except (LookupError, AttributeError, TypeError, ValueError, OverflowError, RuntimeError):  # of torch's tensors
@@ -194,6 +195,14 @@ class FunctionEvaluator(Generic[A]):
                 )
         self._warn_of_fractions(dict(zip(self.objectives, values, strict=True)), notation)
         return values
+
+    def _with_counts(self, answer: Mapping[str, float], notation: str) -> Mapping[str, float]:
+        """An answer, with what is counted where it has none; what is no answer is left to be told."""
+        lacking = [name for name in self._counted if isinstance(answer, Mapping) and name not in answer]
+        if not lacking:
+            return answer
+        (counts,) = named_counts(self.space, [self.space.parse(notation)], lacking).tolist()
+        return {**answer, **dict(zip(lacking, counts, strict=True))}
 
     def _warn_of_fractions(self, values: Mapping[str, float], notation: str) -> None:
         small = [name for name in self._accuracies if 0 < values[name] < 1]
@@ -252,9 +261,7 @@ class MeasuringEvaluator(Generic[A]):
         texts = [self.to_text(architecture) for architecture in architectures]
         milliseconds = np.array([latency.median_ms for latency in measure_latencies(texts, repeats=self.repeats)])
         columns = {name: milliseconds / MS_PER_UNIT[Objective.parse(name).unit] for name in self.measured}
-        if self.counted:
-            counts = [counts_of(self.space, architecture) for architecture in architectures]
-            columns |= {name: np.array([row[COUNTS.index(name)] for row in counts]) for name in self.counted}
+        columns |= zip(self.counted, named_counts(self.space, architectures, self.counted).T, strict=True)
         if self.modelled:
             columns |= zip(self.modelled, self.predictor.predict(texts, self.modelled, (0.5,)).median.T, strict=True)
         values: FloatArray = np.array([columns[name] for name in self.objectives]).T

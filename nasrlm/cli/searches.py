@@ -193,20 +193,23 @@ def _search(
     write = partial(to_measured_text, space)
     if config.evaluator == "surrogate":
         surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=write)
-        return search(_with_checkpoint(config, space, predictor()), space, surrogate, out, **options)
+        config = _with_checkpoint(config, space, predictor(), surrogate.predicted)
+        return search(config, space, surrogate, out, **options)
     to_text = TextMemory(write)
     evaluator = _real_evaluator(config.evaluator, config.searched(space), config.objectives, to_text, predictor)
     guide = _usable_guide(config, evaluator, predictor)
     if guide is not None or evaluator.modelled:
-        config = _with_checkpoint(config, space, predictor())
+        config = _with_checkpoint(config, space, predictor(), config.objectives)
     if guide is None:
         return search(replace(config, guide=None), space, evaluator, out, known=evaluator.known, **options)
     return _guided_search(config, guide, space, evaluator, predictor(), to_text, out, **options)
 
 
-def _with_checkpoint(config: SearchConfig, space: SearchSpace[Any], predictor: Predictor) -> SearchConfig:
-    """The config with the checkpoint that answers; what it can only guess is told."""
-    if known := [name for name in config.objectives if name in predictor.objectives]:
+def _with_checkpoint(
+    config: SearchConfig, space: SearchSpace[Any], predictor: Predictor, asked: Sequence[str]
+) -> SearchConfig:
+    """The config with the checkpoint that answers; what it is asked for and can only guess is told."""
+    if known := [name for name in asked if name in predictor.objectives]:
         warn_of_guesses(predictor, [space.address], known)
     return replace(config, checkpoint_sha256=predictor.checkpoint.sha256)
 

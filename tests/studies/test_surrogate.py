@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from converters import to_measured_text
+from converters.counts import named_counts
 from nasrlm.prediction import Prediction
 from spaces import get_space
+from studies.evaluators import FunctionEvaluator
 from studies.memory import PredictorMemory, TextMemory
 from studies.surrogate import Surrogate
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, columns_of, true_values
@@ -126,3 +128,29 @@ def test_texts_beyond_those_kept_as_they_are_take_a_quarter_of_their_size(monkey
         tracemalloc.stop()
     assert kept < sum(map(len, texts.values())) / 4
     assert [memory(architecture) for architecture in texts] == list(texts.values())
+
+
+def test_what_can_be_counted_is_counted() -> None:
+    class Accuracies:
+        def predict(
+            self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]
+        ) -> Prediction:
+            assert list(objectives or ()) == ["accuracy@cifar10"]
+            return Prediction(("accuracy@cifar10",), tuple(quantiles), np.tile([80.0, 90.0, 95.0], (len(texts), 1, 1)))
+
+    space = get_space("nasbench201")
+    drawn = [space.decode(genes) for genes in [(3, 3, 3, 3, 3, 3), (1, 1, 1, 1, 1, 1)]]
+    names = ("params@onnx", "accuracy@cifar10", "macs@onnx")
+    counted = named_counts(space, drawn, ["params@onnx", "macs@onnx"])
+    assert (counted[0] > counted[1]).all()
+    surrogate = Surrogate(space, Accuracies(), objectives=names, to_text=lambda x: to_measured_text(space, x))
+    answer = surrogate.evaluate(drawn)
+    assert answer.objectives == names
+    np.testing.assert_array_equal(answer.values[:, [0, 2]], np.repeat(counted[:, :, None], 3, axis=2))
+    np.testing.assert_array_equal(answer.values[:, 1], [[80.0, 90.0, 95.0]] * 2)
+    alone = Surrogate(space, Accuracies(), objectives=names[:1], to_text=str)
+    np.testing.assert_array_equal(alone.evaluate(drawn).median, counted[:, :1])
+
+    function = FunctionEvaluator(space, lambda _: {"accuracy@cifar10": 90.0, "macs@onnx": 5.0}, objectives=names)
+    expected = [[params, 90.0, 5.0] for params in counted[:, 0]]
+    np.testing.assert_array_equal(function.evaluate(drawn).median, expected)
