@@ -63,6 +63,18 @@ def full_name(name: str) -> str:
     return name if path is None else f"{path}:{name.rpartition(':')[2]}"
 
 
+def found_from(folder: Path, name: str) -> str:
+    """A user's own space whose file is not where a name says, but is from another folder, by its path from there;
+    other names as they are.
+    """
+    file = space_file(name)
+    if file is None or file.is_file():
+        return name
+    from_there = str(folder / name)
+    there = space_file(from_there)
+    return from_there if there is not None and there.is_file() else name
+
+
 def same_spaces(names: Iterable[object], space: str) -> list[str]:
     """Those of ``names``, cells of a table's column, that mean ``space``, by whatever path to its file."""
     wanted = full_name(space)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from converters.batches import open_table
 from nasrlm.objective import Objective
+from spaces.registry import found_from
 from spaces.shown import shown
 
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
@@ -20,6 +21,8 @@ _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no
 
 def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame:
     """Read a table with a column ``architecture``, ``text`` or both; then a row has one of the two.
+
+    A user's own space is found by its path from here or from the table.
 
     Args:
         path: file ending in .parquet, .csv or .jsonl.
@@ -41,6 +44,8 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         raise ValueError(
             f"{path}: expected a column {', '.join(missing)}, got labels {', '.join(label_columns(frame)) or 'none'}."
         )
+    if "space" in frame:
+        frame["space"] = _found_spaces(frame["space"], path.parent)
     empty = frame[described].map(is_empty).all(axis=1)
     if empty.any():
         what = " or ".join(described)
@@ -53,6 +58,12 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
             numbers = pd.to_numeric(frame[name], errors="coerce")
             frame[name] = numbers if numbers.notna().equals(frame[name].notna()) else frame[name]
     return frame
+
+
+def _found_spaces(names: pd.Series[Any], folder: Path) -> pd.Series[Any]:
+    by_name = {name: found_from(folder, name) for name in names.unique() if isinstance(name, str)}
+    moved = {name: found for name, found in by_name.items() if found != name}
+    return names.replace(moved) if moved else names
 
 
 def lacks_networks(path: Path, names: Sequence[str]) -> ValueError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,7 @@ from converters.bulk import to_onnx_texts
 from nasrlm.arrays import FloatArray
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, warn
 from nasrlm.files import check_not_read, check_table_path, write_table
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
@@ -56,12 +56,13 @@ def teach(
     check_table_path(out)
     check_not_read(out, table)
     named = listed(objectives, "--objectives")
-    frame, names = _train_rows(table, space, named)
+    frame, judged, names = _train_rows(table, space, named)
     chosen = get_space(only_space(frame))
     known = parsed_rows(chosen, frame, table)
     sample = sample_like_rows(chosen, known[frame[list(names)].notna().any(axis=1)], table) if like_table else None
     drawn = [x.architecture for x in tqdm(draw(chosen, count, seed, sample), "draw", count)]
     architectures = [*known, *map(chosen.parse, drawn)]
+    _warn_of_judged(chosen, architectures[len(known) :], parsed_rows(chosen, judged, table), table)
     groups = feature_groups(features_of(chosen, architectures, progress=True))
     networks = _Networks(chosen, architectures)
     new = len(frame) + np.arange(len(drawn))
@@ -78,6 +79,15 @@ def teach(
     else:
         title = f"{len(drawn):,} different architectures of {count:,} drawn: {out}"
         print_table(["objective", "labels learned from"], list(used.items()), title)
+
+
+def _warn_of_judged(space: SearchSpace[Any], drawn: Sequence[Any], judged: Iterable[Any], path: Path) -> None:
+    keys = {space.architecture_key(architecture) for architecture in judged}
+    if again := sum(space.architecture_key(architecture) in keys for architecture in drawn):
+        warn(
+            f"{path}: {again:,} of {len(drawn):,} networks drawn are of its splits valid and test: a model that learns "
+            "from them too is too sure of these. Another --seed draws others."
+        )
 
 
 class _Networks:
@@ -120,11 +130,14 @@ def _expected(
     return process.scale.backward(scores), len(rows)
 
 
-def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[pd.DataFrame, Sequence[str]]:
-    """The rows to learn from and the objectives to teach: those named, or all."""
-    frame = read_rows(table, space, require=named)
-    names = named or all_objectives([frame], [table])
-    frame = frame[splits_of(frame, table) == "train"]
+def _train_rows(
+    table: Path, space: str | None, named: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame, Sequence[str]]:
+    """The rows to learn from, others of their space, and the objectives to teach: those named, or all."""
+    every = read_rows(table, space, require=named)
+    names = named or all_objectives([every], [table])
+    is_train = splits_of(every, table) == "train"
+    frame = every[is_train]
     if frame.empty:
         raise ValueError(f"{table}: expected train rows, got none.")
     if not only_space(frame) or "architecture" not in frame or frame["architecture"].isna().any():
@@ -132,4 +145,5 @@ def _train_rows(table: Path, space: str | None, named: Sequence[str]) -> tuple[p
     for name in names:
         if (count := int(frame[name].notna().sum())) < LEAST_LABELS:
             raise ValueError(f"{table}: expected {LEAST_LABELS} or more train rows with {name}, got {count}.")
-    return frame, names
+    others = every[~is_train & (every["space"] == only_space(frame)) & every["architecture"].notna()]
+    return frame, others, names

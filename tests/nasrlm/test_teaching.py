@@ -55,6 +55,20 @@ def test_what_is_expected_agrees_with_the_truth(labelled: Path, tmp_path: Path, 
     pd.testing.assert_frame_equal(read_table(again), frame)
 
 
+def test_networks_of_valid_and_test_rows_among_those_drawn_are_told(
+    labelled: Path, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    words = ("--space", SPACE.name, "--objectives", COST, "-n", 20, "--out", tmp_path / "taught.parquet")
+    assert nasrlm("teach", "--table", labelled, *words).stderr.count("too sure") == 0
+    drawn = read_table(tmp_path / "taught.parquet").assign(split=["valid"] * 10 + ["test"] * 5 + ["train"] * 5)
+    table = tmp_path / "judged.parquet"
+    known = read_table(labelled).query("split == 'train'").assign(space=SPACE.name)
+    pd.concat([known, drawn]).to_parquet(table)
+    told = nasrlm("teach", "--table", table, *words)
+    assert told.status == 0
+    assert f"{table}: 15 of 20 networks drawn are of its splits valid and test: a model that learns" in told.stderr
+
+
 def test_rows_without_a_split_are_for_training(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
     frame = read_table(labelled)
     frame.assign(split=frame["split"].where(frame["split"] != "train")).to_parquet(tmp_path / "unsplit.parquet")

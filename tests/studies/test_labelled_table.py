@@ -81,6 +81,18 @@ def test_a_row_has_text_or_an_architecture(path: Path) -> None:
     assert (frame["architecture"][0], frame["text"][1]) == ("0123", "a")
 
 
+def test_a_space_of_ones_own_is_found_from_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("work", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "work/mine.py").write_text("")
+    spaces = ["mine.py:Mine", "nasbench201", "lost.py:Mine", str(tmp_path / "work/mine.py:Mine")]
+    pd.DataFrame({"architecture": list("abcd"), "space": spaces}).to_parquet(tmp_path / "work/labels.parquet")
+    for folder, table, expected in (("work", "labels.parquet", spaces), ("elsewhere", "../work/labels.parquet", None)):
+        monkeypatch.chdir(tmp_path / folder)
+        found = read_table(table)["space"].tolist()
+        assert found == (expected or ["../work/mine.py:Mine", *spaces[1:]])
+
+
 def test_labels_are_columns_with_a_context_and_facts(path: Path) -> None:
     write_table(FRAME, path)
     frame = read_table(path, require=["params"])
