@@ -25,6 +25,7 @@ NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan
 CSV_BLOCK = 1 << 22  # bytes; a row must fit in. Arrow reads 32 blocks ahead: 300 MB, and of larger blocks 2.3 GB
 JSON_ROWS = 4096
 TEXT = "text"  # of WORDS, the column that holds strings alone
+ONNX_TEXT = "<\n   ir_version: "  # how it begins
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what pyarrow and json raise
 
 
@@ -66,11 +67,11 @@ class BatchedTable:
         """Arrow tables of ``size`` rows, the last one perhaps shorter, from row ``start`` on.
 
         Raises:
-            ValueError: the file is damaged, or a cell of the column ``text`` is no string.
+            ValueError: the file is damaged, or a cell of the column ``text`` is no string, or ONNX that breaks off.
         """
         _, read = _FORMATS[self.path.suffix]
         with_context = _explained(self.path, read(self.path, self.schema))
-        return _resized(with_context, self.schema, size, start)
+        return _with_whole_texts(self.path, _resized(with_context, self.schema, size, start), start)
 
     def batches_of_space(self, space: str | None, size: int, *, start: int = 0) -> Iterator[Batch]:
         """The same, of each only the rows of a space, where one is named and the table says which those are.
@@ -122,6 +123,20 @@ def _explained(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
         yield from batches
     except DAMAGE as e:
         raise _damaged(path, e) from e
+
+
+def _with_whole_texts(path: Path, batches: Iterable[Any], start: int) -> Iterator[Any]:
+    for rows in batches:
+        if TEXT in rows.column_names and pa.types.is_string(rows[TEXT].type):
+            is_onnx = pc.starts_with(rows[TEXT], ONNX_TEXT)
+            is_whole = pc.ends_with(pc.utf8_rtrim_whitespace(rows[TEXT]), "}")
+            if (row := pc.index(pc.and_(is_onnx, pc.invert(is_whole)), True).as_py()) >= 0:
+                end = rows[TEXT][row].as_py()[-20:]
+                raise ValueError(
+                    f"{path}: expected whole ONNX text in row {start + row}, got one that ends in {end!r}."
+                )
+        start += rows.num_rows
+        yield rows
 
 
 class _ContentError(ValueError):

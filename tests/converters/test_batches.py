@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from converters import batches
+from converters import batches, to_onnx_text
 from converters.batches import open_table
+from spaces import get_space
 
 FRAME = pd.DataFrame(
     {
@@ -114,6 +115,25 @@ def test_a_notation_may_be_a_list_and_no_row_have_a_text(tmp_path):
     pq.write_table(pa.table({"architecture": column, "text": nothing}), tmp_path / "t.parquet")
     (batch,) = open_table(tmp_path / "t.parquet").batches(9)
     assert batch.to_pydict() == {"architecture": ['["a"]', None], "text": [None, None]}
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_onnx_text_that_breaks_off_is_told(tmp_path, suffix):
+    space = get_space("nasbench201")
+    text = to_onnx_text(space, space.decode([3, 0, 1, 2, 3, 4]))
+    frame = pd.DataFrame({"text": ["def f(): return 1", text, f"{text}\n", text[:300]]})
+    path = tmp_path / f"texts{suffix}"
+    if suffix == ".parquet":
+        frame.to_parquet(path)
+    elif suffix == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    for size, start in ((1, 0), (2, 0), (9, 0), (2, 3)):
+        with pytest.raises(
+            ValueError, match=rf"texts\{suffix}: expected whole ONNX text in row 3, got one that ends in"
+        ):
+            list(open_table(path).batches(size, start=start))
 
 
 def test_a_notation_that_json_cannot_spell_is_told(tmp_path):
