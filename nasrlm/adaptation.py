@@ -156,7 +156,7 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     places, of_each = places_of(known.tolist()), scaled_labels(objective, labels)
     known, labels = _one_a_text(known, labels)
     scaled, logarithmic = scaled_labels(objective, labels), multiplies(objective, labels)
-    if not logarithmic and Objective.parse(objective).bounds[0] == 0 and (labels > 0).any():
+    if (labels > 0).any() and (labels == 0).any() and not Objective.parse(objective).is_accuracy:
         warnings.warn(
             f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
             "be learned of them, and others are told less well. Leave out what failed.",
