@@ -165,7 +165,7 @@ def make_examples(
     """
     labels = frame[list(objectives)].to_numpy(dtype=np.float64, na_value=np.nan)
     splits = row_splits(frame).to_numpy(dtype=np.str_)
-    spaces = _filled(frame["space"], TEXT_SPACE) if "space" in frame else np.full(len(frame), TEXT_SPACE)
+    spaces = row_spaces(frame)
     return Examples(list(texts), tuple(objectives), labels, splits, np.asarray(spaces, dtype=np.str_), origins)
 
 
@@ -182,6 +182,11 @@ def row_splits(frame: pd.DataFrame) -> pd.Series[str]:
         row, split = next(splits[unknown].items())
         raise ValueError(f"column split: expected {', '.join(SPLITS)} or nothing, got {split!r} in row {row}.")
     return splits
+
+
+def row_spaces(frame: pd.DataFrame) -> pd.Series[str]:
+    """The space of every row; TEXT_SPACE where it names none."""
+    return _filled(frame["space"], TEXT_SPACE) if "space" in frame else pd.Series(TEXT_SPACE, frame.index)
 
 
 def _filled(words: pd.Series[str], default: str) -> pd.Series[str]:

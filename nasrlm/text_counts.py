@@ -25,7 +25,7 @@ import numpy as np
 from nasrlm.arrays import FloatArray
 from nasrlm.onnx_bodies import Body
 from nasrlm.onnx_network import AS_EXECUTED, CalledBody, read_written_out
-from nasrlm.operator_graph import OperatorGraph, operator_label
+from nasrlm.operator_graph import OperatorGraph
 from nasrlm.row_counts import LARGEST, num_pixels, times_smaller
 
 NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
@@ -64,17 +64,18 @@ def operator_counts(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     logs = np.zeros(len(texts))
     for row, text in enumerate(texts):
         bodies = read_written_out(text)
-        for called in bodies:
-            counted[row].update(f"{_kind(called)}{operator_label(line)}" for line in called.body.lines)
-        logs[row] = log1p(macs(bodies[0].body)) if bodies else 0.0
+        graphs = [OperatorGraph.of(called.body) for called in bodies]
+        for called, graph in zip(bodies, graphs, strict=True):
+            counted[row].update(f"{_kind(called)}{label}" for label in graph.labels[1:-1])
+        logs[row] = log1p(macs(bodies[0].body, graphs[0])) if bodies else 0.0
     names = sorted({name for counts in counted for name in counts})
     return np.log1p([[float(counts[name]) for name in names] for counts in counted]), logs
 
 
-def macs(body: Body) -> float:
+def macs(body: Body, graph: OperatorGraph) -> float:
     """Multiply-accumulates of a network's layers, as far as strides and global pools tell their sizes."""
     total, pixels = 0.0, [num_pixels(body)]  # of the input, then of what each operator gives
-    for line, sources in zip(body.lines, OperatorGraph.of(body).sources[1:-1], strict=True):
+    for line, sources in zip(body.lines, graph.sources[1:-1], strict=True):
         before = max((pixels[source] for source in sources), default=1.0)
         after = 1.0 if "Global" in line.op_type else before / times_smaller(line, 1.0) ** 2
         pixels.append(min(max(after, 1.0), LARGEST))

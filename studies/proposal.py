@@ -51,11 +51,12 @@ class Model(Generic[A]):
 
 @dataclass(frozen=True)
 class Candidate(Generic[A]):
-    """An architecture that was looked at, and what the gate says of it."""
+    """An architecture that was looked at, what the gate says of it, and how probable real results are."""
 
     architecture: A
     key: str
     decision: Decision
+    answer_probability: float
 
 
 def propose(
@@ -98,15 +99,16 @@ def propose(
         _search(config, guide, space, screen, seed, known)
     candidates: list[Candidate[A]] = []
     pruned: list[Candidate[A]] = []
-    for key, decision in screen.decisions.items():
-        found = Candidate(screen.architectures[key], key, decision)
+    probabilities = failures.answer_probability([screen.architectures[key] for key in screen.decisions]).tolist()
+    for (key, decision), probability in zip(screen.decisions.items(), probabilities, strict=True):
+        found = Candidate(screen.architectures[key], key, decision, probability)
         (candidates if decision.kept else pruned).append(found)
     chosen: list[Candidate[A]] = []
     if candidates:
-        shortlist, reference_point = _shortlist(config, guide, model, ledger, gate, failures, candidates, pruned)
+        shortlist, reference_point = _shortlist(config, guide, model, ledger, gate, candidates, pruned)
         samples, joint = _drawn(config, guide, model, shortlist, seed)
         losses, feasible = _sampled_losses(config, samples)
-        feasible &= _answered(failures, shortlist, samples.shape[2])
+        feasible &= _answered(shortlist, samples.shape[2])
         best = choose(losses, feasible, gate.front, reference_point, count, joint=joint)
         rest = [row for row in range(len(shortlist)) if row not in best]  # where nothing more is expected of any
         chosen = [shortlist[row] for row in [*best, *rest][:count]]
@@ -189,7 +191,6 @@ def _shortlist(
     model: Model[A],
     ledger: Ledger,
     gate: Gate,
-    failures: Failures[A],
     candidates: Sequence[Candidate[A]],
     pruned: Sequence[Candidate[A]],
 ) -> tuple[list[Candidate[A]], FloatArray]:
@@ -201,15 +202,15 @@ def _shortlist(
         medians = np.vstack([medians, *[candidate.decision.values[None, :, 1] for candidate in pruned]])
     reference_point = _reference_point(config, ledger.results, medians, of_front=not guide.exhaustive)
     losses, feasible = _sampled_losses(config, values)
-    promise = failures.answer_probability([candidate.architecture for candidate in candidates])
-    promise *= expected_improvements(np.where(feasible[:, :, None], losses, np.inf), gate.front, reference_point)
+    promise = expected_improvements(np.where(feasible[:, :, None], losses, np.inf), gate.front, reference_point)
+    promise = promise * [candidate.answer_probability for candidate in candidates]
     best = np.argsort(-promise, kind="stable")[: SHORTLIST_OF_ALL if guide.exhaustive else SHORTLIST].tolist()
     return [candidates[row] for row in best], reference_point
 
 
-def _answered(failures: Failures[A], candidates: Sequence[Candidate[A]], samples: int) -> BoolArray:
+def _answered(candidates: Sequence[Candidate[A]], samples: int) -> BoolArray:
     """(N, S) flags: of as many samples as a result is probable."""
-    probability = failures.answer_probability([candidate.architecture for candidate in candidates])
+    probability = np.array([candidate.answer_probability for candidate in candidates])
     return np.asarray((np.arange(samples) + 0.5) / samples < probability[:, None], dtype=np.bool_)
 
 

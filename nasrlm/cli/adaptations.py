@@ -20,7 +20,7 @@ from nasrlm.checkpoint_folder import released_folder
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
-from nasrlm.examples import TEXT_SPACE
+from nasrlm.examples import row_spaces
 from nasrlm.model_card import adapted
 from nasrlm.pool import check_adaptable, choose_diverse, make_pool
 from nasrlm.repeated_labels import mean_labels
@@ -91,18 +91,15 @@ def adapt_checkpoint(
         labels = np.full(len(known.texts), np.nan)
         labels[used] = given[name].to_numpy(dtype=np.float64)
         loaded = adapt(loaded, known, name, labels, progress=True)
-    save_changed(adapted(loaded, names, wanted, table, _spaces(learned)), checkpoint or released_folder(), out)
+    save_changed(
+        adapted(loaded, names, wanted, table, sorted(set(row_spaces(learned)))), checkpoint or released_folder(), out
+    )
     seconds = round(time.monotonic() - started, 1)
     if json:
         print_json({"used": row_names(learned), "seconds": seconds})
     else:
         _print_learned(learned, names)
         say(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {seconds} s")
-
-
-def _spaces(frame: pd.DataFrame) -> list[str]:
-    named = frame["space"] if "space" in frame else pd.Series(None, frame.index, dtype=object)
-    return sorted(set(named.fillna(TEXT_SPACE)))
 
 
 def _print_learned(learned: pd.DataFrame, names: Sequence[str]) -> None:

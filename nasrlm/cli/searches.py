@@ -243,7 +243,7 @@ def _guided_search(
     from studies.process_adapter import ProcessAdapter, every_network
 
     adapt, storage = None, config.storage
-    if storage is None and not guide.exhaustive:  # of which a storage has the evaluated ones alone
+    if storage is None and not guide.exhaustive:  # a storage keeps nothing that it prunes
         storage = str(out / JOURNAL_FILE)
     if guide.adapt_every:
         learned = [name for name in config.objectives if name not in evaluator.modelled]

@@ -83,7 +83,7 @@ def teach(
 
 def _warn_of_judged(space: SearchSpace[Any], drawn: Sequence[Any], judged: Iterable[Any], path: Path) -> None:
     keys = {space.architecture_key(architecture) for architecture in judged}
-    if again := sum(space.architecture_key(architecture) in keys for architecture in drawn):
+    if keys and (again := sum(space.architecture_key(architecture) in keys for architecture in drawn)):
         warn(
             f"{path}: {again:,} of {len(drawn):,} networks drawn are of its splits valid and test: a model that learns "
             "from them too is too sure of these. Another --seed draws others."

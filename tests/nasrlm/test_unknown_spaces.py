@@ -9,6 +9,7 @@ from nasrlm.adaptation import adapt
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.metrics import kendall_tau
 from nasrlm.onnx_network import read_written_out
+from nasrlm.operator_graph import OperatorGraph
 from nasrlm.pool import Pool, make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.text_counts import macs
@@ -17,13 +18,18 @@ from spaces import get_space, space_names
 LATENCY = "latency_ms@new"
 
 
+def macs_of(text: str) -> float:
+    body = read_written_out(text)[0].body
+    return macs(body, OperatorGraph.of(body))
+
+
 @pytest.mark.parametrize("name", [name for name in space_names() if name != "nasbench201"])
 def test_what_is_multiplied_is_told_by_strides(name: str) -> None:
     """But for odd sizes, which are rounded, and for what reads nothing, as behind a `none` of NAS-Bench-201."""
     space, rng = get_space(name), np.random.default_rng(0)
     drawn = [space.sample(rng) for _ in range(6)]
     counted = np.array([counts_of(space, x)[COUNTS.index("macs@onnx")] for x in drawn], dtype=float)
-    of_text = np.array([macs(read_written_out(to_onnx_text(space, x))[0].body) for x in drawn])
+    of_text = np.array([macs_of(to_onnx_text(space, x)) for x in drawn])
     np.testing.assert_allclose(of_text, counted, rtol=0.2)
 
 
@@ -32,7 +38,7 @@ def pool(checkpoint: Checkpoint) -> tuple[Pool, np.ndarray]:
     """Networks of a space that the checkpoint has not seen, and latencies that follow what is multiplied in each."""
     space, rng = get_space("nasbench_macro"), np.random.default_rng(0)
     texts = list({to_onnx_text(space, space.sample(rng)) for _ in range(150)})
-    multiplied = np.array([macs(read_written_out(text)[0].body) for text in texts])
+    multiplied = np.array([macs_of(text) for text in texts])
     return make_pool(checkpoint, texts), (multiplied / 1e8) ** 0.8 * np.exp(0.03 * rng.normal(size=len(texts)))
 
 
