@@ -110,21 +110,31 @@ class Checkpoint:
 
     @property
     def added(self) -> frozenset[str]:
-        """Objectives that adapting has added, of whichever networks."""
-        noted = {name for calibration in self.calibration_by_space.values() for name in calibration}
-        return self.read_off - noted
+        """Objectives that adapting has added or taught anew, of whichever networks."""
+        return frozenset(name for name in self.read_off if name not in self._trained or self._taught_spaces(name))
 
     def was_taught(self, objective: str, space: str) -> bool:
         """Whether an objective of ``added`` was learned from networks of a space, or it is not noted of which."""
-        steps = [x for x in self.card.get("commands", ()) if objective in x.get("objectives", ()) and "spaces" in x]
-        return not steps or _file_and_class(space) in map(_file_and_class, steps[-1]["spaces"])
+        spaces = self._taught_spaces(objective)
+        return not spaces or _file_and_class(space) in map(_file_and_class, spaces)
 
     def objectives_of(self, space: str) -> tuple[str, ...]:
         """Objectives learned from networks of a space, or from no known one; all, of a space that it does not know."""
         if space not in self.calibration_by_space:
             return self.objectives
-        known = {name for calibration in self.calibration_by_space.values() for name in calibration}
-        return tuple(x for x in self.objectives if x in self.calibration_by_space[space] or x not in known)
+        own = self.calibration_by_space[space]
+        anew = {name: self.was_taught(name, space) for name in self.added & self._trained}
+        return tuple(x for x in self.objectives if x not in self._trained or anew.get(x, x in own))
+
+    @property
+    def _trained(self) -> frozenset[str]:
+        """Objectives of the networks that it was trained on."""
+        return frozenset(name for calibration in self.calibration_by_space.values() for name in calibration)
+
+    def _taught_spaces(self, objective: str) -> Sequence[str]:
+        """Spaces of the networks that an objective was last adapted to, as far as they are noted."""
+        steps = [x for x in self.card.get("commands", ()) if objective in x.get("objectives", ()) and "spaces" in x]
+        return steps[-1]["spaces"] if steps else ()
 
     def save_pretrained(self, folder: Path | str, readme: str | None = None) -> None:
         """Write the folder; an older checkpoint there is replaced when all files are written, other files stay.

@@ -14,7 +14,7 @@ PERCENT = (0.0, 100.0)  # of accuracies
 MAX_LABEL = 1e30  # of what is standardised: means, deviations and their products stay within 32 bits
 SMALLEST_DEVIATION = 1e-7  # of the largest label: labels that deviate by less, as 32 bits hold them, are equal
 
-_NEVER_NEGATIVE = ("latency", "energy", "throughput")
+_NEVER_NEGATIVE = ("latency", "energy", "throughput")  # nor is what has a unit other than percent
 
 _NAME = re.compile(r"(?P<metric>[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*)(?:@(?P<context>[A-Za-z0-9][\w.-]*))?")
 _UNITS = ("us", "ms", "s", "uj", "mj", "j", "mw", "w", "bytes", "kb", "mb", "ips", "percent")
@@ -68,7 +68,7 @@ class Objective:
 
     @property
     def is_accuracy(self) -> bool:
-        """Whether it is one of the accuracies: ``accuracy``, ``valid_accuracy``, ``proxy_accuracy``, …"""
+        """Whether it is one of the accuracies: ``accuracy``, ``valid_accuracy``, ``Accuracy``, ``acc``, …"""
         return _names_accuracy(self.metric)
 
     @property
@@ -81,7 +81,8 @@ class Objective:
         """The least and the largest value that it can have: of accuracies in percent, and of what is measured."""
         if self.is_accuracy:
             return PERCENT
-        return (0.0 if self.metric in _NEVER_NEGATIVE else -math.inf, math.inf)
+        is_measured = self.metric.lower() in _NEVER_NEGATIVE or self.unit not in ("", "percent")
+        return (0.0 if is_measured else -math.inf, math.inf)
 
     @property
     def range_in_words(self) -> str:
@@ -171,4 +172,4 @@ def decoding_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _names_accuracy(metric: str) -> bool:
-    return "accuracy" in metric.split("_")
+    return not {"accuracy", "acc"}.isdisjoint(metric.lower().split("_"))

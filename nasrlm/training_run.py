@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -372,12 +373,13 @@ def scores_of(predictor: Predictor, rows: Examples) -> dict[str, FloatArray]:
 
 def learned_objectives(config: TrainConfig, examples: Examples) -> tuple[str, ...]:
     """Objectives in decoding order: those that are named, or all that some train row has."""
-    has_label = np.isfinite(examples.labels[examples.splits == "train"]).any(axis=0)
-    labelled = [name for name, has in zip(examples.objectives, has_label, strict=True) if has]
+    labelled = list(compress(examples.objectives, np.isfinite(examples.labels[examples.splits == "train"]).any(axis=0)))
     names = config.objectives or tuple(labelled)
     check_names("objectives", names, examples.objectives)
     if not set(names) & set(labelled):
         raise ValueError("train: expected labelled rows with split 'train', got none. See the column `split`.")
+    if not config.objectives and (idle := [name for name in examples.objectives if name not in labelled]):
+        warnings.warn(f"train: expected train rows with {', '.join(idle)}, got none: left out.", stacklevel=2)
     if missing := [name for name in names if name not in labelled]:
         raise ValueError(f"train: objectives: expected labels in rows with split 'train', got none of {missing[0]}.")
     check_names("monitor", config.monitor, names)

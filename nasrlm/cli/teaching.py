@@ -119,15 +119,15 @@ def _expected(
     Accuracies are halfway to what boosted trees expect of all labels, and from there as far to what a graph network
     expects of ``most`` as labels say that were kept from others like it; costs have no steps that a process smooths.
     """
-    process = GroupProcess(groups).fit(rows[:most], labels[:most])
+    process, bounds = GroupProcess(groups).fit(rows[:most], labels[:most]), Objective.parse(objective).bounds
     if not Objective.parse(objective).is_accuracy:
-        return process.expect(new), min(most, len(rows))
+        return process.expect(new).clip(*bounds), min(most, len(rows))
     by_trees = expected_by_trees(np.concatenate(groups, axis=1), rows, NormalScores.of(labels).forward(labels))
     scores = (process.expected_scores(new) + by_trees[new]) / 2
     targets = process.scale.forward(labels[:most])
     if graphs := FittedGraphs.fit(networks.at(rows[:most]), targets, process.left_out(), progress=True):
         scores = graphs.move(scores, networks.at(new))
-    return process.scale.backward(scores), len(rows)
+    return process.scale.backward(scores).clip(*bounds), len(rows)
 
 
 def _train_rows(

@@ -12,7 +12,11 @@ from hypothesis import settings
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli import main
-from tests.nasrlm.scenes import network_checkpoint
+from nasrlm.examples import make_examples
+from nasrlm.model_config import ModelConfig
+from nasrlm.train_config import TrainConfig
+from nasrlm.training import train
+from tests.nasrlm.scenes import OBJECTIVES, layer_table, network_checkpoint
 from tests.nasrlm.workplace import fill
 
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
@@ -80,3 +84,22 @@ def answers(nasrlm: CommandLine, checkpoint_folder: Path) -> Any:
         return json.loads(finished.stdout)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    """A small model that knows how accuracy and latency follow from the layers."""
+    table = layer_table(240)
+    size = ModelConfig(width=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=64, dropout=0.0)
+    config = TrainConfig(
+        table=Path("layers.parquet"),
+        out=tmp_path_factory.mktemp("run"),
+        model=size,
+        vocabulary_size=270,
+        num_digits=3,
+        epochs=15,
+        batch_size=16,
+        average_decay=0.95,
+        evaluate_every_epochs=15,
+    )
+    return train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint

@@ -23,7 +23,6 @@ from nasrlm.examples import make_examples
 from nasrlm.graph_network import GraphNetwork
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess
-from nasrlm.model_config import ModelConfig
 from nasrlm.pool import Pool, choose_diverse, make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID
@@ -38,25 +37,6 @@ from tests.nasrlm.scenes import OBJECTIVES, layer_table, numbered
 NEW = "latency_ms@unheard"
 
 
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
-    """A small model that knows how accuracy and latency follow from the layers."""
-    table = layer_table(240)
-    size = ModelConfig(width=32, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=64, dropout=0.0)
-    config = TrainConfig(
-        table=Path("layers.parquet"),
-        out=tmp_path_factory.mktemp("run"),
-        model=size,
-        vocabulary_size=270,
-        num_digits=3,
-        epochs=15,
-        batch_size=16,
-        average_decay=0.95,
-        evaluate_every_epochs=15,
-    )
-    return train(config, make_examples(table, table["text"].tolist(), OBJECTIVES), progress=False).checkpoint
-
-
 def test_ten_labels_teach_a_device_that_resembles_a_known_one(trained: Checkpoint) -> None:
     table = layer_table(300, seed=1)
     pool = make_pool(trained, table["text"].tolist())
@@ -69,70 +49,6 @@ def test_ten_labels_teach_a_device_that_resembles_a_known_one(trained: Checkpoin
     prediction = Predictor(adapted).predict(list(pool.texts)[150:], [NEW])
     assert spearmanr(prediction.median[:, 0], true[150:]).statistic > 0.8
     assert 0.7 < np.median(prediction.median[:, 0] / true[150:]) < 1.4
-
-
-def test_a_text_that_was_measured_again_tells_once(trained: Checkpoint) -> None:
-    table = layer_table(200, seed=1).drop_duplicates("text")
-    texts, true = table["text"].tolist(), table[OBJECTIVES[1]].to_numpy() ** 1.5
-    pool = make_pool(trained, [*texts, *texts, *texts])
-    once, copied, again = np.full((3, 3, len(texts)), np.nan)
-    once[0, :40] = true[:40]
-    copied[:, :40] = true[:40]
-    again[:, :40] = true[:40] * np.array([[0.6], [1.0], [1.4]])
-    first, second, third = (
-        Predictor(adapt(trained, pool, NEW, labels.ravel())).predict(texts, [NEW]).values
-        for labels in (once, copied, again)
-    )
-    np.testing.assert_allclose(second, first, rtol=1e-6)
-    np.testing.assert_allclose(third[:, 0, 1], first[:, 0, 1], rtol=1e-4)
-    rng = np.random.default_rng(0)
-    labels = true[40:] * np.exp(0.4 * rng.normal(size=len(true) - 40))  # one each, as it deviates among the three
-    low, high = third[40:, 0, 0], third[40:, 0, 2]
-    assert 0.65 < np.mean((labels > low) & (labels < high)) < 0.95
-    assert np.mean((labels > first[40:, 0, 0]) & (labels < first[40:, 0, 2])) < 0.65
-    with pytest.raises(ValueError, match="expected labels of latency_ms@unheard of different texts, got 3 of one"):
-        adapt(trained, pool, NEW, np.where(np.arange(3 * len(texts)) % len(texts) == 0, 1.0, np.nan))
-
-
-@pytest.mark.parametrize("label", [1.0, 7.0])  # the logarithms of ten sevens deviate by 2e-16, of ones by 0
-def test_equal_labels_leave_an_interval(trained: Checkpoint, label: float) -> None:
-    pool = make_pool(trained, layer_table(30)["text"].tolist())
-    adapted = adapt(trained, pool, NEW, np.where(np.arange(30) < 10, label, np.nan))
-    prediction = Predictor(adapted).predict(pool.texts, [NEW])
-    np.testing.assert_allclose(prediction.median, label, rtol=0.01)
-    assert (prediction.low < 0.96 * label).all()
-    assert (prediction.high > 1.04 * label).all()
-
-
-def test_latencies_of_which_some_are_zero_are_never_negative(trained: Checkpoint) -> None:
-    texts = layer_table(60, seed=1)["text"].tolist()
-    labels = np.where(np.arange(60) < 20, np.arange(60) % 2 * 3.0, np.nan)
-    prediction = Predictor(adapt(trained, make_pool(trained, texts), NEW, labels)).predict(texts, [NEW])
-    assert prediction.values.min() == 0.0
-    assert prediction.high.max() > 1.0
-
-
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])  # of chance in the labels
-def test_intervals_are_as_wide_as_the_labels_deviate(trained: Checkpoint, share: float) -> None:
-    table, rng = layer_table(300, seed=1), np.random.default_rng(0)
-    pool = make_pool(trained, table["text"].tolist())
-    explained = np.log(table[OBJECTIVES[1]].to_numpy())
-    true = np.exp((1 - share) * explained + share * rng.normal(size=300) * explained.std())
-    adapted = adapt(trained, pool, NEW, np.where(np.arange(300) < 20, true, np.nan))
-    prediction = Predictor(adapted).predict(list(pool.texts)[20:], [NEW])
-    inside = (prediction.low[:, 0] <= true[20:]) & (true[20:] <= prediction.high[:, 0])
-    assert 0.6 < inside.mean() < 0.95
-
-
-def test_one_label_in_twenty_that_is_far_off_does_not_widen_all_intervals(trained: Checkpoint) -> None:
-    table, rng = layer_table(400, seed=1), np.random.default_rng(0)
-    pool = make_pool(trained, table["text"].tolist())
-    true = table[OBJECTIVES[1]].to_numpy() * np.exp(0.05 * rng.normal(size=400))
-    true[::20] *= 5
-    adapted = adapt(trained, pool, NEW, np.where(np.arange(400) < 200, true, np.nan))
-    prediction = Predictor(adapted).predict(list(pool.texts)[200:], [NEW])
-    inside = (prediction.low[:, 0] <= true[200:]) & (true[200:] <= prediction.high[:, 0])
-    assert 0.7 < inside.mean() < 0.9
 
 
 @pytest.fixture

@@ -40,7 +40,12 @@ def test_other_names_are_refused(name: str) -> None:
     ("name", "bounds"),
     [
         ("valid_accuracy@x", (0, 100)),
+        ("Accuracy@x", (0, 100)),
+        ("acc@x", (0, 100)),
         ("latency_ms@x", (0, np.inf)),
+        ("Latency@x", (0, np.inf)),
+        ("inference_ms@x", (0, np.inf)),
+        ("change_percent@x", (-np.inf, np.inf)),
         ("gain@x", (-np.inf, np.inf)),
     ],
 )

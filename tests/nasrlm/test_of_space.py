@@ -188,6 +188,18 @@ def test_an_objective_that_was_adapted_to_is_no_guess(several: Checkpoint, tmp_p
     assert "it can only guess, but for latency_ms@new, and one that is of them" in nasrlm(*words).stderr
 
 
+def test_an_objective_that_was_taught_anew_is_of_the_spaces_it_was_taught_in(several: Checkpoint) -> None:
+    anew = adapt(several, make_pool(several, [*TEXTS, "Conv1\nPool\n"]), LATENCY, np.array([1.0, 2.0, np.nan]))
+    step = {"command": "nasrlm adapt", "objectives": [LATENCY], "labels": 2, "spaces": ["fbnet", "nasbench201"]}
+    predictor = Predictor(replace(anew, card={**anew.card, "commands": [step]}))
+    assert predictor.objectives_of("nasbench201") == OBJECTIVES
+    assert predictor.objectives_of("other") == ()
+    assert guesses(predictor, ["nasbench201", "fbnet"], [LATENCY]) == ""
+    assert guesses(predictor, ["other"], [LATENCY]).endswith(
+        f"{LATENCY} of other it can only guess, from other spaces."
+    )
+
+
 def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
     several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
 ) -> None:

@@ -13,6 +13,7 @@ from converters.statistics import statistics
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.metrics import kendall_tau
+from nasrlm.objective import Objective
 from spaces import get_space
 from studies.labelled_table import read_table
 from tests.nasrlm.conftest import CommandLine
@@ -67,6 +68,22 @@ def test_networks_of_valid_and_test_rows_among_those_drawn_are_told(
     told = nasrlm("teach", "--table", table, *words)
     assert told.status == 0
     assert f"{table}: 15 of 20 networks drawn are of its splits valid and test: a model that learns" in told.stderr
+
+
+@pytest.mark.parametrize(("name", "low", "high"), [(COST, 0.0, 1.0), ("accuracy@near", 99.0, 100.0)])
+def test_what_is_expected_is_what_tables_may_hold(
+    name: str, low: float, high: float, labelled: Path, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    frame = read_table(labelled).query("split == 'train'")[["architecture", COST]]
+    scaled = (frame[COST] - frame[COST].min()) / (frame[COST].max() - frame[COST].min())
+    frame[name] = (2 * scaled - 0.5).clip(0, 1) * (high - low) + low  # a quarter of the labels at either end
+    frame.to_parquet(tmp_path / "table.parquet")
+    out = tmp_path / "taught.parquet"
+    words = ("--table", tmp_path / "table.parquet", "--space", SPACE.name, "--objectives", name, "-n", 200)
+    assert nasrlm("teach", *words, "--out", out).status == 0
+    taught = read_table(out)[name]
+    assert taught.between(*Objective.parse(name).bounds).all()
+    assert taught.isin(Objective.parse(name).bounds).any()
 
 
 def test_rows_without_a_split_are_for_training(labelled: Path, tmp_path: Path, nasrlm: CommandLine) -> None:
