@@ -8,6 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from converters import to_measured_text
+from converters.counts import COUNTS
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal
@@ -74,7 +75,7 @@ class Advisor(Generic[A]):
         self.space = self._config(0, named).searched(named)
         self.to_text = TextMemory(to_text or functools.partial(to_measured_text, named))
         self._predictor = predictor or released_predictor().of_space(self.space.address)
-        self._learning = LearningModel(self._predictor, self.to_text)
+        self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """One with a front of its own and the same model, for pymoo's ``save_history`` copies each generation."""
@@ -137,7 +138,8 @@ class Advisor(Generic[A]):
             ValueError: ``every`` is no whole number of 1 or more.
         """
         every = checked_whole("adapt_callback: every", every, 1)
-        adapt = adapt or ProcessAdapter(self.space, self._predictor, self.objectives, to_text=self.to_text)
+        learned = [name for name in self.objectives if name not in COUNTS]
+        adapt = adapt or ProcessAdapter(self.space, self._predictor, learned, to_text=self.to_text)
         self._learning.learn_by(adapt, every)
 
     def learn(self, evaluated: Sequence[Entry]) -> None:
@@ -145,15 +147,15 @@ class Advisor(Generic[A]):
         assert self._learning.learns, "learn_every() comes first"
         self._learning.learn(self._ledger(evaluated))
 
-    def entry(self, architecture: A, real: FloatArray, *, feasible: bool = True) -> Entry:
-        """An architecture with (M,) real results as a ledger keeps it; all NaN where it has none."""
-        status = CHOSEN if np.isnan(real).all() else EVALUATED
+    def entry(self, architecture: A, real: FloatArray, *, evaluated: bool, feasible: bool = True) -> Entry:
+        """An architecture with (M,) real results as a ledger keeps it; NaN where it has none."""
+        status = EVALUATED if evaluated else CHOSEN
         return Entry.of(self.space, architecture, len(self.objectives), status=status, real=real, feasible=feasible)
 
     def _random(self, tried: Sequence[Entry], count: int, seed: int) -> list[Entry]:
         rng = np.random.default_rng(seed)
         nothing = np.full(len(self.objectives), np.nan)
-        drawn = (self.entry(self.space.sample(rng), nothing) for _ in range(10 * count))
+        drawn = (self.entry(self.space.sample(rng), nothing, evaluated=False) for _ in range(10 * count))
         known = {entry.key for entry in tried}
         new = {entry.key: entry for entry in drawn if entry.key not in known}
         return list(new.values())[:count]

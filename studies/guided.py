@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
+from converters.counts import COUNTS
 from spaces import SearchSpace
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
@@ -82,7 +83,8 @@ def guided_search(
     with opened as (config, searched, known):
         started = time.monotonic()
         ledger = _begun_ledger(config, out / HISTORY_FILE)
-        learning = LearningModel(predictor, TextMemory.of(to_text), evaluator.modelled)
+        texts = TextMemory.of(to_text)
+        learning = LearningModel(searched, predictor, texts, config.objectives, evaluator.modelled)
         if adapt is not None and guide.adapt_every:
             learning.learn_by(adapt, guide.adapt_every)
         next_batch = _proposer(config, guide, searched, evaluator, known, learning, progress)
@@ -101,7 +103,7 @@ def guided_search(
 def _checked_guide(config: SearchConfig, predictor: SamplingPredictor, adapt: Adapt | None) -> Guide:
     if config.guide is None:
         raise ValueError("guided search: expected a config with a guide, got none. Set guide.")
-    missing = [name for name in config.objectives if name not in predictor.objectives]
+    missing = [name for name in config.objectives if name not in (*predictor.objectives, *COUNTS)]
     if missing and (adapt is None or not config.guide.adapt_every):
         raise ValueError(
             f"guided search: expected a predictor of {', '.join(config.objectives)}, got none of {', '.join(missing)}. "

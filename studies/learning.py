@@ -5,9 +5,12 @@ from typing import Generic, TypeVar
 
 import pandas as pd
 
+from converters.counts import COUNTS
+from spaces import SearchSpace
 from studies.certain_predictor import CertainPredictor
+from studies.counting_predictor import counting
 from studies.ledger import Ledger
-from studies.memory import PredictorMemory, SamplingPredictor
+from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.proposal import Model
 
 A = TypeVar("A", bound=Hashable)
@@ -19,16 +22,26 @@ class LearningModel(Generic[A]):
     """A model, and what makes a better one of results.
 
     Args:
+        space: of the architectures.
         predictor: until there are results to learn from.
         to_text: architecture to the text that it reads.
-        modelled: objectives whose predictions are taken for certain.
+        objectives: that it will be asked for; those of ``COUNTS`` are counted.
+        modelled: those whose predictions are taken for certain.
 
     Attributes:
         model: as it is after the results that it was shown.
     """
 
-    def __init__(self, predictor: SamplingPredictor, to_text: Callable[[A], str], modelled: Sequence[str] = ()) -> None:
-        self._to_text, self._modelled = to_text, modelled
+    def __init__(
+        self,
+        space: SearchSpace[A],
+        predictor: SamplingPredictor,
+        to_text: TextMemory[A],
+        objectives: Sequence[str],
+        modelled: Sequence[str] = (),
+    ) -> None:
+        self._space, self._to_text, self._modelled = space, to_text, modelled
+        self._counts = not set(COUNTS).isdisjoint(objectives)
         self._adapt: Adapt | None = None
         self._every, self._num_learned = 1, 0
         self.model = self._make(predictor)
@@ -56,5 +69,6 @@ class LearningModel(Generic[A]):
         return self.model
 
     def _make(self, predictor: SamplingPredictor) -> Model[A]:
-        certain = CertainPredictor(predictor, self._modelled) if self._modelled else predictor
+        counted = counting(predictor, self._space, self._to_text) if self._counts else predictor
+        certain = CertainPredictor(counted, self._modelled) if self._modelled else counted
         return Model(certain, PredictorMemory(certain), self._to_text)

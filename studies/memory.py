@@ -52,6 +52,7 @@ class TextMemory(Generic[A]):
     def __init__(self, to_text: Callable[[A], str]) -> None:
         self._to_text = to_text
         self._kept: dict[A, str | bytes] = {}
+        self._architectures: dict[bytes, A] = {}  # by digests of their texts
         self._left = UNCOMPRESSED
 
     @classmethod
@@ -65,8 +66,17 @@ class TextMemory(Generic[A]):
         if kept is None:
             kept = self._to_text(architecture)
             self._left -= len(kept)
+            self._architectures.setdefault(_digest(kept), architecture)
             self._kept[architecture] = kept if self._left >= 0 else zlib.compress(kept.encode())
         return kept if isinstance(kept, str) else zlib.decompress(kept).decode()
+
+    def architecture_of(self, text: str) -> A:
+        """The first one that it was asked to write so.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return self._architectures[_digest(text)]
 
     def __reduce__(self) -> tuple[type[Self], tuple[Callable[[A], str]]]:
         return type(self), (self._to_text,)

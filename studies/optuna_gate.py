@@ -49,6 +49,8 @@ class ParetoGate(Generic[A]):
     but twins; ``pruned_stage``, ``pruned_reason`` and ``pruned_by`` of a pruned one; a twin of another trial is pruned
     at stage 0. A trial that ``suggest`` prunes, because its genes do not go together, has none of these.
 
+    Trials that failed tell where there are no results, and fewer networks like theirs are proposed.
+
     Trials that a study had before it had a gate lack ``architecture``, and Optuna lets nobody write to finished trials.
     The model learns from them in a new study: for each of ``old.trials``,
     ``trial.set_user_attr("architecture", notation)`` and ``new.add_trial(trial)``.
@@ -209,9 +211,9 @@ class ParetoGate(Generic[A]):
         return architectures
 
     def _tried(self, trials: Sequence[FrozenTrial]) -> list[Entry]:
-        """One entry a network: of twins that of the trial with results, the others were pruned because of it."""
+        """One entry a network: of twins that of the trial with results, or else of one that failed."""
         known = [trial for trial in trials if ARCHITECTURE in trial.user_attrs]
-        known.sort(key=lambda trial: trial.state == TrialState.COMPLETE)
+        known.sort(key=lambda trial: (trial.state == TrialState.COMPLETE, trial.state == TrialState.FAIL))
         return list({entry.key: entry for entry in map(self._entry, known)}.values())
 
     def enqueue_callback(self, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> Callback:
@@ -303,7 +305,8 @@ class ParetoGate(Generic[A]):
             except ArchitectureError as e:
                 raise ValueError(f"trial {trial.number}, attribute {ARCHITECTURE}: {e}") from e
             results = np.array(self._results(trial))
-            entry = self._advisor.entry(architecture, results, feasible=_is_feasible(trial))
+            evaluated = trial.state in (TrialState.COMPLETE, TrialState.FAIL)
+            entry = self._advisor.entry(architecture, results, evaluated=evaluated, feasible=_is_feasible(trial))
             if not trial.state.is_finished():
                 return entry
             self._entries[trial.number] = entry

@@ -37,6 +37,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
     Until there is a first result, everything else is evaluated. The front is that of the rows that meet the problem's
     own constraints. A copy, as of an algorithm that has the problem, goes on with results of its own.
 
+    Rows whose F is NaN tell where there are no results, and fewer networks like theirs are proposed.
+
     Args:
         problem: minimises the goals' losses, maximised objectives being negated.
         space: or its name.
@@ -207,7 +209,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         names = [f"evaluation {len(self._evaluated) + index}" for index in np.flatnonzero(feasible)]
         self.gate.add(names, results[feasible])
         answered = zip(architectures, results, feasible.tolist(), strict=True)
-        self._evaluated += [self._advisor.entry(a, real, feasible=flag) for a, real, flag in answered]
+        self._evaluated += [self._advisor.entry(a, real, evaluated=True, feasible=flag) for a, real, flag in answered]
 
 
 def _warn_of_signs(goals: Sequence[Goal], results: FloatArray) -> None:

@@ -26,9 +26,6 @@ class Surrogate(Generic[A]):
         predictor: texts to predictions.
         objectives: M names, in this order.
         to_text: architecture to the text that the predictor reads.
-
-    Attributes:
-        predicted: those of the objectives that are not counted.
     """
 
     def __init__(
@@ -43,7 +40,7 @@ class Surrogate(Generic[A]):
         self.predictor = PredictorMemory(predictor)
         self.objectives = tuple(objectives)
         self._counted = [name for name in self.objectives if name in COUNTS]
-        self.predicted = [name for name in self.objectives if name not in COUNTS]
+        self._predicted = [name for name in self.objectives if name not in COUNTS]
         self.to_text = to_text
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
@@ -57,8 +54,8 @@ class Surrogate(Generic[A]):
         """
         counts = named_counts(self.space, architectures, self._counted)
         values = [np.repeat(counts[:, :, None], len(QUANTILES), axis=2)]
-        if self.predicted:
+        if self._predicted:
             texts = [self.to_text(architecture) for architecture in architectures]
-            values.append(self.predictor.predict(texts, self.predicted, QUANTILES).values)
-        order = [[*self._counted, *self.predicted].index(name) for name in self.objectives]
+            values.append(self.predictor.predict(texts, self._predicted, QUANTILES).values)
+        order = [[*self._counted, *self._predicted].index(name) for name in self.objectives]
         return Prediction(self.objectives, QUANTILES, np.concatenate(values, axis=1)[:, order])

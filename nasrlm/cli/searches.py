@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from converters import to_measured_text
+from converters.counts import COUNTS
 from nasrlm.cli import search_options as option
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, warn
@@ -193,23 +194,21 @@ def _search(
     write = partial(to_measured_text, space)
     if config.evaluator == "surrogate":
         surrogate = Surrogate(space, predictor(), objectives=config.objectives, to_text=write)
-        config = _with_checkpoint(config, space, predictor(), surrogate.predicted)
+        config = _with_checkpoint(config, space, predictor())
         return search(config, space, surrogate, out, **options)
     to_text = TextMemory(write)
     evaluator = _real_evaluator(config.evaluator, config.searched(space), config.objectives, to_text, predictor)
     guide = _usable_guide(config, evaluator, predictor)
     if guide is not None or evaluator.modelled:
-        config = _with_checkpoint(config, space, predictor(), config.objectives)
+        config = _with_checkpoint(config, space, predictor())
     if guide is None:
         return search(replace(config, guide=None), space, evaluator, out, known=evaluator.known, **options)
     return _guided_search(config, guide, space, evaluator, predictor(), to_text, out, **options)
 
 
-def _with_checkpoint(
-    config: SearchConfig, space: SearchSpace[Any], predictor: Predictor, asked: Sequence[str]
-) -> SearchConfig:
+def _with_checkpoint(config: SearchConfig, space: SearchSpace[Any], predictor: Predictor) -> SearchConfig:
     """The config with the checkpoint that answers; what it is asked for and can only guess is told."""
-    if known := [name for name in asked if name in predictor.objectives]:
+    if known := [name for name in config.objectives if name in predictor.objectives and name not in COUNTS]:
         warn_of_guesses(predictor, [space.address], known)
     return replace(config, checkpoint_sha256=predictor.checkpoint.sha256)
 
@@ -220,7 +219,7 @@ def _usable_guide(
     """The config's; none where the model lacks an objective that it is not to learn, which is told."""
     if config.guide is None:
         return None
-    unknown = [name for name in config.objectives if name not in predictor().objectives]
+    unknown = [name for name in config.objectives if name not in (*predictor().objectives, *COUNTS)]
     if config.guide.joint:
         refuse_idle_joint(config.evaluator, evaluator.modelled, unknown)
     if unknown and not config.guide.adapt_every:
@@ -246,7 +245,7 @@ def _guided_search(
     if storage is None and not guide.exhaustive:  # a storage keeps nothing that it prunes
         storage = str(out / JOURNAL_FILE)
     if guide.adapt_every:
-        learned = [name for name in config.objectives if name not in evaluator.modelled]
+        learned = [name for name in config.objectives if name not in (*evaluator.modelled, *COUNTS)]
         networks = partial(every_network, config, space, evaluator.known) if guide.exhaustive else None
         adapt = ProcessAdapter(space, predictor, learned, to_text=to_text, networks=networks)
     options |= {"to_text": to_text, "adapt": adapt, "storage": storage}

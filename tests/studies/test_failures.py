@@ -2,14 +2,21 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import optuna
 import pytest
 
 from studies.failures import Failures
+from studies.guide import Guide
 from studies.ledger import EVALUATED, Entry
 from tests.studies.guided import guided_config, run
+from tests.studies.optuna_scenes import make_gate, make_study, objective
 from tests.studies.scenes import SPACE, Row, ToyResults
+from tests.studies.test_pymoo_gate import SPACE_ROWS, Bench, Tolerant, make_gated, to_architecture
+
+QUICK = Guide(generations=3, samples=8)
 
 
 def fails(architecture: Row) -> bool:
@@ -56,3 +63,33 @@ def test_a_search_spends_most_evaluations_where_there_are_results(guide: dict[st
     failed = [fails(SPACE.parse(notation)) for notation in evaluator.asked]
     assert np.mean(failed[12:]) <= 0.25
     assert result.front
+
+
+@pytest.mark.usefixtures("quiet_optuna")
+def test_trials_that_fail_keep_proposals_away() -> None:
+    gate, study, failed = make_gate(), make_study("RandomSampler"), list[bool]()
+    run = objective(gate, [])
+
+    def lacking(trial: optuna.Trial) -> tuple[float, ...]:
+        values = run(trial)
+        failed.append(fails(SPACE.decode(list(trial.params.values()))))
+        return (math.nan, math.nan) if failed[-1] else values
+
+    study.optimize(lacking, n_trials=45, callbacks=[gate.enqueue_callback(3, guide=QUICK)])
+    assert np.mean(failed[10:]) < 0.5
+
+
+def test_rows_without_values_keep_proposals_away() -> None:
+    failed = list[bool]()
+
+    class Lacking(Bench):
+        def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+            super()._evaluate(X, out, *args, **kwargs)
+            failed.extend(fails(to_architecture(row)) for row in X)
+            out["F"][failed[-len(X) :]] = np.nan
+
+    gated = make_gated(Lacking(0), Tolerant(sigma=0.1))
+    gated.evaluate(np.array(SPACE_ROWS[3::20]))
+    for _ in range(8):
+        gated.evaluate(gated.propose(3, guide=QUICK))
+    assert np.mean(failed[-24:]) < 0.6

@@ -5,6 +5,7 @@ import pandas as pd
 
 from studies.learning import LearningModel
 from studies.ledger import EVALUATED, Entry, Ledger
+from studies.memory import TextMemory
 from tests.studies.guided import guided_config
 from tests.studies.scenes import SPACE, ToyPredictor
 
@@ -29,7 +30,7 @@ def test_what_has_no_answer_yet_is_no_result() -> None:
         tables.append(table)
         return ToyPredictor()
 
-    learning = LearningModel(ToyPredictor(), SPACE.format)
+    learning = LearningModel(SPACE, ToyPredictor(), TextMemory(SPACE.format), CONFIG.objectives)
     learning.learn_by(adapt, every=2)
     for answers in ([np.nan, 1.0, np.nan], [2.0, 1.0, np.nan], [2.0, 1.0, 3.0], [2.0, 1.0, 3.0, np.nan, 5.0]):
         learning.learn(tried(answers))
