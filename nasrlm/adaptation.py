@@ -36,7 +36,7 @@ from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, Objective, decoding_order, deviation_of
 from nasrlm.onnx_network import up_to_executed
-from nasrlm.pool import Pool, check_adaptable, multiplies, scaled_labels
+from nasrlm.pool import Pool, check_adaptable, multiplies
 from nasrlm.readout import GRID, REACH
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
 from nasrlm.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
@@ -153,15 +153,16 @@ class _Expected:
 
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
     """As processes expect them that go by what the model predicts above all."""
-    places, of_each = places_of(known.tolist()), scaled_labels(objective, labels)
-    known, labels = _one_a_text(known, labels)
-    scaled, logarithmic = scaled_labels(objective, labels), multiplies(objective, labels)
+    logarithmic = multiplies(objective, labels)
     if (labels > 0).any() and (labels == 0).any() and not Objective.parse(objective).is_accuracy:
         warnings.warn(
             f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
             "be learned of them, and others are told less well. Leave out what failed.",
             stacklevel=3,
         )
+    places, of_each = places_of(known.tolist()), np.log(labels) if logarithmic else labels
+    known, labels = _one_a_text(known, labels)
+    scaled = np.log(labels) if logarithmic else labels
     centre, scale = scaled.mean(), deviation_of(scaled)
     process = AveragedProcess(pool.inputs[known], pool.followed[known], (scaled - centre) / scale)
     table = centre + scale * GRID.numpy()

@@ -87,8 +87,11 @@ class Checkpoint:
 
     @property
     def sha256(self) -> str:
-        """16 hexadecimal digits of its weights, tokenizer and sums: equal where these are."""
+        """16 hexadecimal digits of all that answers depend on: weights, tokenizer, objectives, calibration and sums."""
         digest = hashlib.sha256(self.tokenizer.to_json().encode())
+        calibrations = {"": self.calibration, **self.calibration_by_space}
+        levels = [[space, sorted(x.items())] for space, x in sorted(calibrations.items())]
+        digest.update(to_json([self.objectives, levels]).encode())
         own = {f"{space}/{name}": x for space, changes in self.encoders.items() for name, x in changes.items()}
         for name, weights in (*self.model.state_dict().items(), *sorted(own.items())):
             digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())

@@ -145,6 +145,8 @@ def _told_sums(checkpoint: Checkpoint) -> list[str]:
 
 def _told(step: Mapping[str, Any]) -> str:
     """One command of a card in words."""
+    if "changed" in step:
+        return f"`{step['command']}` made sums of costs, from the labels of {', '.join(step['tables'])}"
     if "labels" not in step:
         return f"`{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})"
     learned = ", ".join(f"`{name}`" for name in step["objectives"])

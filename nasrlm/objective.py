@@ -72,16 +72,20 @@ class Objective:
         return _names_accuracy(self.metric)
 
     @property
+    def _words(self) -> frozenset[str]:
+        return frozenset(self.metric.lower().split("_"))
+
+    @property
     def is_rate(self) -> bool:
         """Whether it says how many a second, so that its reciprocal is what adds up."""
-        return self.metric == "throughput"
+        return "throughput" in self._words
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The least and the largest value that it can have: of accuracies in percent, and of what is measured."""
         if self.is_accuracy:
             return PERCENT
-        is_measured = self.metric.lower() in _NEVER_NEGATIVE or self.unit not in ("", "percent")
+        is_measured = not self._words.isdisjoint(_NEVER_NEGATIVE) or self.unit not in ("", "percent")
         return (0.0 if is_measured else -math.inf, math.inf)
 
     @property

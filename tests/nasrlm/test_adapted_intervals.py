@@ -53,6 +53,19 @@ def test_latencies_of_which_some_are_zero_are_never_negative(trained: Checkpoint
     assert prediction.high.max() > 1.0
 
 
+def test_a_repeat_that_failed_is_told_and_leaves_intervals_of_one_scale(trained: Checkpoint) -> None:
+    table = layer_table(200, seed=1).drop_duplicates("text")
+    texts, true = table["text"].tolist(), table[OBJECTIVES[1]].to_numpy()
+    labels = np.full((2, len(texts)), np.nan)
+    labels[:, :15] = true[:15]
+    labels[1, 3] = 0.0
+    pool = make_pool(trained, [*texts, *texts])
+    with pytest.warns(UserWarning, match=f"expected labels of {NEW} above 0, got 1 of 0"):
+        adapted = adapt(trained, pool, NEW, labels.ravel())
+    prediction = Predictor(adapted).predict(texts, [NEW])
+    assert np.median(prediction.high - prediction.low) < 4 * true.std()
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])  # of chance in the labels
 def test_intervals_are_as_wide_as_the_labels_deviate(trained: Checkpoint, share: float) -> None:
     table, rng = layer_table(300, seed=1), np.random.default_rng(0)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors import SafetensorError
@@ -262,7 +263,7 @@ def test_what_a_checkpoint_says_of_itself_comes_with_it(checkpoint: Checkpoint, 
     assert (tmp_path / "mine.md").read_text() == "mine"
 
 
-def test_its_digest_tells_weights_and_tokenizer(
+def test_its_digest_tells_weights_tokenizer_and_calibration(
     checkpoint: Checkpoint, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
     assert Checkpoint.from_pretrained(checkpoint_folder).sha256 == replace(checkpoint, card={}).sha256
@@ -271,6 +272,9 @@ def test_its_digest_tells_weights_and_tokenizer(
     assert Checkpoint.from_pretrained(folder).sha256 != checkpoint.sha256
     other = TextTokenizer.train(["other"], vocabulary_size=300)
     assert replace(checkpoint, tokenizer=other).sha256 != checkpoint.sha256
+    levels = {name: np.linspace(0.01, 0.5, 99).tolist() for name in checkpoint.objectives}
+    for changes in ({"calibration": levels}, {"calibration_by_space": {"fbnet": levels}}):
+        assert replace(checkpoint, **changes).sha256 != checkpoint.sha256
 
 
 def test_a_folder_that_holds_the_working_directory_is_not_replaced(

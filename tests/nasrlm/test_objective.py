@@ -44,6 +44,7 @@ def test_other_names_are_refused(name: str) -> None:
         ("acc@x", (0, 100)),
         ("latency_ms@x", (0, np.inf)),
         ("Latency@x", (0, np.inf)),
+        ("peak_throughput@x", (0, np.inf)),
         ("inference_ms@x", (0, np.inf)),
         ("change_percent@x", (-np.inf, np.inf)),
         ("gain@x", (-np.inf, np.inf)),

@@ -146,6 +146,11 @@ def test_the_page_of_the_routes_needs_no_network(client: Any) -> None:
         ("/predict", {"texts": []}, "texts: expected 1 to 3, got 0."),
         ("/predict", {"texts": ["x"] * 4}, "texts: expected 1 to 3, got 4."),
         ("/predict", {"texts": ["x", "x" * 101]}, "text 1: characters: expected 1 to 100, got 101."),
+        (
+            "/predict",
+            {"space": SPACE.name, "architectures": [" " * 101]},
+            "architecture 0: characters: expected 1 to 100, got 101.",
+        ),
         ("/predict", {"texts": ["\ud800"]}, "surrogates not allowed"),
         ("/predict", {"texts": ["x"], "objectives": ["latency_ms@raspi"]}, "Did you mean latency_ms@raspi4?"),
         ("/predict", {"texts": ["x"], "objectives": []}, "objectives: expected 1 to 2, got 0."),

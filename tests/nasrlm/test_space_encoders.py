@@ -19,6 +19,7 @@ from nasrlm.checkpoint import SPACES_FILE, Checkpoint, round_weights
 from nasrlm.checkpoint_folder import CheckpointError
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
+from nasrlm.model_card import refined
 from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.space_encoders import changes_of, with_changes
@@ -272,6 +273,26 @@ def test_the_command_line_trains_encoders_and_says_so(
     assert (refused.status, refused.stderr.count("\n")) == (2, 1)
     assert "encoder_steps: expected names among nasbench201, got moon" in refused.stderr
     assert not (tmp_path / "other" / "checkpoint").exists()
+
+
+def test_what_was_refined_is_trained_further_and_its_card_says_so(
+    checkpoint: Checkpoint, tmp_path: Path, nasrlm: CommandLine
+) -> None:
+    summed = {"nasbench201": [OBJECTIVES[1]]}
+    refined(checkpoint, summed, [Path("rows.parquet")]).save_pretrained(tmp_path / "refined")
+    write_table(architecture_table(40).drop(columns="latency_ms@unheard"), tmp_path / "table.parquet")
+    recipe = {
+        "table": str(tmp_path / "table.parquet"),
+        "out": str(tmp_path / "run"),
+        "initial_checkpoint": str(tmp_path / "refined"),
+        "max_steps": 2,
+        "batch_size": 8,
+    }
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    assert nasrlm("train", "--config", tmp_path / "recipe.yaml").status == 0
+    card = (tmp_path / "run" / "checkpoint" / "README.md").read_text()
+    assert "- `nasrlm refine` made sums of costs, from the labels of rows.parquet.\n" in card
+    assert ": 2 steps in " in card
 
 
 def test_a_space_named_by_a_path_trains_within_the_runs_folder(checkpoint_folder: Path, tmp_path: Path) -> None:

@@ -39,6 +39,14 @@ def test_what_a_killed_worker_was_writing_is_cut_off(tmp_path: Path) -> None:
     assert len(storage.get_all_studies()) == 1
 
 
+def test_a_first_record_that_was_cut_off_leaves_an_empty_storage(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.log"
+    run(guided_config(), tmp_path / "out", storage=str(journal))
+    journal.write_bytes(journal.read_bytes().splitlines()[0][:-5])
+    assert open_storage(str(journal)).get_all_studies() == []
+    assert journal.read_bytes() == b""
+
+
 def die_while_writing(folder: Path, journal: str) -> None:
     """Be a worker that is killed while it holds the journal's lock."""
     os.chdir(folder)

@@ -45,7 +45,7 @@ class Limits:
 
     Attributes:
         max_networks: architectures or texts.
-        max_characters: of one text.
+        max_characters: of one text or notation.
         max_quantiles: levels.
         max_numbers: of the answer, networks times objectives times quantiles; so many take a second to write.
         max_bytes: of its body.
@@ -182,6 +182,8 @@ class _Service:
 
     def _converted(self, space: str | None, architectures: Sequence[str], *, measured: bool) -> list[str]:
         self._check_count("architectures", architectures, self.limits.max_networks)
+        for row, notation in enumerate(architectures):
+            self._check_count(f"architecture {row}: characters", notation, self.limits.max_characters)
         self._check_space(space, space_names())  # and never a file: that would run whatever somebody asks for
         return [cached_text(space, notation, measured=measured) for notation in architectures]
 
