@@ -36,7 +36,7 @@ from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, Objective, decoding_order, deviation_of
 from nasrlm.onnx_network import up_to_executed
-from nasrlm.pool import Pool, check_adaptable, multiplies
+from nasrlm.pool import Pool, check_adaptable, multiplies, scaled_labels
 from nasrlm.readout import GRID, REACH
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
 from nasrlm.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
@@ -160,9 +160,9 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
             "be learned of them, and others are told less well. Leave out what failed.",
             stacklevel=3,
         )
-    places, of_each = places_of(known.tolist()), np.log(labels) if logarithmic else labels
+    places, of_each = places_of(known.tolist()), scaled_labels(labels, logarithmic)
     known, labels = _one_a_text(known, labels)
-    scaled = np.log(labels) if logarithmic else labels
+    scaled = scaled_labels(labels, logarithmic)
     centre, scale = scaled.mean(), deviation_of(scaled)
     process = AveragedProcess(pool.inputs[known], pool.followed[known], (scaled - centre) / scale)
     table = centre + scale * GRID.numpy()

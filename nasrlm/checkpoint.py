@@ -114,7 +114,8 @@ class Checkpoint:
     @property
     def added(self) -> frozenset[str]:
         """Objectives that adapting has added or taught anew, of whichever networks."""
-        return frozenset(name for name in self.read_off if name not in self._trained or self._taught_spaces(name))
+        trained = self._trained
+        return frozenset(name for name in self.read_off if name not in trained or self._taught_spaces(name))
 
     def was_taught(self, objective: str, space: str) -> bool:
         """Whether an objective of ``added`` was learned from networks of a space, or it is not noted of which."""
@@ -125,9 +126,9 @@ class Checkpoint:
         """Objectives learned from networks of a space, or from no known one; all, of a space that it does not know."""
         if space not in self.calibration_by_space:
             return self.objectives
-        own = self.calibration_by_space[space]
-        anew = {name: self.was_taught(name, space) for name in self.added & self._trained}
-        return tuple(x for x in self.objectives if x not in self._trained or anew.get(x, x in own))
+        own, trained = self.calibration_by_space[space], self._trained
+        anew = {name: self.was_taught(name, space) for name in self.added & trained}
+        return tuple(x for x in self.objectives if x not in trained or anew.get(x, x in own))
 
     @property
     def _trained(self) -> frozenset[str]:

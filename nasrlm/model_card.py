@@ -140,13 +140,17 @@ def _told_sums(checkpoint: Checkpoint) -> list[str]:
     steps = checkpoint.card.get("commands", [])
     tables = dict.fromkeys(name for step in steps if step["command"] == REFINE for name in step["tables"])
     of_spaces = [f"of {space} {', '.join(f'`{x}`' for x in sums)}" for space, sums in checkpoint.sums_by_space.items()]
-    return [f"`{REFINE}` made sums of costs, from the labels of {', '.join(tables)}: {'; '.join(of_spaces)}"]
+    return [f"{_made_sums(tables)}: {'; '.join(of_spaces)}"]
+
+
+def _made_sums(tables: Iterable[str]) -> str:
+    return f"`{REFINE}` made sums of costs, from the labels of {', '.join(tables)}"
 
 
 def _told(step: Mapping[str, Any]) -> str:
     """One command of a card in words."""
     if "changed" in step:
-        return f"`{step['command']}` made sums of costs, from the labels of {', '.join(step['tables'])}"
+        return _made_sums(step["tables"])
     if "labels" not in step:
         return f"`{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})"
     learned = ", ".join(f"`{name}`" for name in step["objectives"])

@@ -14,6 +14,7 @@ PERCENT = (0.0, 100.0)  # of accuracies
 MAX_LABEL = 1e30  # of what is standardised: means, deviations and their products stay within 32 bits
 SMALLEST_DEVIATION = 1e-7  # of the largest label: labels that deviate by less, as 32 bits hold them, are equal
 
+_ACCURACIES = ("accuracy", "acc")
 _NEVER_NEGATIVE = ("latency", "energy", "throughput")  # nor is what has a unit other than percent
 
 _NAME = re.compile(r"(?P<metric>[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*)(?:@(?P<context>[A-Za-z0-9][\w.-]*))?")
@@ -72,20 +73,16 @@ class Objective:
         return _names_accuracy(self.metric)
 
     @property
-    def _words(self) -> frozenset[str]:
-        return frozenset(self.metric.lower().split("_"))
-
-    @property
     def is_rate(self) -> bool:
         """Whether it says how many a second, so that its reciprocal is what adds up."""
-        return "throughput" in self._words
+        return "throughput" in _words(self.metric)
 
     @property
     def bounds(self) -> tuple[float, float]:
         """The least and the largest value that it can have: of accuracies in percent, and of what is measured."""
         if self.is_accuracy:
             return PERCENT
-        is_measured = not self._words.isdisjoint(_NEVER_NEGATIVE) or self.unit not in ("", "percent")
+        is_measured = not _words(self.metric).isdisjoint(_NEVER_NEGATIVE) or self.unit not in ("", "percent")
         return (0.0 if is_measured else -math.inf, math.inf)
 
     @property
@@ -176,4 +173,8 @@ def decoding_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _names_accuracy(metric: str) -> bool:
-    return not {"accuracy", "acc"}.isdisjoint(metric.lower().split("_"))
+    return not _words(metric).isdisjoint(_ACCURACIES)
+
+
+def _words(metric: str) -> frozenset[str]:
+    return frozenset(metric.lower().split("_"))

@@ -106,7 +106,8 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
         raise ValueError("adapt: expected a pool of texts, got none.")
     predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)
     prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
-    scaled = [scaled_labels(name, prediction.median[:, m]) for m, name in enumerate(prediction.objectives)]
+    columns = zip(prediction.objectives, prediction.median.T, strict=True)
+    scaled = [scaled_labels(medians, multiplies(name, medians)) for name, medians in columns]
     return Pool(
         texts, prediction.objectives, _standardised(np.stack(scaled, axis=1)), predictor.summaries(texts, progress)
     )
@@ -160,9 +161,9 @@ def multiplies(objective: str, values: FloatArray) -> bool:
     return not Objective.parse(objective).is_accuracy and bool((values > 0).all())
 
 
-def scaled_labels(objective: str, values: FloatArray) -> FloatArray:
-    """Labels on the scale on which they are learned."""
-    scaled: FloatArray = np.log(values) if multiplies(objective, values) else values
+def scaled_labels(values: FloatArray, logarithmic: bool) -> FloatArray:
+    """Labels on the scale on which they are learned; see ``multiplies``."""
+    scaled: FloatArray = np.log(values) if logarithmic else values
     return scaled
 
 

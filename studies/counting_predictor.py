@@ -1,5 +1,7 @@
 """A predictor that counts what can be counted. N texts, M objectives, Q quantiles, S samples."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
@@ -13,20 +15,59 @@ from studies.memory import JointPredictor, SamplingPredictor, TextMemory
 
 A = TypeVar("A", bound=Hashable)
 
+Ask = Callable[[Sequence[str]], FloatArray]
+
+
+def with_counts(names: Sequence[str], depth: int, count: Ask, ask: Ask) -> FloatArray:
+    """(N, M, depth) values: what ``count`` says (N, m) of ``COUNTS``, and ``ask`` (N, m, depth) of other names."""
+    counted, others = ([name for name in names if (name in COUNTS) is wanted] for wanted in (True, False))
+    parts = [np.repeat(count(counted)[:, :, None], depth, axis=2)] if counted else []
+    if others:
+        parts.append(ask(others))
+    order = [[*counted, *others].index(name) for name in names]
+    return np.concatenate(parts, axis=1)[:, order]
+
+
+class CountMemory(Generic[A]):
+    """``COUNTS`` of texts, each network counted once; a copy begins anew.
+
+    Args:
+        space: of the networks.
+        texts: wrote every text that is asked about.
+    """
+
+    def __init__(self, space: SearchSpace[A], texts: TextMemory[A]) -> None:
+        self.space = space
+        self.texts = texts
+        self._rows: dict[A, FloatArray] = {}  # (COUNTS,) of each
+
+    def __reduce__(self) -> tuple[type[CountMemory[A]], tuple[SearchSpace[A], TextMemory[A]]]:
+        return type(self), (self.space, self.texts)
+
+    def of(self, texts: Sequence[str], names: Sequence[str]) -> FloatArray:
+        """(N, M) counts.
+
+        Raises:
+            KeyError: a text that ``texts`` has not written.
+        """
+        architectures = [self.texts.architecture_of(text) for text in texts]
+        new = [architecture for architecture in dict.fromkeys(architectures) if architecture not in self._rows]
+        self._rows |= zip(new, named_counts(self.space, new, COUNTS), strict=True)
+        columns = [COUNTS.index(name) for name in names]
+        return np.array([self._rows[architecture][columns] for architecture in architectures]).reshape(-1, len(names))
+
 
 class CountingPredictor(Generic[A]):
     """Answers ``COUNTS``, such as ``params@onnx``, at every level and in every sample by counting; others by a model.
 
     Args:
         predictor: answers all else.
-        space: of the networks.
-        texts: wrote every text that is asked about.
+        counts: of the texts.
     """
 
-    def __init__(self, predictor: SamplingPredictor, space: SearchSpace[A], texts: TextMemory[A]) -> None:
+    def __init__(self, predictor: SamplingPredictor, counts: CountMemory[A]) -> None:
         self.predictor = predictor
-        self.space = space
-        self.texts = texts
+        self.counts = counts
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -50,19 +91,8 @@ class CountingPredictor(Generic[A]):
 
         return self._answers(texts, objectives, samples, ask)
 
-    def _answers(
-        self, texts: Sequence[str], names: Sequence[str], depth: int, ask: Callable[[Sequence[str]], FloatArray]
-    ) -> FloatArray:
-        """(N, M, depth) counts, and what ``ask`` answers of other names."""
-        values = np.empty((len(texts), len(names), depth))
-        is_counted = np.array([name in COUNTS for name in names])
-        if is_counted.any():
-            architectures = [self.texts.architecture_of(text) for text in texts]
-            counts = named_counts(self.space, architectures, [name for name in names if name in COUNTS])
-            values[:, is_counted] = counts[:, :, None]
-        if not is_counted.all():
-            values[:, ~is_counted] = ask([name for name in names if name not in COUNTS])
-        return values
+    def _answers(self, texts: Sequence[str], names: Sequence[str], depth: int, ask: Ask) -> FloatArray:
+        return with_counts(names, depth, lambda counted: self.counts.of(texts, counted), ask)
 
 
 class JointCountingPredictor(CountingPredictor[A]):
@@ -78,7 +108,7 @@ class JointCountingPredictor(CountingPredictor[A]):
         return self._answers(texts, objectives, samples, ask)
 
 
-def counting(predictor: SamplingPredictor, space: SearchSpace[A], texts: TextMemory[A]) -> CountingPredictor[A]:
+def counting(predictor: SamplingPredictor, counts: CountMemory[A]) -> CountingPredictor[A]:
     """The predictor, but for counts; it draws jointly if the predictor does."""
     kind = JointCountingPredictor if isinstance(predictor, JointPredictor) else CountingPredictor
-    return kind(predictor, space, texts)
+    return kind(predictor, counts)

@@ -8,7 +8,7 @@ import pandas as pd
 from converters.counts import COUNTS
 from spaces import SearchSpace
 from studies.certain_predictor import CertainPredictor
-from studies.counting_predictor import counting
+from studies.counting_predictor import CountMemory, counting
 from studies.ledger import Ledger
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.proposal import Model
@@ -40,8 +40,8 @@ class LearningModel(Generic[A]):
         objectives: Sequence[str],
         modelled: Sequence[str] = (),
     ) -> None:
-        self._space, self._to_text, self._modelled = space, to_text, modelled
-        self._counts = not set(COUNTS).isdisjoint(objectives)
+        self._to_text, self._modelled = to_text, modelled
+        self._counts = None if set(COUNTS).isdisjoint(objectives) else CountMemory(space, to_text)
         self._adapt: Adapt | None = None
         self._every, self._num_learned = 1, 0
         self.model = self._make(predictor)
@@ -69,6 +69,6 @@ class LearningModel(Generic[A]):
         return self.model
 
     def _make(self, predictor: SamplingPredictor) -> Model[A]:
-        counted = counting(predictor, self._space, self._to_text) if self._counts else predictor
+        counted = counting(predictor, self._counts) if self._counts else predictor
         certain = CertainPredictor(counted, self._modelled) if self._modelled else counted
         return Model(certain, PredictorMemory(certain), self._to_text)

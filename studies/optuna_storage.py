@@ -98,10 +98,8 @@ def _open_journal(path: Path) -> JournalStorage:
 def _cut_unfinished_line(path: Path) -> None:
     with path.open("r+b") as file:
         first = file.readline()
-        if first.startswith(b'{"op_code"') and not first.endswith(b"\n"):
-            file.truncate(0)
-            return
-        if first and (b"op_code" not in first or not isinstance(json.loads(first), dict)):
+        is_cut = first.startswith(b'{"op_code"') and not first.endswith(b"\n")
+        if first and not is_cut and (b"op_code" not in first or not isinstance(json.loads(first), dict)):
             raise ValueError("expected Optuna's records in its lines")
         size = end = file.seek(0, os.SEEK_END)
         while end > 0:

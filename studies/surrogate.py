@@ -3,11 +3,11 @@
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
-import numpy as np
-
-from converters.counts import COUNTS, named_counts
+from converters.counts import named_counts
+from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
+from studies.counting_predictor import with_counts
 from studies.memory import PredictorMemory, TextPredictor
 
 A = TypeVar("A", bound=Hashable)
@@ -39,8 +39,6 @@ class Surrogate(Generic[A]):
         self.space = space
         self.predictor = PredictorMemory(predictor)
         self.objectives = tuple(objectives)
-        self._counted = [name for name in self.objectives if name in COUNTS]
-        self._predicted = [name for name in self.objectives if name not in COUNTS]
         self.to_text = to_text
 
     def evaluate(self, architectures: Sequence[A]) -> Prediction:
@@ -52,10 +50,12 @@ class Surrogate(Generic[A]):
         Returns:
             (N, M, 3) in own units.
         """
-        counts = named_counts(self.space, architectures, self._counted)
-        values = [np.repeat(counts[:, :, None], len(QUANTILES), axis=2)]
-        if self._predicted:
+
+        def count(names: Sequence[str]) -> FloatArray:
+            return named_counts(self.space, architectures, names)
+
+        def ask(names: Sequence[str]) -> FloatArray:
             texts = [self.to_text(architecture) for architecture in architectures]
-            values.append(self.predictor.predict(texts, self._predicted, QUANTILES).values)
-        order = [[*self._counted, *self._predicted].index(name) for name in self.objectives]
-        return Prediction(self.objectives, QUANTILES, np.concatenate(values, axis=1)[:, order])
+            return self.predictor.predict(texts, names, QUANTILES).values
+
+        return Prediction(self.objectives, QUANTILES, with_counts(self.objectives, len(QUANTILES), count, ask))

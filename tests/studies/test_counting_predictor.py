@@ -16,7 +16,7 @@ from nasrlm.prediction import Prediction
 from spaces import get_space
 from studies.advisor import Advisor
 from studies.config import SearchConfig
-from studies.counting_predictor import counting
+from studies.counting_predictor import CountMemory, counting
 from studies.evaluators import FunctionEvaluator
 from studies.guide import Guide
 from studies.guided import guided_search
@@ -51,9 +51,10 @@ def test_counts_are_exact_at_every_level_and_in_every_sample() -> None:
     architectures = [SPACE.parse(name) for name in NAMES]
     written = [texts(architecture) for architecture in architectures]
     (params,) = named_counts(SPACE, architectures, [PARAMS]).T
-    predictor = counting(JointSevens(), SPACE, texts)
+    counts = CountMemory(SPACE, texts)
+    predictor = counting(JointSevens(), counts)
     assert isinstance(predictor, JointPredictor)
-    assert not isinstance(counting(Sevens(), SPACE, texts), JointPredictor)
+    assert not isinstance(counting(Sevens(), counts), JointPredictor)
     answers = [
         predictor.predict(written, [PARAMS, ACCURACY], (0.1, 0.5, 0.9)).values,
         predictor.sample(written, [PARAMS, ACCURACY], 3, 0),

@@ -13,8 +13,8 @@ from studies.guide import Guide
 from studies.ledger import EVALUATED, Entry
 from tests.studies.guided import guided_config, run
 from tests.studies.optuna_scenes import make_gate, make_study, objective
+from tests.studies.pymoo_scenes import SPACE_ROWS, Bench, Tolerant, make_gated, to_architecture
 from tests.studies.scenes import SPACE, Row, ToyResults
-from tests.studies.test_pymoo_gate import SPACE_ROWS, Bench, Tolerant, make_gated, to_architecture
 
 QUICK = Guide(generations=3, samples=8)
 
