@@ -1,8 +1,9 @@
 """nasrlm around a pymoo problem of your own.
 
 gated = nasrlm.pymoo.GatedProblem(problem, "nasbench201", ["max:accuracy@cifar10", "min:latency_ms@pixel3"])
+callback = gated.adapt_callback()  # first, so that objectives that the model does not know are learned
 algorithm = NSGA2(pop_size=20, sampling=gated.propose(20))
-minimize(gated, algorithm, ("n_gen", 10), callback=gated.adapt_callback())
+minimize(gated, algorithm, ("n_gen", 10), callback=callback)
 """
 
 from studies.guide import Guide

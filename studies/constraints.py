@@ -83,6 +83,24 @@ def objectives_of(goals: Sequence[Goal], constraints: Sequence[Constraint]) -> t
     return tuple(dict.fromkeys([*(goal.objective for goal in goals), *constrained]))
 
 
+def check_met_together(constraints: Sequence[Constraint]) -> None:
+    """Whether values can meet all hard constraints.
+
+    Raises:
+        ValueError: the bounds of an objective contradict each other, or what it can be.
+    """
+    for name in dict.fromkeys(bound.objective for bound in constraints if not bound.soft):
+        own = [bound for bound in constraints if bound.objective == name and not bound.soft]
+        low, high = Objective.parse(name).bounds
+        least = max([low, *(bound.bound for bound in own if not bound.at_most)])
+        most = min([high, *(bound.bound for bound in own if bound.at_most)])
+        if least > most:
+            raise ValueError(
+                f"constraint: expected bounds of {name} that a value can meet, got {', '.join(map(str, own))}. "
+                "Leave one out."
+            )
+
+
 def feasible_mask(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> BoolArray:
     """(N,) flags of the rows of ``values`` (N, M), columns objectives, without NaN that meet every hard constraint."""
     met = complete_mask(values)

@@ -61,7 +61,7 @@ def _draw_progress_of_best(axes: Axes, config: SearchConfig, history: History) -
     best = np.fmin.accumulate(np.where(history.feasible, losses, np.nan))
     rows = front_rows(config, history)
     values, best_values = (from_losses(config.goals, x[:, None])[:, 0] for x in (losses, best))
-    order = np.arange(1.0, len(losses) + 1)
+    order = history.evaluations()
     _scatter_evaluated(axes, history, order, values)
     axes.step(order, best_values, where="post", color=BLUE, label="best feasible")
     axes.set(xlabel="evaluations", ylabel=_label(config.goals[0]), ylim=_limits(values, rows))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal, Objective, from_losses, to_losses
-from studies.constraints import Constraint, feasible_mask, objectives_of, preferred_losses
+from studies.constraints import Constraint, check_met_together, feasible_mask, objectives_of, preferred_losses
 from studies.guide import RISK, Risk, levels_of
 from studies.memory import TextPredictor
 from studies.pareto import no_worse, pareto_mask
@@ -68,7 +68,8 @@ class Gate:
             the others anything is conceivable.
 
     Raises:
-        ValueError: a risk outside (0, 0.5), or a risk or best value of an unknown objective.
+        ValueError: a risk outside (0, 0.5), a risk or best value of an unknown objective, or constraints that nothing
+            can meet.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Gate:
     ) -> None:
         self.goals = tuple(goals)
         self.constraints = tuple(constraints)
+        check_met_together(self.constraints)
         self.objectives = objectives_of(self.goals, self.constraints)
         self.risk = risk
         self.levels = levels_of(risk, self.objectives)

@@ -75,6 +75,10 @@ class History:
         """(N,) flags of rows whose every median is known."""
         return complete_mask(self.stacked()[:, :, 0])
 
+    def evaluations(self) -> FloatArray:
+        """(N,) how many were evaluated up to each row, itself included; what has no answer does not count."""
+        return self.complete().cumsum().astype(np.float64)
+
     def to_frame(self) -> pd.DataFrame:
         """One row an architecture: order, architecture, key, genotype, three columns an objective, feasible."""
         values = self.stacked()

@@ -100,14 +100,14 @@ def interactive_progress(names: Sequence[str], studies: Sequence[tuple[SearchCon
 def _trace(config: SearchConfig, history: History, rows: Sequence[int], *, name: str, marker: dict[str, Any]) -> Any:
     medians: FloatArray = history.stacked()[rows][:, : len(config.goals), 0]
     words = [_hover(history, row) for row in rows]
-    return _points(rows, medians, words, name=name, marker=marker, mode="markers")
+    return _points(history, rows, medians, words, name=name, marker=marker, mode="markers")
 
 
-def _points(rows: Sequence[int], values: FloatArray, words: Sequence[str], **shared: Any) -> Any:
+def _points(history: History, rows: Sequence[int], values: FloatArray, words: Sequence[str], **shared: Any) -> Any:
     """A trace of (N, goals) values; its words are shown on hovering."""
     places = dict(zip(_axes(values.shape[1]), values.T.tolist(), strict=True))
     if len(places) == 1:
-        places["x"] = [row + 1 for row in rows]
+        places["x"] = history.evaluations()[rows].tolist()
     kind = go.Scatter3d if len(places) == 3 else go.Scatter
     return kind(**places, text=list(words), hovertemplate="%{text}<extra></extra>", **shared)
 
@@ -141,7 +141,7 @@ def _known(config: SearchConfig, history: History, rows: Sequence[int], true: Fl
         words += ["<br>".join([history.architectures[row], *found])] * 3
     marker = {"symbol": "circle-open", "color": ORANGE, "size": [0, 8 if true.shape[1] != 3 else 5, 0] * len(rows)}
     look = {"mode": "lines+markers", "line": {"color": ORANGE, "width": 1}, "marker": marker}
-    return _points(np.repeat(rows, 3).tolist(), lines, words, name="known values", **look)
+    return _points(history, np.repeat(rows, 3).tolist(), lines, words, name="known values", **look)
 
 
 def _hover(history: History, row: int) -> str:

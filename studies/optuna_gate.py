@@ -144,8 +144,8 @@ class ParetoGate(Generic[A]):
 
         Raises:
             optuna.TrialPruned: with the reason.
-            ValueError: the study's directions are not those of the goals, it is not the study that the gate was asked
-                about before, or the predictor knows no such objectives.
+            ValueError: the study's directions or names are not those of the goals, it is not the study that the gate
+                was asked about before, or the predictor knows no such objectives.
         """
         if not hasattr(trial, "study"):
             return
@@ -258,6 +258,7 @@ class ParetoGate(Generic[A]):
                 f"ParetoGate: expected a study with directions {', '.join(map(str, self.gate.goals))}, "
                 f"got {', '.join(direction.name.lower() for direction in study.directions)}."
             )
+        _check_names(study, [goal.objective for goal in self.gate.goals])
         self._study_name = self._study_name or study.study_name
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         got = study.study_name
@@ -276,10 +277,22 @@ class ParetoGate(Generic[A]):
                 "their networks again. Add them to a new study with it, see ParetoGate.",
                 stacklevel=4,
             )
+        if not self._added and new:
+            self._warn_of_untold(new)
         if feasible := [trial for trial in new if _is_feasible(trial)]:
             names = [str(trial.user_attrs.get(ARCHITECTURE, f"trial {trial.number}")) for trial in feasible]
             self.gate.add(names, np.array([self._results(trial) for trial in feasible]))
         self._added.update(trial.number for trial in new)
+
+    def _warn_of_untold(self, complete: Sequence[FrozenTrial]) -> None:
+        for name in self.gate.objectives[len(self.gate.goals) :]:
+            if all(_told_number(trial, name) is None for trial in complete):
+                warnings.warn(
+                    f"ParetoGate: expected completed trials with their real {name} in the attribute of that name, got "
+                    f"none among {len(complete)}. Without it a trial does not join the front, and nothing is pruned "
+                    f"for being worse. In the objective: trial.set_user_attr({name!r}, value).",
+                    stacklevel=5,
+                )
 
     def _twin(self, trial: optuna.Trial, key: str) -> FrozenTrial | None:
         """Another trial of the same network that is completed or running."""
@@ -311,6 +324,20 @@ class ParetoGate(Generic[A]):
                 return entry
             self._entries[trial.number] = entry
         return self._entries[trial.number]
+
+
+def _check_names(study: optuna.Study, goals: Sequence[str]) -> None:
+    """Goals in another order, of one direction, look the same to Optuna: their values would be taken for each other's.
+
+    Raises:
+        ValueError: the study names a goal in another's place.
+    """
+    names = study.metric_names or goals
+    if any(name in goals and name != goal for name, goal in zip(names, goals, strict=True)):
+        raise ValueError(
+            f"ParetoGate: expected a study of {', '.join(goals)}, got {', '.join(names)}. Give the goals in the order "
+            "of its metric_names."
+        )
 
 
 def _is_feasible(trial: FrozenTrial) -> bool:

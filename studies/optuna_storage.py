@@ -134,7 +134,7 @@ def _open_database(url: str) -> RDBStorage:
 def quiet() -> Iterator[None]:
     """Without Optuna's line for every study, and its warnings that a sampler is experimental."""
     verbosity = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    optuna.logging.set_verbosity(max(verbosity, optuna.logging.WARNING))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)

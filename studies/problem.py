@@ -59,6 +59,9 @@ class Problem(Generic[A]):
         first: architectures to begin with, half a population of them at most.
         known: by key, the only architectures to propose; None proposes any of the space.
 
+    Raises:
+        ValueError: the space has one architecture.
+
     NOTE: of first and known, what lies outside ``space.sampled_sizes`` is left out, as it is from every search.
     """
 
@@ -74,6 +77,8 @@ class Problem(Generic[A]):
         first: Sequence[A] = (),
         known: Mapping[str, A] | None = None,
     ) -> None:
+        if max(space.sampled_sizes) == 1:
+            raise ValueError(f"search: expected two architectures or more, {space.name} has one. Predict that one.")
         self.config = config
         self.space = space
         self.evaluator = evaluator

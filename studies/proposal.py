@@ -96,7 +96,8 @@ def propose(
     if guide.exhaustive:
         screen.look(every_architecture(space) if known is None else known)
     else:
-        _search(config, guide, space, screen, seed, known)
+        generations = guide.generations + ledger.barren_batches + attempt  # more, where those found nothing new
+        _search(config, generations, space, screen, seed, known)
     candidates: list[Candidate[A]] = []
     pruned: list[Candidate[A]] = []
     probabilities = failures.answer_probability([screen.architectures[key] for key in screen.decisions]).tolist()
@@ -161,14 +162,14 @@ def gate_of(config: SearchConfig, guide: Guide, ledger: Ledger) -> Gate:
 
 def _search(
     config: SearchConfig,
-    guide: Guide,
+    generations: int,
     space: SearchSpace[A],
     screen: Screen[A],
     seed: int,
     known: Mapping[str, A] | None,
 ) -> None:
     """Let an engine look at some generations, begun with the real front."""
-    trials = guide.generations * config.population_size
+    trials = generations * config.population_size
     inner = replace(config, trials=trials, earlier_trials=(), seed=seed, storage=None, guide=None, warm_start=())
     front = [space.parse(architecture) for architecture in screen.gate.names]
 

@@ -14,6 +14,7 @@ from typing_extensions import TypeVar
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal, Objective, from_losses
 from spaces import ArchitectureError, SearchSpace
+from spaces.shown import shown
 from studies.advisor import Advisor
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
@@ -39,13 +40,16 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
 
     Rows whose F is NaN tell where there are no results, and fewer networks like theirs are proposed.
 
+    Rows of one architecture are told the values of the first: no variable that ``to_architecture`` leaves out may
+    change them.
+
     Args:
         problem: minimises the goals' losses, maximised objectives being negated.
         space: or its name.
         goals: one for each of the problem's objectives, in its order: ``max:accuracy@cifar10``.
         predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once in a process, if None.
-        to_architecture: a row of X to its architecture; if None, a row is a genotype of integers.
-        to_row: the inverse, for ``propose``.
+        to_architecture: a row of X to its architecture; if None, a row is a genotype of whole numbers.
+        to_row: the inverse, for ``propose``; that of a genotype if None.
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
         constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``, which the algorithm is told as
             inequality constraints after the problem's own, or ``soft:latency_ms@pixel3<=10``, of the gate alone.
@@ -57,13 +61,14 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         decisions: about every row that the gate was asked for, in order.
 
     Raises:
-        ValueError: an unknown space, the goals are not as many as the problem's objectives, or a constraint is on
-            another objective.
+        ValueError: an unknown space, the goals are not as many as the problem's objectives, a constraint is on
+            another objective, or rows are no genotypes and ``to_architecture`` is missing.
 
     Example:
         >>> gated = GatedProblem(problem, "nasbench201", goals)  # doctest: +SKIP
+        >>> callback = gated.adapt_callback(every=10)  # doctest: +SKIP
         >>> algorithm = NSGA2(pop_size=20, sampling=gated.propose(20))  # doctest: +SKIP
-        >>> minimize(gated, algorithm, ("n_gen", 10), callback=gated.adapt_callback(every=10))  # doctest: +SKIP
+        >>> minimize(gated, algorithm, ("n_gen", 10), callback=callback)  # doctest: +SKIP
     """
 
     def __init__(
@@ -90,6 +95,12 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 f"GatedProblem: expected {problem.n_obj} goals and constraints on them, got "
                 f"{', '.join(map(str, (*self.gate.goals, *self.gate.constraints)))}."
             )
+        genes = len(self._advisor.space.gene_sizes)
+        if to_architecture is None and (mixed or problem.n_var != genes):
+            raise ValueError(
+                f"GatedProblem: expected rows of the {genes} genes of {self._advisor.space.name}, got "
+                f"{'mixed variables' if mixed else f'{problem.n_var} variables'}. Name to_architecture and to_row."
+            )
         self._hard = [bound for bound in self.gate.constraints if not bound.soft]
         super().__init__(
             n_obj=problem.n_obj,
@@ -104,6 +115,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self._to_architecture = to_architecture or self._decode
         self._to_row = to_row or self.space.encode
         self._answers: dict[str, Answer] = {}  # by architecture key
+        self._rows: dict[A, Any] | None = {}  # the first row of each; None once two that differ were told of
         self._evaluated: list[Entry] = []
 
     @property
@@ -128,7 +140,27 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             self._refuse_unmet(pruned)
             warnings.warn("GatedProblem: nothing to propose, all was pruned or evaluated before.", stacklevel=2)
             return Population.new() if getattr(self, "vars", None) else np.empty((0, self.n_var))
-        rows = np.array([self._to_row(self.space.parse(entry.architecture)) for entry in chosen])
+        return self._as_rows([self.space.parse(entry.architecture) for entry in chosen])
+
+    def _as_rows(self, architectures: Sequence[A]) -> NDArray[Any] | Population:
+        mixed = bool(getattr(self, "vars", None))
+        rows = np.array([self._to_row(architecture) for architecture in architectures])
+        if rows.shape[1:] != (() if mixed else (self.n_var,)) or (mixed and not isinstance(rows[0], dict)):
+            raise ValueError(
+                f"GatedProblem: expected {'values by name' if mixed else f'{self.n_var} numbers'} a row, got "
+                f"{shown(rows[0])} for {self.space.format(architectures[0])}. Name to_row, the inverse of "
+                "to_architecture."
+            )
+        for row, architecture in zip(rows, architectures, strict=True):
+            back = self._architecture(row)
+            if back is None or self.space.architecture_key(back) != self.space.architecture_key(architecture):
+                warnings.warn(
+                    f"GatedProblem: expected the row of the proposed {self.space.format(architecture)} to be of its "
+                    f"network, got {'none' if back is None else self.space.format(back)} from {shown(row)}. Let to_row "
+                    "be the inverse of to_architecture.",
+                    stacklevel=3,
+                )
+                break
         return Population.new(X=rows) if rows.dtype == object else rows
 
     def _refuse_unmet(self, pruned: Sequence[Entry]) -> None:
@@ -157,10 +189,17 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self._advisor.learn(self._evaluated)
 
     def _decode(self, row: Any) -> A:
-        return self.space.decode([int(gene) for gene in row])
+        genes = np.asarray(row, dtype=np.float64)
+        if not (np.isfinite(genes) & (genes == np.rint(genes))).all():
+            raise ValueError(
+                f"GatedProblem: expected whole numbers in rows of genes, got {shown(row)}. Name to_architecture, or "
+                "give the algorithm's operators repair=RoundingRepair()."
+            )
+        return self.space.decode(genes.astype(int).tolist())
 
     def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
         architectures = {row: made for row, genes in enumerate(X) if (made := self._architecture(genes)) is not None}
+        self._warn_of_ignored(X, architectures)
         keys = {row: self.space.architecture_key(architecture) for row, architecture in architectures.items()}
         new = {key: row for row, key in reversed(keys.items()) if key not in self._answers}
         rows = self._kept(sorted(new.values()), architectures)
@@ -179,6 +218,22 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         for name in answers[0]:
             worst = _beyond(name, np.array([answer[name] for answer in answers]))
             out[name] = np.array([answer.get(name, worst) for answer in told])
+
+    def _warn_of_ignored(self, X: Any, architectures: Mapping[int, A]) -> None:
+        """Of rows of one architecture that differ, once; not of real numbers, which many problems round."""
+        if X.dtype.kind == "f":
+            return
+        for row, architecture in architectures.items():
+            if self._rows is None:
+                return
+            first = self._rows.setdefault(architecture, X[row])
+            if np.any(first != X[row]):
+                warnings.warn(
+                    f"GatedProblem: expected one row an architecture, got {shown(first)} and {shown(X[row])} for "
+                    f"{self.space.format(architecture)}. The second is told the values of the first.",
+                    stacklevel=3,
+                )
+                self._rows = None
 
     def _bounded(self, found: Answer) -> Answer:
         """F, G and H with a column of G more for each hard constraint of the gate."""

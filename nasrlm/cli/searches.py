@@ -99,7 +99,7 @@ def search_space(
             joint=joint,
         )
     goals = tuple(Goal.parse(goal) for goal in objectives.split(","))
-    constraints = tuple(Constraint.parse(text) for text in constraint or [])
+    constraints = tuple(dict.fromkeys(map(Constraint.parse, constraint or [])))
     if twins is None:
         twins = "once" if evaluator == "surrogate" else twins_of(chosen, objectives_of(goals, constraints))
     config = SearchConfig(

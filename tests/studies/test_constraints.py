@@ -1,6 +1,7 @@
 """Constraints: how they are spelled, and what they make of results."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 from studies.config import SearchConfig
 from studies.constraints import Constraint, feasible_mask, preferred_losses
+from studies.gate import Gate
 from studies.report import load_study
 from studies.search import search
 from tests.studies.scenes import ToyEvaluator, ToySpace, toy_config
@@ -48,6 +50,23 @@ def test_bounds_are_spelled_to_the_last_digit(bound: str) -> None:
 def test_other_constraints_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="constraint: expected objective<=number or objective>=number"):
         Constraint.parse(text)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [("latency_ms@toy<=5", "latency_ms@toy>=6"), ("latency_ms@toy<=-1",), ("accuracy@toy>=101", "latency_ms@toy<=5")],
+)
+def test_bounds_that_nothing_can_meet_are_refused(bounds: tuple[str, ...]) -> None:
+    expected = re.escape(f"a value can meet, got {bounds[0]}")
+    with pytest.raises(ValueError, match=expected):
+        toy_config(constraints=bounds)
+    with pytest.raises(ValueError, match=expected):
+        Gate(toy_config().goals, list(map(Constraint.parse, bounds)))
+    toy_config(constraints=[f"soft:{bound}" for bound in bounds])
+
+
+def test_bounds_that_meet_in_one_value_are_allowed() -> None:
+    toy_config(constraints=["latency_ms@toy<=5", "latency_ms@toy>=5"])
 
 
 def test_a_bound_that_looks_like_a_fraction_is_told() -> None:

@@ -220,6 +220,11 @@ def test_tables_go_beyond_what_a_search_draws(tmp_path: Path) -> None:
     assert all(genotype[-1] < 2 for genotype in history_of(tmp_path)["genotype"])
 
 
+def test_a_search_of_one_small_generation_spends_its_evaluations(tmp_path: Path) -> None:
+    config = guided_config(trials=40, guide={"generations": 1}, population_size=8)
+    assert run(config, tmp_path).evaluations == 40
+
+
 def test_a_search_ends_when_the_gate_lets_nothing_through(tmp_path: Path) -> None:
     """With no uncertainty left every architecture off the front is pruned."""
     config = guided_config(trials=120, guide={"generations": 10})

@@ -1,5 +1,7 @@
 """What the gate prunes in a study of the user's own, and what it takes for the front."""
 
+import warnings
+
 import numpy as np
 import optuna
 import pytest
@@ -91,6 +93,28 @@ def test_without_the_real_value_of_a_constraint_a_trial_stays_off_the_front() ->
     study.add_trial(optuna.trial.create_trial(values=[100.0, 0.0], user_attrs={"architecture": "0-1-2-0"}))
     gate.check(study.ask(), SPACE.decode((0, 1, 3, 3)))
     assert gate.gate.names == ()
+
+
+def test_a_constraint_that_no_trial_tells_is_told_once() -> None:
+    gate = make_gate(constraints=["energy_mj@toy<=100"])
+    study = make_study()
+    study.add_trial(optuna.trial.create_trial(values=[100.0, 0.0], user_attrs={"architecture": "0-1-2-0"}))
+    with pytest.warns(UserWarning, match="their real energy_mj@toy in the attribute of that name, got none among 1"):
+        gate.check(study.ask(), SPACE.decode((0, 1, 3, 3)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gate.check(study.ask(), SPACE.decode((0, 1, 4, 3)))
+
+
+def test_goals_in_another_order_than_the_studys_are_refused() -> None:
+    gate = make_gate(goals=["min:latency_ms@toy", "min:energy_mj@toy"])
+    study = make_study(directions=("minimize", "minimize"))
+    study.set_metric_names(["energy_mj@toy", "latency_ms@toy"])
+    with pytest.raises(ValueError, match="expected a study of latency_ms@toy, energy_mj@toy, got energy_mj@toy, lat"):
+        gate.check(study.ask(), Row((0, 1, 2, 3)))
+    other = make_study(directions=("minimize", "minimize"))
+    other.set_metric_names(["time", "power"])  # names of the user's own
+    gate.check(other.ask(), Row((0, 1, 2, 3)))
 
 
 def test_directions_of_another_study_are_named() -> None:

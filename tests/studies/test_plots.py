@@ -224,6 +224,17 @@ def test_what_has_no_answer_is_not_drawn_as_infeasible(tmp_path: Path) -> None:
     assert "infeasible" not in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
+def test_only_evaluations_count_along_the_axis_of_one_goal(tmp_path: Path) -> None:
+    run(guided_config(trials=9, goals=GOALS[:1]), tmp_path, predictor=ToyPredictor(sigma=0.1))
+    config, history = load_study(tmp_path)
+    evaluated = int(history.complete().sum())
+    assert 4 < evaluated < len(history)
+    (axes,) = front_figure(config, history).axes
+    traces = interactive_front(config, history).data
+    assert max(axes.collections[0].get_offsets()[:, 0]) == evaluated
+    assert max(number for trace in traces for number in trace.x) == evaluated
+
+
 def test_known_values_are_drawn_beside_the_predicted_front(tmp_path: Path) -> None:
     truth = TableEvaluator(ToySpace(), toy_table(), objectives=OBJECTIVES[:2])
     surrogate = Surrogate(ToySpace(), ToyPredictor(), objectives=OBJECTIVES[:2], to_text=ToySpace().format)
@@ -341,7 +352,7 @@ def test_many_curves_look_apart_and_a_legend_covers_none(tmp_path: Path) -> None
 
 
 def test_a_curve_of_nothing_found_is_seen(tmp_path: Path) -> None:
-    search(toy_config(trials=10, constraints=["latency_ms@toy<=-1"]), ToySpace(), ToyEvaluator(), tmp_path)
+    search(toy_config(trials=10, constraints=["latency_ms@toy<=0"]), ToySpace(), ToyEvaluator(), tmp_path)
     (axes,) = progress_figure(["nothing"], [load_study(tmp_path)]).axes
     assert np.asarray(axes.get_lines()[0].get_ydata()).max() == 0
     assert axes.get_ylim()[0] < 0
@@ -379,11 +390,11 @@ def test_panels_of_six_objectives_stand_in_two_rows_and_say_what_their_intervals
 
 def test_a_legend_names_only_what_is_drawn(tmp_path: Path) -> None:
     search(
-        toy_config(trials=20, constraints=["latency_ms@toy<=-1"]), ToySpace(), ToyEvaluator(), tmp_path, figures=False
+        toy_config(trials=20, constraints=["latency_ms@toy<=0"]), ToySpace(), ToyEvaluator(), tmp_path, figures=False
     )
     (axes,) = front_figure(*load_study(tmp_path)).axes
     words = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert words == ["infeasible", "latency_ms@toy<=-1"]
+    assert words == ["infeasible", "latency_ms@toy<=0"]
     assert [trace.name for trace in interactive_front(*load_study(tmp_path)).data] == ["infeasible"]
 
 

@@ -11,12 +11,15 @@ from pymoo.algorithms.moo.nsga2 import NSGA2
 from pymoo.core.mixed import MixedVariableGA
 from pymoo.core.problem import ElementwiseProblem, Problem
 from pymoo.core.variable import Choice
+from pymoo.operators.crossover.sbx import SBX
+from pymoo.operators.mutation.pm import PM
+from pymoo.operators.repair.rounding import RoundingRepair
 from pymoo.operators.sampling.rnd import IntegerRandomSampling
 from pymoo.operators.survival.rank_and_crowding import RankAndCrowding
 from pymoo.optimize import minimize
 
 from nasrlm.pymoo import GatedProblem, Guide
-from tests.studies.pymoo_scenes import GOALS, SPACE_ROWS, Bench, Tolerant, make_gated
+from tests.studies.pymoo_scenes import GOALS, SPACE_ROWS, Bench, Tolerant, make_gated, to_architecture
 from tests.studies.scenes import SPACE, Row, ToyPredictor, true_values
 
 
@@ -167,9 +170,9 @@ def test_where_nothing_is_left_nothing_is_proposed() -> None:
 
 
 def test_a_constraint_that_nothing_meets_is_told() -> None:
-    gated = make_gated(Bench(num_constraints=0), Tolerant(), constraints=["latency_ms@toy<=9", "accuracy@toy>=1e6"])
+    gated = make_gated(Bench(num_constraints=0), Tolerant(), constraints=["latency_ms@toy<=9", "accuracy@toy>=99"])
     message = r"expected an architecture of toy that may meet the constraints, got none among [0-9]+: .* is pruned, "
-    with pytest.raises(ValueError, match=message + r"for accuracy@toy is .* at best, outside accuracy@toy>=1000000"):
+    with pytest.raises(ValueError, match=message + r"for accuracy@toy is .* at best, outside accuracy@toy>=99"):
         gated.propose(4, guide=Guide(generations=1))
 
 
@@ -224,7 +227,10 @@ def test_mixed_variables_are_gated_and_the_history_can_be_saved() -> None:
 )
 def test_a_copied_algorithm_goes_on_by_itself(copied: Callable[[Any], Any]) -> None:
     gated = make_gated(Bench(), ToyPredictor(sigma=0.5), to_architecture=None)
-    algorithm = NSGA2(pop_size=10, sampling=IntegerRandomSampling())
+    whole = RoundingRepair()
+    algorithm = NSGA2(
+        pop_size=10, sampling=IntegerRandomSampling(), crossover=SBX(repair=whole), mutation=PM(repair=whole)
+    )
     algorithm.setup(gated, seed=1, termination=("n_gen", 6), callback=gated.adapt_callback(every=5))
     for _ in range(3):
         algorithm.next()
@@ -239,6 +245,49 @@ def test_a_copied_algorithm_goes_on_by_itself(copied: Callable[[Any], Any]) -> N
         algorithm.next()
     np.testing.assert_array_equal(other.pop.get("F"), algorithm.pop.get("F"))
     assert other.problem.gate.names == gated.gate.names
+
+
+def test_rows_between_two_genotypes_are_refused() -> None:
+    gated = make_gated(Bench(), ToyPredictor(), to_architecture=None)
+    for gene in (2.6, np.nan):
+        with pytest.raises(ValueError, match=f"expected whole numbers in rows of genes, got array.*{gene}.*Rounding"):
+            gated.evaluate(np.array([[3.0, 2.0, 1.0, 0.0], [3.0, gene, 1.0, 0.0]]))
+    assert len(gated.evaluate(np.array([[3.0, 2.0, 1.0, 0.0]]), return_as_dictionary=True)["F"]) == 1
+
+
+def test_rows_that_are_no_genotypes_need_a_translation() -> None:
+    with pytest.raises(ValueError, match=r"the 4 genes of toy, got mixed variables\. Name to_architecture and to_row"):
+        make_gated(Mixed(), ToyPredictor(), to_architecture=None)
+    longer = Bench()
+    longer.n_var, longer.xu = 5, np.array([4, 4, 4, 3, 9])
+    with pytest.raises(ValueError, match="the 4 genes of toy, got 5 variables"):
+        make_gated(longer, ToyPredictor(), to_architecture=None)
+    for problem, of_row, expected in (
+        (longer, lambda row: to_architecture(row[:4]), "5 numbers a row, got array"),
+        (Mixed(), of_choices, "values by name a row, got array"),
+    ):
+        gated = make_gated(problem, ToyPredictor(sigma=0.1), to_architecture=of_row)
+        with pytest.raises(ValueError, match=expected):
+            gated.propose(3, guide=Guide(generations=2, samples=4))
+
+
+def test_proposed_rows_of_another_network_are_told() -> None:
+    gated = make_gated(Bench(), ToyPredictor(sigma=0.1), to_row=lambda row: [row.genes[3], *row.genes[:3]])
+    with pytest.warns(UserWarning, match="the row of the proposed .* to be of its network, got .*inverse"):
+        gated.propose(3, guide=Guide(generations=2, samples=4))
+
+
+def test_variables_beside_the_architecture_are_told_once() -> None:
+    class Trained(Bench):
+        def __init__(self) -> None:
+            super().__init__(num_constraints=0)
+            self.n_var, self.xu = 5, np.array([4, 4, 4, 3, 9])
+
+    gated = make_gated(Trained(), ToyPredictor(), to_architecture=lambda row: to_architecture(row[:4]))
+    rows = np.array([[3, 2, 1, 0, 5], [3, 2, 1, 0, 6], [3, 2, 1, 0, 7]])
+    with pytest.warns(UserWarning, match=r"got array.*5.* and array.*6.* for 3-2-1-0. The second is told") as told:
+        gated.evaluate(rows)
+    assert len(told) == 1
 
 
 def test_learning_from_every_no_result_is_refused() -> None:

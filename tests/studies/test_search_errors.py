@@ -48,6 +48,19 @@ def test_what_a_search_would_ignore_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("engine", ["optuna", "pymoo"])
+def test_a_space_of_one_architecture_is_refused(engine: str, tmp_path: Path) -> None:
+    class One(type(SPACE)):  # type: ignore[misc]
+        gene_sizes = (1, 1, 1, 1)
+
+        def _build(self, genotype: tuple[int, ...]) -> Row:
+            return Row(genotype)
+
+    with pytest.raises(ValueError, match="search: expected two architectures or more, toy has one"):
+        search(toy_config(trials=5, engine=engine), One(), ToyEvaluator(), tmp_path / "one")
+    assert not (tmp_path / "one").exists()
+
+
 def test_infinite_answers_are_refused(tmp_path: Path) -> None:
     class Endless(ToyEvaluator):
         def evaluate(self, architectures: Sequence[Row]) -> Prediction:
