@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ _IsRead = Callable[[str], bool]  # of a column
 _Scanned = tuple[tuple[str, ...], Any, int]  # names of all columns, schema of those that are read, number of rows
 
 
-class Batch(NamedTuple):
+class TableBatch(NamedTuple):
     """Rows that are read together.
 
     Attributes:
@@ -73,7 +74,7 @@ class BatchedTable:
         with_context = _explained(self.path, read(self.path, self.schema))
         return _with_whole_texts(self.path, _resized(with_context, self.schema, size, start), start)
 
-    def batches_of_space(self, space: str | None, size: int, *, start: int = 0) -> Iterator[Batch]:
+    def batches_of_space(self, space: str | None, size: int, *, start: int = 0) -> Iterator[TableBatch]:
         """The same, of each only the rows of a space, where one is named and the table says which those are.
 
         Raises:
@@ -89,7 +90,7 @@ class BatchedTable:
                 mine = pc.is_in(spaces, value_set=pa.array(same, pa.string()))
                 numbers = [number for number, keep in zip(numbers, mine.to_pylist(), strict=True) if keep]
                 rows = rows.filter(mine)
-            yield Batch(numbers, rows, num_read)
+            yield TableBatch(numbers, rows, num_read)
 
 
 def open_table(path: Path, only: Collection[str] | None = None, *, spell_mixed: bool = False) -> BatchedTable:
@@ -111,6 +112,9 @@ def open_table(path: Path, only: Collection[str] | None = None, *, spell_mixed: 
         raise ValueError(f"{path}: expected a table ending in {endings}, got {path.suffix or 'no ending'}.")
     if not path.is_file():
         raise ValueError(f"{path}: expected a table, got {instead_of_file(path)}.")
+    with path.open("rb") as file:
+        if file.read(2) in (BOM_UTF16_LE, BOM_UTF16_BE):
+            raise ValueError(f"{path}: expected UTF-8, got UTF-16. Save it again, or use iconv -f UTF-16 -t UTF-8.")
     scan, _ = _FORMATS[path.suffix]
     try:
         return BatchedTable(path, *scan(path, lambda name: only is None or name in only, spell_mixed))
@@ -279,7 +283,9 @@ def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
             raise
         expected, got, number, _ = uneven[0]  # of the header number is 1
         if expected == 1:
-            raise ValueError(f"a header without a comma, but commas in row {number - 2}") from e
+            raise _ContentError(
+                f"expected columns separated by commas, got a header without a comma, but commas in row {number - 2}."
+            ) from e
         what = f"{'fewer' if got < expected else 'more'} than the {expected} fields that the header names"
         raise ValueError(f"{what} in row {number - 2}") from e
 

@@ -66,6 +66,21 @@ def map_in_order(
     return map(function, tasks) if workers == 1 else _in_processes(function, tasks, workers)
 
 
+def with_answers(
+    function: Callable[[T], R], chunks: Iterable[H], to_task: Callable[[H], T], *, workers: int, engine: str = "process"
+) -> Iterator[tuple[H, R]]:
+    """Each chunk with ``function`` of its task, as ``map_in_order`` gives it; workers are sent the task alone."""
+    waiting: deque[H] = deque()
+
+    def tasks() -> Iterator[T]:
+        for chunk in chunks:
+            waiting.append(chunk)
+            yield to_task(chunk)
+
+    for answer in map_in_order(function, tasks(), workers=workers, engine=engine):
+        yield waiting.popleft(), answer
+
+
 def _in_processes(function: Callable[[T], R], tasks: Iterable[T], workers: int) -> Iterator[R]:
     started = multiprocessing.Event()
     pool = ProcessPoolExecutor(workers, initializer=_begin, initargs=(started,))

@@ -7,9 +7,8 @@ processes and written in pieces.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -18,10 +17,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from converters.batches import BatchedTable, open_table
+from converters.batches import BatchedTable, TableBatch, open_table
 from converters.cached_texts import cached_space
 from converters.convert import to_onnx_text
-from converters.engines import check_engine, map_in_order, num_workers
+from converters.engines import check_engine, num_workers, with_answers
 from converters.parts import Parts, Settings
 from converters.version import code_digest
 from spaces import SearchSpace, get_space
@@ -153,14 +152,11 @@ def convert_rows(task: Task) -> list[Answer]:
     return [_convert(task.compute, request) for request in task.requests]
 
 
-@dataclass
-class _Chunk:
-    """Rows to convert, and their numbers in the table."""
+class _Chunk(NamedTuple):
+    """Rows and their new values."""
 
-    table: Any
-    numbers: Sequence[int]
-    num_read: int  # rows of other spaces included
-    answers: Sequence[Answer] = field(default_factory=list)
+    batch: TableBatch
+    answers: Sequence[Answer]
 
 
 def _convert_parts(
@@ -171,7 +167,7 @@ def _convert_parts(
     on_progress(done, table.num_rows)
     chunks = _converted(config, table, start=done)
     while part := list(_reported(islice(chunks, config.part_chunks), done, table.num_rows, on_progress)):
-        done += sum(chunk.num_read for chunk in part)
+        done += sum(chunk.batch.num_read for chunk in part)
         _write_part(parts, index, part, config.derivation)
         index += 1
     parts.assemble(index)
@@ -181,42 +177,32 @@ def _reported(
     chunks: Iterable[_Chunk], done: int, total: int, on_progress: Callable[[int, int], None]
 ) -> Iterator[_Chunk]:
     for chunk in chunks:
-        done += chunk.num_read
+        done += chunk.batch.num_read
         on_progress(done, total)
         yield chunk
 
 
 def _converted(config: StreamConfig, table: BatchedTable, *, start: int) -> Iterator[_Chunk]:
-    waiting: deque[_Chunk] = deque()
+    def to_task(batch: TableBatch) -> Task:
+        return Task(config.derivation.compute, _requests(config, batch.rows))
 
-    def tasks() -> Iterator[Task]:
-        for chunk in _chunks(config, table, start):
-            waiting.append(chunk)
-            yield Task(config.derivation.compute, _requests(config, chunk))
-
+    batches = table.batches_of_space(config.space, config.chunk_rows, start=start)
     workers = num_workers(config.workers, table.num_rows - start)
-    for answers in map_in_order(convert_rows, tasks(), workers=workers, engine=config.engine):
-        chunk = waiting.popleft()
-        chunk.answers = answers
-        yield chunk
+    for batch, answers in with_answers(convert_rows, batches, to_task, workers=workers, engine=config.engine):
+        yield _Chunk(batch, answers)
 
 
-def _chunks(config: StreamConfig, table: BatchedTable, start: int) -> Iterator[_Chunk]:
-    for batch in table.batches_of_space(config.space, config.chunk_rows, start=start):
-        yield _Chunk(batch.rows, batch.numbers, batch.num_read)
-
-
-def _requests(config: StreamConfig, chunk: _Chunk) -> list[Request]:
-    notations = chunk.table["architecture"].to_pylist()
-    names = [config.space] * len(notations) if config.space else chunk.table["space"].to_pylist()
+def _requests(config: StreamConfig, rows: Any) -> list[Request]:
+    notations = rows["architecture"].to_pylist()
+    names = [config.space] * len(notations) if config.space else rows["space"].to_pylist()
     pairs = zip(names, notations, strict=True)
     return [Request(name and full_name(str(name)), None if a is None else str(a)) for name, a in pairs]
 
 
 def _write_part(parts: Parts, index: int, chunks: Sequence[_Chunk], derivation: Derivation) -> None:
     answers = [answer for chunk in chunks for answer in chunk.answers]
-    numbers = [number for chunk in chunks for number in chunk.numbers]
-    table = pa.concat_tables([chunk.table for chunk in chunks])
+    numbers = [number for chunk in chunks for number in chunk.batch.numbers]
+    table = pa.concat_tables([chunk.batch.rows for chunk in chunks])
     notations = table["architecture"].to_pylist()
     errors = [
         {"row": number, "architecture": notation, "reason": answer.reason}

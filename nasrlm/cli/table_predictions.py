@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from converters.batches import WORDS, BatchedTable, open_table
 from converters.cached_texts import cached_text
-from converters.engines import map_in_order, num_workers
+from converters.engines import num_workers, with_answers
 from nasrlm.cli.output import print_json, say, warn
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, some, warn_of_guesses
 from nasrlm.files import check_not_read, check_table_path, replacing
@@ -110,19 +110,11 @@ def predict_whole_table(
 
 def _groups(source: BatchedTable, words: Any, space: str | None) -> Iterator[tuple[list[_Chunk], list[str]]]:
     """Chunks and the texts of all their rows, converted in other processes while this one predicts."""
-    waiting: list[_Chunk] = []
-
-    def tasks() -> Iterator[_Chunk]:
-        for chunk in _chunks(source, words, space):
-            waiting.append(chunk)
-            yield chunk
-
     converts = "architecture" in source.schema.names
     workers = num_workers(None, source.num_rows) if converts else 1
-    answers = map_in_order(_texts, tasks(), workers=workers)
-    while group := list(islice(answers, GROUP_CHUNKS)):
-        chunks, waiting[: len(group)] = waiting[: len(group)], []
-        yield chunks, [text for texts in group for text in texts]
+    converted = with_answers(_texts, _chunks(source, words, space), lambda chunk: chunk, workers=workers)
+    while group := list(islice(converted, GROUP_CHUNKS)):
+        yield [chunk for chunk, _ in group], [text for _, texts in group for text in texts]
 
 
 def _chunks(source: BatchedTable, words: Any, space: str | None) -> Iterator[_Chunk]:

@@ -36,7 +36,7 @@ def gnn(task: Task) -> FloatArray:
     rows = [Data(**_tensors(graph, known)) for graph in graphs]
     targets = torch.tensor(NormalScores.of(task.labels).forward(task.labels), dtype=torch.float32)
     torch.manual_seed(task.seed)
-    model = GraphNetwork(len(kinds) + 1)
+    model = IsomorphismNetwork(len(kinds) + 1)
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=STEPS)
     rng = np.random.default_rng(task.seed)
@@ -54,7 +54,7 @@ def gnn(task: Task) -> FloatArray:
     return torch.cat(parts).double().numpy()
 
 
-class GraphNetwork(nn.Module):
+class IsomorphismNetwork(nn.Module):
     """GIN layers along the edges and against them, mean and logarithmic sum over nodes, one number a graph.
 
     Source:

@@ -236,5 +236,13 @@ def test_rows_of_a_users_space_are_found_by_any_path_to_its_file(tmp_path, monke
 
 def test_fields_that_are_not_separated_by_commas_are_told(tmp_path):
     (tmp_path / "t.csv").write_text("architecture;latency_ms@here\n[1, 2];3\n")
-    with pytest.raises(ValueError, match=r"got a header without a comma, but commas in row 0"):
+    expected = r"t\.csv: expected columns separated by commas, got a header without a comma, but commas in row 0\.$"
+    with pytest.raises(ValueError, match=expected):
         list(open_table(tmp_path / "t.csv").batches(4))
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_wide_characters_are_told(tmp_path, name):
+    (tmp_path / name).write_text("architecture,latency_ms@here\n0,3\n", encoding="utf-16")
+    with pytest.raises(ValueError, match=rf"{name}: expected UTF-8, got UTF-16\. Save it again"):
+        open_table(tmp_path / name)

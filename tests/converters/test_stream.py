@@ -160,7 +160,7 @@ def test_a_finished_run_is_not_repeated(config, monkeypatch):
     first = convert_table(config)
     with pytest.raises(ValueError, match=r"texts\.parquet: expected no such file, got one"):
         convert_table(config)
-    monkeypatch.setattr(stream, "map_in_order", None)
+    monkeypatch.setattr(stream, "with_answers", None)
     again = convert_table(replace(config, resume=True))
     assert (again.rows, again.failed) == (first.rows, first.failed)
 
