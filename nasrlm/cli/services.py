@@ -11,6 +11,7 @@ from nasrlm.cli.inputs import CheckpointOption
 from nasrlm.cli.output import say
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.predictor import Predictor
+from spaces import get_space
 
 GRACE_SECONDS = 10  # that a request has to end when the service is to
 EXTRA = ("fastapi", "starlette", "uvicorn")
@@ -26,6 +27,9 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
     max_networks: Annotated[int, typer.Option(min=1, help="Networks that one request may ask about.")] = 1024,
     max_connections: Annotated[int, typer.Option(min=1, help="Beyond these, requests are answered 503.")] = 256,
+    space: Annotated[
+        list[str] | None, typer.Option(help="path/to/file.py:ClassName, which requests may then name; repeatable.")
+    ] = None,
     checkpoint: CheckpointOption = None,
     device: DeviceOption = "cpu",
     engine: EngineOption = "auto",
@@ -40,7 +44,8 @@ def serve(
         if e.name not in EXTRA:
             raise
         raise ValueError(f'serve: expected {e.name} to be installed. Try pip install "nasrlm[serve]".') from e
-    app = create_app(Predictor.from_pretrained(checkpoint, device, engine), Limits(max_networks=max_networks))
+    predictor = Predictor.from_pretrained(checkpoint, device, engine)
+    app = create_app(predictor, Limits(max_networks=max_networks), [get_space(name) for name in space or []])
     config = uvicorn.Config(
         app,
         http=PatientProtocol,

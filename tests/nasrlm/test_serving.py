@@ -47,6 +47,20 @@ def predictor(checkpoint_folder: Path) -> Predictor:
     return Predictor.from_pretrained(checkpoint_folder)
 
 
+TWO_WIDTHS = """
+from converters.builder import GraphBuilder
+from spaces import GenotypeSpace
+
+class TwoWidths(GenotypeSpace):
+    name = "two_widths"
+    choices = {"width": (16, 24)}
+
+    def build(self, architecture):
+        g = GraphBuilder((1, 3, 8, 8))
+        return g.build(g.conv(g.input, architecture["width"], kernel=3))
+"""
+
+
 @pytest.fixture(scope="module")
 def client(predictor: Predictor) -> Iterator[Any]:
     with testclient.TestClient(create_app(predictor, LIMITS)) as client:
@@ -87,6 +101,21 @@ def test_architectures_are_converted(client: Any, predictor: Predictor) -> None:
     (network,) = client.post("/convert", json=NETWORKS).json()["networks"]
     assert network["text"] == to_onnx_text(SPACE, SPACE.parse(ARCHITECTURE))
     assert network["tokens"] == len(predictor.to_ids([network["text"]])[0])
+
+
+def test_a_space_of_ones_own_is_asked_by_its_name(predictor: Predictor, tmp_path: Path) -> None:
+    (tmp_path / "own_space.py").write_text(TWO_WIDTHS)
+    own = get_space(f"{tmp_path}/own_space.py:TwoWidths")
+    with testclient.TestClient(create_app(predictor, own_spaces=[own])) as client:
+        assert client.get("/health").json()["spaces"][-1] == "two_widths"
+        asked = {"space": "two_widths", "architectures": ["[16]"]}
+        (network,) = client.post("/convert", json=asked).json()["networks"]
+        assert network["text"] == to_onnx_text(own, own.parse("[16]"))
+        assert len(client.post("/predict", json=asked).json()["predictions"]) == 1
+        refused = client.post("/convert", json={**asked, "space": own.address})
+        assert "space: expected one of" in refused.json()["detail"]
+    with pytest.raises(ValueError, match="spaces of different names, got two_widths twice"):
+        create_app(predictor, own_spaces=[own, own])
 
 
 def test_texts_are_read_by_what_was_learned_of_their_space(checkpoint: Checkpoint) -> None:

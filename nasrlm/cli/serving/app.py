@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from nasrlm.cli.space_predictions import guesses
 from nasrlm.examples import TEXT_SPACE
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
-from spaces import space_names
+from spaces import SearchSpace, space_names
 
 VERSION = str(nasrlm.__version__)
 
@@ -69,14 +69,20 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def create_app(predictor: Predictor, limits: Limits | None = None) -> FastAPI:
+def create_app(
+    predictor: Predictor, limits: Limits | None = None, own_spaces: Sequence[SearchSpace[Any]] = ()
+) -> FastAPI:
     """The application.
 
     Args:
         predictor: answers; its calls are made one at a time.
         limits: of requests.
+        own_spaces: that requests may name beside the registered ones, each by its ``name``.
+
+    Raises:
+        ValueError: two spaces of one name.
     """
-    service = _Service(predictor, limits or Limits())
+    service = _Service(predictor, limits or Limits(), _addresses(own_spaces))
     app = FastAPI(
         title="nasrlm",
         version=VERSION,
@@ -123,8 +129,8 @@ def create_app(predictor: Predictor, limits: Limits | None = None) -> FastAPI:
 
 
 class _Service:
-    def __init__(self, predictor: Predictor, limits: Limits) -> None:
-        self.predictor, self.limits = predictor, limits
+    def __init__(self, predictor: Predictor, limits: Limits, addresses: Mapping[str, str]) -> None:
+        self.predictor, self.limits, self._addresses = predictor, limits, addresses
         self._batcher = Batcher(self._predict, limits.max_texts_per_call)
 
     def health(self) -> Health:
@@ -134,12 +140,13 @@ class _Service:
             version=VERSION,
             parameters=self.predictor.checkpoint.model.num_parameters,
             objectives=list(self.predictor.objectives),
-            spaces=list(space_names()),
+            spaces=list(self._addresses),
         )
 
     async def predict(self, request: PredictRequest) -> PredictResponse:
         """What /predict answers."""
-        space = request.space or TEXT_SPACE
+        name = request.space or TEXT_SPACE
+        space = self._addresses.get(name, name)
         objectives = self.predictor.objectives_of(space) if request.objectives is None else request.objectives
         self._check_quantiles(request.quantiles)
         self._check_count("objectives", objectives, len(self.predictor.objectives))
@@ -174,7 +181,7 @@ class _Service:
             return self._converted(request.space, request.architectures, measured=True)
         assert request.texts is not None, "one of the two is there"
         if request.space is not None:
-            self._check_space(request.space, {*space_names(), *self.predictor.checkpoint.spaces})
+            self._check_space(request.space, {*self._addresses, *self.predictor.checkpoint.spaces})
         self._check_count("texts", request.texts, self.limits.max_networks)
         for row, text in enumerate(request.texts):
             self._check_count(f"text {row}: characters", text, self.limits.max_characters)
@@ -184,12 +191,14 @@ class _Service:
         self._check_count("architectures", architectures, self.limits.max_networks)
         for row, notation in enumerate(architectures):
             self._check_count(f"architecture {row}: characters", notation, self.limits.max_characters)
-        self._check_space(space, space_names())  # and never a file: that would run whatever somebody asks for
-        return [cached_text(space, notation, measured=measured) for notation in architectures]
+        # Never a file that the service was not told: that would run whatever somebody asks for.
+        address = self._addresses[self._check_space(space, self._addresses)]
+        return [cached_text(address, notation, measured=measured) for notation in architectures]
 
-    def _check_space(self, name: str | None, names: Collection[str]) -> None:
-        if name not in names:
+    def _check_space(self, name: str | None, names: Collection[str]) -> str:
+        if name is None or name not in names:
             raise ValueError(f"space: expected one of {', '.join(sorted(names))}, got {name!r}.")
+        return name
 
     def _check_count(self, what: str, given: Sequence[object], most: int) -> None:
         if not 0 < len(given) <= most:
@@ -199,6 +208,18 @@ class _Service:
         self._check_count("quantiles", levels, self.limits.max_quantiles)
         if 0.5 not in levels or not ascend(levels):
             raise ValueError(f"quantiles: expected ascending levels in (0, 1) with 0.5 among them, got {levels}.")
+
+
+def _addresses(own_spaces: Sequence[SearchSpace[Any]]) -> dict[str, str]:
+    """What ``get_space`` opens each space by, by the name that requests have for it."""
+    addresses = {name: name for name in space_names()}
+    for space in own_spaces:
+        if space.name in addresses:
+            raise ValueError(
+                f"serve: expected spaces of different names, got {space.name} twice. Rename {space.address}."
+            )
+        addresses[space.name] = space.address
+    return addresses
 
 
 def _response(

@@ -18,7 +18,7 @@ class PredictRequest(BaseModel):
 
     space: str | None = Field(
         None,
-        description="A registered space, or of texts another that the checkpoint learned; texts need none.",
+        description="A space that /health names, or of texts another that the checkpoint learned; texts need none.",
         examples=["nasbench201"],
     )
     architectures: Architectures | None = None
@@ -52,7 +52,7 @@ class ConvertRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    space: str = Field(description="A registered space.", examples=["nasbench201"])
+    space: str = Field(description="A space that /health names.", examples=["nasbench201"])
     architectures: Architectures
 
 
