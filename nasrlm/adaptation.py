@@ -31,7 +31,7 @@ from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint, round_weights
 from nasrlm.cost_sum import without
 from nasrlm.graph_network import Operators
-from nasrlm.graph_network_fit import FittedGraphs
+from nasrlm.graph_network_fit import FittedGraphs, best_share
 from nasrlm.group_process import GroupProcess
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, Objective, decoding_order, deviation_of
@@ -195,11 +195,11 @@ def _towards_sum(expected: _Expected, pool: Pool, labels: FloatArray, is_rate: b
     row_sum, by_others = fitted
     low, high = expected.table[[0, -1]]  # of logarithms
     unit = (high - low) / (2 * REACH)
-    apart = (np.log(labels) - np.log(np.nan_to_num(by_others).clip(min=math.exp(low)))) / unit - left_out.errors
-    share = float(np.clip(-(left_out.errors @ apart) / max(apart @ apart, SMALLEST_DEVIATION), 0.0, 1.0))
+    of_sum = (np.log(labels) - np.log(np.nan_to_num(by_others).clip(min=math.exp(low)))) / unit
+    share = best_share(of_sum, left_out.errors)
     if share < SMALLEST_SHARE:
         return expected
-    errors = left_out.errors + share * apart
+    errors = share * of_sum + (1 - share) * left_out.errors
     gain = math.sqrt((left_out.errors @ left_out.errors) / max(errors @ errors, SMALLEST_DEVIATION**2))
     return replace(
         expected,

@@ -64,7 +64,7 @@ class FittedGraphs:
                 network = _fitted([networks[row] for row in seen], targets[seen], seed)
                 left_out[part] = targets[part] - network([networks[row] for row in part]).double().numpy()
                 known = np.isfinite(left_out)
-                share = _share(left_out[known], errors[known])
+                share = best_share(left_out[known], errors[known])
                 if not share or (not seed and share < LEAST_SHARE):
                     return None
                 bar.update()
@@ -101,8 +101,8 @@ def _fitted(networks: Sequence[Operators], targets: FloatArray, seed: int) -> Gr
     return model.half().float().requires_grad_(False)
 
 
-def _share(errors: FloatArray, others: FloatArray) -> float:
-    """Of the first in the mean of two that has the least squared error."""
+def best_share(errors: FloatArray, others: FloatArray) -> float:
+    """Of the first in the mean of two, given their (N,) errors, that has the least squared error; in [0, 1]."""
     apart = others - errors
     share = float(apart @ others) / max(float(apart @ apart), 1e-9)
     return min(max(share, 0.0), 1.0)

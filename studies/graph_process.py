@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from nasrlm.arrays import FloatArray
 from nasrlm.group_process import GroupProcess
 from nasrlm.objective import Objective
+from nasrlm.repeated_labels import places_of
 from spaces import SearchSpace
 from studies.features import Features, feature_groups, operator_counts, whole_sizes
 from studies.scale import Scale
@@ -133,8 +134,7 @@ class LearningScale:
 
 def _kinds(rows: Sequence[Features]) -> NDArray[np.intp]:
     """(N,) numbers, the same where all features are."""
-    numbers: dict[frozenset[tuple[str, float]], int] = {}
-    return np.array([numbers.setdefault(frozenset(row.items()), len(numbers)) for row in rows], dtype=np.intp)
+    return places_of([frozenset(row.items()) for row in rows])
 
 
 class GraphProcess:
