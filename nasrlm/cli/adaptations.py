@@ -83,6 +83,9 @@ def adapt_checkpoint(
     else:
         used = rng.choice(candidates, wanted, replace=False)
     learned = given = frame.iloc[used]
+    spaces = sorted(set(row_spaces(learned)))
+    if len(spaces) > 1:
+        warn(f"{', '.join(spaces)}: learned together; each may be told better by its own labels alone, with --space.")
     repeats, places = _repeats(measured, learned, names)
     if len(places):
         known, given = known.at(np.concatenate([np.arange(len(texts)), used[places]])), repeats
@@ -91,9 +94,7 @@ def adapt_checkpoint(
         labels = np.full(len(known.texts), np.nan)
         labels[used] = given[name].to_numpy(dtype=np.float64)
         loaded = adapt(loaded, known, name, labels, progress=True)
-    save_changed(
-        adapted(loaded, names, wanted, table, sorted(set(row_spaces(learned)))), checkpoint or released_folder(), out
-    )
+    save_changed(adapted(loaded, names, wanted, table, spaces), checkpoint or released_folder(), out)
     seconds = round(time.monotonic() - started, 1)
     if json:
         print_json({"used": row_names(learned), "seconds": seconds})

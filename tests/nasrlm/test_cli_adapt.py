@@ -97,6 +97,19 @@ def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint
     assert f"{OBJECTIVES[1]}: known already; " in done.stderr
 
 
+def test_labels_of_several_spaces_are_told(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
+    table = architecture_table(8)[["space", "architecture"]]
+    macro = pd.DataFrame({"space": "nasbench_macro", "architecture": ["00000000", "11111111"]})
+    pd.concat([table, macro]).assign(**{NEW: np.arange(1.0, 11.0)}).to_csv(tmp_path / "table.csv", index=False)
+    words = ("adapt", "--table", tmp_path / "table.csv", "--objectives", NEW, "--checkpoint", checkpoint_folder)
+    told = []
+    for option in ((), ("--space", "nasbench_macro")):
+        done = nasrlm(*words, *option, "--samples", "all", "--pool", 10, "--out", tmp_path / "new")
+        assert done.status == 0, done.stderr
+        told.append("nasbench201, nasbench_macro: learned together; each may be told better" in done.stderr)
+    assert told == [True, False]
+
+
 def test_the_card_forgets_what_was_learned_anew(nasrlm: CommandLine, checkpoint: Checkpoint, tmp_path: Path) -> None:
     measured = {"nasbench201": {name: {"n": 3, "kendall_tau": 0.9} for name in OBJECTIVES}}
     replace(checkpoint, card={"commands": [], "test": measured}).save_pretrained(tmp_path / "old")
