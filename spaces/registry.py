@@ -107,6 +107,18 @@ def get_space(name: str, **options: object) -> SearchSpace[Any]:
     return _constructed(space_class, name, options)
 
 
+def check_name(space: SearchSpace[Any]) -> None:
+    """Refuse a user's own space that is named like one of this package: models and tables would take it for that one.
+
+    Raises:
+        UnknownSpaceError: it is, and is no kind of that one.
+    """
+    if space.name in REGISTRY and space.address == space.name and not isinstance(space, type(get_space(space.name))):
+        raise UnknownSpaceError(
+            f"space {type(space).__name__}: expected a name of its own, got {space.name}, another's. Rename it."
+        )
+
+
 def _constructed(space_class: type[SearchSpace[Any]], name: str, options: dict[str, object]) -> SearchSpace[Any]:
     try:
         space = space_class(**options)
@@ -181,7 +193,7 @@ def _checked_class(found: object, name: str) -> type[SearchSpace[Any]]:
 
 
 def _user_module(path: Path, name: str) -> ModuleType:
-    """Import a file once per process.
+    """Import a file once per process; modules beside it can be imported from then on.
 
     NOTE: loading it again would make a second class of the same name, whose architectures equal none of the
     first; so an edited file is seen after a restart, as with any import.
@@ -189,6 +201,8 @@ def _user_module(path: Path, name: str) -> ModuleType:
     module_name = f"user_space_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))  # for modules beside it, as of a script; here the last to be found
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None, f"a .py file always has a spec: {path}"
     assert spec.loader is not None, f"a .py file always has a loader: {path}"

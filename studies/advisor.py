@@ -14,6 +14,7 @@ from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
+from spaces.registry import check_name
 from studies.config import SearchConfig, twins_of
 from studies.constraints import Constraint
 from studies.gate import Decision, Gate
@@ -65,7 +66,10 @@ class Advisor(Generic[A]):
         for words, given in (("goals", goals), ("constraints", constraints)):
             if isinstance(given, str):
                 raise ValueError(f"gate: expected a list of {words}, got {given!r}. Put it in a list.")
+        if isinstance(space, type):
+            raise ValueError(f"gate: expected a space, got the class {space.__name__}. Make one: {space.__name__}().")
         named: SearchSpace[A] = get_space(space) if isinstance(space, str) else space
+        check_name(named)
         self.gate = Gate(
             [Goal.parse(goal) for goal in goals],
             [Constraint.parse(constraint) for constraint in constraints],

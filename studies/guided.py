@@ -23,7 +23,7 @@ from studies.memory import SamplingPredictor, TextMemory
 from studies.proposal import begin, propose, warm_start
 from studies.report import StudyResult
 from studies.shared_study import SharedStudy
-from studies.study import close_study, open_study
+from studies.study import check_architectures, close_study, open_study
 from studies.workers import NOTHING_LEFT, PATIENCE, NextBatch, work
 
 A = TypeVar("A", bound=Hashable)
@@ -82,7 +82,7 @@ def guided_search(
     opened = open_study(config, space, out, truth=truth, known=evaluator.known, resume=resume)
     with opened as (config, searched, known):
         started = time.monotonic()
-        ledger = _begun_ledger(config, out / HISTORY_FILE)
+        ledger = _begun_ledger(config, searched, out / HISTORY_FILE)
         texts = TextMemory.of(to_text)
         learning = LearningModel(searched, predictor, texts, config.objectives, evaluator.modelled)
         if adapt is not None and guide.adapt_every:
@@ -112,9 +112,10 @@ def _checked_guide(config: SearchConfig, predictor: SamplingPredictor, adapt: Ad
     return config.guide
 
 
-def _begun_ledger(config: SearchConfig, path: Path) -> Ledger:
+def _begun_ledger(config: SearchConfig, space: SearchSpace[A], path: Path) -> Ledger:
     """What an earlier run has saved, or an empty one; saved from now on."""
     ledger = Ledger.load(path, config) if path.exists() else Ledger(config)
+    check_architectures(space, [entry.architecture for entry in ledger.entries], path)
     ledger.save(path)
     return ledger
 

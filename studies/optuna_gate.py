@@ -161,14 +161,15 @@ class ParetoGate(Generic[A]):
                 f"ParetoGate: expected an architecture of {self.space.name}, got {architecture!r:.60}. "
                 "A notation becomes one by `gate.space.parse`, integers by `gate.space.decode`."
             ) from e
-        if (proposed := trial.user_attrs.get(ARCHITECTURE, notation)) != notation:
+        proposed, key = trial.user_attrs.get(ARCHITECTURE, notation), self.space.architecture_key(architecture)
+        if proposed != notation and self.space.architecture_key(self.space.parse(proposed)) != key:
             warnings.warn(
                 f"ParetoGate: expected trial {trial.number} to be the proposed {proposed}, got {notation}. Let "
                 "`to_params` name the parameters that your objective suggests.",
                 stacklevel=3,
             )
         trial.set_user_attr(ARCHITECTURE, notation)  # before others are looked at: of two workers one sees the other
-        twin = self._twin(trial, self.space.architecture_key(architecture))
+        twin = self._twin(trial, key)
         if twin is not None:
             reason = f"the same network as trial {twin.number}, which is {twin.state.name.lower()}"
             _prune(trial, 0, reason, twin.user_attrs[ARCHITECTURE])

@@ -14,7 +14,7 @@ from studies.folder import HISTORY_FILE
 from studies.history import History, HistoryWriter
 from studies.problem import Problem, load_engine
 from studies.report import StudyResult
-from studies.study import close_study, open_study
+from studies.study import check_architectures, close_study, open_study
 
 A = TypeVar("A", bound=Hashable)
 
@@ -66,6 +66,8 @@ def search(
     with open_study(config, space, out, truth=truth, known=known, resume=resume) as (config, searched, choice):
         path = out / HISTORY_FILE
         recorded = History.load(path, config.objectives) if path.exists() else None
+        if recorded is not None:
+            check_architectures(searched, recorded.architectures, path)
         started = time.monotonic()
         history, stopped = _run(config, searched, evaluator, path, recorded, choice, progress)
         seconds = time.monotonic() - started

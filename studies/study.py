@@ -1,17 +1,17 @@
 """How every study begins and ends, whatever searches."""
 
-from collections.abc import Container, Hashable, Iterator, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 import pandas as pd
 
-from spaces import SearchSpace
+from spaces import ArchitectureError, SearchSpace
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.evaluators import TableEvaluator
-from studies.folder import HISTORY_FILE, STUDY_FILE, alone_in, holds_study, open_folder, read_study
+from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, alone_in, holds_study, open_folder, read_study
 from studies.history import History
 from studies.ledger import EVALUATED
 from studies.plots import plot_study
@@ -61,6 +61,21 @@ def open_study(
                 for name in (STUDY_FILE, HISTORY_FILE):
                     (out / name).unlink(missing_ok=True)
             raise
+
+
+def check_architectures(space: SearchSpace[A], architectures: Iterable[str], path: Path) -> None:
+    """Whether a space still has the architectures of a history that is gone on with.
+
+    Raises:
+        StudyError: one is no longer of the space.
+    """
+    for row, notation in enumerate(architectures):
+        try:
+            space.parse(notation)
+        except ArchitectureError as error:
+            raise StudyError(
+                f"{path}, row {row}: {error} Was the space changed since? Search into another folder."
+            ) from error
 
 
 def _check_warm_start(config: SearchConfig, space: SearchSpace[A], known: Container[str]) -> None:

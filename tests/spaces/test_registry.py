@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
+from spaces.registry import check_name
 
 OWN_SPACE = """
 from __future__ import annotations
@@ -89,6 +90,26 @@ def test_own_space_with_something_missing(own_file):
     assert "subclass of spaces.SearchSpace, got 3" in refusal(f"{own_file}:NOT_A_SPACE")
     assert "abstract method" in refusal(f"{own_file}:Unfinished")
     assert "got none called objectives" in refusal(f"{own_file}:Unlabelled")
+
+
+def test_modules_beside_an_own_file_can_be_imported(own_file, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (own_file.parent / "sizes_of_digits.py").write_text("NUM_DIGITS = 3")
+    other = own_file.parent / "other.py"
+    importing = "from sizes_of_digits import NUM_DIGITS\nfrom dataclasses import"
+    other.write_text(OWN_SPACE.replace("from dataclasses import", importing).replace("(10,)", "(NUM_DIGITS,)"))
+    assert get_space(f"{other}:Digits").size == 3
+    assert get_space(f"{other}:Digits").size == 3
+    assert sys.path.count(str(own_file.parent)) == 1
+
+
+def test_a_name_of_this_package_is_refused_for_another_space(own_file):
+    digits = get_space(f"{own_file}:Digits")
+    check_name(digits)
+    impostor = type("Impostor", (type(digits),), {"name": "nasbench201"})()
+    with pytest.raises(UnknownSpaceError, match="space Impostor: expected a name of its own, got nasbench201"):
+        check_name(impostor)
+    check_name(type("Kind", (type(get_space("nasbench201")),), {})())
 
 
 def test_own_file_that_fails_can_be_mended(own_file):

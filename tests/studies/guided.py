@@ -15,7 +15,7 @@ def guided_config(*, trials: int = 14, guide: dict[str, Any] | None = None, **ch
 
 
 def run(config: SearchConfig, out: Path, evaluator: Any = None, **options: Any) -> StudyResult:
-    space = ToySpace()
+    space = options.pop("space", None) or ToySpace()
     predictor = options.pop("predictor", None) or ToyPredictor()
     evaluator = evaluator or ToyResults(config.objectives)
     return guided_search(config, space, evaluator, predictor, out, to_text=space.format, **options)

@@ -95,6 +95,11 @@ def test_without_the_real_value_of_a_constraint_a_trial_stays_off_the_front() ->
     assert gate.gate.names == ()
 
 
+def test_a_class_is_no_space() -> None:
+    with pytest.raises(ValueError, match=r"expected a space, got the class ToySpace. Make one: ToySpace\(\)"):
+        ParetoGate(type(SPACE), ["max:accuracy@toy"], ToyPredictor())  # type: ignore[arg-type]
+
+
 def test_a_constraint_that_no_trial_tells_is_told_once() -> None:
     gate = make_gate(constraints=["energy_mj@toy<=100"])
     study = make_study()

@@ -10,7 +10,7 @@ import pytest
 from optuna.trial import TrialState
 
 from nasrlm.optuna import Guide
-from tests.studies.optuna_scenes import make_gate, make_study, objective
+from tests.studies.optuna_scenes import make_gate, make_study, objective, to_params
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, true_values
 
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
@@ -29,6 +29,19 @@ def test_proposals_that_the_objective_does_not_take_up_are_told() -> None:
     gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
     with pytest.warns(UserWarning, match=r"expected trial 3 to be the proposed .*, got .*\. Let `to_params` name"):
         study.optimize(renamed, n_trials=1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_proposal_may_be_another_spelling_of_its_network() -> None:
+    def in_order(trial: optuna.Trial) -> tuple[float, ...]:
+        genes = [trial.suggest_int(f"gene_{index}", 0, size - 1) for index, size in enumerate(SPACE.gene_sizes)]
+        gate.check(trial, SPACE.decode([*sorted(genes[:3]), genes[3]]))
+        return 1.0, 1.0
+
+    gate, study = make_gate(), make_study()
+    study.enqueue_trial(to_params(Row((4, 1, 3, 0))), user_attrs={"architecture": "4-1-3-0"})
+    study.optimize(in_order, n_trials=1)
+    assert study.trials[0].user_attrs["architecture"] == "1-3-4-0"
 
 
 def test_proposals_in_numbers_of_numpy_can_be_stored(tmp_path: Path) -> None:

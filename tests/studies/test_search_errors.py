@@ -16,6 +16,7 @@ from studies.evaluators import TableEvaluator
 from studies.folder import StudyError
 from studies.optuna_storage import open_storage, stored_study
 from studies.search import search
+from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     OBJECTIVES,
     SPACE,
@@ -93,6 +94,19 @@ def test_resuming_another_config_names_the_difference(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"got population_size 8 \(recorded 10\), seed 4 \(recorded 3\)\. Resume with"):
         search(toy_config(trials=20, population_size=8, seed=4), SPACE, ToyEvaluator(), tmp_path, resume=True)
     assert json.loads((tmp_path / "study.json").read_text())["config"]["trials"] == 10
+
+
+def test_resuming_with_fewer_choices_names_the_history(tmp_path: Path) -> None:
+    class Shrunk(type(SPACE)):  # type: ignore[misc]
+        gene_sizes = (3, 3, 3, 2)
+
+    expected = r"history\.parquet, row \d+: .*got .*\. Was the space changed since\? Search into another folder\."
+    search(toy_config(trials=10), SPACE, ToyEvaluator(), tmp_path / "a")
+    with pytest.raises(StudyError, match=expected):
+        search(toy_config(trials=20), Shrunk(), ToyEvaluator(), tmp_path / "a", resume=True)
+    run(guided_config(), tmp_path / "b")
+    with pytest.raises(StudyError, match=expected):
+        run(guided_config(trials=20), tmp_path / "b", space=Shrunk(), resume=True)
 
 
 def test_a_study_is_not_given_fewer_trials(tmp_path: Path) -> None:
