@@ -1,6 +1,6 @@
 """Any ONNX model made ready to be read: pinned opset, fixed sizes, functions written out, weights without values.
 
-Weight values are never looked at: of external data only small integers are read, which shape the computation.
+Weight values are never looked at: of external data only short arrays are read, which may say what is computed.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from converters.graph import AttributeValue, Shape
 from converters.inlining import without_functions
 from converters.input_sizes import fix_sizes
 from converters.limits import excess_of_model
+from converters.onnx_fused import without_fusions
+from converters.onnx_layers import WEIGHT_INPUTS
 from converters.text import IR_VERSION, OPSET, OWN_DOMAINS
 
 STANDARD_DOMAINS = ("", "ai.onnx")
@@ -72,7 +74,7 @@ class Source(NamedTuple):
 
 
 def read_model(path: Path | str) -> ModelProto:
-    """Load an ONNX file; of its external data nothing but small integers.
+    """Load an ONNX file; of its external data nothing but arrays of up to MAX_CONSTANT_NUMBERS numbers.
 
     Raises:
         OnnxModelError: no such file, or not an ONNX model; one line naming the file.
@@ -85,8 +87,9 @@ def read_model(path: Path | str) -> ModelProto:
     if not model.graph.node:
         raise OnnxModelError(f"{path}: expected a model with nodes, got none. Is it an ONNX file?")
     with one_line_errors(f"{path}: expected readable external data"):
-        for tensor in model.graph.initializer:
-            if tensor.data_location == TensorProto.EXTERNAL and _shapes_computation(tensor):
+        constants = (node.attribute[0].t for node in model.graph.node if _tensor_of_constant(node) is not None)
+        for tensor in (*model.graph.initializer, *constants):
+            if tensor.data_location == TensorProto.EXTERNAL and prod(tensor.dims) <= MAX_CONSTANT_NUMBERS:
                 _load_if_there(tensor, path.parent)
     return model
 
@@ -99,8 +102,8 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
         input_shape: of the first input, where the model leaves sizes open; see ``fix_sizes``.
 
     Raises:
-        OnnxModelError: the model is invalid, has loops or branches, leaves sizes open, or cannot be brought to
-            the pinned opset.
+        OnnxModelError: the model is invalid, has loops or branches that outputs depend on, leaves sizes open, lacks
+            external data that say what is computed, or cannot be brought to the pinned opset.
     """
     with one_line_errors("expected a valid ONNX model"):
         if excess := excess_of_model(model):
@@ -112,6 +115,8 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
         onnx.checker.check_model(light)
         light = without_functions(light)
         onnx.checker.check_model(light)  # it does not look into functions
+    without_fusions(light)
+    _remove_dead_nodes(light.graph)
     refuse_branches(light)
     sizes = fix_sizes([value for value in light.graph.input if value.name not in weights], input_shape)
     declared = dict(_declared_types(light, sizes))
@@ -148,8 +153,6 @@ def is_constant(tensor: TensorProto) -> bool:
 
     Where a single number is known to be learned, or stands where weights do, ``prepare`` knows better.
     """
-    if tensor.data_location == TensorProto.EXTERNAL:
-        return False
     return prod(tensor.dims) <= 1 or _shapes_computation(tensor)
 
 
@@ -181,13 +184,18 @@ def _value_inputs(functions: Iterable[FunctionProto]) -> Mapping[str, tuple[int,
         positions = found
 
 
-def _read_at(nodes: Iterable[NodeProto], positions: Mapping[str, tuple[int, ...]]) -> Iterator[str]:
+def _makes_constants(node: NodeProto) -> bool:
+    """Whether a Cast gives what says what is computed, such as indices, of numbers of another type."""
+    return node.op_type == "Cast" and any(x.name == "to" and x.i in CONSTANT_TYPES for x in node.attribute)
+
+
+def _read_at(nodes: Iterable[NodeProto], positions: Mapping[str, Sequence[int]]) -> Iterator[str]:
     for node in nodes:
         for position in positions.get(node.op_type, ()):
             yield from node.input[position : position + 1]
 
 
-def _seen_at(nodes: Iterable[NodeProto], positions: Mapping[str, tuple[int, ...]]) -> set[str]:
+def _seen_at(nodes: Sequence[NodeProto], positions: Mapping[str, Sequence[int]]) -> set[str]:
     """What operators read at these positions, and what that is a view of."""
     viewed = {node.output[0]: node.input[0] for node in nodes if node.op_type in VIEWS and node.input and node.output}
     seen = set(_read_at(nodes, positions))
@@ -220,12 +228,21 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
     light.graph.value_info.extend(graph.value_info)
     kept = read_by_value(graph.node, _value_inputs(model.functions))
     kept |= _seen_at(graph.node, STATE_INPUTS)  # exporters write zeros there as if weights
+    kept |= _seen_at([x for x in graph.node if x.op_type in VIEWS or _makes_constants(x)], {"Cast": (0,)})
     learned = _learned(model)
 
     def is_kept(name: str, tensor: TensorProto) -> bool:
-        small = prod(tensor.dims) <= MAX_CONSTANT_NUMBERS and tensor.data_location != TensorProto.EXTERNAL
+        small = prod(tensor.dims) <= MAX_CONSTANT_NUMBERS
         is_weight = name in learned and tensor.data_type in FLOATS
-        return (is_constant(tensor) and not is_weight) or (small and name in kept)
+        says = (is_constant(tensor) and not is_weight) or (small and name in kept)
+        if says and tensor.data_location == TensorProto.EXTERNAL:
+            if name in _seen_at(graph.node, WEIGHT_INPUTS):
+                return False
+            raise OnnxModelError(
+                f"expected the data of {name!r}, which says what is computed, got none. It is to be in the file "
+                f"{_location(tensor)!r} beside the model."
+            )
+        return says
 
     made_up = _made_up_biases(graph)
     weights: dict[str, TypeProto] = {}
@@ -290,6 +307,18 @@ def _refuse_what_the_checker_lets_pass(model: ModelProto) -> None:
             raise OnnxModelError(f"expected names in UTF-8, got {name!r}.")
 
 
+def _remove_dead_nodes(graph: GraphProto) -> None:
+    """Those whose outputs nobody reads. Of live branches, which are refused next, it may remove what they read."""
+    needed = {value.name for value in graph.output}
+    live: list[NodeProto] = []
+    for node in reversed(graph.node):
+        if not needed.isdisjoint(node.output):
+            live.append(node)
+            needed.update(node.input)
+    del graph.node[:]
+    graph.node.extend(reversed(live))
+
+
 def refuse_branches(model: ModelProto) -> None:
     """Complain of operators that have graphs of their own.
 
@@ -332,11 +361,7 @@ def _resized_before_11(model: ModelProto) -> set[str]:
 
 def _refuse_old_hardmax(model: ModelProto) -> None:
     """Before opset 13 it flattens what follows its axis, which onnx's converter of versions forgets."""
-    needed = {value.name for value in model.graph.output}
-    for node in reversed(model.graph.node):
-        if needed.isdisjoint(node.output):
-            continue
-        needed.update(node.input)
+    for node in model.graph.node:
         if node.op_type == "Hardmax" and node.domain in STANDARD_DOMAINS and _opset(model) < 13:
             raise OnnxModelError(
                 f"expected Hardmax of opset 13 or later, got {next(iter(node.output))!r} of opset {_opset(model)}. "
@@ -361,8 +386,12 @@ def _other_domains(model: ModelProto) -> dict[str, int]:
 
 
 def _load_if_there(tensor: TensorProto, folder: Path) -> None:
-    location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
-    if (folder / location).is_file():
+    if (folder / _location(tensor)).is_file():
         load_external_data_for_tensor(tensor, str(folder))
         tensor.data_location = TensorProto.DEFAULT
         del tensor.external_data[:]
+
+
+def _location(tensor: TensorProto) -> str:
+    """The file of its external data, as the model names it."""
+    return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")

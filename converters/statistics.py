@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from converters.constants import FLOATS
 from converters.convert import to_canonical_graph
 from converters.graph import Graph, Node, Shape, depth_of
 from converters.onnx_layers import INDICES, union
@@ -15,20 +17,31 @@ NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
 PLAIN_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})  # that no function of ours says: transposed, half precision
 PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
+# Inputs that say how integers stand for numbers: scales and zero points, which are no parameters.
+QUANTISATION: Mapping[str, Sequence[int]] = {
+    "ConvInteger": (2, 3),
+    "DequantizeLinear": (1, 2),
+    "MatMulInteger": (2, 3),
+    "QLinearConv": (1, 2, 4, 5, 6, 7),
+    "QLinearMatMul": (1, 2, 4, 5, 6, 7),
+    "QuantizeLinear": (1, 2),
+}
+QUANTISED_BIASES: Mapping[str, Sequence[int]] = {"DequantizeLinear": (0,), "QLinearConv": (8,)}  # of 32 bits
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counts of one network, for one input (batch 1).
+    """Counts of one network, for its input: one of a batch of 1, unless a model says otherwise.
 
     Attributes:
         params: trainable numbers of the faithful graph: convolutions, linear layers, weight and bias of norms, and
-            floating-point weights that other operators read; no running statistics. In a model, a weight that is used
+            weights that other operators read, but arrays of indices; no running statistics, and no scales and zero
+            points of quantised weights. In a model, a weight that is used
             in two ways, such as an embedding that is also the last layer, counts once, and of weights that are computed
             those count that they are computed of.
         macs: multiply-accumulates of the faithful graph's convolutions, linear layers and other products with a weight,
-            on either side; no biases, batch norms, pooling, activations or products of activations, and none of
-            quantised or recurrent operators.
+            on either side, which may be stored as integers (QDQ); no biases, batch norms, pooling, activations or
+            products of activations, and none of quantised or recurrent operators.
         convs: convolutions of the faithful graph.
         live_macs: the same of the canonical graph, from which dead branches are gone.
         live_convs: convolutions of the canonical graph.
@@ -93,16 +106,30 @@ def _convolutions(graph: Graph) -> list[Node]:
 
 
 def _weights(graph: Graph) -> dict[str, Shape]:
-    """By name, the shapes of weights that plain operators read."""
-    return {node.outputs[0]: _weight_shape(node) for node in graph.nodes if node.op_type == "nn.Weight"}
+    """By name, the shapes of weights that plain operators read, those that are stored as integers too."""
+    shapes: dict[str, Shape] = {}
+    for node in graph.nodes:
+        if node.op_type == "nn.Weight":
+            shapes[node.outputs[0]] = _weight_shape(node)
+        elif node.op_type == "DequantizeLinear" and node.inputs[0] in shapes:
+            shapes[node.outputs[0]] = shapes[node.inputs[0]]
+    return shapes
 
 
 def _params(graph: Graph) -> int:
     """Layers that own the same tensors count once, and so do arrays that the weights of several are made of."""
-    layers = {node.weights: node for node in graph.nodes if node.weights and node.attribute("dtype") not in INDICES}
+    scales = {x for node in graph.nodes for x in _read_at(node, QUANTISATION)}
+    own = {node.weights: node for node in graph.nodes if node.weights and scales.isdisjoint(node.outputs)}
+    layers = {names: node for names, node in own.items() if node.attribute("dtype") not in INDICES}
     of_arrays = union(graph.params.get(name, {}) for names in layers for name in names)
     others = [node for names, node in layers.items() if not graph.params.keys() >= set(names)]
+    quantised = {x for node in graph.nodes for x in _read_at(node, QUANTISED_BIASES)}
+    others += [node for names, node in own.items() if names not in layers and not quantised.isdisjoint(node.outputs)]
     return sum(of_arrays.values()) + sum(_layer_params(node) for node in others)
+
+
+def _read_at(node: Node, positions: Mapping[str, Sequence[int]]) -> list[str]:
+    return [node.inputs[index] for index in positions.get(node.op_type, ()) if index < len(node.inputs)]
 
 
 def _layer_params(node: Node) -> int:
@@ -114,6 +141,7 @@ def _layer_params(node: Node) -> int:
 
 def _macs(graph: Graph) -> int:
     """Every element of an output takes one weight row: input channels of a group, times kernel."""
+    _refuse_unknown(graph)
     in_layers = sum(
         _output_size(graph, node) * prod(_weight_shape(node)[1:])
         for node in graph.nodes
@@ -131,6 +159,21 @@ def _macs(graph: Graph) -> int:
         if node.op_type in PRODUCTS and not owned.keys().isdisjoint(node.inputs[:2])
     )
     return in_layers + plain + products
+
+
+def _refuse_unknown(graph: Graph) -> None:
+    matrices = {
+        node.outputs[0]
+        for node in graph.nodes
+        if node.op_type == "nn.Weight" and node.attribute("dtype") in (None, *FLOATS) and len(_weight_shape(node)) > 1
+    }
+    for node in graph.nodes:
+        domain = node.op_type.rpartition(".")[0]
+        if domain not in ("", "nn") and not matrices.isdisjoint(node.inputs):
+            raise ValueError(
+                f"statistics: expected layers whose multiply-accumulates are known, got {node.op_type} with weights. "
+                "Use a file with standard operators, such as the one that ONNX Runtime optimised."
+            )
 
 
 def _plain_convolution_macs(graph: Graph, node: Node, weight_shape: Shape) -> int:

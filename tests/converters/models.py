@@ -8,6 +8,11 @@ from converters import model_to_onnx_text, to_model
 from converters.text import parse, print_model
 
 CONV_RELU = "(float[1,3,8,8] x) => (float[1,4,8,8] y) { c = Conv <pads = [1,1,1,1]> (x, w, b)  y = Relu (c) }"
+QUANTISED = {
+    "dequantised": "w = DequantizeLinear (q, s, z)  c = DequantizeLinear (b, s)  y = Conv (x, w, c)",
+    "integer": "i = QuantizeLinear (x, s, z)  o = QLinearConv (i, s, z, q, s, z, s, z, b)  "
+    "y = DequantizeLinear (o, s, z)",
+}
 
 
 def tensor(name, *shape, dtype=np.float32):

@@ -81,6 +81,11 @@ def test_a_recurrent_layer_starts_from_zeros_however_it_says_so(op_type):
         ("(float[2,4] x) => (float[2,5] y) { m = MatMul (x, w)  y = Add (m, b)", "r = Relu (m)  d = MatMul (m, v)"),
         ("(float[1,2,4,4] x) => (float[1,2,3,3] y) { y, i = MaxPool <kernel_shape = [2,2]> (x)", "d = Identity (i)"),
         ("(float[2,4] x) => (float[2,5] y) { h = Add (x, x)  m = Mul (h, c)  y = MatMul (m, w)", "d = Relu (m)"),
+        (
+            "(float[2,4] x, bool p) => (float[2,5] y) { m = MatMul (x, w)  y = Add (m, b)",
+            "d = If <then_branch = g () => (float[2,5] t) { t = Relu (m) },"
+            "else_branch = g () => (float[2,5] e) { e = Abs (m) }> (p)",
+        ),
     ],
 )
 def test_nodes_that_no_output_depends_on_change_nothing(text, dead):

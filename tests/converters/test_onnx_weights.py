@@ -5,8 +5,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from converters import model_to_graph, model_to_onnx_text, statistics, to_model
-from tests.converters.models import CONV_RELU, body, conv_relu, model, run, tensor
+from converters import OnnxModelError, model_to_graph, model_to_onnx_text, statistics, to_model
+from tests.converters.models import CONV_RELU, QUANTISED, body, conv_relu, model, run, tensor
 
 
 def test_weights_are_known_by_shape_alone(tmp_path):
@@ -31,6 +31,44 @@ def test_external_integers_that_shape_the_computation_are_read(tmp_path):
     reshape.graph.initializer.append(numpy_helper.from_array(np.array([2, 2]), "s"))
     onnx.save(reshape, tmp_path / "m.onnx", save_as_external_data=True, location="data", size_threshold=0)
     assert body(tmp_path / "m.onnx") == ["v1 = nn.Reshape <shape: ints = [2, 2]> (v0)"]
+
+
+@pytest.mark.parametrize("as_node", [False, True])
+def test_external_numbers_that_say_what_is_computed_are_read(as_node, tmp_path):
+    def saved(name, nodes, constant, external):
+        proto = model(f"(float[1,4,6,6] x) => (float[a,b,c,d] y) {{ {nodes} }}")
+        if as_node:
+            proto.graph.node.insert(0, onnx.helper.make_node("Constant", [], ["c"], value=constant))
+        else:
+            proto.graph.initializer.append(constant)
+        outside = {"save_as_external_data": external, "location": f"{name}.data", "size_threshold": 0}
+        onnx.save(proto, tmp_path / name, convert_attribute=as_node, **outside)
+        return model_to_onnx_text(tmp_path / name)
+
+    for nodes, values in (("y = Mul (x, c)", (0.5, 3.0)), ('y = Resize (x, "", c)', ([1, 1, 2, 2], [1, 1, 3, 3]))):
+        constants = [numpy_helper.from_array(np.array(value, np.float32), "c") for value in values]
+        inside, outside = ([saved("m.onnx", nodes, x, external) for x in constants] for external in (False, True))
+        assert inside == outside
+        assert len(set(inside)) == 2
+
+
+def test_data_that_say_what_is_computed_are_missed(tmp_path):
+    reshape = model("(float[1,4] x) => (float[2,2] y) { y = Reshape (x, s) }")
+    reshape.graph.initializer.append(numpy_helper.from_array(np.array([2, 2]), "s"))
+    onnx.save(reshape, tmp_path / "m.onnx", save_as_external_data=True, location="data", size_threshold=0)
+    (tmp_path / "data").unlink()
+    with pytest.raises(OnnxModelError, match=r"m\.onnx: expected the data of 's', which says .*'data' beside"):
+        model_to_onnx_text(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.uint64, np.float32])
+def test_indices_may_be_cast_of_any_type(dtype):
+    def text(indices):
+        proto = model("(float[1,4,6,6] x) => (float[1,2,6,6] y) { i = Cast <to = 7> (c) y = Gather <axis = 1> (x, i) }")
+        proto.graph.initializer.append(numpy_helper.from_array(np.array(indices, dtype), "c"))
+        return body(proto)
+
+    assert text([1, 0]) != text([3, 2])
 
 
 def test_weights_may_be_constants_inputs_or_sparse():
@@ -98,13 +136,6 @@ def test_quantised_weights_are_not_computed_ahead():
     )
     assert "DequantizeLinear" in "".join(body(proto))
     assert run(proto, np.ones((1, 4), np.float32))[0].shape == (1, 4)
-
-
-QUANTISED = {
-    "dequantised": "w = DequantizeLinear (q, s, z)  c = DequantizeLinear (b, s)  y = Conv (x, w, c)",
-    "integer": "i = QuantizeLinear (x, s, z)  o = QLinearConv (i, s, z, q, s, z, s, z, b)  "
-    "y = DequantizeLinear (o, s, z)",
-}
 
 
 @pytest.mark.parametrize("name", QUANTISED)

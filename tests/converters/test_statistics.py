@@ -6,7 +6,7 @@ import pytest
 from converters import Statistics, model_to_graph, statistics
 from converters.builder import GraphBuilder
 from tests.converters.graphs import conv, graph, node
-from tests.converters.models import model, tensor
+from tests.converters.models import QUANTISED, model, tensor
 
 IMAGE = (1, 6, 8, 8)
 
@@ -45,6 +45,24 @@ def test_a_linear_layer(bias):
     counts = count(lambda g: g.linear(g.flatten(g.global_average_pool(g.input)), 10, bias=bias))
     assert (counts.params, counts.macs) == (60 + 10 * bias, 60)
     assert (counts.convs, counts.activations, counts.nodes, counts.depth) == (0, 0, 3, 3)
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_quantised_weights_count_as_the_numbers_that_they_stand_for(name):
+    weights = [tensor("q", 4, 2, 3, 3, dtype=np.int8), tensor("b", 4, dtype=np.int32)]
+    scales = [tensor("z", dtype=np.int8), tensor("s")]
+    ends = "(float[1,2,5,5] x) => (float[1,4,3,3] y)"
+    counts = statistics(model_to_graph(model(f"{ends} {{ {QUANTISED[name]} }}", *weights, *scales)))
+    assert counts.params == 4 * 2 * 9 + 4
+    if name == "dequantised":
+        assert (counts.macs, counts.convs, counts.activations) == (9 * 4 * 2 * 9, 1, 4 * 9)
+
+
+def test_scales_of_channels_are_no_parameters():
+    kinds = tensor("q", 4, 2, 1, 1, dtype=np.int8), tensor("s", 4), tensor("z", 4, dtype=np.int8)
+    text = "w = DequantizeLinear <axis = 0> (q, s, z)  y = Conv (x, w)"
+    counts = statistics(model_to_graph(model(f"(float[1,2,5,5] x) => (float[1,4,5,5] y) {{ {text} }}", *kinds)))
+    assert (counts.params, counts.macs) == (8, 25 * 8)
 
 
 def test_dead_branches_count_only_as_built():
