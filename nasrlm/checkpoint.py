@@ -115,11 +115,16 @@ class Checkpoint:
     def added(self) -> frozenset[str]:
         """Objectives that adapting has added or taught anew, of whichever networks."""
         trained = self._trained
-        return frozenset(name for name in self.read_off if name not in trained or self._taught_spaces(name))
+        return frozenset(name for name in self.read_off if name not in trained or self.taught_spaces(name))
+
+    def taught_spaces(self, objective: str) -> Sequence[str]:
+        """Spaces of the networks that an objective was last adapted to, as far as they are noted."""
+        steps = [x for x in self.card.get("commands", ()) if objective in x.get("objectives", ()) and "spaces" in x]
+        return steps[-1]["spaces"] if steps else ()
 
     def was_taught(self, objective: str, space: str) -> bool:
         """Whether an objective of ``added`` was learned from networks of a space, or it is not noted of which."""
-        spaces = self._taught_spaces(objective)
+        spaces = self.taught_spaces(objective)
         return not spaces or _file_and_class(space) in map(_file_and_class, spaces)
 
     def objectives_of(self, space: str) -> tuple[str, ...]:
@@ -134,11 +139,6 @@ class Checkpoint:
     def _trained(self) -> frozenset[str]:
         """Objectives of the networks that it was trained on."""
         return frozenset(name for calibration in self.calibration_by_space.values() for name in calibration)
-
-    def _taught_spaces(self, objective: str) -> Sequence[str]:
-        """Spaces of the networks that an objective was last adapted to, as far as they are noted."""
-        steps = [x for x in self.card.get("commands", ()) if objective in x.get("objectives", ()) and "spaces" in x]
-        return steps[-1]["spaces"] if steps else ()
 
     def save_pretrained(self, folder: Path | str, readme: str | None = None) -> None:
         """Write the folder; an older checkpoint there is replaced when all files are written, other files stay.

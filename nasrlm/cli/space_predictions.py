@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -62,7 +63,8 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
             f"of a network unlike these it can only guess{but}, and one that is of them is read best with --space"
         )
     if words:
-        words.insert(0, f"the checkpoint learned from {', '.join(known)}")
+        sources = [(name in checkpoint.added and checkpoint.taught_spaces(name)) or known for name in objectives]
+        words.insert(0, f"the checkpoint learned from {', '.join(dict.fromkeys(chain(*sources or [known])))}")
     for space in sorted(asked & set(known)):
         own = {*predictor.objectives_of(space)} - {*added} | {*taught[space]}
         if guessed := [name for name in objectives if name in predictor.objectives and name not in own]:

@@ -211,7 +211,7 @@ def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
     assert guesses(predictor, ["/elsewhere/space.py:Mine", "other"], ["latency_ms@new"]) == ""
     told = guesses(predictor, ["", "fbnet", "darts", "nasbench201"], ["latency_ms@new"])
     assert told == (
-        "the checkpoint learned from nasbench201, other; of darts, fbnet it can only guess; of a network unlike these "
-        "it can only guess, and one that is of them is read best with --space; latency_ms@new of nasbench201 it can "
-        "only guess, from other spaces."
+        "the checkpoint learned from mine/space.py:Mine, other; of darts, fbnet it can only guess; of a network unlike "
+        "these it can only guess, and one that is of them is read best with --space; latency_ms@new of nasbench201 it "
+        "can only guess, from other spaces."
     )
