@@ -20,6 +20,9 @@ CHECKPOINT = "checkpoint_sha256"  # of a config, and of a study in a storage
 MAY_GROW = ("trials", "earlier_trials")  # of a config: a study may be given more
 
 
+GO_ON = "The same command with --resume goes on from the results so far."
+
+
 class StudyError(ValueError):
     """A folder that cannot take, or does not hold, the study that was asked for."""
 

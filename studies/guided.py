@@ -95,7 +95,7 @@ def guided_search(
             else:
                 with SharedStudy(config, searched, shared, ledger) as study:
                     stopped = work(config, guide, searched, evaluator, next_batch, study, after_change)
-                    ledger = study.ledger()
+                    ledger = study.patiently(study.ledger)
         history, seconds = ledger.history(), time.monotonic() - started
         return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution
-from optuna.exceptions import ExperimentalWarning, OptunaError
+from optuna.exceptions import ExperimentalWarning, OptunaError, StorageInternalError
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.study import StudyDirection
@@ -24,11 +24,12 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal
 from studies.config import SearchConfig, without_password
-from studies.folder import CHECKPOINT, MAY_GROW, StudyError, check_same_checkpoint
+from studies.folder import CHECKPOINT, GO_ON, MAY_GROW, StudyError, check_same_checkpoint
 from studies.history import ascending, median_first
 from studies.storage_locks import held_alone
 
 TRIES = 5  # at opening a database
+ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # of connections, in seconds
 BLOCK = 65_536  # bytes of a journal that are looked at together
 ARCHITECTURE, PREDICTED = "architecture", "predicted"  # attributes of a trial
 PRUNED_STAGE, PRUNED_REASON = "pruned_stage", "pruned_reason"
@@ -120,14 +121,17 @@ def with_driver(url: str) -> str:
 
 def _open_database(url: str) -> RDBStorage:
     """Of several workers that begin at the same moment one makes the tables, and the others fail to."""
+    engine: dict[str, Any] = {"pool_pre_ping": True}  # a connection that broke is made anew
+    if url.startswith("postgresql"):
+        engine["connect_args"] = ALIVE
     for _ in range(TRIES - 1):
         try:
-            return RDBStorage(url)
+            return RDBStorage(url, engine)
         except SQLAlchemyError as error:
             if not isinstance(error, IntegrityError) and "already exists" not in str(error):
                 raise
             time.sleep(1)
-    return RDBStorage(url)
+    return RDBStorage(url, engine)
 
 
 @contextmanager
@@ -202,8 +206,14 @@ def stored_study(config: SearchConfig, *, is_new: bool) -> Iterator["StoredStudy
         yield None
         return
     storage = open_storage(config.storage)
-    with held_alone(storage, config.storage, name_in(storage, config)):
-        yield StoredStudy(config, storage, config.storage, is_new=is_new)
+    try:
+        with held_alone(storage, config.storage, name_in(storage, config)):
+            yield StoredStudy(config, storage, config.storage, is_new=is_new)
+    except (StorageInternalError, SQLAlchemyError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise StudyError(
+            f"storage {without_password(config.storage)}: expected an answer, got {reason}. {GO_ON}"
+        ) from error
 
 
 class StoredStudy:

@@ -1,25 +1,29 @@
 """A guided search whose trials live in an Optuna storage, so that several workers evaluate them.
 
 A chosen architecture is one trial: waiting, running while a worker evaluates it, then complete, or pruned where there
-was no answer. A trial whose worker died fails, and a copy of it waits in its place. What the gate pruned is a pruned
+was no answer. A trial whose worker died fails, and a copy of it waits in its place; if the worker had its result, it is
+finished instead. A storage that does not answer is asked again for a minute. What the gate pruned is a pruned
 trial that tells why: for people to look at, no worker reads it.
 """
 
 import math
 import os
 import platform
-from collections.abc import Hashable, Iterator, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
+from optuna.exceptions import StorageInternalError
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+from sqlalchemy.exc import SQLAlchemyError
 
 from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.config import SearchConfig, without_password
-from studies.folder import StudyError
+from studies.folder import GO_ON, StudyError
 from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
 from studies.optuna_storage import (
     ARCHITECTURE,
@@ -37,6 +41,9 @@ from studies.optuna_storage import (
 from studies.storage_locks import open_locks
 
 A = TypeVar("A", bound=Hashable)
+T = TypeVar("T")
+
+TRY_SECONDS = (0, 1, 2, 4, 8, 15, 30)  # to wait before each try at a storage that does not answer
 
 RETRIES = 10  # of a trial whose workers died, perhaps of it; then it counts as evaluated without an answer
 
@@ -71,6 +78,9 @@ class SharedStudy(Generic[A]):
         self.config = config
         self.space = space
         self._pruned = [entry for entry in ledger.entries if entry.status == PRUNED]
+        self._name = without_password(storage)
+        self._taken: int | None = None  # a trial, in this turn
+        self._unheld_since: dict[int, float] = {}  # running trials that nobody holds, by number
         self._stored_keys: dict[int, str] = {}  # of the gate's trials, by trial number
         self._finished: dict[int, Entry] = {}  # of trials that will not change, by trial number
         self._storage = open_storage(storage)
@@ -78,7 +88,7 @@ class SharedStudy(Generic[A]):
         try:
             with self.locks.turn(), quiet():
                 self.study = join_study(config, self._storage, storage)
-                self._check_complete(ledger, storage)
+                self._check_complete(ledger)
         except BaseException:
             self.locks.close()
             raise
@@ -89,26 +99,53 @@ class SharedStudy(Generic[A]):
     def __exit__(self, *error: object) -> None:
         self.locks.close()
 
-    def _check_complete(self, known: Ledger, storage: str) -> None:
+    def _check_complete(self, known: Ledger) -> None:
         stored = {entry.key for entry in self.ledger().entries if entry.status == EVALUATED}
         results = {entry.key for entry in known.entries if entry.status == EVALUATED}
         if len(stored) > self.config.trials:
             raise StudyError(
-                f"storage {without_password(storage)}: expected the {len(stored)} trials of the study, or more, got "
+                f"storage {self._name}: expected the {len(stored)} trials of the study, or more, got "
                 f"{self.config.trials}. Pass --trials {len(stored)}, or choose another storage or seed."
             )
         if lacking := results - stored:
             raise StudyError(
-                f"storage {without_password(storage)}: expected the {len(results)} results of the study's history, "
+                f"storage {self._name}: expected the {len(results)} results of the study's history, "
                 f"got all but {len(lacking)} of them. Bring the storage back, or choose another --out to begin anew."
             )
+
+    def patiently(self, act: Callable[[], T]) -> T:
+        """What ``act`` gives, which is called again where the storage does not answer: what it did may stand there.
+
+        Raises:
+            StudyError: it has not answered for a minute, or its disk is full.
+        """
+        for seconds in TRY_SECONDS:
+            time.sleep(seconds)
+            try:
+                return act()
+            except (StorageInternalError, SQLAlchemyError) as error:
+                broken = error
+            except OSError as error:
+                raise StudyError(f"storage {self._name}: expected to be written, got {error}. {GO_ON}") from error
+        reason = " ".join(str(broken).split())[:200]
+        raise StudyError(f"storage {self._name}: expected an answer, got {reason}. {GO_ON}") from broken
 
     @contextmanager
     def turn(self) -> Iterator[Ledger]:
         """Everything that is known now, with nobody else changing it; the trials of dead workers wait again."""
-        with self.locks.turn():
-            self._retry_the_dead()
-            yield self.ledger()
+        self._taken = None
+        try:
+            with self.locks.turn():
+                self._retry_the_dead()
+                yield self.ledger()
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _let_go(self) -> None:
+        """Of what was taken in a turn that failed, of which nobody else will hear."""
+        if self._taken is not None:
+            self.locks.release(self._taken)
 
     def ledger(self) -> Ledger:
         """Evaluated and chosen entries of all workers, and this one's pruned ones, in the order of batches."""
@@ -159,39 +196,60 @@ class SharedStudy(Generic[A]):
         waiting = [trial for trial in trials if trial.state == TrialState.WAITING]
         for trial in sorted(waiting, key=lambda waits: _tries(waits, trials)[0]):
             self.locks.hold(trial.number)
-            if self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING):
-                worker = f"{platform.node()}, process {os.getpid()}"
-                self._storage.set_trial_user_attr(trial._trial_id, WORKER, worker)
-                return TakenTrial(trial.number, trial._trial_id, trial.user_attrs[ARCHITECTURE])
+            try:
+                if self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING):
+                    worker = f"{platform.node()}, process {os.getpid()}"
+                    self._storage.set_trial_user_attr(trial._trial_id, WORKER, worker)
+                    self._taken = trial.number
+                    return TakenTrial(trial.number, trial._trial_id, trial.user_attrs[ARCHITECTURE])
+            except BaseException:
+                self.locks.release(trial.number)  # whether it runs now is not known; if so, it is that of a dead worker
+                raise
             self.locks.release(trial.number)
         return None
 
     def tell(self, taken: TakenTrial, real: FloatArray) -> None:
         """Record (M,) real results of a trial that this worker holds.
 
-        NOTE: when the connection to the storage broke meanwhile, another worker may have taken the trial over; the
-        first result counts.
+        NOTE: when the connection to the storage broke meanwhile, another worker may have taken the trial over: then
+        they are those of its copy, unless there are results of that by now.
         """
-        if self._storage.get_trial(taken.trial_id).state == TrialState.RUNNING:
-            self._storage.set_trial_user_attr(taken.trial_id, REAL, _listed(real))
-            trial = Trial(self.study, taken.trial_id)
-            if np.isnan(real).any():
-                self.study.tell(trial, state=TrialState.PRUNED)
-            else:
-                for bound in self.config.hard_constraints:
-                    value = real[[self.config.objectives.index(bound.objective)]]
-                    trial.set_constraint(str(bound), bound.violation(value).item())
-                self.study.tell(trial, real[: len(self.config.goals)].tolist())
+        trials = self.study.get_trials(deepcopy=False)
+        copies = (trial for trial in trials if taken.number in _tries(trial, trials))
+        for trial in copies:
+            if self._runs(trial):
+                self._storage.set_trial_user_attr(trial._trial_id, REAL, _listed(real))
+                self._finish(trial, real)
         self.locks.release(taken.number)
+
+    def _runs(self, trial: FrozenTrial) -> bool:
+        """Whether a trial runs, or did wait and runs from now on."""
+        if trial.state == TrialState.WAITING:
+            return self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
+        return self._storage.get_trial(trial._trial_id).state == TrialState.RUNNING
+
+    def _finish(self, trial: FrozenTrial, real: FloatArray) -> None:
+        running = Trial(self.study, trial._trial_id)
+        if np.isnan(real).any():
+            self.study.tell(running, state=TrialState.PRUNED)
+            return
+        for bound in self.config.hard_constraints:
+            value = real[[self.config.objectives.index(bound.objective)]]
+            running.set_constraint(str(bound), bound.violation(value).item())
+        self.study.tell(running, real[: len(self.config.goals)].tolist())
 
     def _retry_the_dead(self) -> None:
         trials = self.study.get_trials(deepcopy=False)
         retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
         for trial in trials:
-            if trial.state != TrialState.RUNNING or self.locks.is_held(trial.number):
+            if trial.state != TrialState.RUNNING or not self._is_unheld(trial.number):
                 continue
             # Its worker may have told the result, and let go, since the trials were listed.
-            if self._storage.get_trial(trial._trial_id).state != TrialState.RUNNING:
+            latest = self._storage.get_trial(trial._trial_id)
+            if latest.state != TrialState.RUNNING:
+                continue
+            if REAL in latest.user_attrs:
+                self._finish(trial, np.array(latest.user_attrs[REAL], dtype=np.float64))
                 continue
             # The copy first: killed between the two, nothing is lost, and the copy is not made again.
             if trial.number not in retried and len(_tries(trial, trials)) <= RETRIES:
@@ -199,6 +257,14 @@ class SharedStudy(Generic[A]):
                 self._enqueue(self._genotype(trial), {**kept, RETRY_OF: trial.number})
             self._storage.set_trial_user_attr(trial._trial_id, REASON, "its worker ended")
             self.study.tell(trial.number, state=TrialState.FAIL)
+
+    def _is_unheld(self, number: int) -> bool:
+        """Whether nobody holds a trial, and has not for as long as a broken connection takes."""
+        if self.locks.is_held(number):
+            self._unheld_since.pop(number, None)
+            return False
+        now = time.monotonic()
+        return now - self._unheld_since.setdefault(number, now) >= self.locks.grace_seconds
 
     def _enqueue(self, genotype: Sequence[int], attributes: dict[str, Any]) -> None:
         self.study.add_trial(self._trial(TrialState.WAITING, genotype, attributes))

@@ -1,13 +1,13 @@
 """Locks beside a study's storage that end with the process that holds them, however it ends.
 
 A worker takes its turn alone, and holds the trial that it evaluates. A running trial that nobody holds is that of a
-dead worker: no clock decides it, so it is seen at once, and a slow evaluation is never taken for a dead one. A search
-that is not shared holds its whole run.
+dead worker: a slow evaluation is never taken for a dead one. A search that is not shared holds its whole run.
 """
 
+import threading
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from urllib.parse import quote
 from filelock import FileLock, Timeout
 from optuna.storages import BaseStorage, RDBStorage
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import InterfaceError, OperationalError
 
 from studies.config import without_password
 from studies.folder import StudyError
@@ -22,8 +23,19 @@ from studies.folder import StudyError
 TURN, RUN = -1, -2  # in the place of a trial's number
 
 
+PING_SECONDS = 5.0  # between looks whether a connection that does nothing else is there
+GRACE_SECONDS = 15.0  # in which a worker whose connection broke takes its locks again
+BROKEN = (InterfaceError, OperationalError)  # as of a connection that is no longer
+
+
 class StorageLocks(Protocol):
-    """Locks of the workers of one study."""
+    """Locks of the workers of one study.
+
+    Attributes:
+        grace_seconds: how long nobody has to hold a running trial before its worker is dead.
+    """
+
+    grace_seconds: float
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -34,7 +46,7 @@ class StorageLocks(Protocol):
         """Hold a trial, by its number, until it is released, all is closed, or the process ends."""
 
     def release(self, number: int) -> None:
-        """Let go of a trial."""
+        """Let go of a trial, if it is held."""
 
     def is_held(self, number: int) -> bool:
         """Whether any worker, this one too, holds a trial."""
@@ -45,6 +57,8 @@ class StorageLocks(Protocol):
 
 class FileLocks:
     """Locked files in a folder; on a network drive, if its locks work there."""
+
+    grace_seconds = 0.0
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -65,8 +79,9 @@ class FileLocks:
         self._held[number] = lock
 
     def release(self, number: int) -> None:
-        self._path(number).unlink(missing_ok=True)  # while it is held: who has it open then looks for a new one
-        self._held.pop(number).release()
+        if (lock := self._held.pop(number, None)) is not None:
+            self._path(number).unlink(missing_ok=True)  # while it is held: who has it open then looks for a new one
+            lock.release()
 
     def is_held(self, number: int) -> bool:
         if number in self._held:
@@ -86,13 +101,22 @@ class FileLocks:
 
 
 class PostgresLocks:
-    """Advisory locks of one connection to the database; the server ends them with the connection."""
+    """Advisory locks of one connection to the database; the server ends them with the connection.
+
+    A connection that breaks, as at a restart of the server, is made anew within seconds, also while an evaluation runs,
+    and takes the trials that were held again.
+    """
+
+    grace_seconds = GRACE_SECONDS
 
     def __init__(self, storage: RDBStorage, study_name: str) -> None:
         self._study = zlib.crc32(study_name.encode()) - 2**31  # a signed 32-bit number
-        connection = storage.engine.connect()
-        self._connection: Connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+        self._engine = storage.engine
         self._held: set[int] = set()
+        self._connection: Connection | None = self._connect()
+        self._one_at_a_time = threading.RLock()
+        self._closed = threading.Event()
+        threading.Thread(target=self._keep_connected, daemon=True).start()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -107,7 +131,7 @@ class PostgresLocks:
         self._held.add(number)
 
     def release(self, number: int) -> None:
-        self._held.remove(number)
+        self._held.discard(number)
         self._call("pg_advisory_unlock", number)
 
     def is_held(self, number: int) -> bool:
@@ -119,11 +143,44 @@ class PostgresLocks:
         return False
 
     def close(self) -> None:
-        self._connection.invalidate()  # a pooled connection would keep its locks
-        self._connection.close()
+        self._closed.set()
+        with self._one_at_a_time:
+            self._disconnect()
 
     def _call(self, function: str, number: int) -> object:
-        return self._connection.execute(text(f"SELECT {function}(:a, :b)"), {"a": self._study, "b": number}).scalar()
+        asked = f"SELECT {function}(:a, :b)", {"a": self._study, "b": number}
+        with self._one_at_a_time:
+            with suppress(*BROKEN):  # before it was asked, as far as is known
+                return self._ask(*asked)
+            return self._ask(*asked)
+
+    def _keep_connected(self) -> None:
+        while not self._closed.wait(PING_SECONDS):
+            with self._one_at_a_time, suppress(*BROKEN):  # then the next look tries again
+                if not self._closed.is_set():
+                    self._ask("SELECT 1", {})
+
+    def _ask(self, question: str, values: dict[str, int]) -> object:
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            return self._connection.execute(text(question), values).scalar()
+        except BROKEN:
+            self._disconnect()
+            raise
+
+    def _connect(self) -> Connection:
+        """A connection that holds what the last one held, but for what another worker has taken since."""
+        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        for number in self._held:
+            connection.execute(text("SELECT pg_try_advisory_lock(:a, :b)"), {"a": self._study, "b": number})
+        return connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()  # a pooled connection would keep its locks
+            connection.close()
 
 
 def open_locks(storage: BaseStorage, name: str, study_name: str) -> StorageLocks:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from spaces import SearchSpace
@@ -10,7 +11,7 @@ from studies.evaluators import RealEvaluator
 from studies.guide import Guide
 from studies.history import to_bounds
 from studies.ledger import Entry, Ledger
-from studies.shared_study import SharedStudy
+from studies.shared_study import SharedStudy, TakenTrial
 
 A = TypeVar("A", bound=Hashable)
 
@@ -39,7 +40,10 @@ def work(
         Why the search ended before its trials were spent, or None.
     """
     attempt, seen = 0, list[tuple[str, int, str]]()
-    while True:
+
+    def in_turn() -> tuple[TakenTrial | None, Ledger, bool]:
+        """What to evaluate now, what is known, and whether nothing more is to be proposed."""
+        nonlocal attempt, seen
         with study.turn() as ledger:
             taken = study.take()
             left = config.trials - len(ledger.evaluated) - len(ledger.chosen)
@@ -53,10 +57,14 @@ def work(
             if (now := [(entry.key, entry.batch, entry.status) for entry in ledger.entries]) != seen:
                 seen = now
                 after_change(ledger)
-            if taken is None and not ledger.chosen and (left <= 0 or barren):
-                return NOTHING_LEFT if left > 0 else None
+            return taken, ledger, left <= 0 or barren
+
+    while True:
+        taken, ledger, is_over = study.patiently(in_turn)
         if taken is not None:
-            answer = to_bounds(evaluator.evaluate([space.parse(taken.architecture)]), config.objectives)
-            study.tell(taken, answer[0, :, 0])
+            answer = to_bounds(evaluator.evaluate([space.parse(taken.architecture)]), config.objectives)[0, :, 0]
+            study.patiently(partial(study.tell, taken, answer))
         elif ledger.chosen:
             time.sleep(PAUSE)
+        elif is_over:
+            return NOTHING_LEFT if len(ledger.evaluated) < config.trials else None

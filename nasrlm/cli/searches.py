@@ -34,7 +34,7 @@ from studies.evaluators import (
     RealEvaluator,
     TableEvaluator,
 )
-from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, trials_given
+from studies.folder import FRONT_FILE, GO_ON, HISTORY_FILE, STUDY_FILE, trials_given
 from studies.guide import RISK, Guide, parse_risk
 from studies.labelled_table import read_table
 from studies.memory import TextMemory
@@ -280,7 +280,7 @@ def _own_errors(name: str, asked: str = "") -> Iterator[None]:
         said = told_in_one_line(e)
         if said is None and isinstance(e, ValueError):
             raise
-        hint = " The same command with --resume goes on from the results so far." if asked else ""
+        hint = f" Let it answer NaN where there is no result. {GO_ON}" if asked else ""
         raise ValueError(f"evaluator {name}: expected an answer{asked}, got {said or repr(e)}.{hint}") from e
 
 

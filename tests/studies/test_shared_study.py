@@ -1,17 +1,20 @@
 """Trials that workers share, where two of them do something at once."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 import pytest
+from optuna.exceptions import StorageInternalError
 from optuna.trial import TrialState
+from sqlalchemy.exc import OperationalError
 
 from studies import workers
 from studies.config import SearchConfig
+from studies.folder import StudyError
 from studies.ledger import CHOSEN, Entry, Ledger
 from studies.optuna_storage import PREDICTED, open_storage, read_predictions, told_predictions
 from studies.shared_study import SharedStudy, TakenTrial
@@ -65,6 +68,59 @@ def test_a_result_told_while_another_worker_looks_for_the_dead_is_kept(tmp_path:
         with mock.patch.object(looks.locks, "is_held", told_just_before), looks.turn() as ledger:
             assert [entry.real.tolist() for entry in ledger.entries] == [[1.0] * len(CONFIG.objectives)]
         assert [trial.state for trial in looks.study.get_trials()] == [TrialState.COMPLETE]
+
+
+RESULT = np.ones(len(CONFIG.objectives))
+
+
+def test_a_result_that_a_dead_worker_had_is_taken_up(tmp_path: Path) -> None:
+    with two_workers(CONFIG, tmp_path) as (evaluates, other, taken):
+        with (
+            mock.patch.object(evaluates.study, "tell", side_effect=KeyboardInterrupt),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            evaluates.tell(taken, RESULT)
+        evaluates.locks.close()
+        with other.turn() as ledger:
+            assert [entry.real.tolist() for entry in ledger.evaluated] == [RESULT.tolist()]
+            assert other.take() is None
+        assert [trial.state for trial in other.study.get_trials()] == [TrialState.COMPLETE]
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_result_of_a_trial_that_was_taken_over_is_that_of_its_copy(begun: bool, tmp_path: Path) -> None:
+    with two_workers(CONFIG, tmp_path) as (evaluates, other, taken):
+        evaluates.locks.close()  # as where its connection broke
+        with other.turn():
+            copy = other.take() if begun else None
+        evaluates.tell(taken, RESULT)
+        if copy is not None:
+            other.tell(copy, 2 * RESULT)  # too late
+        with other.turn() as ledger:
+            assert [entry.real.tolist() for entry in ledger.evaluated] == [RESULT.tolist()]
+        assert [trial.state for trial in other.study.get_trials()] == [TrialState.FAIL, TrialState.COMPLETE]
+
+
+def test_a_storage_that_does_not_answer_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("studies.shared_study.TRY_SECONDS", (0, 0, 0))
+    with SharedStudy(CONFIG, SPACE, str(tmp_path / "journal.log"), Ledger(CONFIG, [])) as study:
+        answers = mock.Mock(side_effect=[StorageInternalError("gone"), OperationalError("", {}, OSError("gone")), 3])
+        assert study.patiently(answers) == 3
+        with pytest.raises(StudyError, match=r"journal\.log: expected an answer, got gone\. The same command"):
+            study.patiently(mock.Mock(side_effect=StorageInternalError("gone")))
+        with pytest.raises(StudyError, match=r"expected to be written, got .*No space left on device\. The same"):
+            study.patiently(mock.Mock(side_effect=OSError(28, "No space left on device")))
+
+
+def test_what_was_taken_in_a_turn_that_fails_is_let_go(tmp_path: Path) -> None:
+    with two_workers(CONFIG, tmp_path) as (evaluates, other, taken):
+        evaluates.tell(taken, RESULT)
+        with suppress(ZeroDivisionError), evaluates.turn():
+            evaluates.add([chosen(SPACE.encode(SPACE.sample(np.random.default_rng(1))))])
+            assert evaluates.take() is not None
+            raise ZeroDivisionError
+        with other.turn():
+            assert other.take() is not None
 
 
 def test_a_worker_that_waits_tells_changes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

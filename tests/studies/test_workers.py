@@ -9,13 +9,20 @@ import optuna
 import pandas as pd
 import pytest
 from optuna.trial import TrialState
+from sqlalchemy import create_engine, text
 
-from studies.optuna_storage import open_storage, study_name
+from studies.optuna_storage import open_storage, study_name, with_driver
 from tests.studies import killed
 from tests.studies.postgres import postgres_url  # noqa: F401
 from tests.studies.scenes import SPACE, toy_results
 
 PATIENCE = 180  # seconds; on busy cores the first worker's imports alone take one minute
+
+
+OTHERS_ENDED = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'
+"""
 
 
 def assert_nothing_is_lost(storage: str, folder: Path, *, kills: int, seconds: float, seed: int = 0) -> None:
@@ -73,6 +80,30 @@ def test_two_workers_on_a_journal(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_twenty_kills_on_a_journal(tmp_path: Path, seed: int) -> None:
     assert_nothing_is_lost(str(tmp_path / "journal.log"), tmp_path, kills=20, seconds=0.4, seed=seed)
+
+
+@pytest.mark.service
+def test_broken_connections_lose_nothing_and_nothing_is_evaluated_twice(tmp_path: Path, postgres_url: str) -> None:  # noqa: F811
+    wanted, asked = 8, tmp_path / killed.ASKED_FILE
+    names = ("first", "second")
+    engine = create_engine(with_driver(postgres_url), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text("CREATE DATABASE broken"))
+    url = postgres_url.replace("/postgres", "/broken")
+    workers = [killed.start(killed.work, url, tmp_path, name, 2.0, wanted) for name in names]
+    for _ in range(3):
+        _wait_for_another_line(asked)
+        time.sleep(0.5)
+        with engine.connect() as connection:
+            connection.execute(text(OTHERS_ENDED))
+    for process in workers:
+        process.join(PATIENCE)
+        assert process.exitcode == 0
+    asked_for = asked.read_text().split()
+    assert len(asked_for) == len(set(asked_for)) == wanted
+    for name in names:
+        history = pd.read_parquet(tmp_path / name / "history.parquet")
+        assert sorted(history["architecture"][history["status"] == "evaluated"]) == sorted(asked_for)
 
 
 @pytest.mark.service
