@@ -36,8 +36,8 @@ from studies.folder import HISTORY_FILE
 from studies.gate import Gate
 from studies.guide import Guide
 from studies.guided import guided_search
+from studies.history import EVALUATED, PRUNED
 from studies.learning import Adapt
-from studies.ledger import EVALUATED, PRUNED
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.pareto import hypervolume_ratio, pareto_mask
 from studies.process_adapter import ProcessAdapter, every_network

@@ -19,8 +19,9 @@ from studies.config import SearchConfig, twins_of
 from studies.constraints import Constraint
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
+from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.learning import Adapt, LearningModel
-from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
+from studies.ledger import Entry, Ledger
 from studies.memory import SamplingPredictor, TextMemory
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import propose

@@ -43,7 +43,7 @@ def front_figure(config: SearchConfig, history: History, known: Mapping[str, Flo
         figure.set_size_inches(max(8, 2.2 * num_goals), 5.2)
         _draw_parallel(figure.subplots(), config, history, rows)
     kinds = f"{config.engine} {config.sampler}, seed {config.seed}"
-    evaluated = int(history.complete().sum())
+    evaluated = sum(history.evaluated)
     figure.suptitle(f"{config.space}: {len(rows)} on the front of {evaluated:,} evaluated ({kinds})")
     return figure
 

@@ -20,6 +20,7 @@ from studies.folder import StudyError
 from studies.pareto import complete_mask
 
 BOUNDS = ("", " low", " high")  # of the columns of one objective: median, lowest and highest quantile
+PRUNED, CHOSEN, EVALUATED = "pruned", "chosen", "evaluated"  # statuses of a guided search's rows
 _INTERVAL = b"nasrlm.interval"  # in the file's metadata
 
 
@@ -35,6 +36,7 @@ class History:
         values: N arrays (M, 3): median, low and high in own units; NaN where there is no answer.
         feasible: N flags: every constraint met and every objective known.
         interval: the probability between low and high, as 0.8; None while nothing but medians is known.
+        evaluated: N flags: of a guided search's rows, whether there was a real evaluation, with an answer or none.
     """
 
     objectives: tuple[str, ...]
@@ -44,8 +46,10 @@ class History:
     values: list[FloatArray] = field(default_factory=list)
     feasible: list[bool] = field(default_factory=list)
     interval: float | None = None
+    evaluated: list[bool] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.evaluated = self.evaluated or [True] * len(self.keys)
         self._row_of_key = {key: row for row, key in enumerate(self.keys)}
 
     def __len__(self) -> int:
@@ -66,6 +70,7 @@ class History:
         self.genotypes.append(genotype)
         self.values.append(values)
         self.feasible.append(feasible)
+        self.evaluated.append(True)
 
     def stacked(self) -> FloatArray:
         """(N, M, 3) values."""
@@ -76,8 +81,8 @@ class History:
         return complete_mask(self.stacked()[:, :, 0])
 
     def evaluations(self) -> FloatArray:
-        """(N,) how many were evaluated up to each row, itself included; what has no answer does not count."""
-        return self.complete().cumsum().astype(np.float64)
+        """(N,) how many were evaluated up to each row, itself included, those without an answer too."""
+        return np.cumsum(self.evaluated, dtype=np.float64)
 
     def to_frame(self) -> pd.DataFrame:
         """One row an architecture: order, architecture, key, genotype, three columns an objective, feasible."""
@@ -124,6 +129,7 @@ class History:
                 list(values),
                 [bool(flag) for flag in frame["feasible"]],
                 json.loads(table.schema.metadata[_INTERVAL]),
+                [status == EVALUATED for status in frame["status"]] if "status" in frame else [],
             )
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
             reason = " ".join(str(error).split())[:200]

@@ -39,7 +39,7 @@ def interactive_front(config: SearchConfig, history: History, known: Mapping[str
     """
     front = front_rows(config, history)
     labels = [Objective.parse(goal.objective).label for goal in config.goals]
-    title = f"{config.space}: {len(front)} on the front of {int(history.complete().sum()):,} evaluated"
+    title = f"{config.space}: {len(front)} on the front of {sum(history.evaluated):,} evaluated"
     if len(config.goals) > 3:
         return _parallel(config, history, front, labels).update_layout(title=title, template="plotly_white")
     figure = go.Figure()

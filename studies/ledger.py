@@ -14,11 +14,11 @@ from spaces import SearchSpace
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask
 from studies.folder import StudyError
-from studies.history import BOUNDS, History, write_frame
+from studies.history import BOUNDS, CHOSEN, EVALUATED, PRUNED, History, write_frame
 
 A = TypeVar("A", bound=Hashable)
 
-PRUNED, CHOSEN, EVALUATED = "pruned", "chosen", "evaluated"
+
 DECIDED = ("status", "batch", "stage", "reason")  # columns of the file that are attributes of entries
 
 
@@ -162,6 +162,7 @@ class Ledger:
             [entry.genotype for entry in entries],
             list(np.repeat(real[:, :, None], len(BOUNDS), axis=2)),
             feasible_mask(config.objectives, config.constraints, real).tolist(),
+            evaluated=[entry.status == EVALUATED for entry in entries],
         )
 
     def save(self, path: Path) -> None:

@@ -77,7 +77,7 @@ def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, Hist
     bounds_differ = len({config.constraints for config, _ in studies}) > 1
     curves = []
     for members in groups.values():
-        shortest = min(len(complete[index]) for index in members)
+        shortest = min(sum(studies[index][1].evaluated) for index in members)
         counts = np.unique(np.geomspace(1, max(shortest, 1), CURVE_POINTS).astype(int)).tolist()
         shares = np.array([_volumes(*studies[index], counts, worst) for index in members]) / together
         name = _name([names[index] for index in members], studies[members[0]][0], with_bounds=bounds_differ)
@@ -95,9 +95,8 @@ def _name(names: Sequence[str], config: SearchConfig, *, with_bounds: bool) -> s
 
 
 def _volumes(config: SearchConfig, history: History, counts: Sequence[int], worst: FloatArray) -> list[float]:
-    complete = history.complete()
-    losses = history_losses(config, history)[complete]
-    feasible = np.array(history.feasible, dtype=np.bool_)[complete]
+    losses = history_losses(config, history)[history.evaluated]
+    feasible = np.array(history.feasible, dtype=np.bool_)[history.evaluated]
     front, volumes, start = losses[:0], [], 0
     for count in counts:
         front = np.vstack([front, losses[start:count][feasible[start:count]]])

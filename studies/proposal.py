@@ -20,8 +20,8 @@ from studies.evaluators import Evaluator
 from studies.failures import Failures
 from studies.gate import Decision, Gate
 from studies.guide import Guide
-from studies.history import median_first
-from studies.ledger import CHOSEN, PRUNED, Entry, Ledger
+from studies.history import CHOSEN, PRUNED, median_first
+from studies.ledger import Entry, Ledger
 from studies.memory import JointPredictor, SamplingPredictor, TextPredictor
 from studies.pareto import complete_mask, pareto_mask
 from studies.problem import Problem, load_engine

@@ -56,9 +56,9 @@ class StudyResult:
             ``median``, ``low`` and ``high`` in its own unit; ``soft_met`` where there are soft constraints.
         hypervolume: of the front's medians up to ``reference_point``; 0 when nothing is feasible.
         reference_point: (M,) the worst median of each goal in the history, own units.
-        evaluations: distinct architectures evaluated.
-        pruned: architectures that the gate stopped, or for which the evaluator had no complete answer; not among
-            the evaluations.
+        evaluations: distinct architectures evaluated, with a complete answer.
+        failed: others evaluated, of which the evaluator had no complete answer.
+        pruned: architectures that the gate stopped; of a study with several workers, where this one proposed them.
         stopped: why the search ended before its trials were spent, or None.
         seconds: all finished runs into the study's folder took, without figures.
         truth: present when a table of true labels was given.
@@ -68,6 +68,7 @@ class StudyResult:
     hypervolume: float
     reference_point: tuple[float, ...]
     evaluations: int
+    failed: int
     pruned: int
     stopped: str | None
     seconds: float
@@ -80,6 +81,7 @@ class StudyResult:
             "hypervolume": self.hypervolume,
             "reference_point": list(self.reference_point),
             "evaluations": self.evaluations,
+            "failed": self.failed,
             "pruned": self.pruned,
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
@@ -133,7 +135,7 @@ def summarise(
 ) -> StudyResult:
     """Everything about a finished history."""
     losses = history_losses(config, history)
-    complete = history.complete()
+    complete, evaluated = history.complete(), np.array(history.evaluated, dtype=np.bool_)
     rows = front_rows(config, history)
     worst = losses[complete].max(axis=0) if complete.any() else np.zeros(len(config.goals))
     return StudyResult(
@@ -141,7 +143,8 @@ def summarise(
         hypervolume=hypervolume(losses[rows], worst),
         reference_point=tuple(from_losses(config.goals, worst[None])[0].tolist()),
         evaluations=int(complete.sum()),
-        pruned=int((~complete).sum()),
+        failed=int((evaluated & ~complete).sum()),
+        pruned=int((~evaluated).sum()),
         stopped=stopped,
         seconds=seconds,
         truth=None if truth is None else judge(config, history, truth),

@@ -24,7 +24,8 @@ from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.config import SearchConfig, without_password
 from studies.folder import GO_ON, StudyError
-from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
+from studies.history import CHOSEN, EVALUATED, PRUNED
+from studies.ledger import Entry, Ledger
 from studies.optuna_storage import (
     ARCHITECTURE,
     PREDICTED,

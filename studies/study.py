@@ -12,8 +12,7 @@ from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, alone_in, holds_study, open_folder, read_study
-from studies.history import History
-from studies.ledger import EVALUATED
+from studies.history import EVALUATED, History
 from studies.plots import plot_study
 from studies.report import StudyResult, summarise, true_labels, write_report
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from nasrlm.cli.idle_options import refuse_given
+from nasrlm.named_function import FUNCTION_NAME
 
 Trials = Annotated[
     int | None,
@@ -24,6 +25,10 @@ Constraint = Annotated[
 ]
 Evaluator = Annotated[
     str, typer.Option(help="surrogate; or what gives real results: table:PATH, module:function, measure.")
+]
+OnError = Annotated[
+    Literal["stop", "skip"],
+    typer.Option(help="Where a function raises: stop, or skip the network as one without a result."),
 ]
 Truth = Annotated[Path | None, typer.Option(help="Table of true values to judge the front by.")]
 Storage = Annotated[
@@ -77,6 +82,8 @@ def refuse_idle(context: typer.Context) -> None:
             refuse_given(context, ("checkpoint",), f"{_GUIDED}, or --evaluator measure,", "neither")
     elif chosen["acquisition"] == "median":
         refuse_given(context, ("samples", "joint"), "--acquisition hypervolume", "median")
+    if not FUNCTION_NAME.fullmatch(chosen["evaluator"]):
+        refuse_given(context, ("on_error",), "--evaluator module:function", chosen["evaluator"])
     if chosen["exhaustive"]:
         refuse_given(context, ("engine", "sampler", "generations"), "no --exhaustive", "it")
 

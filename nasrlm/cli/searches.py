@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -19,22 +18,17 @@ from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, warn
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_guesses
-from nasrlm.cli.users_code import see_own_modules, told_in_one_line
+from nasrlm.cli.users_evaluator import users_evaluator
 from nasrlm.files import TABLE_ENDINGS
-from nasrlm.named_function import FUNCTION_NAME, named_function
+from nasrlm.named_function import FUNCTION_NAME
 from nasrlm.objective import Goal
 from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
 from studies.config import SearchConfig, twins_of
 from studies.constraints import Constraint, objectives_of
-from studies.evaluators import (
-    FunctionEvaluator,
-    MeasuringEvaluator,
-    RealEvaluator,
-    TableEvaluator,
-)
-from studies.folder import FRONT_FILE, GO_ON, HISTORY_FILE, STUDY_FILE, trials_given
+from studies.evaluators import MeasuringEvaluator, RealEvaluator, TableEvaluator
+from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, trials_given
 from studies.guide import RISK, Guide, parse_risk
 from studies.labelled_table import read_table
 from studies.memory import TextMemory
@@ -63,6 +57,7 @@ def search_space(
     sampler: option.Sampler = "nsga2",
     constraint: option.Constraint = None,
     evaluator: option.Evaluator = "surrogate",
+    on_error: option.OnError = "stop",
     truth: option.Truth = None,
     storage: option.Storage = None,
     population: option.Population = 32,
@@ -120,7 +115,7 @@ def search_space(
     _warn_of_slow_proposals(config)
     true_values = None if truth is None else _table_evaluator(config.searched(chosen), truth, config.objectives)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": True}
-    result = _search(config, chosen, out, checkpoint, **options)
+    result = _search(config, chosen, out, checkpoint, on_error, **options)
     if json:
         print_json(result.to_dict())
     else:
@@ -172,7 +167,9 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
         columns.append("soft constraints")
         rows = [[*cells, "met" if row[SOFT_MET] else "broken"] for cells, row in zip(rows, result.front, strict=True)]
     print_table(columns, rows, title=f"Pareto front, {len(rows)} architectures")
-    line = f"{result.evaluations:,} evaluations, {result.pruned:,} pruned or without a result"
+    line = f"{result.evaluations:,} evaluations, "
+    line += f"{result.failed:,} more without a result, " if result.failed else ""
+    line += f"{result.pruned:,} pruned"
     line += f", hypervolume {result.hypervolume:.4g}"
     if result.truth is not None and not math.isnan(result.truth.hypervolume_ratio):
         line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"
@@ -186,7 +183,7 @@ def _spell(answer: Mapping[str, float]) -> float | str:
 
 
 def _search(
-    config: SearchConfig, space: SearchSpace[Any], out: Path, checkpoint: Path | None, **options: Any
+    config: SearchConfig, space: SearchSpace[Any], out: Path, checkpoint: Path | None, on_error: str, **options: Any
 ) -> StudyResult:
     """On predictions; with real results and a model that knows the objectives; or with real results alone."""
     # Loaded where it is needed.
@@ -197,7 +194,8 @@ def _search(
         config = _with_checkpoint(config, space, predictor())
         return search(config, space, surrogate, out, **options)
     to_text = TextMemory(write)
-    evaluator = _real_evaluator(config.evaluator, config.searched(space), config.objectives, to_text, predictor)
+    searched, names = config.searched(space), config.objectives
+    evaluator = _real_evaluator(config.evaluator, searched, names, to_text, predictor, on_error)
     guide = _usable_guide(config, evaluator, predictor)
     if guide is not None or evaluator.modelled:
         config = _with_checkpoint(config, space, predictor())
@@ -260,36 +258,13 @@ def _table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[s
     return table
 
 
-def _in_one_line(name: str, function: Callable[..., Any]) -> Callable[[str], Any]:
-    """The user's function; what it raises is told in one line, with the line of theirs that raised it."""
-
-    def evaluate(notation: str) -> Any:
-        with _own_errors(name, f" for {notation}"):
-            return function(notation)
-
-    return evaluate
-
-
-@contextmanager
-def _own_errors(name: str, asked: str = "") -> Iterator[None]:
-    try:
-        yield
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as e:  # SystemExit and asyncio.CancelledError are no Exception
-        said = told_in_one_line(e)
-        if said is None and isinstance(e, ValueError):
-            raise
-        hint = f" Let it answer NaN where there is no result. {GO_ON}" if asked else ""
-        raise ValueError(f"evaluator {name}: expected an answer{asked}, got {said or repr(e)}.{hint}") from e
-
-
 def _real_evaluator(
     name: str,
     space: SearchSpace[Any],
     objectives: Sequence[str],
     to_text: Callable[[Any], str],
     predictor: Callable[[], Predictor],
+    on_error: str,
 ) -> RealEvaluator[Any]:
     kind, _, rest = name.partition(":")
     if name == "measure":
@@ -300,8 +275,5 @@ def _real_evaluator(
             raise ValueError(f"{rest}: expected rows with {', '.join(objectives)}, got none in {len(table.keys)}.")
         return table
     if FUNCTION_NAME.fullmatch(name):
-        see_own_modules()
-        with _own_errors(name):
-            function = named_function(name, "evaluator")
-        return FunctionEvaluator(space, _in_one_line(name, function), objectives=objectives)
+        return users_evaluator(name, space, objectives, skips_errors=on_error == "skip")
     raise ValueError(f"--evaluator: expected surrogate, table:PATH, module:function or measure, got {name!r}.")

@@ -35,6 +35,7 @@ IDLE = (
         (("--samples", 9), ("--joint",)),
         "--acquisition hypervolume beside it, got median.",
     ),
+    (TABLE, (("--on-error", "skip"),), "--evaluator module:function beside it, got table:table.csv."),
     (
         (*TABLE, "--exhaustive"),
         (("--engine", "pymoo"), ("--sampler", "tpe"), ("--generations", 9)),

@@ -10,7 +10,8 @@ import pytest
 
 from studies.failures import Failures
 from studies.guide import Guide
-from studies.ledger import EVALUATED, Entry
+from studies.history import EVALUATED
+from studies.ledger import Entry
 from tests.studies.guided import guided_config, run
 from tests.studies.optuna_scenes import make_gate, make_study, objective
 from tests.studies.pymoo_scenes import SPACE_ROWS, Bench, Tolerant, make_gated, to_architecture

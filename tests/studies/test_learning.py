@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from studies.history import EVALUATED
 from studies.learning import LearningModel
-from studies.ledger import EVALUATED, Entry, Ledger
+from studies.ledger import Entry, Ledger
 from studies.memory import TextMemory
 from tests.studies.guided import guided_config
 from tests.studies.scenes import SPACE, ToyPredictor

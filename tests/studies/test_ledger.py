@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from studies.folder import StudyError
-from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
+from studies.history import CHOSEN, EVALUATED, PRUNED
+from studies.ledger import Entry, Ledger
 from tests.studies.guided import guided_config
 from tests.studies.scenes import SPACE
 

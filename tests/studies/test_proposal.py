@@ -11,7 +11,8 @@ from nasrlm.arrays import FloatArray
 from spaces import get_space
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
-from studies.ledger import CHOSEN, EVALUATED, PRUNED, Entry, Ledger
+from studies.history import CHOSEN, EVALUATED, PRUNED
+from studies.ledger import Entry, Ledger
 from studies.memory import PredictorMemory
 from studies.proposal import Model, begin, propose, warm_start
 from tests.studies.guided import guided_config

@@ -171,7 +171,7 @@ def test_answers_of_the_users_function_are_spent_also_where_they_are_incomplete(
     evaluator = HalfFailing()
     result = search(toy_config(trials=20), SPACE, evaluator, tmp_path)
     assert len(evaluator.asked) == 20
-    assert (result.evaluations, result.pruned) == (10, 10)
+    assert (result.evaluations, result.failed, result.pruned) == (10, 10, 0)
 
 
 def test_a_warm_start_that_optuna_cannot_propose_is_named(tmp_path: Path) -> None:
@@ -262,7 +262,7 @@ def test_architectures_unknown_to_a_table_are_pruned(engine: dict[str, str], tmp
     table = TableEvaluator(SPACE, toy_table(share=0.2), objectives=OBJECTIVES[:2])
     assert len(table.keys) < NUM_KEYS
     result = search(toy_config(**engine, trials=500), SPACE, table, tmp_path, truth=table)
-    assert (result.evaluations, result.pruned) == (len(table.keys), NUM_KEYS - len(table.keys))
+    assert (result.evaluations, result.failed, result.pruned) == (len(table.keys), NUM_KEYS - len(table.keys), 0)
     assert not history_of(tmp_path)["accuracy@toy"].isna()[history_of(tmp_path)["feasible"]].any()
     assert result.truth is not None
     assert result.truth.hypervolume_ratio == 1
@@ -283,7 +283,7 @@ def test_an_evaluator_that_knows_nothing_ends_the_search(tmp_path: Path, monkeyp
     for engine in SAMPLERS:
         result = search(toy_config(engine=engine), SPACE, table, tmp_path / engine)
         assert result.stopped == "the evaluator knew none of the last 40 architectures"
-        assert (result.evaluations, result.pruned, result.front) == (0, 40, ())
+        assert (result.evaluations, result.failed, result.pruned, result.front) == (0, 40, 0, ())
 
 
 def test_truth_judges_the_front_it_knows(tmp_path: Path) -> None:

@@ -128,14 +128,14 @@ def test_risks_of_objectives_and_joint_samples_are_asked_for(search: Search) -> 
 def test_the_front_tells_which_soft_constraints_are_met(capsys: pytest.CaptureFixture[str]) -> None:
     bounds = {"median": 1.0, "low": 1.0, "high": 1.0}
     front = [{"architecture": name, "params": bounds, "soft_met": name == "a"} for name in "ab"]
-    print_front(StudyResult(tuple(front), 0.0, (1.0,), 2, 0, None, 0.0, None), ["params"])
+    print_front(StudyResult(tuple(front), 0.0, (1.0,), 2, 0, 0, None, 0.0, None), ["params"])
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if "soft constraints" in line]
     assert [word for line in lines for word in line.split() if word in ("met", "broken")] == ["met", "broken"]
 
 
 def test_an_empty_front_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
-    print_front(StudyResult((), 0.0, (1.0,), 2, 0, None, 0.0, None), ["params"])
+    print_front(StudyResult((), 0.0, (1.0,), 2, 0, 0, None, 0.0, None), ["params"])
     assert capsys.readouterr().out.endswith("of no architecture are all objectives known and all constraints met\n")
 
 
@@ -274,6 +274,20 @@ def test_twins_are_apart_where_a_constraint_is_on_a_cost(search: Search) -> None
     search(*words, "--out", "alone")
     configs = [json.loads(Path(f"{folder}/study.json").read_text())["config"] for folder in ("study", "alone")]
     assert [config["twins"] for config in configs] == ["apart", "once"]
+
+
+@pytest.mark.parametrize("acquisition", ["hypervolume", "none"])
+def test_what_a_function_fails_at_can_be_skipped(search: Search, acquisition: str) -> None:
+    failing = (
+        "    if len(open('asked.txt').readlines()) % 3 == 2:\n        raise RuntimeError('out of memory')\n    return {"
+    )
+    Path("my_bench.py").write_text(FUNCTION.replace("    return {", failing))
+    fewer = ("--generations", "--batch", "--checkpoint") if acquisition == "none" else ()
+    words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--acquisition", acquisition)
+    found, told = search(*words, "--on-error", "skip", without=fewer)
+    assert (found["evaluations"], found["failed"]) == (4, 2)
+    assert told.count("out of memory") == told.count(" It counts as without a result.\n") == 2
+    assert len(set(Path("asked.txt").read_text().split())) == 6
 
 
 @pytest.mark.parametrize("acquisition", ["hypervolume", "none"])

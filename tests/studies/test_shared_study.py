@@ -15,7 +15,8 @@ from sqlalchemy.exc import OperationalError
 from studies import workers
 from studies.config import SearchConfig
 from studies.folder import StudyError
-from studies.ledger import CHOSEN, Entry, Ledger
+from studies.history import CHOSEN
+from studies.ledger import Entry, Ledger
 from studies.optuna_storage import PREDICTED, open_storage, read_predictions, told_predictions
 from studies.shared_study import SharedStudy, TakenTrial
 from studies.storage_locks import held_alone

@@ -1,0 +1,62 @@
+"""A user's function as the evaluator of a search: what it raises is told in one line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from nasrlm.cli.output import warn
+from nasrlm.cli.users_code import see_own_modules, told_in_one_line
+from nasrlm.named_function import named_function
+from spaces.space import SearchSpace
+from studies.evaluators import FunctionEvaluator
+from studies.folder import GO_ON
+
+HINT = f"Let it answer NaN where there is no result, or pass --on-error skip. {GO_ON}"
+
+
+def users_evaluator(
+    name: str, space: SearchSpace[Any], objectives: Sequence[str], *, skips_errors: bool
+) -> FunctionEvaluator[Any]:
+    """The evaluator that a user's function is.
+
+    Args:
+        name: ``module:function``.
+        space: of the architectures that it is asked for.
+        objectives: that it answers.
+        skips_errors: whether a network for which it raises an error has no result; else the search ends.
+
+    Raises:
+        ValueError: there is no such function.
+    """
+    see_own_modules()
+    with _told_in_one_line(name):
+        function = named_function(name, "evaluator")
+
+    def evaluate(notation: str) -> Mapping[str, float]:
+        try:
+            with _told_in_one_line(name, f" for {notation}"):
+                return function(notation)  # type: ignore[no-any-return]
+        except ValueError as e:
+            if not skips_errors or not isinstance(e.__cause__ or e, Exception):  # it asks to exit
+                raise ValueError(f"{e} {HINT}") from e
+            warn(f"{e} It counts as without a result.")
+            return dict.fromkeys(objectives, math.nan)
+
+    return FunctionEvaluator(space, evaluate, objectives=objectives)
+
+
+@contextmanager
+def _told_in_one_line(name: str, asked: str = "") -> Iterator[None]:
+    """With the line of theirs that raised it."""
+    try:
+        yield
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as e:  # SystemExit and asyncio.CancelledError are no Exception
+        said = told_in_one_line(e)
+        if said is None and isinstance(e, ValueError):
+            raise
+        raise ValueError(f"evaluator {name}: expected an answer{asked}, got {said or repr(e)}.") from e
