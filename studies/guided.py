@@ -1,6 +1,7 @@
 """A search with real evaluations: the model proposes, the gate prunes, the evaluator decides."""
 
 import functools
+import sys
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -94,7 +95,8 @@ def guided_search(
                 stopped = _run(config, guide, searched, evaluator, next_batch, ledger, after_change)
             else:
                 with SharedStudy(config, searched, shared, ledger) as study:
-                    stopped = work(config, guide, searched, evaluator, next_batch, study, after_change)
+                    tell = functools.partial(tqdm.write, file=sys.stderr) if progress else lambda line: None
+                    stopped = work(config, guide, searched, evaluator, next_batch, study, after_change, tell)
                     ledger = study.patiently(study.ledger)
         history, seconds = ledger.history(), time.monotonic() - started
         return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)

@@ -31,7 +31,7 @@ def run(problem: Problem[A]) -> None:
         while not problem.done:
             trials = _ask(study, sampler, problem.batch_size)
             if not trials:
-                problem.stop("the space is exhausted: no new architecture was found")
+                problem.stop_exhausted()
                 return
             architectures = [sampler.to_architecture(trial.params) for trial in trials]
             outcome = problem.evaluate(architectures)

@@ -6,7 +6,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from studies.folder import CHECKPOINT, GO_ON, MAY_GROW, StudyError, check_same_c
 from studies.history import ascending, median_first
 from studies.storage_locks import held_alone
 
+UNANSWERED = (StorageInternalError, SQLAlchemyError)  # as where a connection broke
 TRIES = 5  # at opening a database
 ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # of connections, in seconds
 BLOCK = 65_536  # bytes of a journal that are looked at together
@@ -150,24 +151,25 @@ def quiet() -> Iterator[None]:
 def study_name(config: SearchConfig) -> str:
     """Space, sampler, seed, and eight digits of the config.
 
-    The storage is left out, which workers may reach by other names, the checkpoint, which ``join_study`` compares, and
-    how many trials there are to be.
+    The storage and the folder of a table are left out, which workers may reach by other names, the checkpoint, which
+    ``join_study`` compares, and how many trials there are to be.
     """
-    return _named(config, {})
+    kind, _, path = config.evaluator.partition(":")
+    return _named(config, {"evaluator": f"{kind}:{Path(path).name}"} if kind == "table" else {})
 
 
 def name_in(storage: BaseStorage, config: SearchConfig) -> str:
-    """The study's name in a storage; where older versions stored it, whose digits told the trials too, their name."""
-    older = _named(config, {"trials": [*config.earlier_trials, config.trials][0]})
-    with suppress(KeyError):
-        storage.get_study_id_from_name(older)
-        return older
+    """The study's name in a storage; where older versions stored it, whose digits told more, their name."""
+    for told in ({"trials": [*config.earlier_trials, config.trials][0]}, {}):
+        with suppress(KeyError):
+            storage.get_study_id_from_name(older := _named(config, told))
+            return older
     return study_name(config)
 
 
-def _named(config: SearchConfig, more: dict[str, int]) -> str:
+def _named(config: SearchConfig, more: Mapping[str, object]) -> str:
     free = ("storage", CHECKPOINT, *MAY_GROW)
-    values = {name: value for name, value in config.to_dict().items() if name not in free} | more
+    values = {**{name: value for name, value in config.to_dict().items() if name not in free}, **more}
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
     return f"{config.space}-{config.sampler}-{config.seed}-{digest}"
 
@@ -178,9 +180,17 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
     Raises:
         StudyError: it was begun with another checkpoint.
     """
+    own, there = name_in(storage, config), optuna.get_all_study_names(storage)
     study = optuna.create_study(
-        storage=storage, study_name=name_in(storage, config), directions=directions(config.goals), load_if_exists=True
+        storage=storage, study_name=own, directions=directions(config.goals), load_if_exists=True
     )
+    alike = [other for other in there if other.rpartition("-")[0] == own.rpartition("-")[0]]
+    if alike and own not in there:
+        warnings.warn(
+            f"storage {without_password(name)}: {own} begins beside {', '.join(alike)}, whose settings are others. "
+            "Workers of one study have the same goals, constraints, evaluator and options.",
+            stacklevel=2,
+        )
     known = study.user_attrs.get(CHECKPOINT, "")
     check_same_checkpoint(f"storage {without_password(name)}, {study.study_name}", known, config)
     if config.checkpoint_sha256 and not known:
@@ -209,11 +219,17 @@ def stored_study(config: SearchConfig, *, is_new: bool) -> Iterator["StoredStudy
     try:
         with held_alone(storage, config.storage, name_in(storage, config)):
             yield StoredStudy(config, storage, config.storage, is_new=is_new)
-    except (StorageInternalError, SQLAlchemyError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise StudyError(
-            f"storage {without_password(config.storage)}: expected an answer, got {reason}. {GO_ON}"
-        ) from error
+    except (*UNANSWERED, OSError) as error:
+        if isinstance(error, OSError) and error.filename:
+            raise  # of another file
+        raise unanswered(config.storage, error) from error
+
+
+def unanswered(name: str, error: Exception) -> StudyError:
+    """What is told of a storage that does not answer, or whose disk is full."""
+    return StudyError(
+        f"storage {without_password(name)}: expected an answer, got {' '.join(str(error).split())[:200]}. {GO_ON}"
+    )
 
 
 class StoredStudy:

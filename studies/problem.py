@@ -203,6 +203,11 @@ class Problem(Generic[A]):
         """End the search before its trials are spent."""
         self.stopped = reason
 
+    def stop_exhausted(self) -> None:
+        """End the search where no new architecture is found."""
+        of = "the space is" if self._known is None else "what is known of the space is"
+        self.stop(f"{of} exhausted: no new architecture was found")
+
     def evaluate(self, architectures: Sequence[A]) -> Outcome:
         """Evaluate N reserved architectures, in one call, and record them as the representatives of their keys."""
         architectures = [self.space.representative(architecture) for architecture in architectures]

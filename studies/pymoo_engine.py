@@ -77,7 +77,7 @@ def run(problem: Problem[A]) -> None:
         algorithm.n_offsprings = problem.batch_size
         population = algorithm.ask() if algorithm.is_initialized else to_population(problem.first_population())
         if population is None or len(population) == 0:
-            problem.stop("the space is exhausted: no new architecture was found")
+            problem.stop_exhausted()
             return
         _tell(algorithm, population, problem.evaluate(list(population.get("X")[:, 0])))
 

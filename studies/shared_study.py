@@ -16,14 +16,12 @@ from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-from optuna.exceptions import StorageInternalError
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
-from sqlalchemy.exc import SQLAlchemyError
 
 from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.config import SearchConfig, without_password
-from studies.folder import GO_ON, StudyError
+from studies.folder import StudyError
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
 from studies.optuna_storage import (
@@ -31,6 +29,7 @@ from studies.optuna_storage import (
     PREDICTED,
     PRUNED_REASON,
     PRUNED_STAGE,
+    UNANSWERED,
     gene_distributions,
     join_study,
     name_in,
@@ -38,6 +37,7 @@ from studies.optuna_storage import (
     quiet,
     read_predictions,
     told_predictions,
+    unanswered,
 )
 from studies.storage_locks import open_locks
 
@@ -124,12 +124,13 @@ class SharedStudy(Generic[A]):
             time.sleep(seconds)
             try:
                 return act()
-            except (StorageInternalError, SQLAlchemyError) as error:
+            except UNANSWERED as error:
                 broken = error
             except OSError as error:
-                raise StudyError(f"storage {self._name}: expected to be written, got {error}. {GO_ON}") from error
-        reason = " ".join(str(broken).split())[:200]
-        raise StudyError(f"storage {self._name}: expected an answer, got {reason}. {GO_ON}") from broken
+                if error.filename:
+                    raise  # of another file
+                raise unanswered(self._name, error) from error
+        raise unanswered(self._name, broken) from broken
 
     @contextmanager
     def turn(self) -> Iterator[Ledger]:
@@ -208,6 +209,16 @@ class SharedStudy(Generic[A]):
                 raise
             self.locks.release(trial.number)
         return None
+
+    def awaited(self) -> str:
+        """Which evaluations run, of which workers, and since when."""
+        running = self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        words = [
+            f"{trial.user_attrs[ARCHITECTURE]} of {trial.user_attrs.get(WORKER, 'a worker')}, since "
+            f"{trial.datetime_start:%Y-%m-%d %H:%M}"
+            for trial in running
+        ]
+        return "; ".join(words) or "nothing"
 
     def tell(self, taken: TakenTrial, real: FloatArray) -> None:
         """Record (M,) real results of a trial that this worker holds.

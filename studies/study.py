@@ -78,8 +78,8 @@ def check_architectures(space: SearchSpace[A], architectures: Iterable[str], pat
 
 
 def _check_warm_start(config: SearchConfig, space: SearchSpace[A], known: Container[str]) -> None:
-    unknown = [name for name in config.warm_start if space.architecture_key(space.parse(name)) not in known]
-    if unknown:
+    keys = {space.architecture_key(space.parse(name)): name for name in config.warm_start}
+    if unknown := [name for key, name in keys.items() if key not in known]:
         raise ValueError(
             f"warm start: expected architectures of which results are known, got {len(unknown)} others, "
             f"the first {unknown[0]}."

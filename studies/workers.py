@@ -20,6 +20,7 @@ NextBatch = Callable[[Ledger, int, int], Sequence[Entry]]  # what is known, how 
 PATIENCE = 3  # batches in a row without anything to evaluate before a search gives up
 NOTHING_LEFT = f"the last {PATIENCE} batches had nothing to evaluate: all was evaluated before, or pruned"
 PAUSE = 0.2  # seconds until a worker without work looks again whether another one has died
+TELL_SECONDS = 60.0  # between lines on what a worker without work waits for
 
 
 def work(
@@ -30,11 +31,13 @@ def work(
     next_batch: NextBatch,
     study: SharedStudy[A],
     after_change: Callable[[Ledger], None],
+    tell: Callable[[str], None] = lambda line: None,
 ) -> str | None:
     """Evaluate what waits, and propose where nothing does, until all workers have spent the trials.
 
     Workers take turns at proposing and at taking trials, and evaluate at the same time. What others evaluate now is
-    chosen already, so nothing is proposed, or evaluated, twice.
+    chosen already, so nothing is proposed, or evaluated, twice. Who has nothing to do but to wait for others ``tell``s
+    so once a minute.
 
     Returns:
         Why the search ended before its trials were spent, or None.
@@ -59,11 +62,16 @@ def work(
                 after_change(ledger)
             return taken, ledger, left <= 0 or barren
 
+    told = time.monotonic()
     while True:
         taken, ledger, is_over = study.patiently(in_turn)
+        if taken is None and ledger.chosen and time.monotonic() - told >= TELL_SECONDS:
+            tell(f"waiting for {study.patiently(study.awaited)}")
+            told = time.monotonic()
         if taken is not None:
             answer = to_bounds(evaluator.evaluate([space.parse(taken.architecture)]), config.objectives)[0, :, 0]
             study.patiently(partial(study.tell, taken, answer))
+            told = time.monotonic()
         elif ledger.chosen:
             time.sleep(PAUSE)
         elif is_over:

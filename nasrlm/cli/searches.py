@@ -32,6 +32,7 @@ from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, trials_given
 from studies.guide import RISK, Guide, parse_risk
 from studies.labelled_table import read_table
 from studies.memory import TextMemory
+from studies.pareto import complete_mask
 from studies.report import SOFT_MET, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
@@ -273,6 +274,9 @@ def _real_evaluator(
         table = _table_evaluator(space, Path(rest), objectives)
         if not table.known:
             raise ValueError(f"{rest}: expected rows with {', '.join(objectives)}, got none in {len(table.keys)}.")
+        if lacking := int((~complete_mask(table.labels)).sum()):
+            what = f"{lacking:,} of {len(table.keys):,} networks lack one of {', '.join(objectives)}"
+            warn(f"{rest}: {what}: they are left out.")
         return table
     if FUNCTION_NAME.fullmatch(name):
         return users_evaluator(name, space, objectives, skips_errors=on_error == "skip")

@@ -1,5 +1,6 @@
 """Trials that workers share, where two of them do something at once."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -109,8 +110,25 @@ def test_a_storage_that_does_not_answer_is_asked_again(tmp_path: Path, monkeypat
         assert study.patiently(answers) == 3
         with pytest.raises(StudyError, match=r"journal\.log: expected an answer, got gone\. The same command"):
             study.patiently(mock.Mock(side_effect=StorageInternalError("gone")))
-        with pytest.raises(StudyError, match=r"expected to be written, got .*No space left on device\. The same"):
+        with pytest.raises(StudyError, match=r"expected an answer, got .*No space left on device\. The same"):
             study.patiently(mock.Mock(side_effect=OSError(28, "No space left on device")))
+
+
+def test_a_worker_that_waits_tells_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "TELL_SECONDS", 0.0)
+    config = killed.worker_config(trials=1)
+    assert config.guide is not None
+    lines: list[str] = []
+    with two_workers(config, tmp_path) as (evaluates, waits, taken):
+
+        def tell(line: str) -> None:
+            lines.append(line)
+            evaluates.tell(taken, RESULT)
+
+        workers.work(config, config.guide, SPACE, ToyResults(), mock.Mock(), waits, mock.Mock(), tell)
+    (line,) = lines
+    assert line.startswith(f"waiting for {taken.architecture} of ")
+    assert f", process {os.getpid()}, since 20" in line
 
 
 def test_what_was_taken_in_a_turn_that_fails_is_let_go(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import optuna
 import pandas as pd
@@ -14,6 +15,7 @@ from optuna.trial import TrialState
 
 from nasrlm.prediction import Prediction
 from spaces import get_space
+from studies import optuna_storage
 from studies.evaluators import FunctionEvaluator
 from studies.folder import StudyError
 from studies.optuna_storage import directions, open_storage, study_name
@@ -142,6 +144,27 @@ def test_another_checkpoint_does_not_join(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"storage .*expected the checkpoint the study was begun with, one, got two"):
         run(replace(config, checkpoint_sha256="two"), tmp_path / "second")
     assert run(replace(config, checkpoint_sha256=""), tmp_path / "third").evaluations == 14
+
+
+def test_a_table_of_another_path_is_the_same_study_and_other_settings_are_told(tmp_path: Path) -> None:
+    storage = str(tmp_path / "journal.log")
+    config = guided_config(storage=storage, evaluator="table:/data/toy.csv")
+    run(config, tmp_path / "first")
+    elsewhere = ToyResults(breaks_at=0)
+    run(replace(config, evaluator="table:../toy.csv"), tmp_path / "second", elsewhere)
+    assert elsewhere.asked == []
+    other = guided_config(storage=storage, evaluator="table:toy.csv", constraints=["latency_ms@toy<=8"])
+    with pytest.warns(UserWarning, match=rf"journal\.log: .* begins beside {study_name(config)}, whose settings"):
+        run(other, tmp_path / "third")
+
+
+def test_a_study_whose_name_has_the_path_of_its_table_goes_on(tmp_path: Path) -> None:
+    config = guided_config(storage=str(tmp_path / "journal.log"), evaluator="table:/data/toy.csv")
+    with mock.patch.object(optuna_storage, "study_name", lambda config: optuna_storage._named(config, {})):
+        run(config, tmp_path / "first")
+    elsewhere = ToyResults(breaks_at=0)
+    run(config, tmp_path / "second", elsewhere)
+    assert elsewhere.asked == []
 
 
 def test_what_has_no_locks_is_named(tmp_path: Path) -> None:
