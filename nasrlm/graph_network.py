@@ -12,13 +12,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nasrlm.onnx_bodies import remembered
 from nasrlm.onnx_network import read_written_out
 from nasrlm.operator_graph import NO_OPERATORS, OperatorGraph
 
@@ -88,7 +88,7 @@ class Batch(NamedTuple):
         return cls(operators, torch.arange(len(several)).repeat_interleave(sizes).to(device))
 
 
-@lru_cache(maxsize=16_384)
+@remembered
 def _kind(label: str) -> Sequence[int]:
     return divmod(zlib.crc32(label.encode()) % NUM_HASHES**2, NUM_HASHES)
 

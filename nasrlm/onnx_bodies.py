@@ -25,9 +25,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 Arguments = tuple[tuple[str, str], ...]  # of a call: parameter and value
 
 
-def _remembered(function: F) -> F:
-    """Keeps what it gave for short strings; few long ones would take all memory."""
-    kept = lru_cache(maxsize=16_384)(function)
+def remembered(function: F, size: int = 16_384) -> F:
+    """Keeps what it gave for the last short strings; few long ones would take all memory of a server."""
+    kept = lru_cache(maxsize=size)(function)
 
     @wraps(function)
     def remembering(text: str, *arguments: Hashable) -> Any:
@@ -116,7 +116,7 @@ def _lines(rows: Iterator[str]) -> Iterator[Line]:
     raise OtherTextError
 
 
-@_remembered  # the same rows come in many texts: about 8 MB, a third of the time
+@remembered  # the same rows come in many texts: about 8 MB, a third of the time
 def _line(row: str) -> Line:
     match = _NODE.fullmatch(row)
     if match is None:
@@ -125,7 +125,7 @@ def _line(row: str) -> Line:
     return Line(_names(match["outputs"]), match["op_type"], attributes, _names(match["inputs"]))
 
 
-@_remembered
+@remembered
 def _arguments(attributes: str) -> Arguments:
     arguments = dict(_ARGUMENT.findall(attributes))
     if ",".join(f"{name}={value}" for name, value in arguments.items()) != attributes:
@@ -133,7 +133,7 @@ def _arguments(attributes: str) -> Arguments:
     return tuple(arguments.items())
 
 
-@_remembered
+@remembered
 def _with_values(attributes: str, given: Arguments) -> str:
     values = dict(given)
     return _REFERENCE.sub(lambda match: values.get(match[1], match[0]), attributes)

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
-from nasrlm.onnx_bodies import Body, Line
+from nasrlm.onnx_bodies import Body, Line, remembered
 
 INPUT, OUTPUT = "input", "output"
 PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
@@ -50,11 +49,12 @@ NO_OPERATORS = OperatorGraph((INPUT, OUTPUT), (False, False), ((), ()))
 
 def operator_label(line: Line) -> str:
     """The operator with its kernel, as in ``studies.features``; blocks by their names."""
-    return line.op_type if line.callee else _operator_label(line.op_type, line.attributes)
+    return line.op_type if line.callee else _operator_label(line.operator)
 
 
-@lru_cache(maxsize=16_384)
-def _operator_label(op_type: str, attributes: str) -> str:
+@remembered
+def _operator_label(spelled: str) -> str:
+    op_type, _, attributes = spelled.partition(" ")
     operator = op_type.rpartition(".")[2].removesuffix("Bias")
     if operator == "Scale" and attributes == "factor=0":
         return "Zero"

@@ -11,12 +11,12 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from math import prod
 from typing import NamedTuple
 
 from nasrlm.inlining import MAX_DEPTH, MAX_LINES
-from nasrlm.onnx_bodies import Arguments, Body, Line, OtherTextError
+from nasrlm.onnx_bodies import Arguments, Body, Line, OtherTextError, remembered
 from nasrlm.onnx_network import AS_EXECUTED, is_executed, read_canonical
 
 WHOLE, OTHER = range(2)  # numbers of rows: every text has the first once, those that are no networks the second
@@ -75,7 +75,7 @@ def times_smaller(line: Line, before: float) -> float:
     return before / stride if "Transpose" in line.op_type else min(before * stride, LARGEST)
 
 
-@lru_cache(maxsize=16_384)
+@remembered
 def _stride(attributes: str) -> float:
     found = _STRIDE.search(attributes)
     return min(max(float(found[1]), 1.0), LARGEST) if found else 1.0
@@ -186,6 +186,6 @@ def _counted_executed(body: Body) -> _Items:
     return tuple(Counter(_number(f"{AS_EXECUTED}{line.operator}") for line in body.lines).items())
 
 
-@lru_cache(maxsize=65_536)
+@partial(remembered, size=65_536)
 def _number(name: str) -> int:
     return zlib.crc32(name.encode())

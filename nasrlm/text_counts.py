@@ -15,7 +15,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import combinations_with_replacement
 from math import exp, log, log1p, prod
 from operator import mul
@@ -23,7 +23,7 @@ from operator import mul
 import numpy as np
 
 from nasrlm.arrays import FloatArray
-from nasrlm.onnx_bodies import Body
+from nasrlm.onnx_bodies import Body, remembered
 from nasrlm.onnx_network import AS_EXECUTED, CalledBody, read_written_out
 from nasrlm.operator_graph import OperatorGraph
 from nasrlm.row_counts import LARGEST, num_pixels, times_smaller
@@ -205,14 +205,14 @@ def _together(endings: Sequence[Sequence[Mapping[str, int]]]) -> Sequence[Mappin
     return merged
 
 
-@lru_cache(maxsize=16_384)
+@remembered
 def _num_weights(attributes: str) -> float:
     """Numbers in the weights of a layer, or in those that a call gives."""
     number = sum(prod(map(float, (layer or call).split(","))) for layer, call in _WEIGHT.findall(attributes))
     return min(number, LARGEST)
 
 
-@lru_cache(maxsize=65_536)
+@partial(remembered, size=65_536)
 def _hash(name: str) -> tuple[int, int]:
     """Where a name is counted, and with which sign."""
     digest = zlib.crc32(name.encode())
