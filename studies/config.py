@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from nasrlm.objective import Goal, Objective
 from spaces import SearchSpace, Spellings
-from studies.constraints import Constraint, check_met_together, objectives_of
+from studies.constraints import Constraint, objectives_of
 from studies.guide import Guide, levels_of
 
 SAMPLERS = {"optuna": ("nsga2", "nsga3", "tpe", "gp", "random"), "pymoo": ("nsga2", "agemoea", "smsemoa")}
@@ -58,8 +58,7 @@ class SearchConfig:
 
     Raises:
         ValueError: no goals, or two of one objective, numbers that are too small, an engine without such a sampler, a
-            warm start larger than a population, constraints that nothing can meet, a risk of an unknown objective, or a
-            storage without a use for it.
+            warm start larger than a population, a risk of an unknown objective, or a storage without a use for it.
     """
 
     space: str
@@ -107,7 +106,6 @@ class SearchConfig:
             )
         if self.twins not in TWINS:
             raise ValueError(f"search: expected twins of {', '.join(TWINS)}, got {self.twins!r}. Name one.")
-        check_met_together(self.constraints)
         if self.guide is not None:
             levels_of(self.guide.risk, self.objectives)
         if self.storage is not None and self.engine != "optuna" and self.guide is None:

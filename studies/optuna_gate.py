@@ -162,7 +162,7 @@ class ParetoGate(Generic[A]):
                 "A notation becomes one by `gate.space.parse`, integers by `gate.space.decode`."
             ) from e
         proposed, key = trial.user_attrs.get(ARCHITECTURE, notation), self.space.architecture_key(architecture)
-        if proposed != notation and self.space.architecture_key(self.space.parse(proposed)) != key:
+        if proposed != notation and self._key_of(proposed) != key:
             warnings.warn(
                 f"ParetoGate: expected trial {trial.number} to be the proposed {proposed}, got {notation}. Let "
                 "`to_params` name the parameters that your objective suggests.",
@@ -177,6 +177,13 @@ class ParetoGate(Generic[A]):
         trial.set_user_attr(PREDICTED, told_predictions(self.gate.objectives, median_first(decision.values)))
         if not decision.kept:
             _prune(trial, decision.stage, decision.reason, decision.dominated_by)
+
+    def _key_of(self, notation: object) -> str:
+        """Of what somebody proposed; "" where it is no architecture."""
+        try:
+            return self.space.architecture_key(self.space.parse(spelled_notation(notation)))
+        except (ArchitectureError, AttributeError, TypeError):
+            return ""
 
     def enqueue(self, study: optuna.Study, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> list[A]:
         """Put architectures into the study's queue that are expected to add most hypervolume to its front.

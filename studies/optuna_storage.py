@@ -123,7 +123,7 @@ def with_driver(url: str) -> str:
 def _open_database(url: str) -> RDBStorage:
     """Of several workers that begin at the same moment one makes the tables, and the others fail to."""
     engine: dict[str, Any] = {"pool_pre_ping": True}  # a connection that broke is made anew
-    if url.startswith("postgresql"):
+    if url.startswith("postgresql+psycopg"):
         engine["connect_args"] = ALIVE
     for _ in range(TRIES - 1):
         try:
@@ -216,13 +216,18 @@ def stored_study(config: SearchConfig, *, is_new: bool) -> Iterator["StoredStudy
         yield None
         return
     storage = open_storage(config.storage)
+    with held_alone(storage, config.storage, name_in(storage, config)):
+        yield StoredStudy(config, storage, config.storage, is_new=is_new)
+
+
+@contextmanager
+def _answering(name: str) -> Iterator[None]:
     try:
-        with held_alone(storage, config.storage, name_in(storage, config)):
-            yield StoredStudy(config, storage, config.storage, is_new=is_new)
+        yield
     except (*UNANSWERED, OSError) as error:
         if isinstance(error, OSError) and error.filename:
             raise  # of another file
-        raise unanswered(config.storage, error) from error
+        raise unanswered(name, error) from error
 
 
 def unanswered(name: str, error: Exception) -> StudyError:
@@ -247,8 +252,9 @@ class StoredStudy:
 
     def __init__(self, config: SearchConfig, storage: BaseStorage, name: str, *, is_new: bool) -> None:
         self.storage = name
-        self.study = join_study(config, storage, name)
-        self._known = self.study.get_trials(deepcopy=False)
+        with _answering(name):
+            self.study = join_study(config, storage, name)
+            self._known = self.study.get_trials(deepcopy=False)
         self._given = 0
         if self._known and is_new:
             raise StudyError(
@@ -267,7 +273,8 @@ class StoredStudy:
                 self._compare(self._known[self._given], trial)
             else:
                 trial.set_user_attr(ARCHITECTURE, architecture)
-                self.study.add_trial(trial)
+                with _answering(self.storage):
+                    self.study.add_trial(trial)
             self._given += 1
 
     def _compare(self, known: FrozenTrial, trial: FrozenTrial) -> None:

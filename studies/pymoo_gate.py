@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
 from typing import Any, Generic
 
 import numpy as np
@@ -115,7 +116,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self._to_architecture = to_architecture or self._decode
         self._to_row = to_row or self.space.encode
         self._answers: dict[str, Answer] = {}  # by architecture key
-        self._rows: dict[A, Any] | None = {}  # the first row of each; None once two that differ were told of
+        # The first row of each; None once two that differ were told of, and of genotypes, which may have idle genes.
+        self._rows: dict[A, Any] | None = {} if to_architecture else None
         self._evaluated: list[Entry] = []
 
     @property
@@ -226,7 +228,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         for row, architecture in architectures.items():
             if self._rows is None:
                 return
-            first = self._rows.setdefault(architecture, X[row])
+            first = self._rows.setdefault(architecture, copy(X[row]))
             if np.any(first != X[row]):
                 warnings.warn(
                     f"GatedProblem: expected one row an architecture, got {shown(first)} and {shown(X[row])} for "

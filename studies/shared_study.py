@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
+import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from nasrlm.arrays import FloatArray
@@ -85,14 +87,18 @@ class SharedStudy(Generic[A]):
         self._stored_keys: dict[int, str] = {}  # of the gate's trials, by trial number
         self._finished: dict[int, Entry] = {}  # of trials that will not change, by trial number
         self._storage = open_storage(storage)
-        self.locks = open_locks(self._storage, storage, name_in(self._storage, config))
+        self.locks = self.patiently(lambda: open_locks(self._storage, storage, name_in(self._storage, config)))
         try:
-            with self.locks.turn(), quiet():
-                self.study = join_study(config, self._storage, storage)
-                self._check_complete(ledger)
+            self.study = self.patiently(lambda: self._joined(storage, ledger))
         except BaseException:
             self.locks.close()
             raise
+
+    def _joined(self, storage: str, ledger: Ledger) -> optuna.Study:
+        with self.locks.turn(), quiet():
+            self.study = join_study(self.config, self._storage, storage)
+            self._check_complete(ledger)
+        return self.study
 
     def __enter__(self) -> Self:
         return self
@@ -156,15 +162,16 @@ class SharedStudy(Generic[A]):
         current = [t for t in trials if t.number not in retried and PRUNED_STAGE not in t.user_attrs]
         current.sort(key=lambda t: _tries(t, trials)[0])
         entries = [self._entry(trial) for trial in current]
-        decided = {entry.key for entry in entries}
+        decided = {entry.key: entry for entry in reversed(entries)}  # the first of those that two workers chose at once
         pruned = [entry for entry in self._pruned if entry.key not in decided]
-        return Ledger(self.config, sorted([*pruned, *entries], key=lambda entry: entry.batch))
+        return Ledger(self.config, sorted([*pruned, *reversed(decided.values())], key=lambda entry: entry.batch))
 
     def add(self, entries: Sequence[Entry]) -> None:
         """Chosen entries become waiting trials, pruned ones pruned trials. In one's turn only.
 
         Those that an exhaustive search pruned stay with this worker: ten thousand trials would take minutes.
         """
+        self.locks.check_turn()
         pruned = [entry for entry in entries if entry.status == PRUNED]
         self._pruned += pruned
         if self.config.guide is None or not self.config.guide.exhaustive:
@@ -194,6 +201,7 @@ class SharedStudy(Generic[A]):
 
     def take(self) -> TakenTrial | None:
         """Begin with the trial that waits and was chosen first, whoever began with it before. In one's turn only."""
+        self.locks.check_turn()
         trials = self.study.get_trials(deepcopy=False)
         waiting = [trial for trial in trials if trial.state == TrialState.WAITING]
         for trial in sorted(waiting, key=lambda waits: _tries(waits, trials)[0]):
@@ -226,29 +234,36 @@ class SharedStudy(Generic[A]):
         NOTE: when the connection to the storage broke meanwhile, another worker may have taken the trial over: then
         they are those of its copy, unless there are results of that by now.
         """
-        trials = self.study.get_trials(deepcopy=False)
-        copies = (trial for trial in trials if taken.number in _tries(trial, trials))
-        for trial in copies:
-            if self._runs(trial):
-                self._storage.set_trial_user_attr(trial._trial_id, REAL, _listed(real))
-                self._finish(trial, real)
+        self._unheld_since.clear()  # of before the evaluation, which took a while
+        if not self._tells(self._storage.get_trial(taken.trial_id), real):
+            with self.locks.turn():
+                trials = self.study.get_trials(deepcopy=False)
+                copies = (trial for trial in trials if taken.number in _tries(trial, trials)[:-1])
+                any(self._tells(trial, real) for trial in copies)
         self.locks.release(taken.number)
 
-    def _runs(self, trial: FrozenTrial) -> bool:
-        """Whether a trial runs, or did wait and runs from now on."""
-        if trial.state == TrialState.WAITING:
-            return self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
-        return self._storage.get_trial(trial._trial_id).state == TrialState.RUNNING
+    def _tells(self, trial: FrozenTrial, real: FloatArray) -> bool:
+        """Whether a trial has results now, these or others; one that waits is told if it is one's turn."""
+        if trial.state == TrialState.FAIL:
+            return False
+        try:
+            if trial.state == TrialState.WAITING:
+                self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
+            self._storage.set_trial_user_attr(trial._trial_id, REAL, _listed(real))
+            self._finish(trial, real)
+        except UpdateFinishedTrialError:  # by now
+            return self._storage.get_trial(trial._trial_id).state != TrialState.FAIL
+        return True
 
     def _finish(self, trial: FrozenTrial, real: FloatArray) -> None:
         running = Trial(self.study, trial._trial_id)
         if np.isnan(real).any():
-            self.study.tell(running, state=TrialState.PRUNED)
+            self.study.tell(running, state=TrialState.PRUNED, skip_if_finished=True)
             return
         for bound in self.config.hard_constraints:
             value = real[[self.config.objectives.index(bound.objective)]]
             running.set_constraint(str(bound), bound.violation(value).item())
-        self.study.tell(running, real[: len(self.config.goals)].tolist())
+        self.study.tell(running, real[: len(self.config.goals)].tolist(), skip_if_finished=True)
 
     def _retry_the_dead(self) -> None:
         trials = self.study.get_trials(deepcopy=False)

@@ -13,6 +13,7 @@ from typing import Protocol
 from urllib.parse import quote
 
 from filelock import FileLock, Timeout
+from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import InterfaceError, OperationalError
@@ -28,6 +29,10 @@ GRACE_SECONDS = 15.0  # in which a worker whose connection broke takes its locks
 BROKEN = (InterfaceError, OperationalError)  # as of a connection that is no longer
 
 
+class TurnLostError(StorageInternalError):
+    """A worker's turn has ended without its doing."""
+
+
 class StorageLocks(Protocol):
     """Locks of the workers of one study.
 
@@ -41,6 +46,13 @@ class StorageLocks(Protocol):
     def turn(self) -> Iterator[None]:
         """Alone among all workers; waits until it may."""
         yield
+
+    def check_turn(self) -> None:
+        """To be asked in one's turn before something is written.
+
+        Raises:
+            TurnLostError: somebody else may have taken theirs.
+        """
 
     def hold(self, number: int) -> None:
         """Hold a trial, by its number, until it is released, all is closed, or the process ends."""
@@ -72,6 +84,9 @@ class FileLocks:
     def turn(self) -> Iterator[None]:
         with FileLock(self.folder / "turn"):
             yield
+
+    def check_turn(self) -> None:
+        """A locked file stays locked."""
 
     def hold(self, number: int) -> None:
         lock = FileLock(self._path(number))
@@ -113,25 +128,38 @@ class PostgresLocks:
         self._study = zlib.crc32(study_name.encode()) - 2**31  # a signed 32-bit number
         self._engine = storage.engine
         self._held: set[int] = set()
+        self._lost: set[int] = set()  # of what is held, what the connection has not taken again yet
         self._connection: Connection | None = self._connect()
+        self._of_turn: Connection | None = None  # that took the turn
         self._one_at_a_time = threading.RLock()
         self._closed = threading.Event()
         threading.Thread(target=self._keep_connected, daemon=True).start()
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        self._call("pg_advisory_lock", TURN)
+        with self._one_at_a_time:
+            self._call("pg_advisory_lock", TURN)
+            self._of_turn = self._connection
         try:
             yield
         finally:
+            self._of_turn = None
             self._call("pg_advisory_unlock", TURN)
 
+    def check_turn(self) -> None:
+        with self._one_at_a_time:
+            self._ask("SELECT 1", {})
+            if self._connection is not self._of_turn:
+                raise TurnLostError("the connection broke in this worker's turn")
+
     def hold(self, number: int) -> None:
-        self._call("pg_advisory_lock", number)
-        self._held.add(number)
+        with self._one_at_a_time:
+            self._call("pg_advisory_lock", number)
+            self._held.add(number)
 
     def release(self, number: int) -> None:
         self._held.discard(number)
+        self._lost.discard(number)
         self._call("pg_advisory_unlock", number)
 
     def is_held(self, number: int) -> bool:
@@ -159,22 +187,27 @@ class PostgresLocks:
             with self._one_at_a_time, suppress(*BROKEN):  # then the next look tries again
                 if not self._closed.is_set():
                     self._ask("SELECT 1", {})
+                    self._take_again()
 
     def _ask(self, question: str, values: dict[str, int]) -> object:
         try:
             if self._connection is None:
                 self._connection = self._connect()
+                self._take_again()
             return self._connection.execute(text(question), values).scalar()
         except BROKEN:
             self._disconnect()
             raise
 
     def _connect(self) -> Connection:
-        """A connection that holds what the last one held, but for what another worker has taken since."""
-        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        for number in self._held:
-            connection.execute(text("SELECT pg_try_advisory_lock(:a, :b)"), {"a": self._study, "b": number})
-        return connection
+        self._lost |= self._held
+        return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+
+    def _take_again(self) -> None:
+        """What a broken connection held. The server may not have noticed yet that it broke, or another worker look."""
+        for number in tuple(self._lost):
+            if self._ask("SELECT pg_try_advisory_lock(:a, :b)", {"a": self._study, "b": number}):
+                self._lost.discard(number)
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

@@ -10,6 +10,7 @@ import pandas as pd
 from spaces import ArchitectureError, SearchSpace
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
+from studies.constraints import check_met_together
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, alone_in, holds_study, open_folder, read_study
 from studies.history import EVALUATED, History
@@ -37,11 +38,12 @@ def open_study(
     Raises:
         StudyError: ``out`` holds a study that is not to be, or cannot be, resumed, or one that runs.
         OSError: ``out`` cannot be written.
-        ValueError: the config is of another space, the truth lacks an objective, or a warm start cannot be read or is
-            not known; no study is left behind.
+        ValueError: the config is of another space, nothing can meet its constraints, the truth lacks an objective, or a
+            warm start cannot be read or is not known; no study is left behind.
     """
     if config.space not in (space.name, space.address):
         raise ValueError(f"search: expected a config of space {space.name}, got one of {config.space}.")
+    check_met_together(config.constraints)
     if truth is not None:
         true_labels(config, truth)  # complains now, not after the search
     searched = config.searched(space)

@@ -14,7 +14,7 @@ from spaces.space import SearchSpace
 from studies.evaluators import FunctionEvaluator
 from studies.folder import GO_ON
 
-HINT = f"Let it answer NaN where there is no result, or pass --on-error skip. {GO_ON}"
+HINT = "Let it answer NaN where there is no result"
 
 
 def users_evaluator(
@@ -40,8 +40,10 @@ def users_evaluator(
             with _told_in_one_line(name, f" for {notation}"):
                 return function(notation)  # type: ignore[no-any-return]
         except ValueError as e:
-            if not skips_errors or not isinstance(e.__cause__ or e, Exception):  # it asks to exit
-                raise ValueError(f"{e} {HINT}") from e
+            if not skips_errors:
+                raise ValueError(f"{e} {HINT}, or pass --on-error skip. {GO_ON}") from e
+            if not isinstance(e.__cause__ or e, Exception):  # it asks to exit
+                raise ValueError(f"{e} {HINT}. {GO_ON}") from e
             warn(f"{e} It counts as without a result.")
             return dict.fromkeys(objectives, math.nan)
 

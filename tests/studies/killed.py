@@ -5,10 +5,13 @@ import multiprocessing.process
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from nasrlm.prediction import Prediction
+from studies import guided
 from studies.config import SearchConfig
 from studies.guided import guided_search
+from studies.ledger import Entry
 from studies.search import search
 from tests.studies.scenes import Row, ToyEvaluator, ToyPredictor, ToyResults, ToySpace, toy_config
 
@@ -53,7 +56,7 @@ class SlowResults(ToyResults):
         return super()._result(notation)
 
 
-def work(storage: str, folder: Path, name: str, seconds: float, trials: int) -> None:
+def work(storage: str, folder: Path, name: str, seconds: float, trials: int, seconds_to_propose: float = 0.0) -> None:
     """Be one of the workers of a guided search in a storage.
 
     Args:
@@ -62,7 +65,15 @@ def work(storage: str, folder: Path, name: str, seconds: float, trials: int) -> 
         name: of this worker.
         seconds: that one evaluation takes.
         trials: of all workers together.
+        seconds_to_propose: that it takes to propose a batch, in one's turn.
     """
+    propose = guided.propose
+
+    def slowly(*arguments: Any, **options: Any) -> list[Entry]:
+        time.sleep(seconds_to_propose)
+        return propose(*arguments, **options)
+
+    guided.propose = slowly  # of this process alone
     space, config = ToySpace(), worker_config(trials)
     results = SlowResults(seconds, folder / ASKED_FILE)
     options = {"to_text": space.format, "resume": True, "storage": storage, "figures": False}

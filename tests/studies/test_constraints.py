@@ -56,17 +56,20 @@ def test_other_constraints_are_refused(text: str) -> None:
     "bounds",
     [("latency_ms@toy<=5", "latency_ms@toy>=6"), ("latency_ms@toy<=-1",), ("accuracy@toy>=101", "latency_ms@toy<=5")],
 )
-def test_bounds_that_nothing_can_meet_are_refused(bounds: tuple[str, ...]) -> None:
+def test_bounds_that_nothing_can_meet_are_refused(bounds: tuple[str, ...], tmp_path: Path) -> None:
     expected = re.escape(f"a value can meet, got {bounds[0]}")
     with pytest.raises(ValueError, match=expected):
-        toy_config(constraints=bounds)
+        search(toy_config(constraints=bounds), ToySpace(), ToyEvaluator(), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
     with pytest.raises(ValueError, match=expected):
         Gate(toy_config().goals, list(map(Constraint.parse, bounds)))
-    toy_config(constraints=[f"soft:{bound}" for bound in bounds])
+    soft = toy_config(constraints=[f"soft:{bound}" for bound in bounds], trials=10)
+    assert search(soft, ToySpace(), ToyEvaluator(), tmp_path / "soft", figures=False).evaluations == 10
 
 
-def test_bounds_that_meet_in_one_value_are_allowed() -> None:
-    toy_config(constraints=["latency_ms@toy<=5", "latency_ms@toy>=5"])
+def test_bounds_that_meet_in_one_value_are_allowed(tmp_path: Path) -> None:
+    config = toy_config(constraints=["latency_ms@toy<=5", "latency_ms@toy>=5"], trials=10)
+    search(config, ToySpace(), ToyEvaluator(), tmp_path, figures=False)
 
 
 def test_a_bound_that_looks_like_a_fraction_is_told() -> None:

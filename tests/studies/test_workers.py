@@ -19,6 +19,7 @@ from tests.studies.scenes import SPACE, toy_results
 PATIENCE = 180  # seconds; on busy cores the first worker's imports alone take one minute
 
 
+WAITING_FOR_TURNS = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 OTHERS_ENDED = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'
@@ -83,18 +84,27 @@ def test_twenty_kills_on_a_journal(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.service
-def test_broken_connections_lose_nothing_and_nothing_is_evaluated_twice(tmp_path: Path, postgres_url: str) -> None:  # noqa: F811
+@pytest.mark.parametrize("seconds_to_propose", [0.0, 3.0])
+def test_broken_connections_lose_nothing_and_nothing_is_evaluated_twice(
+    seconds_to_propose: float,
+    tmp_path: Path,
+    postgres_url: str,  # noqa: F811
+) -> None:
+    """Ended while both evaluate; or while one proposes and the other waits for its turn."""
     wanted, asked = 8, tmp_path / killed.ASKED_FILE
-    names = ("first", "second")
+    names, seconds, database = ("first", "second"), 2.0 - seconds_to_propose / 2, f"broken{seconds_to_propose:.0f}"
     engine = create_engine(with_driver(postgres_url), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(text("CREATE DATABASE broken"))
-    url = postgres_url.replace("/postgres", "/broken")
-    workers = [killed.start(killed.work, url, tmp_path, name, 2.0, wanted) for name in names]
-    for _ in range(3):
+        connection.execute(text(f"CREATE DATABASE {database}"))
+    given = (postgres_url.replace("/postgres", f"/{database}"), tmp_path)
+    workers = [killed.start(killed.work, *given, name, seconds, wanted, seconds_to_propose) for name in names]
+    for _ in range(2):
         _wait_for_another_line(asked)
         time.sleep(0.5)
         with engine.connect() as connection:
+            deadline = time.monotonic() + 3 * seconds_to_propose
+            while time.monotonic() < deadline and not connection.execute(text(WAITING_FOR_TURNS)).scalar():
+                time.sleep(0.05)
             connection.execute(text(OTHERS_ENDED))
     for process in workers:
         process.join(PATIENCE)
