@@ -24,7 +24,7 @@ from converters.engines import check_engine, num_workers, with_answers
 from converters.parts import Parts, Settings
 from converters.version import code_digest
 from spaces import SearchSpace, get_space
-from spaces.registry import full_name, space_file
+from spaces.registry import full_name, modules_beside, space_file
 
 CACHED = 1024  # per worker, of texts at most 10 MB: tables list an architecture again for every device or data set
 
@@ -257,6 +257,7 @@ def _settings(config: StreamConfig, table: BatchedTable) -> Settings:
     """What decides the contents of parts; files by their length and time."""
     names = {config.space} if config.space else _space_names(table)
     files = {file for name in names if (file := space_file(name))}
+    files |= {beside for file in files if file.is_file() for beside in modules_beside(file).values()}
     return {
         "table": _fingerprint(config.table),
         "code": code_digest(),

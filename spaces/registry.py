@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib
 import importlib.util
@@ -192,6 +193,29 @@ def _checked_class(found: object, name: str) -> type[SearchSpace[Any]]:
     return found
 
 
+def modules_beside(path: Path) -> dict[str, Path]:
+    """By name, the modules beside a file that it imports; none of a file that is no Python."""
+    try:
+        parsed = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return {}
+    names = [alias.name for node in ast.walk(parsed) if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in ast.walk(parsed) if isinstance(node, ast.ImportFrom) and not node.level]
+    found = {name: path.parent / f"{name}.py" for name in dict.fromkeys(names) if name not in sys.stdlib_module_names}
+    return {name: file for name, file in found.items() if file.is_file()}
+
+
+def _check_modules_beside(path: Path, name: str) -> None:
+    """A process knows one module of a name: that of another folder would be taken for it."""
+    for module_name, file in modules_beside(path).items():
+        known = getattr(sys.modules.get(module_name), "__file__", None)
+        if known is not None and Path(known).resolve() != file.resolve():
+            raise UnknownSpaceError(
+                f"space {name}: expected to import {file}, got {module_name} of {known}, which is imported already. "
+                "Rename one."
+            )
+
+
 def _user_module(path: Path, name: str) -> ModuleType:
     """Import a file once per process; modules beside it can be imported from then on.
 
@@ -201,6 +225,7 @@ def _user_module(path: Path, name: str) -> ModuleType:
     module_name = f"user_space_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
+    _check_modules_beside(path, name)
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))  # for modules beside it, as of a script; here the last to be found
     spec = importlib.util.spec_from_file_location(module_name, path)

@@ -33,6 +33,7 @@ TRIES = 5  # at opening a database
 ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # of connections, in seconds
 BLOCK = 65_536  # bytes of a journal that are looked at together
 ARCHITECTURE, PREDICTED = "architecture", "predicted"  # attributes of a trial
+TABLE = "table"  # attribute of a study
 PRUNED_STAGE, PRUNED_REASON = "pruned_stage", "pruned_reason"
 TOLD = ("low", "median", "high")  # of each objective, by name, in the attribute PREDICTED
 
@@ -178,7 +179,7 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
     """The search's study in a storage named so, made where it is not there.
 
     Raises:
-        StudyError: it was begun with another checkpoint.
+        StudyError: it was begun with another checkpoint or table.
     """
     own, there = name_in(storage, config), optuna.get_all_study_names(storage)
     study = optuna.create_study(
@@ -195,9 +196,28 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
     check_same_checkpoint(f"storage {without_password(name)}, {study.study_name}", known, config)
     if config.checkpoint_sha256 and not known:
         study.set_user_attr(CHECKPOINT, config.checkpoint_sha256)
+    _check_table(f"storage {without_password(name)}, {study.study_name}", study, config)
     if not study.metric_names:
         study.set_metric_names([goal.objective for goal in config.goals])
     return study
+
+
+def _check_table(where: str, study: optuna.Study, config: SearchConfig) -> None:
+    """Whether a table that answers is the one that the study was begun with, by its path, or by what it holds."""
+    kind, _, name = config.evaluator.partition(":")
+    path = Path(name).resolve()
+    if kind != "table" or not path.is_file():
+        return
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    known = study.user_attrs.get(TABLE)
+    if known is None:
+        study.set_user_attr(TABLE, {"path": str(path), "sha256": digest})
+    elif str(path) != known["path"] and digest != known["sha256"]:
+        raise StudyError(
+            f"{where}: expected the table that the study was begun with, {known['path']}, got another, {path}. Choose "
+            "another storage or seed, or rename the table."
+        )
 
 
 def gene_distributions(sizes: Sequence[int]) -> dict[str, BaseDistribution]:

@@ -103,6 +103,20 @@ def test_modules_beside_an_own_file_can_be_imported(own_file, monkeypatch):
     assert sys.path.count(str(own_file.parent)) == 1
 
 
+def test_a_module_of_the_same_name_in_another_folder_is_refused(own_file, monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    importing = OWN_SPACE.replace("from dataclasses import", "import sizes_of_digits\nfrom dataclasses import")
+    for folder in ("a", "b"):
+        (own_file.parent / folder).mkdir()
+        (own_file.parent / folder / "sizes_of_digits.py").write_text("")
+        (own_file.parent / folder / "own.py").write_text(importing)
+    monkeypatch.delitem(sys.modules, "sizes_of_digits", raising=False)
+    get_space(f"{own_file.parent}/a/own.py:Digits")
+    with pytest.raises(UnknownSpaceError, match=r"to import .*b/sizes_of_digits\.py, got sizes_of_digits of .*a/"):
+        get_space(f"{own_file.parent}/b/own.py:Digits")
+    monkeypatch.delitem(sys.modules, "sizes_of_digits")
+
+
 def test_a_name_of_this_package_is_refused_for_another_space(own_file):
     digits = get_space(f"{own_file}:Digits")
     check_name(digits)

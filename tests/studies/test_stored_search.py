@@ -158,6 +158,22 @@ def test_a_table_of_another_path_is_the_same_study_and_other_settings_are_told(t
         run(other, tmp_path / "third")
 
 
+def test_another_table_of_the_same_name_is_refused(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "toy.csv").write_text("b" if name == "b" else "a")
+    storage = str(tmp_path / "journal.log")
+    configs = {name: guided_config(storage=storage, evaluator=f"table:{tmp_path}/{name}/toy.csv") for name in "abc"}
+    run(configs["a"], tmp_path / "first")
+    with pytest.raises(StudyError, match=r"the table that the study was begun with, .*a/toy\.csv, got another"):
+        run(configs["b"], tmp_path / "second")
+    same = ToyResults(breaks_at=0)
+    run(configs["c"], tmp_path / "third", same)
+    assert same.asked == []
+    (tmp_path / "a" / "toy.csv").write_text("more")  # its own table may grow
+    run(configs["a"], tmp_path / "fourth", same)
+
+
 def test_a_study_whose_name_has_the_path_of_its_table_goes_on(tmp_path: Path) -> None:
     config = guided_config(storage=str(tmp_path / "journal.log"), evaluator="table:/data/toy.csv")
     with mock.patch.object(optuna_storage, "study_name", lambda config: optuna_storage._named(config, {})):
