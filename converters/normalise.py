@@ -12,7 +12,8 @@ import numpy as np
 import onnx
 
 from converters.graph import AttributeValue, Graph, Node, is_dropout_at_inference
-from converters.onnx_model import SAID_DEFAULTS, STATE_INPUTS
+from converters.onnx_model import SAID_DEFAULTS
+from converters.onnx_positions import STATE_INPUTS
 from converters.rewriting import Spelling, Surroundings, as_integers, rewrite
 from converters.spell_activations import (
     spell_activation,

@@ -2,97 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+import onnx.shape_inference
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto, numpy_helper
 from onnx.helper import get_attribute_value, make_node, tensor_dtype_to_np_dtype
 
 RUNTIME_DOMAIN = "com.microsoft"
-# Of an activation, the attributes that its parameters are.
-ACTIVATIONS = {"HardSigmoid": ("alpha", "beta"), "LeakyRelu": ("alpha",), "Relu": (), "Sigmoid": (), "Tanh": ()}
+LAYERS = {"FusedConv": "Conv", "FusedGemm": "Gemm"}
+# Of an activation, the attributes that its parameters are, in their order.
+ACTIVATIONS = {
+    "": (),
+    "Elu": ("alpha",),
+    "HardSigmoid": ("alpha", "beta"),
+    "LeakyRelu": ("alpha",),
+    "Relu": (),
+    "Selu": ("alpha", "gamma"),
+    "Sigmoid": (),
+    "Softplus": (),
+    "Softsign": (),
+    "Tanh": (),
+    "ThresholdedRelu": ("alpha",),
+}
 OF_ACTIVATION = ("activation", "activation_params", "activation_alpha", "activation_beta", "activation_gamma")
-OF_PRODUCT = ("alpha", "transA", "transB", "transBatchA", "transBatchB")
+TURNED = ("transA", "transB")
+TURNED_BATCHES = ("transBatchA", "transBatchB")
 
 
 def without_fusions(model: ModelProto) -> None:
     """Replace what ``onnxruntime`` writes as ``optimized_model_filepath`` up to the level "extended".
 
-    Convolutions, matrix products and what followed them: a sum, an activation, a transposition, a factor. Others, such
-    as attention, stay as they are.
+    Convolutions, matrix products and what was around them: a sum, an activation, a transposition, a factor. Others,
+    such as attention, stay as they are, and so do products of operands whose rank or type is not known.
     """
     writer = _Writer(model)
-    nodes = [part for node in model.graph.node for part in writer.parts(node)]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
+    writer.rewrite()
+    while any(_is_fused(node, "FusedMatMul") for node in model.graph.node):  # what follows one has a type then
+        writer.infer_types()
+        if not writer.rewrite():
+            break
+
+
+def _is_fused(node: NodeProto, *op_types: str) -> bool:
+    return node.domain == RUNTIME_DOMAIN and node.op_type in op_types
 
 
 class _Writer:
     def __init__(self, model: ModelProto) -> None:
-        self._graph = model.graph
+        self._model, self._graph = model, model.graph
         self._names = {x for node in model.graph.node for x in (*node.input, *node.output)}
+        self._names |= {value.name for value in (*model.graph.input, *model.graph.initializer)}
         self._numbers = count()
-        self._types = {value.name: value.type.tensor_type for value in model.graph.input}  # weights are among them
+        self._types: dict[str, TypeProto.Tensor] = {x.name: x.type.tensor_type for x in model.graph.input}
 
-    def parts(self, node: NodeProto) -> Sequence[NodeProto]:
-        """The standard operators that a node stands for; itself if it is none that is known."""
-        write: Callable[[NodeProto, dict[str, Any]], Iterator[NodeProto]] | None = {
-            "FusedConv": self._convolution,
-            "FusedGemm": self._gemm,
-            "FusedMatMul": self._product,
-        }.get(node.op_type)
-        if write is None or node.domain != RUNTIME_DOMAIN:
-            return [node]
+    def infer_types(self) -> None:
+        """As far as they follow by now."""
+        graph = onnx.shape_inference.infer_shapes(self._model).graph
+        self._types = {x.name: x.type.tensor_type for x in (*graph.input, *graph.value_info)}
+
+    def rewrite(self) -> bool:
+        """Replace what can be; whether there was anything."""
+        nodes = list(self._graph.node)
+        written = [list(self._parts(node)) for node in nodes]
+        del self._graph.node[:]
+        self._graph.node.extend(part for node, parts in zip(nodes, written, strict=True) for part in (parts or [node]))
+        return any(written)
+
+    def _parts(self, node: NodeProto) -> Iterator[NodeProto]:
+        """The standard operators that a node stands for; none of a node that is to stay."""
         given = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
-        return list(write(node, given)) or [node]
+        if _is_fused(node, *LAYERS):
+            yield from self._layer(node, given)
+        elif _is_fused(node, "FusedMatMul"):
+            yield from self._product(node, given)
 
-    def _convolution(self, node: NodeProto, given: dict[str, Any]) -> Iterator[NodeProto]:
-        *layer, added = [*node.input, "", ""][:4]
-        yield from self._activated(node, given, "Conv", layer, added)
-
-    def _gemm(self, node: NodeProto, given: dict[str, Any]) -> Iterator[NodeProto]:
-        yield from self._activated(node, given, "Gemm", node.input)
-
-    def _activated(
-        self, node: NodeProto, given: dict[str, Any], op_type: str, inputs: Sequence[str], added: str = ""
-    ) -> Iterator[NodeProto]:
+    def _layer(self, node: NodeProto, given: dict[str, Any]) -> Iterator[NodeProto]:
         """A layer, a sum with another value if one is named, and an activation."""
         kind = given.get("activation", b"").decode()
-        numbers = given.get("activation_params", [given.get(name, 0.0) for name in OF_ACTIVATION[2:]])
         if kind != "Clip" and kind not in ACTIVATIONS:
             return
-        own = {name: value for name, value in given.items() if name not in OF_ACTIVATION}
-        yield make_node(op_type, _trimmed(inputs), [x := self._fresh()], node.name, **own)
+        layer, added = list(node.input), ""
+        if node.op_type == "FusedConv":
+            *layer, added = [*layer, "", ""][:4]
+        parts = [make_node(LAYERS[node.op_type], _trimmed(layer), [], node.name, **_without(given, OF_ACTIVATION))]
         if added:
-            yield make_node("Add", [x, added], [summed := self._fresh()])
-            x = summed
+            parts.append(make_node("Add", ["", added], []))
         if kind == "Clip":
             dtype = self._types[node.input[1]].elem_type if node.input[1] in self._types else TensorProto.FLOAT
-            ends = [self._number(end, dtype) for end in numbers[:2]]
-            yield make_node("Clip", [x, *ends], node.output)
-        else:
-            named = dict(zip(ACTIVATIONS[kind], numbers, strict=False))
-            yield make_node(kind, [x], node.output, **named)
+            parts.append(make_node("Clip", ["", *(self._number(x, dtype) for x in given["activation_params"][:2])], []))
+        elif kind:
+            parts.append(make_node(kind, [""], [], **_parameters(kind, given)))
+        yield from self._chained(parts, node.output[0])
 
     def _product(self, node: NodeProto, given: dict[str, Any]) -> Iterator[NodeProto]:
-        alpha, *flags = [given.get(name, 1.0 if name == "alpha" else 0) for name in OF_PRODUCT]
-        turned = [bool(flag) for flag in flags[:2]]
-        if any(flags[2:]):
+        if any(given.get(name, 0) for name in TURNED_BATCHES) or any(x not in self._types for x in node.input):
             return
-        output = node.output[0] if alpha == 1 else self._fresh()
-        if any(turned):
-            axes = [term[::-1] if is_turned else term for term, is_turned in zip(("ij", "jk"), turned, strict=True)]
-            terms = [term if self._is_matrix(x) else f"...{term}" for term, x in zip(axes, node.input, strict=True)]
-            yield make_node("Einsum", node.input, [output], equation=f"{','.join(terms)}->...ik")
-        else:
-            yield make_node("MatMul", node.input, [output], node.name)
-        if alpha != 1:
-            yield make_node("Mul", [output, self._number(alpha, TensorProto.FLOAT)], node.output)
+        operands, parts = list(node.input), list[NodeProto]()
+        for index, name in enumerate(TURNED):
+            if given.get(name, 0):
+                axes = list(range(len(self._types[node.input[index]].shape.dim)))
+                if len(axes) < 2:
+                    return
+                operands[index] = self._fresh()
+                perm = [*axes[:-2], axes[-1], axes[-2]]
+                parts.append(make_node("Transpose", [node.input[index]], [operands[index]], perm=perm))
+        yield from parts
+        chained = [make_node("MatMul", operands, [], node.name)]
+        if (alpha := given.get("alpha", 1.0)) != 1:
+            factor = self._number(alpha, self._types[node.input[0]].elem_type)
+            chained.append(make_node("Mul", ["", factor], []))
+        yield from self._chained(chained, node.output[0])
 
-    def _is_matrix(self, x: str) -> bool:
-        return x in self._types and len(self._types[x].shape.dim) == 2
+    def _chained(self, parts: Sequence[NodeProto], output: str) -> Iterator[NodeProto]:
+        """Each but the first reads the one before it in place of its first input."""
+        for index, part in enumerate(parts):
+            if index:
+                part.input[0] = parts[index - 1].output[0]
+            part.output.append(self._fresh() if index < len(parts) - 1 else output)
+            yield part
 
     def _number(self, number: float, dtype: int) -> str:
         """The name of a constant."""
@@ -104,6 +134,18 @@ class _Writer:
         name = next(name for number in self._numbers if (name := f"fused{number}") not in self._names)
         self._names.add(name)
         return name
+
+
+def _parameters(kind: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Of an activation: in one list, or each under a name of its own."""
+    names = ACTIVATIONS[kind]
+    if "activation_params" in given:
+        return dict(zip(names, given["activation_params"], strict=False))
+    return {name: given[f"activation_{name}"] for name in names if f"activation_{name}" in given}
+
+
+def _without(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if name not in names}
 
 
 def _trimmed(inputs: Sequence[str]) -> list[str]:

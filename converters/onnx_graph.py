@@ -12,7 +12,8 @@ from converters.constants import attributes, constant_nodes, counts_as_weight, f
 from converters.errors import OnnxModelError
 from converters.graph import Attributes, AttributeValue, Graph, Node, Shape
 from converters.onnx_layers import Weight, layer_call, union
-from converters.onnx_model import STANDARD_DOMAINS, VALUE_INPUTS, Source
+from converters.onnx_model import STANDARD_DOMAINS, Source
+from converters.onnx_positions import VALUE_INPUTS
 from converters.onnx_values import Values, place
 from converters.tensor_types import element_type, spell_type, static_shape
 

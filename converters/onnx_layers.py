@@ -31,6 +31,17 @@ WEIGHT_INPUTS: Mapping[str, range] = {
 }
 
 
+# Inputs that say how integers stand for numbers: scales and zero points, which are no parameters.
+QUANTISATION: Mapping[str, Sequence[int]] = {
+    "ConvInteger": (2, 3),
+    "DequantizeLinear": (1, 2),
+    "DynamicQuantizeMatMul": (2, 3),
+    "MatMulInteger": (2, 3),
+    "QLinearConv": (1, 2, 4, 5, 6, 7),
+    "QLinearMatMul": (1, 2, 4, 5, 6, 7),
+    "QuantizeLinear": (1, 2),
+}
+
 INDICES = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)  # arrays of these are no parameters
 STATISTICS = range(3, 5)  # inputs of a batch norm that are not learned
 

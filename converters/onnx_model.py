@@ -5,7 +5,8 @@ Weight values are never looked at: of external data only short arrays are read, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +17,6 @@ import onnx.shape_inference
 import onnx.version_converter
 from onnx import (
     AttributeProto,
-    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -34,14 +34,13 @@ from converters.inlining import without_functions
 from converters.input_sizes import fix_sizes
 from converters.limits import excess_of_model
 from converters.onnx_fused import without_fusions
-from converters.onnx_layers import WEIGHT_INPUTS
+from converters.onnx_layers import QUANTISATION, WEIGHT_INPUTS
+from converters.onnx_positions import INDEX_INPUTS, STATE_INPUTS, VIEWS, read_by_value, seen_at, value_inputs
 from converters.text import IR_VERSION, OPSET, OWN_DOMAINS
 
 STANDARD_DOMAINS = ("", "ai.onnx")
 MAX_CONSTANT_NUMBERS = 4096  # an array larger than this is a weight, and not computed ahead
 CONSTANT_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.STRING)
-VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2, 3), "Upsample": (1,), "OneHot": (2,)}
-STATE_INPUTS: Mapping[str, tuple[int, ...]] = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 
 LEARNED = "nasrlm.learned"  # in a model's metadata: the initializers that are parameters, where that is known
 # Defaults of operators of which onnx infers no type, or a wrong one, where they are left out.
@@ -50,9 +49,6 @@ SAID_DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
     "STFT": {"onesided": 1},
 }
 OLD_RESIZE = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}  # before opset 11
-
-VIEWS = frozenset({"Expand", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"})
-PUT_TOGETHER = VIEWS | {"Cast", "Concat"}
 
 
 class Source(NamedTuple):
@@ -108,7 +104,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
     with one_line_errors("expected a valid ONNX model"):
         if excess := excess_of_model(model):
             raise OnnxModelError(f"{excess}.")
-        light, weights = _without_weights(model)
+        light, weights, missing = _without_weights(model)
         _refuse_what_the_checker_lets_pass(light)
         if not light.graph.output:
             raise OnnxModelError("expected a model with outputs, got none.")
@@ -118,6 +114,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
     without_fusions(light)
     _remove_dead_nodes(light.graph)
     refuse_branches(light)
+    _refuse_missing(light.graph, missing)
     sizes = fix_sizes([value for value in light.graph.input if value.name not in weights], input_shape)
     declared = dict(_declared_types(light, sizes))
     del light.graph.value_info[:]
@@ -156,57 +153,9 @@ def is_constant(tensor: TensorProto) -> bool:
     return prod(tensor.dims) <= 1 or _shapes_computation(tensor)
 
 
-def read_by_value(nodes: Sequence[NodeProto], positions: Mapping[str, tuple[int, ...]] = VALUE_INPUTS) -> set[str]:
-    """Floats that say what is computed, though they may be more than one number, and what they are put together of."""
-    makers = {output: node for node in nodes for output in node.output}
-    found = set(_read_at(nodes, positions))
-    waiting = list(found)
-    while waiting:
-        maker = makers.get(waiting.pop())
-        if maker is not None and maker.op_type in PUT_TOGETHER:
-            new = {x for x in maker.input if x} - found
-            found |= new
-            waiting += new
-    return found
-
-
-def _value_inputs(functions: Iterable[FunctionProto]) -> Mapping[str, tuple[int, ...]]:
-    """``VALUE_INPUTS``, and those of a model's own functions, which may call each other."""
-    positions = VALUE_INPUTS
-    while True:
-        found = {**VALUE_INPUTS}
-        for function in functions:
-            by_value = read_by_value(function.node, positions)
-            if read := tuple([index for index, x in enumerate(function.input) if x in by_value]):
-                found[function.name] = read
-        if found == positions:
-            return found
-        positions = found
-
-
-def _makes_constants(node: NodeProto) -> bool:
-    """Whether a Cast gives what says what is computed, such as indices, of numbers of another type."""
-    return node.op_type == "Cast" and any(x.name == "to" and x.i in CONSTANT_TYPES for x in node.attribute)
-
-
-def _read_at(nodes: Iterable[NodeProto], positions: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    for node in nodes:
-        for position in positions.get(node.op_type, ()):
-            yield from node.input[position : position + 1]
-
-
-def _seen_at(nodes: Sequence[NodeProto], positions: Mapping[str, Sequence[int]]) -> set[str]:
-    """What operators read at these positions, and what that is a view of."""
-    viewed = {node.output[0]: node.input[0] for node in nodes if node.op_type in VIEWS and node.input and node.output}
-    seen = set(_read_at(nodes, positions))
-    while more := {viewed[x] for x in seen if x in viewed} - seen:
-        seen |= more
-    return seen
-
-
 def _learned(model: ModelProto) -> set[str]:
     """Single numbers that were learned: those that the model names as such, and the weights of linear layers."""
-    return _seen_at(model.graph.node, {"MatMul": (1,)}) | (_parameters(model) or set())
+    return seen_at(model.graph.node, {"MatMul": (1,)}) | (_parameters(model) or set())
 
 
 def _parameters(model: ModelProto) -> frozenset[str] | None:
@@ -219,30 +168,26 @@ def _shapes_computation(tensor: TensorProto) -> bool:
     return tensor.data_type in CONSTANT_TYPES and prod(tensor.dims) <= MAX_CONSTANT_NUMBERS
 
 
-def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto]]:
-    """A copy of the model in which weights are inputs, and their types."""
+def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto], dict[str, str]]:
+    """A copy of the model in which weights are inputs, their types, and the files of data that are not there."""
     graph = model.graph
     light = ModelProto(ir_version=IR_VERSION, opset_import=model.opset_import, functions=model.functions)
     light.graph.name = graph.name or "network"
     light.graph.output.extend(graph.output)
     light.graph.value_info.extend(graph.value_info)
-    kept = read_by_value(graph.node, _value_inputs(model.functions))
-    kept |= _seen_at(graph.node, STATE_INPUTS)  # exporters write zeros there as if weights
-    kept |= _seen_at([x for x in graph.node if x.op_type in VIEWS or _makes_constants(x)], {"Cast": (0,)})
+    kept = read_by_value(graph.node, value_inputs(model.functions))
+    kept |= seen_at(graph.node, STATE_INPUTS)  # exporters write zeros there as if weights
+    kept |= seen_at(graph.node, INDEX_INPUTS, through=VIEWS | {"Cast"})
     learned = _learned(model)
+    missing: dict[str, str] = {}
 
     def is_kept(name: str, tensor: TensorProto) -> bool:
         small = prod(tensor.dims) <= MAX_CONSTANT_NUMBERS
         is_weight = name in learned and tensor.data_type in FLOATS
         says = (is_constant(tensor) and not is_weight) or (small and name in kept)
         if says and tensor.data_location == TensorProto.EXTERNAL:
-            if name in _seen_at(graph.node, WEIGHT_INPUTS):
-                return False
-            raise OnnxModelError(
-                f"expected the data of {name!r}, which says what is computed, got none. It is to be in the file "
-                f"{_location(tensor)!r} beside the model."
-            )
-        return says
+            missing[name] = _location(tensor)
+        return says and name not in missing
 
     made_up = _made_up_biases(graph)
     weights: dict[str, TypeProto] = {}
@@ -267,7 +212,19 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
     named = {tensor.name for tensor in light.graph.initializer} | weights.keys()
     light.graph.input.extend(value for value in graph.input if value.name not in named)
     light.graph.input.extend(ValueInfoProto(name=name, type=kind) for name, kind in weights.items())
-    return light, weights
+    return light, weights, missing
+
+
+def _refuse_missing(graph: GraphProto, missing: Mapping[str, str]) -> None:
+    """Complain of data that are not there and that say what is computed; ``missing`` names the file of each array."""
+    for node in graph.node if missing else ():
+        weights = {*WEIGHT_INPUTS.get(node.op_type, ()), *QUANTISATION.get(node.op_type, ())}
+        for index, x in enumerate(node.input):
+            if x in missing and index not in weights:
+                raise OnnxModelError(
+                    f"expected the data of {x!r}, which says what is computed, got none, or too few. The file is "
+                    f"{missing[x]!r}, beside the model."
+                )
 
 
 def _made_up_biases(graph: GraphProto) -> set[str]:
@@ -386,7 +343,7 @@ def _other_domains(model: ModelProto) -> dict[str, int]:
 
 
 def _load_if_there(tensor: TensorProto, folder: Path) -> None:
-    if (folder / _location(tensor)).is_file():
+    with suppress(OSError, ValueError, onnx.checker.ValidationError):  # then it is as if it were not there
         load_external_data_for_tensor(tensor, str(folder))
         tensor.data_location = TensorProto.DEFAULT
         del tensor.external_data[:]

@@ -26,7 +26,8 @@ from converters.errors import OnnxModelError
 from converters.graph import Shape
 from converters.one_node import evaluate, infer_types
 from converters.onnx_layers import STATISTICS, WEIGHT_INPUTS, Weight, union
-from converters.onnx_model import MAX_CONSTANT_NUMBERS, STANDARD_DOMAINS, Source, is_constant, read_by_value
+from converters.onnx_model import MAX_CONSTANT_NUMBERS, STANDARD_DOMAINS, Source, is_constant
+from converters.onnx_positions import read_by_value
 from converters.tensor_types import element_type, static_shape
 
 # Never computed ahead: chance, and the rounding that quantised networks are about.

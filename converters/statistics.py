@@ -9,7 +9,7 @@ from math import prod
 from converters.constants import FLOATS
 from converters.convert import to_canonical_graph
 from converters.graph import Graph, Node, Shape, depth_of
-from converters.onnx_layers import INDICES, union
+from converters.onnx_layers import INDICES, QUANTISATION, union
 
 CONVOLUTIONS = frozenset({"nn.Conv", "nn.ConvBias"})
 LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})
@@ -17,15 +17,9 @@ NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
 PLAIN_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})  # that no function of ours says: transposed, half precision
 PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
-# Inputs that say how integers stand for numbers: scales and zero points, which are no parameters.
-QUANTISATION: Mapping[str, Sequence[int]] = {
-    "ConvInteger": (2, 3),
-    "DequantizeLinear": (1, 2),
-    "MatMulInteger": (2, 3),
-    "QLinearConv": (1, 2, 4, 5, 6, 7),
-    "QLinearMatMul": (1, 2, 4, 5, 6, 7),
-    "QuantizeLinear": (1, 2),
-}
+QUANTISERS = frozenset({"DequantizeLinear", "QuantizeLinear"})
+VIEWS = frozenset({"Reshape", "Transpose", "nn.Reshape"})
+EMBEDDINGS = frozenset({"EmbedLayerNormalization"})  # of other domains, that read weights and multiply nothing
 QUANTISED_BIASES: Mapping[str, Sequence[int]] = {"DequantizeLinear": (0,), "QLinearConv": (8,)}  # of 32 bits
 
 
@@ -64,6 +58,9 @@ class Statistics:
 
 def statistics(faithful: Graph, canonical: Graph | None = None) -> Statistics:
     """Count a graph as ``to_graph`` gives it, and the canonical graph made of it, if that is not given.
+
+    Raises:
+        ValueError: a layer behind an operator of unknown shape, or an operator of another domain that has weights.
 
     Example:
         >>> from converters import to_graph
@@ -106,13 +103,18 @@ def _convolutions(graph: Graph) -> list[Node]:
 
 
 def _weights(graph: Graph) -> dict[str, Shape]:
-    """By name, the shapes of weights that plain operators read, those that are stored as integers too."""
+    """By name, the shapes of weights that plain operators read, those that stand as integers too, turned or not."""
     shapes: dict[str, Shape] = {}
+    quantised: set[str] = set()
     for node in graph.nodes:
         if node.op_type == "nn.Weight":
             shapes[node.outputs[0]] = _weight_shape(node)
-        elif node.op_type == "DequantizeLinear" and node.inputs[0] in shapes:
+        elif node.op_type in QUANTISERS and node.inputs[0] in shapes:
             shapes[node.outputs[0]] = shapes[node.inputs[0]]
+            quantised.add(node.outputs[0])
+        elif node.op_type in VIEWS and node.inputs[0] in quantised and node.outputs[0] in graph.shapes:
+            shapes[node.outputs[0]] = graph.shapes[node.outputs[0]]
+            quantised.add(node.outputs[0])
     return shapes
 
 
@@ -129,7 +131,8 @@ def _params(graph: Graph) -> int:
 
 
 def _read_at(node: Node, positions: Mapping[str, Sequence[int]]) -> list[str]:
-    return [node.inputs[index] for index in positions.get(node.op_type, ()) if index < len(node.inputs)]
+    name = node.op_type.rpartition(".")[2]
+    return [node.inputs[index] for index in positions.get(name, ()) if index < len(node.inputs)]
 
 
 def _layer_params(node: Node) -> int:
@@ -162,18 +165,20 @@ def _macs(graph: Graph) -> int:
 
 
 def _refuse_unknown(graph: Graph) -> None:
-    matrices = {
-        node.outputs[0]
-        for node in graph.nodes
-        if node.op_type == "nn.Weight" and node.attribute("dtype") in (None, *FLOATS) and len(_weight_shape(node)) > 1
-    }
+    """Operators of other domains that would count as nothing; those that read integers are told to do so."""
+    integers = {node.outputs[0] for node in graph.nodes if node.op_type == "nn.Weight" and _is_of_integers(node)}
+    matrices = {x for x, shape in _weights(graph).items() if len(shape) > 1} - integers
     for node in graph.nodes:
-        domain = node.op_type.rpartition(".")[0]
-        if domain not in ("", "nn") and not matrices.isdisjoint(node.inputs):
+        domain, _, name = node.op_type.rpartition(".")
+        if domain not in ("", "nn") and name not in EMBEDDINGS and not matrices.isdisjoint(node.inputs):
             raise ValueError(
                 f"statistics: expected layers whose multiply-accumulates are known, got {node.op_type} with weights. "
-                "Use a file with standard operators, such as the one that ONNX Runtime optimised."
+                "Use a file of standard operators, such as the one before ONNX Runtime optimised it."
             )
+
+
+def _is_of_integers(node: Node) -> bool:
+    return node.attribute("dtype") not in (None, *FLOATS)
 
 
 def _plain_convolution_macs(graph: Graph, node: Node, weight_shape: Shape) -> int:

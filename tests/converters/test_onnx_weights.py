@@ -57,8 +57,26 @@ def test_data_that_say_what_is_computed_are_missed(tmp_path):
     reshape.graph.initializer.append(numpy_helper.from_array(np.array([2, 2]), "s"))
     onnx.save(reshape, tmp_path / "m.onnx", save_as_external_data=True, location="data", size_threshold=0)
     (tmp_path / "data").unlink()
-    with pytest.raises(OnnxModelError, match=r"m\.onnx: expected the data of 's', which says .*'data' beside"):
+    with pytest.raises(OnnxModelError, match=r"m\.onnx: expected the data of 's', which says .*'data', beside"):
         model_to_onnx_text(tmp_path / "m.onnx")
+
+
+def test_data_that_say_nothing_are_not_missed(tmp_path):
+    text = """(float[1,4] x) => (float[1,4] y) { d = Reshape (x, s)  w = DequantizeLinear (q, z, o)  c = MatMul (x, w)
+        y = Add (c, b) }"""
+    weights = [tensor("q", 4, 4, dtype=np.int8), tensor("z"), tensor("o", dtype=np.int8), tensor("b", 4)]
+    proto = model(text, *weights, tensor("unread", dtype=np.int64), numpy_helper.from_array(np.array([2, 2]), "s"))
+    whole = statistics(model_to_graph(proto))
+    onnx.save(proto, tmp_path / "m.onnx", save_as_external_data=True, location="data", size_threshold=0)
+    (tmp_path / "data").write_bytes(b"broken off")
+    found = statistics(model_to_graph(tmp_path / "m.onnx"))
+    assert (found.params, found.macs) == (whole.params, whole.macs) == (16 + 4, 16)
+
+
+def test_integer_weights_that_are_cast_are_weights():
+    text = "(int32[2,4] x) => (int32[2,5] y) { w = Cast <to = 6> (q)  y = MatMul (x, w) }"
+    counts = statistics(model_to_graph(model(text, tensor("q", 4, 5, dtype=np.int8))))
+    assert counts.macs == 2 * 5 * 4
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16, np.uint32, np.uint64, np.float32])

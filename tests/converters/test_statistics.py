@@ -58,6 +58,19 @@ def test_quantised_weights_count_as_the_numbers_that_they_stand_for(name):
         assert (counts.macs, counts.convs, counts.activations) == (9 * 4 * 2 * 9, 1, 4 * 9)
 
 
+@pytest.mark.parametrize(
+    "weights",
+    [
+        "i = QuantizeLinear (w, s, z)  u = DequantizeLinear (i, s, z)  y = MatMul (x, u)",
+        "u = DequantizeLinear (q, s, z)  t = Transpose <perm = [1,0]> (u)  y = MatMul (x, t)",
+    ],
+)
+def test_weights_that_are_quantised_or_turned_on_the_way_count(weights):
+    held = [tensor("w", 4, 4), tensor("q", 4, 4, dtype=np.int8), tensor("s"), tensor("z", dtype=np.int8)]
+    counts = statistics(model_to_graph(model(f"(float[3,4] x) => (float[3,4] y) {{ {weights} }}", *held)))
+    assert (counts.params, counts.macs) == (16, 3 * 4 * 4)
+
+
 def test_scales_of_channels_are_no_parameters():
     kinds = tensor("q", 4, 2, 1, 1, dtype=np.int8), tensor("s", 4), tensor("z", 4, dtype=np.int8)
     text = "w = DequantizeLinear <axis = 0> (q, s, z)  y = Conv (x, w)"
