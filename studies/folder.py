@@ -19,7 +19,6 @@ LOCK_FILE = ".lock"  # while a search works in the folder
 CHECKPOINT = "checkpoint_sha256"  # of a config, and of a study in a storage
 MAY_GROW = ("trials", "earlier_trials")  # of a config: a study may be given more
 
-
 GO_ON = "The same command with --resume goes on from the results so far."
 
 

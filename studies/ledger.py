@@ -18,7 +18,6 @@ from studies.history import BOUNDS, CHOSEN, EVALUATED, PRUNED, History, write_fr
 
 A = TypeVar("A", bound=Hashable)
 
-
 DECIDED = ("status", "batch", "stage", "reason")  # columns of the file that are attributes of entries
 
 

@@ -23,7 +23,6 @@ from studies.folder import StudyError
 
 TURN, RUN = -1, -2  # in the place of a trial's number
 
-
 PING_SECONDS = 5.0  # between looks whether a connection that does nothing else is there
 GRACE_SECONDS = 15.0  # in which a worker whose connection broke takes its locks again
 BROKEN = (InterfaceError, OperationalError)  # as of a connection that is no longer
