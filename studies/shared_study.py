@@ -11,12 +11,11 @@ import os
 import platform
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
-import optuna
 from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
@@ -89,16 +88,15 @@ class SharedStudy(Generic[A]):
         self._storage = open_storage(storage)
         self.locks = self.patiently(lambda: open_locks(self._storage, storage, name_in(self._storage, config)))
         try:
-            self.study = self.patiently(lambda: self._joined(storage, ledger))
+            self.patiently(lambda: self._join(storage, ledger))
         except BaseException:
             self.locks.close()
             raise
 
-    def _joined(self, storage: str, ledger: Ledger) -> optuna.Study:
+    def _join(self, storage: str, ledger: Ledger) -> None:
         with self.locks.turn(), quiet():
             self.study = join_study(self.config, self._storage, storage)
             self._check_complete(ledger)
-        return self.study
 
     def __enter__(self) -> Self:
         return self
@@ -238,8 +236,9 @@ class SharedStudy(Generic[A]):
         if not self._tells(self._storage.get_trial(taken.trial_id), real):
             with self.locks.turn():
                 trials = self.study.get_trials(deepcopy=False)
-                copies = (trial for trial in trials if taken.number in _tries(trial, trials)[:-1])
-                any(self._tells(trial, real) for trial in copies)
+                for trial in trials:
+                    if taken.number in _tries(trial, trials)[:-1] and self._tells(trial, real):
+                        break
         self.locks.release(taken.number)
 
     def _tells(self, trial: FrozenTrial, real: FloatArray) -> bool:
@@ -276,14 +275,16 @@ class SharedStudy(Generic[A]):
             if latest.state != TrialState.RUNNING:
                 continue
             if REAL in latest.user_attrs:
-                self._finish(trial, np.array(latest.user_attrs[REAL], dtype=np.float64))
+                with suppress(UpdateFinishedTrialError):  # by its worker, now
+                    self._finish(trial, np.array(latest.user_attrs[REAL], dtype=np.float64))
                 continue
             # The copy first: killed between the two, nothing is lost, and the copy is not made again.
             if trial.number not in retried and len(_tries(trial, trials)) <= RETRIES:
                 kept = {name: trial.user_attrs[name] for name in (ARCHITECTURE, BATCH, PREDICTED)}
                 self._enqueue(self._genotype(trial), {**kept, RETRY_OF: trial.number})
-            self._storage.set_trial_user_attr(trial._trial_id, REASON, "its worker ended")
-            self.study.tell(trial.number, state=TrialState.FAIL)
+            with suppress(UpdateFinishedTrialError):
+                self._storage.set_trial_user_attr(trial._trial_id, REASON, "its worker ended")
+                self.study.tell(trial.number, state=TrialState.FAIL)
 
     def _is_unheld(self, number: int) -> bool:
         """Whether nobody holds a trial, and has not for as long as a broken connection takes."""
