@@ -50,6 +50,7 @@ def value_inputs(functions: Iterable[FunctionProto]) -> Mapping[str, tuple[int, 
 
 
 def read_at(nodes: Iterable[NodeProto], positions: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """The values that operators have at these positions, "" among them where one is left out."""
     for node in nodes:
         for position in positions.get(node.op_type, ()):
             yield from node.input[position : position + 1]

@@ -30,9 +30,8 @@ class Statistics:
     Attributes:
         params: trainable numbers of the faithful graph: convolutions, linear layers, weight and bias of norms, and
             weights that other operators read, but arrays of indices; no running statistics, and no scales and zero
-            points of quantised weights. In a model, a weight that is used
-            in two ways, such as an embedding that is also the last layer, counts once, and of weights that are computed
-            those count that they are computed of.
+            points of quantised weights. In a model, a weight that is used in two ways, such as an embedding that is
+            also the last layer, counts once, and of weights that are computed those count that they are computed of.
         macs: multiply-accumulates of the faithful graph's convolutions, linear layers and other products with a weight,
             on either side, which may be stored as integers (QDQ); no biases, batch norms, pooling, activations or
             products of activations, and none of quantised or recurrent operators.
