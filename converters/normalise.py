@@ -13,7 +13,7 @@ import onnx
 
 from converters.graph import AttributeValue, Graph, Node, is_dropout_at_inference
 from converters.onnx_model import SAID_DEFAULTS
-from converters.onnx_positions import STATE_INPUTS
+from converters.onnx_positions import STATE_INPUTS, trimmed
 from converters.rewriting import Spelling, Surroundings, as_integers, rewrite
 from converters.spell_activations import (
     spell_activation,
@@ -87,9 +87,7 @@ def drop_zero_states(node: Node, at: Surroundings) -> list[Node] | None:
     if not states:
         return None
     inputs = ["" if i in states and at.producer(x, "nn.Zeros") else x for i, x in enumerate(node.inputs)]
-    while not inputs[-1]:
-        inputs.pop()
-    return [node._replace(inputs=tuple(inputs))]
+    return [node._replace(inputs=trimmed(inputs))]
 
 
 def drop_single_operand(node: Node, at: Surroundings) -> list[Node] | None:

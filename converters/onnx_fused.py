@@ -38,6 +38,8 @@ def without_fusions(model: ModelProto) -> None:
     Convolutions, matrix products and what was around them: a sum, an activation, a transposition, a factor. Others,
     such as attention, stay as they are, and so do products of operands whose rank or type is not known.
     """
+    if not any(node.domain == RUNTIME_DOMAIN for node in model.graph.node):
+        return
     writer = _Writer(model)
     writer.rewrite()
     while any(_is_fused(node, "FusedMatMul") for node in model.graph.node):  # what follows one has a type then
@@ -48,6 +50,10 @@ def without_fusions(model: ModelProto) -> None:
 
 def _is_fused(node: NodeProto, *op_types: str) -> bool:
     return node.domain == RUNTIME_DOMAIN and node.op_type in op_types
+
+
+def _given(node: NodeProto) -> dict[str, Any]:
+    return {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
 
 
 class _Writer:
@@ -73,11 +79,10 @@ class _Writer:
 
     def _parts(self, node: NodeProto) -> Iterator[NodeProto]:
         """The standard operators that a node stands for; none of a node that is to stay."""
-        given = {attribute.name: get_attribute_value(attribute) for attribute in node.attribute}
         if _is_fused(node, *LAYERS):
-            yield from self._layer(node, given)
+            yield from self._layer(node, _given(node))
         elif _is_fused(node, "FusedMatMul"):
-            yield from self._product(node, given)
+            yield from self._product(node, _given(node))
 
     def _layer(self, node: NodeProto, given: dict[str, Any]) -> Iterator[NodeProto]:
         """A layer, a sum with another value if one is named, and an activation."""
@@ -87,7 +92,8 @@ class _Writer:
         layer, added = list(node.input), ""
         if node.op_type == "FusedConv":
             *layer, added = [*layer, "", ""][:4]
-        parts = [make_node(LAYERS[node.op_type], _trimmed(layer), [], node.name, **_without(given, OF_ACTIVATION))]
+        own = {name: value for name, value in given.items() if name not in OF_ACTIVATION}
+        parts = [make_node(LAYERS[node.op_type], layer, [], node.name, **own)]
         if added:
             parts.append(make_node("Add", ["", added], []))
         if kind == "Clip":
@@ -142,15 +148,3 @@ def _parameters(kind: str, given: dict[str, Any]) -> dict[str, Any]:
     if "activation_params" in given:
         return dict(zip(names, given["activation_params"], strict=False))
     return {name: given[f"activation_{name}"] for name in names if f"activation_{name}" in given}
-
-
-def _without(given: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name not in names}
-
-
-def _trimmed(inputs: Sequence[str]) -> list[str]:
-    """Without optional ones that are left out at the end."""
-    kept = list(inputs)
-    while kept and not kept[-1]:
-        kept.pop()
-    return kept

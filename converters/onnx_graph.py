@@ -13,7 +13,7 @@ from converters.errors import OnnxModelError
 from converters.graph import Attributes, AttributeValue, Graph, Node, Shape
 from converters.onnx_layers import Weight, layer_call, union
 from converters.onnx_model import STANDARD_DOMAINS, Source
-from converters.onnx_positions import VALUE_INPUTS
+from converters.onnx_positions import VALUE_INPUTS, trimmed
 from converters.onnx_values import Values, place
 from converters.tensor_types import element_type, spell_type, static_shape
 
@@ -123,11 +123,9 @@ class _Reader:
             self._operand(x, index in by_value, self.values.weight_at(node, index), without_axes=makes_number)
             for index, x in enumerate(given)
         ]
-        while inputs and not inputs[-1]:
-            inputs.pop()
         outputs = [self._named(x) if x else self._fresh() for x in node.output]
         domain = "" if node.domain in STANDARD_DOMAINS else f"{node.domain}."
-        return [Node(domain + node.op_type, tuple(inputs), tuple(outputs), _attributes(node))]
+        return [Node(domain + node.op_type, trimmed(inputs), tuple(outputs), _attributes(node))]
 
     def _operand(
         self, x: str, in_full: bool = False, weight: Weight | None = None, *, without_axes: bool = False

@@ -56,6 +56,14 @@ def read_at(nodes: Iterable[NodeProto], positions: Mapping[str, Sequence[int]]) 
             yield from node.input[position : position + 1]
 
 
+def trimmed(inputs: Iterable[str]) -> tuple[str, ...]:
+    """Without optional ones that are left out at the end."""
+    kept = list(inputs)
+    while kept and not kept[-1]:
+        kept.pop()
+    return tuple(kept)
+
+
 def seen_at(
     nodes: Sequence[NodeProto], positions: Mapping[str, Sequence[int]], through: Collection[str] = VIEWS
 ) -> set[str]:

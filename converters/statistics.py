@@ -143,13 +143,13 @@ def _layer_params(node: Node) -> int:
 
 def _macs(graph: Graph) -> int:
     """Every element of an output takes one weight row: input channels of a group, times kernel."""
-    _refuse_unknown(graph)
+    owned = _weights(graph)
+    _refuse_unknown(graph, owned)
     in_layers = sum(
         _output_size(graph, node) * prod(_weight_shape(node)[1:])
         for node in graph.nodes
         if node.op_type in CONVOLUTIONS | LINEARS
     )
-    owned = _weights(graph)
     plain = sum(
         _plain_convolution_macs(graph, node, owned[node.inputs[1]])
         for node in graph.nodes
@@ -163,10 +163,10 @@ def _macs(graph: Graph) -> int:
     return in_layers + plain + products
 
 
-def _refuse_unknown(graph: Graph) -> None:
+def _refuse_unknown(graph: Graph, owned: Mapping[str, Shape]) -> None:
     """Operators of other domains that would count as nothing; those that read integers are told to do so."""
     integers = {node.outputs[0] for node in graph.nodes if node.op_type == "nn.Weight" and _is_of_integers(node)}
-    matrices = {x for x, shape in _weights(graph).items() if len(shape) > 1} - integers
+    matrices = {x for x, shape in owned.items() if len(shape) > 1} - integers
     for node in graph.nodes:
         domain, _, name = node.op_type.rpartition(".")
         if domain not in ("", "nn") and name not in EMBEDDINGS and not matrices.isdisjoint(node.inputs):

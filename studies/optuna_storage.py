@@ -241,20 +241,19 @@ def stored_study(config: SearchConfig, *, is_new: bool) -> Iterator["StoredStudy
 
 
 @contextmanager
-def _answering(name: str) -> Iterator[None]:
+def answering(name: str) -> Iterator[None]:
+    """Of a storage, by its URL or path.
+
+    Raises:
+        StudyError: it does not answer, or its disk is full.
+    """
     try:
         yield
     except (*UNANSWERED, OSError) as error:
         if isinstance(error, OSError) and error.filename:
             raise  # of another file
-        raise unanswered(name, error) from error
-
-
-def unanswered(name: str, error: Exception) -> StudyError:
-    """What is told of a storage that does not answer, or whose disk is full."""
-    return StudyError(
-        f"storage {without_password(name)}: expected an answer, got {' '.join(str(error).split())[:200]}. {GO_ON}"
-    )
+        reason = " ".join(str(error).split())[:200]
+        raise StudyError(f"storage {without_password(name)}: expected an answer, got {reason}. {GO_ON}") from error
 
 
 class StoredStudy:
@@ -272,7 +271,7 @@ class StoredStudy:
 
     def __init__(self, config: SearchConfig, storage: BaseStorage, name: str, *, is_new: bool) -> None:
         self.storage = name
-        with _answering(name):
+        with answering(name):
             self.study = join_study(config, storage, name)
             self._known = self.study.get_trials(deepcopy=False)
         self._given = 0
@@ -293,7 +292,7 @@ class StoredStudy:
                 self._compare(self._known[self._given], trial)
             else:
                 trial.set_user_attr(ARCHITECTURE, architecture)
-                with _answering(self.storage):
+                with answering(self.storage):
                     self.study.add_trial(trial)
             self._given += 1
 

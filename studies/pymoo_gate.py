@@ -141,15 +141,20 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         if not chosen:
             self._refuse_unmet(pruned)
             warnings.warn("GatedProblem: nothing to propose, all was pruned or evaluated before.", stacklevel=2)
-            return Population.new() if getattr(self, "vars", None) else np.empty((0, self.n_var))
+            return Population.new() if self._is_mixed else np.empty((0, self.n_var))
         return self._as_rows([self.space.parse(entry.architecture) for entry in chosen])
 
+    @property
+    def _is_mixed(self) -> bool:
+        """Whether rows are of pymoo's mixed variables, by name."""
+        return bool(getattr(self, "vars", None))
+
     def _as_rows(self, architectures: Sequence[A]) -> NDArray[Any] | Population:
-        mixed = bool(getattr(self, "vars", None))
         rows = np.array([self._to_row(architecture) for architecture in architectures])
-        if rows.shape[1:] != (() if mixed else (self.n_var,)) or (mixed and not isinstance(rows[0], dict)):
+        of_names = isinstance(rows[0], dict)
+        if of_names != self._is_mixed or not (of_names or rows.shape[1:] == (self.n_var,)):
             raise ValueError(
-                f"GatedProblem: expected {'values by name' if mixed else f'{self.n_var} numbers'} a row, got "
+                f"GatedProblem: expected {'values by name' if self._is_mixed else f'{self.n_var} numbers'} a row, got "
                 f"{shown(rows[0])} for {self.space.format(architectures[0])}. Name to_row, the inverse of "
                 "to_architecture."
             )

@@ -31,6 +31,7 @@ from studies.optuna_storage import (
     PRUNED_REASON,
     PRUNED_STAGE,
     UNANSWERED,
+    answering,
     gene_distributions,
     join_study,
     name_in,
@@ -38,14 +39,13 @@ from studies.optuna_storage import (
     quiet,
     read_predictions,
     told_predictions,
-    unanswered,
 )
 from studies.storage_locks import open_locks
 
 A = TypeVar("A", bound=Hashable)
 T = TypeVar("T")
 
-TRY_SECONDS = (0, 1, 2, 4, 8, 15, 30)  # to wait before each try at a storage that does not answer
+TRY_SECONDS = (0, 1, 2, 4, 8, 15, 30)  # to wait before each further try at a storage that does not answer
 
 RETRIES = 10  # of a trial whose workers died, perhaps of it; then it counts as evaluated without an answer
 
@@ -124,17 +124,12 @@ class SharedStudy(Generic[A]):
         Raises:
             StudyError: it has not answered for a minute, or its disk is full.
         """
-        for seconds in TRY_SECONDS:
-            time.sleep(seconds)
-            try:
-                return act()
-            except UNANSWERED as error:
-                broken = error
-            except OSError as error:
-                if error.filename:
-                    raise  # of another file
-                raise unanswered(self._name, error) from error
-        raise unanswered(self._name, broken) from broken
+        with answering(self._name):
+            for seconds in TRY_SECONDS:
+                with suppress(*UNANSWERED):
+                    return act()
+                time.sleep(seconds)
+            return act()
 
     @contextmanager
     def turn(self) -> Iterator[Ledger]:

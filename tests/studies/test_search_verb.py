@@ -276,14 +276,17 @@ def test_twins_are_apart_where_a_constraint_is_on_a_cost(search: Search) -> None
     assert [config["twins"] for config in configs] == ["apart", "once"]
 
 
+def failing(condition: str, acquisition: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Options of a search whose function raises where it has been asked so often, and those to leave out."""
+    raising = f"    if len(open('asked.txt').readlines()) {condition}:\n        raise RuntimeError('out of memory')\n"
+    Path("my_bench.py").write_text(FUNCTION.replace("    return {", f"{raising}    return {{"))
+    words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--acquisition", acquisition)
+    return words, ("--generations", "--batch", "--checkpoint") if acquisition == "none" else ()
+
+
 @pytest.mark.parametrize("acquisition", ["hypervolume", "none"])
 def test_what_a_function_fails_at_can_be_skipped(search: Search, acquisition: str) -> None:
-    failing = (
-        "    if len(open('asked.txt').readlines()) % 3 == 2:\n        raise RuntimeError('out of memory')\n    return {"
-    )
-    Path("my_bench.py").write_text(FUNCTION.replace("    return {", failing))
-    fewer = ("--generations", "--batch", "--checkpoint") if acquisition == "none" else ()
-    words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--acquisition", acquisition)
+    words, fewer = failing("% 3 == 2", acquisition)
     found, told = search(*words, "--on-error", "skip", without=fewer)
     assert (found["evaluations"], found["failed"]) == (4, 2)
     assert told.count("out of memory") == told.count(" It counts as without a result.\n") == 2
@@ -292,12 +295,7 @@ def test_what_a_function_fails_at_can_be_skipped(search: Search, acquisition: st
 
 @pytest.mark.parametrize("acquisition", ["hypervolume", "none"])
 def test_what_was_evaluated_before_a_failure_is_not_asked_again(search: Search, acquisition: str) -> None:
-    failing = (
-        "    if len(open('asked.txt').readlines()) == 4:\n        raise RuntimeError('out of memory')\n    return {"
-    )
-    Path("my_bench.py").write_text(FUNCTION.replace("    return {", failing))
-    fewer = ("--generations", "--batch", "--checkpoint") if acquisition == "none" else ()
-    words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--acquisition", acquisition)
+    words, fewer = failing("== 4", acquisition)
     with pytest.raises(AssertionError, match=r"out of memory .*\. The same command with --resume goes on from the res"):
         search(*words, without=fewer)
     found, _ = search(*words, "--resume", without=fewer)
