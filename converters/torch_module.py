@@ -7,7 +7,6 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -112,31 +111,6 @@ def _quiet() -> Iterator[list[warnings.WarningMessage]]:
             yield warned
     finally:
         logging.disable(disabled)
-
-
-def load_module(name: str) -> torch.nn.Module:
-    """The torch module that a function returns.
-
-    Args:
-        name: ``pkg.module:factory``; the function takes no arguments.
-
-    Raises:
-        OnnxModelError: there is no such function, it fails, or returns something else.
-    """
-    import torch
-
-    module_name, _, factory_name = name.partition(":")
-    with one_line_errors(f"{name}: expected an importable module {module_name}"):
-        factory = getattr(import_module(module_name), factory_name, None)
-    if not callable(factory):
-        raise OnnxModelError(f"{name}: expected a function {factory_name} in {module_name}, got {factory!r:.60}.")
-    with one_line_errors(f"{name}: expected a function that takes no arguments and returns a torch.nn.Module"):
-        module = factory()
-    if not isinstance(module, torch.nn.Module):
-        raise OnnxModelError(
-            f"{name}: expected a function that returns a torch.nn.Module, got {type(module).__name__}."
-        )
-    return module
 
 
 def _of_one_input(module: torch.nn.Module) -> torch.nn.Module:

@@ -25,8 +25,8 @@ from converters.convert import checked
 from converters.errors import instead_of_file
 from converters.graph import Shape
 from converters.text import prelude
-from converters.torch_module import export_module, load_module
-from nasrlm.cli.users_code import see_own_modules
+from converters.torch_module import export_module
+from nasrlm.cli.users_module import users_module
 from nasrlm.named_function import FUNCTION_NAME
 from spaces import UnknownSpaceError, get_space
 from spaces.space import SearchSpace
@@ -118,8 +118,7 @@ def named_graph(name: str, shape: Shape | None, place: str) -> Graph:
     """
     if shape is None:
         raise ValueError(f"{place}: expected --input-shape, such as 1,3,32,32, got none.")
-    see_own_modules()
-    module = load_module(name)
+    module = users_module(name)
     try:
         return model_to_graph(export_module(module, shape))
     except OnnxModelError as e:

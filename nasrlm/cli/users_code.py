@@ -6,6 +6,8 @@ import os
 import site
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -38,3 +40,17 @@ def told_in_one_line(error: BaseException) -> str | None:
             told = [f"{said} ({frame.filename}:{frame.lineno})", *getattr(error, "__notes__", ())]
             return " ".join(", ".join(told).split())
     return None
+
+
+@contextmanager
+def one_line_of_users(expected: str) -> Iterator[None]:
+    """Whatever the user's code raises, as a ValueError of one line, with the line of theirs that raised it."""
+    try:
+        yield
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as e:  # SystemExit and asyncio.CancelledError are no Exception
+        said = told_in_one_line(e)
+        if said is None and isinstance(e, ValueError):
+            raise
+        raise ValueError(f"{expected}, got {said or repr(e)}.") from e

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nasrlm.cli.output import warn
-from nasrlm.cli.users_code import see_own_modules, told_in_one_line
+from nasrlm.cli.users_code import one_line_of_users, see_own_modules
 from nasrlm.named_function import named_function
 from spaces.space import SearchSpace
 from studies.evaluators import FunctionEvaluator
@@ -32,12 +31,13 @@ def users_evaluator(
         ValueError: there is no such function.
     """
     see_own_modules()
-    with _told_in_one_line(name):
+    expected = f"evaluator {name}: expected an answer"
+    with one_line_of_users(expected):
         function = named_function(name, "evaluator")
 
     def evaluate(notation: str) -> Mapping[str, float]:
         try:
-            with _told_in_one_line(name, f" for {notation}"):
+            with one_line_of_users(f"{expected} for {notation}"):
                 return function(notation)  # type: ignore[no-any-return]
         except ValueError as e:
             if not skips_errors:
@@ -48,17 +48,3 @@ def users_evaluator(
             return dict.fromkeys(objectives, math.nan)
 
     return FunctionEvaluator(space, evaluate, objectives=objectives)
-
-
-@contextmanager
-def _told_in_one_line(name: str, asked: str = "") -> Iterator[None]:
-    """With the line of theirs that raised it."""
-    try:
-        yield
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as e:  # SystemExit and asyncio.CancelledError are no Exception
-        said = told_in_one_line(e)
-        if said is None and isinstance(e, ValueError):
-            raise
-        raise ValueError(f"evaluator {name}: expected an answer{asked}, got {said or repr(e)}.") from e

@@ -1,7 +1,5 @@
 """Torch modules: exported and converted, the same text as our own converters', the same numbers as torch."""
 
-import sys
-
 import numpy as np
 import onnx
 import onnxruntime
@@ -18,7 +16,7 @@ from converters import (
     to_model,
 )
 from converters.text import parse, print_model
-from converters.torch_module import export_module, load_module
+from converters.torch_module import export_module
 from tests.converters.networks import (
     MOBILENET_V3_LARGE,
     MobileNetV3,
@@ -329,20 +327,6 @@ def test_a_transformer_layer_is_a_network():
     assert module_to_onnx_text(layer, (1, 5, 8)).count("nn.LayerNormalization") == 2
 
 
-@pytest.fixture
-def user_module(tmp_path, monkeypatch):
-    (tmp_path / "users_nets.py").write_text(
-        "from torch import nn\n"
-        "def net():\n    return nn.Sequential(nn.Flatten(), nn.Linear(12, 2))\n"
-        "def other():\n    return 3\n"
-        "def needs(size):\n    return nn.Linear(size, 2)\n"
-        "def lacks():\n    return {}['width']\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    yield "users_nets"
-    sys.modules.pop("users_nets", None)
-
-
 class Deciding(nn.Module):
     """Looks at its input, at its size or at a buffer, as it is told."""
 
@@ -370,25 +354,3 @@ def test_decisions_by_values_of_the_input_are_refused(what):
 @pytest.mark.parametrize("what", ["size", "buffer"])
 def test_decisions_by_sizes_and_buffers_are_not(what):
     assert module_to_onnx_text(Deciding(what), (1, 4)).count("nn.LinearBias") == 1
-
-
-def test_a_function_that_returns_a_module(user_module):
-    assert "nn.LinearBias" in module_to_onnx_text(load_module(f"{user_module}:net"), (1, 3, 2, 2))
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("no_such_package.nets:net", "expected an importable module no_such_package.nets, got: No module named"),
-        ("users_nets:missing", "expected a function missing in users_nets, got None"),
-        ("users_nets:other", "expected a function that returns a torch.nn.Module, got int"),
-        (
-            "users_nets:needs",
-            "expected a function that takes no arguments and returns a torch.nn.Module, got: .*missing 1 required",
-        ),
-        ("users_nets:lacks", "expected a function that takes no arguments .*, got: KeyError: 'width'"),
-    ],
-)
-def test_functions_that_do_not_are_refused(user_module, name, message):
-    with pytest.raises(OnnxModelError, match=f"^{name}: {message}"):
-        load_module(name)

@@ -60,7 +60,7 @@ MISTAKES = {
     ),
     "a function that exits": (
         ("convert", "own_networks:leave", "--input-shape", "1,3"),
-        "own_networks:leave: expected a function that takes no arguments and returns a torch.nn.Module, got: 3.",
+        "own_networks:leave: expected a function that takes no arguments and returns a torch.nn.Module, got SystemExit: 3 (",
     ),
     "a module without outputs": (
         ("convert", "own_networks:Silent", "--input-shape", "1,3"),

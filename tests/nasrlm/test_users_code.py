@@ -1,18 +1,21 @@
-"""What a user's code prints stays off stdout."""
+"""What a user's code prints stays off stdout, and what it raises is told in one line."""
 
 import json
 import runpy
 import site
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from converters import module_to_onnx_text
 from nasrlm.cli import users_code
 from nasrlm.cli.output import results_alone, say
+from nasrlm.cli.users_module import users_module
 from nasrlm.pool import Pool, make_pool
 from tests.nasrlm.conftest import CommandLine
 
@@ -89,3 +92,47 @@ def test_packages_are_not_the_users_code_wherever_they_are_installed(
         runpy.run_path(str(tmp_path / "library.py"))
     assert raised.tb.tb_next
     assert imported["told_in_one_line"](raised.value.with_traceback(raised.tb.tb_next)) is None  # without this test
+
+
+@pytest.fixture
+def users_nets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    (tmp_path / "users_nets.py").write_text(
+        "from torch import nn\n"
+        "def net():\n    return nn.Sequential(nn.Flatten(), nn.Linear(12, 2))\n"
+        "def other():\n    return 3\n"
+        "def needs(size):\n    return nn.Linear(size, 2)\n"
+        "def lacks():\n    return {}['width']\n"
+        "def refuses():\n    raise ValueError('no such width')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    yield "users_nets"
+    sys.modules.pop("users_nets", None)
+
+
+def test_a_function_that_returns_a_module(users_nets: str) -> None:
+    assert "nn.LinearBias" in module_to_onnx_text(users_module(f"{users_nets}:net"), (1, 3, 2, 2))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no_such_package.nets:net", "expected a module no_such_package.nets, got none. Is it on PYTHONPATH"),
+        ("users_nets:missing", "expected a function missing in .*users_nets.py, got None"),
+        ("users_nets:other", "expected a function .*that .*returns a torch.nn.Module, got one that returns int"),
+        (
+            "users_nets:needs",
+            "expected a function that takes no arguments and returns a torch.nn.Module, got .*missing 1 required",
+        ),
+        (
+            "users_nets:lacks",
+            r"expected a function that takes no arguments .*, got KeyError: 'width' \(.*users_nets.py:9\)",
+        ),
+        (
+            "users_nets:refuses",
+            r"expected a function that takes no arguments .*, got no such width \(.*users_nets.py:11\)",
+        ),
+    ],
+)
+def test_functions_that_make_no_module_are_refused(users_nets: str, name: str, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^module {name}: {message}"):
+        users_module(name)
