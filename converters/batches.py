@@ -21,7 +21,7 @@ from converters.errors import instead_of_file
 from spaces.registry import same_spaces
 
 WORDS = ("architecture", "text", "space", "split")  # columns that hold words, whatever they look like
-# Cells of a CSV's column of numbers in which there is none; in a column of WORDS these are words, and "" is none.
+# Cells of a CSV's column of numbers in which there is none; in a column of words these are words, and "" is none.
 NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
 CSV_BLOCK = 1 << 22  # bytes; a row must fit in. Arrow reads 32 blocks ahead: 300 MB, and of larger blocks 2.3 GB
 JSON_ROWS = 4096
@@ -229,9 +229,10 @@ def _scan_csv(path: Path, is_read: _IsRead, spell_mixed: bool) -> _Scanned:
     _check_names(names)
     kinds = dict.fromkeys(filter(is_read, names), pa.null())
     num_rows = 0
-    for batch in _read_csv(path, pa.schema([(name, pa.string()) for name in kinds])):
-        num_rows += batch.num_rows
-        kinds = {name: _widened(kind, batch.column(name)) for name, kind in kinds.items()}
+    with _open_csv(path, list(kinds)) as reader:
+        for batch in reader:
+            num_rows += batch.num_rows
+            kinds = {name: _widened(kind, batch[name]) for name, kind in kinds.items()}
     kinds |= {name: pa.string() for name in WORDS if name in kinds}
     known = [(name, pa.float64() if kind == pa.null() else kind) for name, kind in kinds.items()]
     return names, pa.schema(known), num_rows
@@ -244,7 +245,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 def _widened(kind: Any, words: Any) -> Any:
     """The narrowest of integer, number and string, from ``kind`` on, that spells all of a column's words."""
-    if words.null_count == len(words) or kind == pa.string():
+    if kind == pa.string() or _without(NO_NUMBER, words).null_count == len(words):
         return kind
     kinds = (pa.float64(),) if kind == pa.float64() else (pa.float64(), pa.int64())  # 0x10 is an integer, no number
     widest = pa.string()
@@ -293,18 +294,19 @@ def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
 def _read_csv(path: Path, schema: Any) -> Iterator[Any]:
     with _open_csv(path, schema.names) as reader:
         for batch in reader:
-            columns = [_spelt(_without_nothing(batch[field.name], field.name), field.type) for field in schema]
+            columns = [_spelt(batch[field.name], field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _without_nothing(column: Any, name: str) -> Any:
-    nothing = pa.array([""] if name in WORDS else NO_NUMBER)
-    return pc.if_else(pc.is_in(column, value_set=nothing), None, column)
+def _without(nothing: Sequence[str], column: Any) -> Any:
+    return pc.if_else(pc.is_in(column, value_set=pa.array(nothing)), None, column)
 
 
 def _spelt(words: Any, kind: Any) -> Any:
     """Words as they are, or the numbers that they spell; blanks around numbers say nothing."""
-    return words if kind == pa.string() else pc.ascii_trim_whitespace(words).cast(kind)
+    if kind == pa.string():
+        return _without(("",), words)
+    return pc.ascii_trim_whitespace(_without(NO_NUMBER, words)).cast(kind)
 
 
 def _scan_jsonl(path: Path, is_read: _IsRead, spell_mixed: bool) -> _Scanned:

@@ -1,4 +1,4 @@
-"""DARTS as in NAS-Bench-301 as a graph: the networks of NDS-DARTS, without ``none``."""
+"""DARTS as in NAS-Bench-301 as a graph: networks of NDS-DARTS; drawn cells have no ``none``."""
 
 from converters.nds import build
 

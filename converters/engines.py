@@ -25,8 +25,13 @@ WORTH_A_PROCESS = 512  # starting a worker costs about as much as so many texts
 
 
 def num_workers(asked: int | None, num_texts: int) -> int:
-    """``asked``, or as many as there are cores, if there is work for them."""
-    return asked if asked is not None else max(1, min(os.cpu_count() or 1, num_texts // WORTH_A_PROCESS))
+    """``asked``, or as many as there are cores for this process, if there is work for them."""
+    return asked if asked is not None else max(1, min(_num_cores(), num_texts // WORTH_A_PROCESS))
+
+
+def _num_cores() -> int:
+    """Those that a scheduler, or taskset, leaves to this process, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_engine(engine: str, workers: int | None) -> None:

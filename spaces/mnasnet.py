@@ -113,7 +113,9 @@ class MnasNet(SearchSpace[Network]):
 
     def parse(self, notation: str) -> Network:
         value = read_json(self.name, notation, _REMEDY)
-        rows = _rows(value) if isinstance(value, dict) else check_list(self.name, "blocks", value, [7], _REMEDY)
+        rows = (
+            _rows(value) if isinstance(value, dict) else check_list(self.name, "blocks", value, [len(CHOICES)], _REMEDY)
+        )
         for row in rows:
             check_keys(self.name, row, _REMEDY, required=FIELDS)
         return Network(tuple(Block(*(row[field] for field in FIELDS)) for row in rows))

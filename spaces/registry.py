@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from spaces.promises import broken_promise
 from spaces.space import SearchSpace
+from spaces.spellings import Spellings
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -114,7 +115,8 @@ def check_name(space: SearchSpace[Any]) -> None:
     Raises:
         UnknownSpaceError: it is, and is no kind of that one.
     """
-    if space.name in REGISTRY and space.address == space.name and not isinstance(space, type(get_space(space.name))):
+    plain = space.space if isinstance(space, Spellings) else space
+    if space.name in REGISTRY and space.address == space.name and not isinstance(plain, type(get_space(space.name))):
         raise UnknownSpaceError(
             f"space {type(space).__name__}: expected a name of its own, got {space.name}, another's. Rename it."
         )

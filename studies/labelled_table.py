@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from converters.batches import open_table
+from converters.batches import NO_NUMBER, open_table
 from nasrlm.objective import Objective
 from spaces.registry import found_from
 from spaces.shown import shown
@@ -95,7 +95,7 @@ def numbers_of(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
     numbers = pd.to_numeric(labels, errors="coerce")
     wrong = numbers.isna() & labels.notna()
     if wrong.any():
-        row, word = next(labels[wrong].items())
+        row, word = min(labels[wrong].items(), key=lambda item: str(item[1]) in NO_NUMBER)  # that alone would do
         raise ValueError(f"{path}: expected numbers in column {labels.name}, got {shown(word)} in row {row}.")
     infinite = np.isinf(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     if infinite.any():

@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import MOST_LABELS, adapt
+from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint, check_replaceable
 from nasrlm.checkpoint_folder import released_folder
 from nasrlm.cli.changed_checkpoint import save_changed
@@ -22,7 +23,7 @@ from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
 from nasrlm.examples import row_spaces
 from nasrlm.model_card import adapted
-from nasrlm.pool import check_adaptable, choose_diverse, make_pool
+from nasrlm.pool import Pool, check_adaptable, choose_diverse, make_pool
 from nasrlm.repeated_labels import mean_labels
 from spaces import get_space
 from studies.tables import (
@@ -82,18 +83,13 @@ def adapt_checkpoint(
         used = choose_diverse(known, candidates, wanted)
     else:
         used = rng.choice(candidates, wanted, replace=False)
-    learned = given = frame.iloc[used]
+    learned = frame.iloc[used]
     spaces = sorted(set(row_spaces(learned)))
     if len(spaces) > 1:
         warn(f"{', '.join(spaces)}: learned together; each may be told better by its own labels alone, with --space.")
-    repeats, places = _repeats(measured, learned, names)
-    if len(places):
-        known, given = known.at(np.concatenate([np.arange(len(texts)), used[places]])), repeats
-        used = np.arange(len(texts), len(known.texts))
-    for name in tqdm(names, "learn", unit="objective"):
-        labels = np.full(len(known.texts), np.nan)
-        labels[used] = given[name].to_numpy(dtype=np.float64)
-        loaded = adapt(loaded, known, name, labels, progress=True)
+    known, labels = _with_labels(known, used, learned, measured, names)
+    for name, column in zip(tqdm(names, "learn", unit="objective"), labels.T, strict=True):
+        loaded = adapt(loaded, known, name, column, progress=True)
     save_changed(adapted(loaded, names, wanted, table, spaces), checkpoint or released_folder(), out)
     seconds = round(time.monotonic() - started, 1)
     if json:
@@ -139,6 +135,31 @@ def _networks(frame: pd.DataFrame) -> list[str]:
     """What tells a row's network from others."""
     spaces = frame["space"] if "space" in frame else pd.Series("", frame.index)
     return [f"{space} {name}" for space, name in zip(spaces, row_names(frame), strict=True)]
+
+
+def _with_labels(
+    known: Pool, used: NDArray[np.intp], learned: pd.DataFrame, measured: pd.DataFrame, names: Sequence[str]
+) -> tuple[Pool, FloatArray]:
+    """A pool and (its texts, M) labels, NaN where there is none.
+
+    Where networks that are learned from were measured several times, these rows stand behind the pool, each with its
+    own labels.
+
+    Args:
+        known: N texts.
+        used: (n,) those that are learned from.
+        learned: (n,) rows of theirs, with the means of their labels.
+        measured: rows that they may be of.
+        names: of the M objectives.
+    """
+    repeats, places = _repeats(measured, learned, names)
+    if len(places):
+        first = len(known.texts)
+        known, learned = known.at(np.concatenate([np.arange(first), used[places]])), repeats
+        used = np.arange(first, len(known.texts))
+    labels = np.full((len(known.texts), len(names)), np.nan)
+    labels[used] = learned[list(names)].to_numpy(dtype=np.float64, na_value=np.nan)
+    return known, labels
 
 
 def _repeats(
@@ -192,7 +213,7 @@ def _more_texts(frame: pd.DataFrame, table: Path, count: int, rng: np.random.Gen
     """Of architectures drawn from the table's space; none where its rows are of several spaces or have texts."""
     if not _is_of_a_space(frame):
         return []
-    space = get_space(str(frame["space"].iloc[0]))
+    space = get_space(only_space(frame))
     sample = sample_like_rows(space, parsed_rows(space, frame, table), table) if like_table else space.sample
     drawn = [sample(rng) for _ in range(max(count, 0))]
     return to_onnx_texts(space, drawn, measured=True, progress=True)

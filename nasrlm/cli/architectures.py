@@ -33,9 +33,9 @@ from nasrlm.cli.inputs import (
     require_space,
 )
 from nasrlm.cli.networks import NETWORK_ARGUMENT, read_network
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, warn
+from nasrlm.cli.output import JsonOption, SeedOption, check_table_out, first_lines, print_json, print_table, say, warn
 from nasrlm.cli.whole_tables import convert_whole_table
-from nasrlm.files import check_not_read, check_table_path, write_atomically, write_table
+from nasrlm.files import check_folder, check_not_read, write_atomically, write_table
 from nasrlm.objective import Objective
 from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
 from spaces.drawing import HELD_OUT_PERCENT, draw
@@ -142,7 +142,7 @@ def convert(
     if not json:
         refuse_given(context, ["checkpoint"], "--json", "none")
     if out is not None:
-        check_not_read(out, architecture)
+        _check_network_out(out, architecture)
     text = _text(read_network(architecture, space, input_shape, "convert"), architecture)
     if out is not None:
         _write_network(text, out)
@@ -222,10 +222,7 @@ def measure(
     if Objective.parse(objective).unit != "ms":
         raise ValueError(f"--objective: expected a name in milliseconds, such as latency_ms@mine, got {objective}.")
     if out is not None:
-        check_table_path(out)
-        check_not_read(out, table)
-        if out.exists():  # told before the time is spent
-            warn(f"{out}: the table that is there will be replaced.")
+        check_table_out(out, table)
     inputs = read_inputs(architectures, table, space, input_shape)
     names = [f"{table}, row {number}" for number in inputs.numbers] or inputs.names
     options = {"threads": threads, "repeats": repeats, "seed": seed}
@@ -251,7 +248,7 @@ def measure(
     else:
         columns = [objective, "latency_q25_ms", "latency_q75_ms"]
         title = ", ".join(f"{key} {value}" for key, value in machine.items())
-        named = zip(inputs.names, measured, strict=True)
+        named = zip(first_lines(inputs.names, inputs.numbers), measured, strict=True)
         cells = [[name, *[row[column] for column in columns]] for name, row in named]
         print_table(["architecture", *columns], cells, title)
 
@@ -294,7 +291,7 @@ def _most_telling(space: SearchSpace[Any], count: int, pool: int, seed: int, che
 
 
 def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:
-    check_table_path(out)
+    check_table_out(out)
     spaces = {name: require_space(name, "sample") for name in names}
     if not spaces:
         raise ValueError("sample: expected --space, got none. `nasrlm spaces` lists them.")
@@ -327,12 +324,15 @@ def _open_spaces() -> list[SearchSpace[Any]]:
     return spaces
 
 
-def _write_network(text: str, out: Path) -> None:
-    if out.suffix == ".onnx":
-        model: onnx.ModelProto = to_model(text)
-        write_atomically(out, model.SerializeToString())
-    elif out.suffix == ".onnxtxt":
-        to_model(text)
-        write_atomically(out, f"{text}\n{prelude()}".encode())
-    else:
+def _check_network_out(out: Path, given: str) -> None:
+    """Before a network is read that is to be written there."""
+    if out.suffix not in (".onnx", ".onnxtxt"):
         raise ValueError(f"{out}: expected a file ending in .onnx or .onnxtxt, got {out.suffix or 'no ending'}.")
+    check_not_read(out, given)
+    check_folder(out.parent)
+
+
+def _write_network(text: str, out: Path) -> None:
+    model: onnx.ModelProto = to_model(text)
+    is_text = out.suffix == ".onnxtxt"
+    write_atomically(out, f"{text}\n{prelude()}".encode() if is_text else model.SerializeToString())

@@ -19,7 +19,6 @@ from converters import (
     model_to_onnx_text,
     to_model,
 )
-from converters.batches import WORDS
 from converters.bulk import to_onnx_texts
 from converters.convert import checked
 from converters.errors import instead_of_file
@@ -214,17 +213,14 @@ def _refuse_notation(names: Sequence[str], texts: Sequence[str], space: str | No
 
 
 def _read_table(table: Path, space: str | None) -> Inputs:
-    from studies.labelled_table import is_empty  # here: pandas takes half a second
-    from studies.tables import read_rows, row_names, table_texts
+    from studies.tables import read_rows, row_names, table_texts  # here: pandas takes half a second
 
     frame = read_rows(table, space)
     if frame.empty:
         raise ValueError(f"{table}: expected rows, got none.")
     spaces = frame["space"].fillna("").astype(str).tolist() if "space" in frame else [""] * len(frame)
-    words = frame[[name for name in WORDS if name in frame]].to_dict("records")
-    rows = [{name: word for name, word in row.items() if not is_empty(word)} for row in words]
     texts = table_texts(frame, table, progress=True)
-    return Inputs(row_names(frame), texts, spaces, rows, frame.index.tolist())
+    return Inputs(row_names(frame), texts, spaces, frame.to_dict("records"), frame.index.tolist())
 
 
 def _file_rows(names: Sequence[str], texts: Sequence[str], space: str | None) -> list[dict[Hashable, Any]]:

@@ -71,7 +71,9 @@ def predict(
     space: SpaceOption = None,
     table: TableOption = None,
     objectives: ObjectivesOption = None,
-    quantiles: Annotated[str, typer.Option(help="Three levels or more, ascending, 0.5 among them.")] = ".1,.5,.9",
+    quantiles: Annotated[
+        str, typer.Option(help="Three levels or more, separated by commas; 0.5 among them.")
+    ] = ".1,.5,.9",
     input_shape: InputShapeOption = None,
     samples: Annotated[
         int, typer.Option(min=0, max=MAX_SAMPLES, help="Also draw so many samples of each objective.")
@@ -116,7 +118,7 @@ def predict(
             raise e.in_row(e.row, inputs.names[e.row]) from e
         raise ValueError(f"{table}: {e.in_row(inputs.numbers[e.row])}") from e
     warn_of_guesses(predictor, inputs.spaces, names)
-    if space is not None and "file" in inputs.rows[0]:
+    if space is not None and table is None and "file" in inputs.rows[0]:
         warn_of_strangers(inputs.names, inputs.texts, space)
     prediction = Prediction(names, levels, values)
     rng = np.random.default_rng(seed)  # goes on from space to space

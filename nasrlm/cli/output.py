@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -18,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nasrlm.cli.progress_lines import ProgressLines
-from nasrlm.files import to_json
+from nasrlm.files import check_not_read, check_table_path, to_json
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything drawn.")]
@@ -69,6 +70,23 @@ def say(text: str) -> None:
 def warn(message: str) -> None:
     """A line on stderr, beside the results."""
     print(f"nasrlm: {message}", file=sys.stderr)
+
+
+def check_table_out(out: Path, *given: Path | None) -> None:
+    """To be asked before long work whose outcome is a table; tells of one that is there and will be replaced.
+
+    Args:
+        out: where it will be.
+        given: what is read for it.
+
+    Raises:
+        ValueError: it has no table's ending, is a folder, or one of the files that are read.
+        OSError: the folder that it is in cannot be written.
+    """
+    check_table_path(out)
+    check_not_read(out, *given)
+    if out.exists():
+        warn(f"{out}: the table that is there will be replaced.")
 
 
 def _stream() -> TextIO:

@@ -16,9 +16,9 @@ from tqdm import tqdm
 from converters.batches import WORDS, BatchedTable, open_table
 from converters.cached_texts import cached_text
 from converters.engines import num_workers, with_answers
-from nasrlm.cli.output import print_json, say, warn
+from nasrlm.cli.output import check_table_out, print_json, say, warn
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, some, warn_of_guesses
-from nasrlm.files import check_not_read, check_table_path, replacing
+from nasrlm.files import replacing
 from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError
 from spaces import get_space
@@ -150,8 +150,7 @@ def _check(source: BatchedTable, out: Path, space: str | None) -> None:
     names = source.names
     if out.suffix != ".parquet":
         raise ValueError(f"{out}: expected a file ending in .parquet, got {out.suffix or 'no ending'}.")
-    check_table_path(out)
-    check_not_read(out, source.path)
+    check_table_out(out, source.path)
     if "architecture" not in names and "text" not in names:
         raise lacks_networks(source.path, names)
     if "text" not in names and space is None and "space" not in names:

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from converters.importers import importer_names, read_benchmark
-from nasrlm.cli.output import JsonOption, print_json, print_table
-from nasrlm.files import check_not_read, check_table_path, write_table
+from nasrlm.cli.output import JsonOption, check_table_out, print_json, print_table
+from nasrlm.files import write_table
 
 
 def register(app: typer.Typer) -> None:
@@ -28,8 +28,7 @@ def import_benchmark(
 ) -> None:
     """Turn an official benchmark file into a table of architectures, or of source code, and labels."""
     out = out or Path(f"{benchmark}.parquet")
-    check_table_path(out)
-    check_not_read(out, path)
+    check_table_out(out, path)
     frame = read_benchmark(benchmark, path, progress=True, space=space)
     write_table(frame, out)
     if json:

@@ -16,8 +16,8 @@ from converters.bulk import to_onnx_texts
 from nasrlm.arrays import FloatArray
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, warn
-from nasrlm.files import check_not_read, check_table_path, write_table
+from nasrlm.cli.output import JsonOption, SeedOption, check_table_out, print_json, print_table, warn
+from nasrlm.files import write_table
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess, NormalScores
@@ -53,8 +53,7 @@ def teach(
     json: JsonOption = False,
 ) -> None:
     """Draw architectures and write labels that models of graph features expect of them, from the train rows."""
-    check_table_path(out)
-    check_not_read(out, table)
+    check_table_out(out, table)
     named = listed(objectives, "--objectives")
     frame, judged, names = _train_rows(table, space, named)
     chosen = get_space(only_space(frame))

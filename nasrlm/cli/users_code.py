@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import site
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from pathlib import Path
 # Found, not imported, which would take longer than `nasrlm --help` does.
 _SPECS = [find_spec(package) for package in ("converters", "nasrlm", "spaces", "studies")]
 _OURS = [Path(spec.origin).parent.resolve() for spec in _SPECS if spec and spec.origin]
-_INSTALLED = [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix, site.getusersitepackages())]
+_PATHS = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")]
+_INSTALLED = [Path(path).resolve() for path in (*_PATHS, *site.getsitepackages(), site.getusersitepackages())]
 
 
 def see_own_modules() -> None:

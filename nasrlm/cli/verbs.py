@@ -76,11 +76,16 @@ class Verbs(typer.core.TyperGroup):
 
 
 def _refuse_repeated(command: Any, words: Sequence[str]) -> None:
-    """Of what some verbs take several times, the last alone would count where a verb takes one."""
+    """Of what some verbs take several times, or one as a list, the last alone would count.
+
+    Of other options it does: a script's own words are changed by more words behind them.
+    """
     for option in command.params:
         given = sum(word.partition("=")[0] in option.opts for word in words)
-        if given > 1 and not REPEATED.isdisjoint(option.opts) and not option.multiple:
-            raise ValueError(f"{option.opts[0]}: expected it once, got it {given} times.")
+        is_list = "separated by commas" in (getattr(option, "help", None) or "")
+        if given > 1 and (is_list or not REPEATED.isdisjoint(option.opts)) and not option.multiple:
+            advice = " Separate several by commas." if is_list else ""
+            raise ValueError(f"{option.opts[0]}: expected it once, got it {given} times.{advice}")
 
 
 def load_verb(name: str) -> Any:

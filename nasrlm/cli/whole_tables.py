@@ -6,6 +6,7 @@ from tqdm import tqdm
 
 from converters.stream import StreamConfig, StreamResult, convert_table
 from nasrlm.cli.output import print_json, say, warn
+from nasrlm.files import check_not_read
 
 
 def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
@@ -14,6 +15,7 @@ def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
     Raises:
         ValueError: bad input, or the engine is not installed.
     """
+    check_not_read(config.out, config.table)
     with tqdm(desc=verb, unit="row") as bar:
 
         def report(done: int, total: int) -> None:

@@ -177,9 +177,10 @@ def test_some_columns_of_a_table_are_read_alone(tmp_path, suffix):
 
 
 def test_words_of_a_csv_are_read_as_they_are(tmp_path):
-    (tmp_path / "t.csv").write_text("text,a,b\nnull,1,x\nNA,NA,null\n,2,\n")
+    (tmp_path / "t.csv").write_text("text,a,b,c\nnull,1,x,None\nNA,NA,null,nan\n,2,,\n")
     (batch,) = open_table(tmp_path / "t.csv").batches(9)
-    assert batch.to_pydict() == {"text": ["null", "NA", None], "a": [1, None, 2], "b": ["x", None, None]}
+    words = {"text": ["null", "NA", None], "b": ["x", "null", None]}
+    assert batch.to_pydict() == words | {"a": [1, None, 2], "c": [None, None, None]}
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,6 @@ def test_what_cannot_be_done_is_refused(monkeypatch):
 
 
 def test_few_texts_need_no_workers(monkeypatch):
-    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     assert [num_workers(None, texts) for texts in (0, 600, 2_000, 10**6)] == [1, 1, 3, 8]
     assert num_workers(5, 0) == 5

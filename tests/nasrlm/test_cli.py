@@ -113,6 +113,19 @@ def test_a_measured_table_keeps_its_spaces(answers: Any, tmp_path: Path) -> None
     pd.testing.assert_frame_equal(measured[["space", "architecture"]], given)
 
 
+def test_a_measured_table_keeps_what_else_stands_in_it(nasrlm: CommandLine, tmp_path: Path) -> None:
+    text = to_onnx_text(get_space("nasbench201"), get_space("nasbench201").parse(ARCHITECTURE))
+    given = pd.DataFrame({"text": [text], "latency_ms@first": [2.5], "file": ["a.onnx"], "latency_ms@here": [1e9]})
+    given.to_parquet(tmp_path / "given.parquet")
+    out = tmp_path / "measured.parquet"
+    shown = nasrlm("measure", "--table", tmp_path / "given.parquet", "--repeats", 1, "--out", out).stdout
+    measured = pd.read_parquet(out)
+    pd.testing.assert_frame_equal(measured[["text", "latency_ms@first", "file"]], given.iloc[:, :3])
+    assert measured["latency_ms@here"][0] < 1e6
+    assert "row 0: < …" in shown
+    assert "Conv" not in shown
+
+
 def test_measurements_that_will_be_replaced_are_told_of(nasrlm: CommandLine, tmp_path: Path) -> None:
     words = ("measure", *SPACE, ARCHITECTURE, "--repeats", 1, "--out", tmp_path / "measured.csv")
     told = f"nasrlm: {tmp_path / 'measured.csv'}: the table that is there will be replaced."
@@ -217,7 +230,12 @@ def test_predict_writes_the_rows_of_one_space_and_texts_as_they_are(
     assert written[OBJECTIVES[0]][:300].nunique() == 1
     assert {path.name for path in tmp_path.iterdir()} >= {"predicted.parquet", "table.parquet"}
     write_table(frame.drop(columns="space"), tmp_path / "unnamed.csv")
-    assert answers("predict", *SPACE, "--table", tmp_path / "unnamed.csv", "--out", out)["rows"] == 8
+    assert (
+        answers("predict", *SPACE, "--table", tmp_path / "unnamed.csv", "--out", tmp_path / "of_unnamed.parquet")[
+            "rows"
+        ]
+        == 8
+    )
     assert set(pd.read_parquet(out)["space"]) == {"nasbench201"}
 
 

@@ -42,7 +42,7 @@ MISTAKES = {
         ("convert", *SPACE, ARCHITECTURE, "--out", "x.pdf"),
         "x.pdf: expected a file ending in .onnx",
     ),
-    "unwritable file": (("convert", *SPACE, ARCHITECTURE, "--out", "file/x.onnx"), "file/x.onnx: expected to write"),
+    "unwritable file": (("convert", *SPACE, ARCHITECTURE, "--out", "file/x.onnx"), "file: expected a folder that can"),
     "no input": (("predict", *MODEL), "input: expected architectures or --table, and not both."),
     "no such text": (("predict", *MODEL, "none.txt"), "none.txt: expected a text file, got no such file."),
     "cut-off ONNX text": (("predict", *MODEL, "cut.onnxtxt"), "cut.onnxtxt: ONNX text: expected "),
@@ -60,7 +60,7 @@ MISTAKES = {
     ),
     "a function that exits": (
         ("convert", "own_networks:leave", "--input-shape", "1,3"),
-        "own_networks:leave: expected a function that takes no arguments and returns a torch.nn.Module, got SystemExit: 3 (",
+        "own_networks:leave: expected a function that takes no arguments and returns a torch.nn.Module, got SystemExit",
     ),
     "a module without outputs": (
         ("convert", "own_networks:Silent", "--input-shape", "1,3"),
@@ -158,6 +158,10 @@ MISTAKES = {
         ("measure", "--table", "table.csv", "--out", "table.csv"),
         "table.csv: expected another file than the one that is read",
     ),
+    "a conversion over its table": (
+        ("convert", "--table", "whole.parquet", "--out", "whole.parquet"),
+        "whole.parquet: expected another file than the one that is read",
+    ),
     "a text over its model": (
         ("convert", "net.onnx", "--out", "net.onnx"),
         "net.onnx: expected another file than the one that is read",
@@ -165,6 +169,10 @@ MISTAKES = {
     "a table twice": (
         ("predict", *MODEL, "--table", "table.csv", "--table", "moon.csv"),
         "--table: expected it once, got it 2 times.",
+    ),
+    "objectives twice": (
+        ("predict", *MODEL, *SPACE, ARCHITECTURE, "--objectives", OBJECTIVES[0], "--objectives", OBJECTIVES[1]),
+        "--objectives: expected it once, got it 2 times. Separate several by commas.",
     ),
     "a row cut off": (("evaluate", *MODEL, "--table", "short.csv"), "fewer than the 6 fields that the header names"),
     "an engine of one network": (

@@ -116,6 +116,8 @@ def test_a_space_of_ones_own_is_asked_by_its_name(predictor: Predictor, tmp_path
         assert "space: expected one of" in refused.json()["detail"]
     with pytest.raises(ValueError, match="spaces of different names, got two_widths twice"):
         create_app(predictor, own_spaces=[own, own])
+    with pytest.raises(ValueError, match="expected a space of your own, got nasbench201, which is served anyway"):
+        create_app(predictor, own_spaces=[get_space("nasbench201")])
 
 
 def test_texts_are_read_by_what_was_learned_of_their_space(checkpoint: Checkpoint) -> None:
@@ -279,9 +281,9 @@ def answers_of(requests: Sequence[tuple[Sequence[str], str]], max_texts: int = 1
 
     async def ask() -> list[Any]:
         batcher = Batcher(slow.predict, max_texts)
-        tasks = [asyncio.create_task(batcher.predict(*requests[0], [0.5]))]  # type: ignore[arg-type]
+        tasks = [asyncio.create_task(batcher.predict(*requests[0], [0.5], "text"))]  # type: ignore[arg-type]
         await asyncio.to_thread(slow.called.wait, 10)
-        tasks += [asyncio.create_task(batcher.predict(texts, [name], [0.5])) for texts, name in requests[1:]]
+        tasks += [asyncio.create_task(batcher.predict(texts, [name], [0.5], "text")) for texts, name in requests[1:]]
         await asyncio.sleep(0)
         slow.go.set()
         return await asyncio.gather(*tasks, return_exceptions=True)

@@ -94,6 +94,15 @@ def test_packages_are_not_the_users_code_wherever_they_are_installed(
     assert imported["told_in_one_line"](raised.value.with_traceback(raised.tb.tb_next)) is None  # without this test
 
 
+def test_a_project_in_its_own_environment_is_the_users_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "space.py").write_text("raise KeyError('boom')")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    imported = runpy.run_path(users_code.__file__)
+    with pytest.raises(KeyError) as raised:
+        runpy.run_path(str(tmp_path / "space.py"))
+    assert imported["told_in_one_line"](raised.value) == f"KeyError: 'boom' ({tmp_path / 'space.py'}:1)"
+
+
 @pytest.fixture
 def users_nets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / "users_nets.py").write_text(

@@ -9,6 +9,7 @@ import pytest
 
 from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
 from spaces.registry import check_name
+from spaces.spellings import Spellings
 
 OWN_SPACE = """
 from __future__ import annotations
@@ -124,6 +125,9 @@ def test_a_name_of_this_package_is_refused_for_another_space(own_file):
     with pytest.raises(UnknownSpaceError, match="space Impostor: expected a name of its own, got nasbench201"):
         check_name(impostor)
     check_name(type("Kind", (type(get_space("nasbench201")),), {})())
+    check_name(Spellings(get_space("nasbench201")))
+    with pytest.raises(UnknownSpaceError, match="expected a name of its own, got nasbench201"):
+        check_name(Spellings(impostor))
 
 
 def test_own_file_that_fails_can_be_mended(own_file):

@@ -116,6 +116,7 @@ def test_a_label_column_may_be_empty(path: Path) -> None:
             "expected text or architecture in every row, got none in row 0",
         ),
         (FRAME.drop(columns="architecture").assign(text=["a", ""]), "expected text in every row, got none in row 1"),
+        (FRAME.assign(**{"energy_mj@x": ["NaN", "fast"]}), "column energy_mj@x, got 'fast' in row 1"),
         (FRAME.assign(**{"energy_mj@x": ["3", "fast"]}), "expected numbers in column energy_mj@x, got 'fast' in row 1"),
         (
             FRAME.assign(**{"latency_ms@raspi4": [7, -1]}),

@@ -214,6 +214,8 @@ def _addresses(own_spaces: Sequence[SearchSpace[Any]]) -> dict[str, str]:
     """What ``get_space`` opens each space by, by the name that requests have for it."""
     addresses = {name: name for name in space_names()}
     for space in own_spaces:
+        if space.address in addresses:
+            raise ValueError(f"serve: expected a space of your own, got {space.address}, which is served anyway.")
         if space.name in addresses:
             raise ValueError(
                 f"serve: expected spaces of different names, got {space.name} twice. Rename {space.address}."

@@ -35,7 +35,7 @@ class Batcher:
     """Lets requests wait while the model works, then takes up those that ask the same of other texts.
 
     Args:
-        predict: of texts, objectives, quantiles and a space, empty if none is known; called in one thread at a time.
+        predict: of texts, objectives, quantiles and a space; called in one thread at a time.
         max_texts: of one call; a single request may have more.
     """
 
@@ -45,7 +45,7 @@ class Batcher:
         self._worker: asyncio.Task[None] | None = None
 
     async def predict(
-        self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float], space: str = ""
+        self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float], space: str
     ) -> FloatArray:
         """(N, M, Q) values.
 
