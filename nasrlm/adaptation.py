@@ -73,6 +73,8 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
     known = _labelled(pool, objective, labels)
     labels = labels[known]
     known = _first_spellings(pool, known, labels)
+    if objective in checkpoint.read_off:  # it may have learned these very labels, and would seem to foresee them
+        pool = pool.without(objective)
     if len(firsts := first_rows(pool.texts)) < len(pool.texts):
         pool, known = pool.at(firsts), places_of(pool.texts)[known]
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
@@ -91,10 +93,8 @@ def _labelled(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp
         )
     known = np.flatnonzero(np.isfinite(labels))
     if not 2 <= len(known) <= MOST_LABELS:
-        raise ValueError(
-            f"adapt: expected 2 to {MOST_LABELS:,} labels of {objective}, got {len(known):,}. "
-            "Of more choose some, with --samples, or `nasrlm train`."
-        )
+        advice = " Choose some, with --samples, or use `nasrlm train`." if len(known) > MOST_LABELS else ""
+        raise ValueError(f"adapt: expected 2 to {MOST_LABELS:,} labels of {objective}, got {len(known):,}.{advice}")
     if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
         raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")
     wanted = Objective.parse(objective)
@@ -164,7 +164,7 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     known, labels = _one_a_text(known, labels)
     scaled = scaled_labels(labels, logarithmic)
     centre, scale = scaled.mean(), deviation_of(scaled)
-    process = AveragedProcess(pool.inputs[known], pool.followed[known], (scaled - centre) / scale)
+    process = AveragedProcess(pool.inputs[known], pool.followed[known], (scaled - centre) / scale, pool.follow_shares)
     table = centre + scale * GRID.numpy()
     if not logarithmic:
         table = table.clip(*Objective.parse(objective).bounds)

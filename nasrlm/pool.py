@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +25,11 @@ from nasrlm.text_counts import NUM_COUNTS, NUM_SIZES, operator_counts
 
 NOISE = 0.03  # variance that a label is expected to have of its own while texts are chosen, in units of all labels'
 SIZES = 0.25  # variance of the networks' sizes, in units of that of the predictions
+# Of a space of which nothing was learned: the same, the variance of predictions, and how probable it is that costs that
+# follow something follow one of them (docs/log.md, 2026-11-27).
+SIZES_BESIDE_GUESSES = 1.0
+GUESSES = 0.1
+GUESSES_FOLLOWED = 0.25
 
 
 @dataclass(frozen=True)
@@ -36,12 +41,14 @@ class Pool:
         objectives: names of the M that the model predicts.
         features: (N, M) medians of the known objectives, on the scale on which they are learned, standardised.
         summaries: (N, S) what the encoder makes of them, and counts, see ``Predictor.summaries``.
+        guessed: those of the objectives that were not learned from networks of the texts' space.
     """
 
     texts: Sequence[str]
     objectives: Sequence[str]
     features: FloatArray
     summaries: FloatArray
+    guessed: frozenset[str] = frozenset()
 
     @property
     def accuracies(self) -> FloatArray:
@@ -64,13 +71,31 @@ class Pool:
         """
         return np.concatenate([self.features, _standardised(self._operators[1][:, None])], axis=1)
 
+    @property
+    def follow_shares(self) -> FloatArray:
+        """(M + 1,) how probable it is beforehand that a cost follows each of ``followed`` rather than another.
+
+        Guesses, of which there may be seventy, have ``GUESSES_FOLLOWED`` together.
+        """
+        guesses = np.array([*self._is_guess, False])
+        if not guesses.any():
+            return np.full(len(guesses), 1 / len(guesses))
+        of_each = (1 - GUESSES_FOLLOWED) / np.count_nonzero(~guesses), GUESSES_FOLLOWED / np.count_nonzero(guesses)
+        return np.where(guesses, of_each[1], of_each[0])
+
     @cached_property
     def inputs(self) -> FloatArray:
         """(N, M + F) what costs are learned from: predictions, and the networks' sizes and operators, standardised."""
         sizes = np.concatenate([self.counts[:, -NUM_SIZES:], self._operators[0]], axis=1)
         sizes = _standardised(sizes[:, np.ptp(sizes, axis=0) > 0])
-        weight = math.sqrt(SIZES * self.features.shape[1] / max(sizes.shape[1], 1))
-        return np.concatenate([self.features, weight * sizes], axis=1)
+        of_sizes = SIZES_BESIDE_GUESSES if self.guessed else SIZES
+        weight = math.sqrt(of_sizes * self.features.shape[1] / max(sizes.shape[1], 1))
+        trust = np.where(self._is_guess, math.sqrt(GUESSES), 1.0)
+        return np.concatenate([trust * self.features, weight * sizes], axis=1)
+
+    @property
+    def _is_guess(self) -> Sequence[bool]:
+        return [name in self.guessed for name in self.objectives]
 
     @cached_property
     def text_features(self) -> TextFeatures:
@@ -80,12 +105,18 @@ class Pool:
     def at(self, rows: NDArray[np.intp]) -> Pool:
         """Some of the texts as this pool sees them; one with several labels several times."""
         texts = [self.texts[row] for row in rows.tolist()]
-        return Pool(texts, self.objectives, self.features[rows], self.summaries[rows])
+        return replace(self, texts=texts, features=self.features[rows], summaries=self.summaries[rows])
 
     def rows(self, rows: NDArray[np.intp]) -> Pool:
         """The pool that some of the texts are."""
         texts = [self.texts[row] for row in rows.tolist()]
-        return Pool(texts, self.objectives, _standardised(self.features[rows]), self.summaries[rows])
+        features = _standardised(self.features[rows])
+        return replace(self, texts=texts, features=features, summaries=self.summaries[rows])
+
+    def without(self, objective: str) -> Pool:
+        """The pool of a model that does not know an objective."""
+        kept = [column for column, name in enumerate(self.objectives) if name != objective]
+        return replace(self, objectives=[self.objectives[x] for x in kept], features=self.features[:, kept])
 
 
 def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str = "") -> Pool:
@@ -95,7 +126,8 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
         checkpoint: to be asked, and adapted later.
         texts: N.
         progress: show a bar on stderr.
-        space: of the texts; only what the checkpoint learned of it is predicted. Everything if empty.
+        space: of the texts; only what the checkpoint learned of it is predicted, and of one that it does not know
+            everything, which counts as guessed. Everything, and nothing as guessed, if empty.
 
     Raises:
         ValueError: no texts, one that is empty or longer than the model's context, or a model that spells no digits.
@@ -109,8 +141,20 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
     columns = zip(prediction.objectives, prediction.median.T, strict=True)
     scaled = [scaled_labels(medians, multiplies(name, medians)) for name, medians in columns]
     return Pool(
-        texts, prediction.objectives, _standardised(np.stack(scaled, axis=1)), predictor.summaries(texts, progress)
+        texts,
+        prediction.objectives,
+        _standardised(np.stack(scaled, axis=1)),
+        predictor.summaries(texts, progress),
+        _guessed(checkpoint, prediction.objectives, space),
     )
+
+
+def _guessed(checkpoint: Checkpoint, objectives: Sequence[str], space: str) -> frozenset[str]:
+    """Those that were not learned from networks of a space, as far as that is known."""
+    if not space or not checkpoint.spaces or space in checkpoint.spaces:
+        return frozenset()
+    added = checkpoint.added
+    return frozenset(name for name in objectives if name not in added or not checkpoint.was_taught(name, space))
 
 
 def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> NDArray[np.intp]:

@@ -77,7 +77,8 @@ def adapt_checkpoint(
         warn(f"{', '.join(again)}: known already; {out} will answer by these labels alone, in every space.")
     texts = table_texts(frame, table, progress=True)
     texts += _more_texts(frame, table, wanted + pool - len(frame), rng, like_table)
-    known = make_pool(loaded, texts, progress=True, space=only_space(frame))
+    named = sorted(set(row_spaces(frame)))
+    known = make_pool(loaded, texts, progress=True, space=named[0] if len(named) == 1 else "")
     candidates = np.flatnonzero(_labelled(frame, names))
     if choose == "active" and wanted < len(candidates):  # to order all of thousands would take minutes
         used = choose_diverse(known, candidates, wanted)

@@ -73,8 +73,8 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
 
 
 def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) -> None:
-    """One line on stderr of each network with an operator, or an output, that no network drawn from its space has; or
-    without the blocks as measured, which all of a space have.
+    """One line on stderr of each text that is no network, or one with an operator, or an output, that no network drawn
+    from its space has; or without the blocks as measured, which all of a space have.
     """
     try:
         named = get_space(space)
@@ -83,7 +83,10 @@ def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) ->
     rng = np.random.default_rng(0)
     known = set().union(*(_traits(to_measured_text(named, named.sample(rng))) for _ in range(DRAWN)))
     for name, text in zip(names, texts, strict=True):
-        if strange := sorted(_traits(text) - known):
+        traits = _traits(text)
+        if not traits:
+            warn(f"{name}: expected a network of {space}, got no ONNX text: what is predicted is a guess.")
+        elif strange := sorted(traits - known):
             warn(
                 f"{name}: expected a network of {space}, got {some(strange)}, which none of {DRAWN} drawn from it "
                 "has: what is predicted is a guess."

@@ -298,6 +298,16 @@ def test_a_known_objective_may_be_learned_anew(trained: Checkpoint) -> None:
     assert np.median(Predictor(adapted).predict(texts, OBJECTIVES[1:]).median) > 100
 
 
+def test_what_was_adapted_foresees_no_label_of_its_own(trained: Checkpoint) -> None:
+    table = layer_table(60, seed=3).drop_duplicates("text")
+    texts, labels = table["text"].tolist(), table[OBJECTIVES[1]].to_numpy() ** 1.5
+    ten, twenty = (np.where(np.arange(len(texts)) < count, labels, np.nan) for count in (10, 20))
+    first = adapt(trained, make_pool(trained, texts), NEW, ten)
+    at_once, after = (adapt(start, make_pool(start, texts), NEW, twenty) for start in (trained, first))
+    answers = [Predictor(adapted).predict(texts, [NEW]).values for adapted in (at_once, after)]
+    np.testing.assert_allclose(*answers, rtol=1e-6)
+
+
 def test_one_label_is_too_few(trained: Checkpoint) -> None:
     pool = make_pool(trained, ["Pool\n", "Skip\n"])
     with pytest.raises(ValueError, match=r"adapt: expected 2 to 8,000 labels of latency_ms@unheard, got 1\."):

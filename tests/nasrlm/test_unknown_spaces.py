@@ -1,5 +1,7 @@
 """Costs of networks of which a checkpoint knows nothing are learned by how much is multiplied in them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from nasrlm.pool import Pool, make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.text_counts import macs
 from spaces import get_space, space_names
+from tests.nasrlm.scenes import OBJECTIVES
 
 LATENCY = "latency_ms@new"
 
@@ -51,6 +54,21 @@ def test_ten_latencies_of_an_unknown_space_are_enough(checkpoint: Checkpoint, po
     answer = Predictor(adapt(checkpoint, known, LATENCY, labelled(latencies, 10)))
     median = answer.predict(known.texts[10:], [LATENCY]).median
     assert kendall_tau(median, latencies[10:, None])[0] > 0.8  # 0.3 without what is multiplied
+
+
+def test_predictions_of_an_unknown_space_are_guesses(checkpoint: Checkpoint, pool: tuple[Pool, np.ndarray]) -> None:
+    (known, latencies), knowing = pool, replace(checkpoint, calibration_by_space={"nasbench201": {}})
+    assert make_pool(knowing, known.texts, space="nasbench201").guessed == known.guessed == frozenset()
+    np.testing.assert_allclose(known.follow_shares, 1 / 3)
+    here = make_pool(knowing, known.texts, space="nasbench_macro")
+    assert here.guessed == here.rows(np.arange(9)).guessed == frozenset(OBJECTIVES)
+    np.testing.assert_allclose(here.follow_shares, [0.125, 0.125, 0.75])
+    assert np.ptp(here.inputs[:, 0]) < 0.5 * np.ptp(known.inputs[:, 0])
+    adapted = adapt(knowing, here, LATENCY, labelled(latencies, 10))  # in Python, where spaces are not noted
+    again = make_pool(adapted, known.texts, space="nasbench_macro")
+    np.testing.assert_allclose(again.follow_shares, [0.125, 0.125, 0.375, 0.375])
+    answer = Predictor(adapted).predict(known.texts[10:], [LATENCY]).median
+    assert kendall_tau(answer, latencies[10:, None])[0] > 0.85
 
 
 def test_a_latency_of_zero_is_told(checkpoint: Checkpoint, pool: tuple[Pool, np.ndarray]) -> None:

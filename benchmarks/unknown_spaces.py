@@ -1,0 +1,85 @@
+"""How well does `nasrlm adapt` rank costs in a space of which the checkpoint knows nothing, from how few labels?
+
+Beside it multiply-accumulates alone, which need no label.
+
+    python -m benchmarks.unknown_spaces ../shared/data/mnasnet.parquet --checkpoint runs/devices_held_out/checkpoint
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+from tqdm import tqdm
+
+from benchmarks.circumstances import circumstances
+from benchmarks.command_line import one_line_errors
+from benchmarks.judged import Config, read_config, tested
+from nasrlm.adaptation import adapt
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.objective import Objective
+from nasrlm.pool import make_pool
+from nasrlm.predictor import Predictor
+from nasrlm.text_counts import operator_counts
+from studies.labelled_table import objective_columns, read_table
+from studies.tables import only_space
+
+LABELS = (5, 10, 20, 50)
+DRAWS = 4
+POOL = 300  # train rows, labelled or not
+TESTED = 200  # test rows
+
+
+@one_line_errors()
+def main(words: Sequence[str] | None = None) -> None:
+    """Print one line of JSON."""
+    config = read_config(__doc__, words)
+    print(json.dumps({"costs": measure(config), **circumstances(config)}))
+
+
+def measure(config: Config) -> dict[str, Any]:
+    """Of each cost of the table: Spearman of test rows by the number of labels, mean and worst of the draws, and the
+    mean share of labels in 80 % intervals; and the Spearman of multiply-accumulates, up to its sign.
+
+    Raises:
+        ValueError: the table cannot be read, has no costs, or is of a space that the checkpoint knows.
+    """
+    frame = read_table(config.table)
+    space, checkpoint = only_space(frame), Checkpoint.from_pretrained(config.checkpoint)
+    costs = [name for name in objective_columns(frame, config.table) if not Objective.parse(name).is_accuracy]
+    if not space or space in checkpoint.spaces or not costs:
+        known = ", ".join(checkpoint.spaces)
+        raise ValueError(f"{config.table}: expected costs of one space other than {known}, got {space or 'several'}.")
+    rng = np.random.default_rng(0)
+    found: dict[str, Any] = {}
+    for name in costs:
+        table, test = tested(config, space, name)
+        train, test = table.split("train", name), rng.permutation(test)[:TESTED]
+        train = rng.permutation(train)[:POOL]
+        texts, tests = table.texts(train, measured=True), table.texts(test, measured=True)
+        pool, truth = make_pool(checkpoint, texts, space=space), table.labels(name)[test]
+        of_cost: dict[str, Any] = {"macs": round(abs(_spearman(operator_counts(tests)[1], truth)), 3)}
+        for count in tqdm(LABELS, name):
+            ranks, held = [], []
+            for _ in range(DRAWS):
+                labels = np.full(len(train), np.nan)
+                drawn = rng.choice(len(train), count, replace=False)
+                labels[drawn] = table.labels(name)[train[drawn]]
+                answer = Predictor(adapt(checkpoint, pool, name, labels)).predict(tests, [name])
+                ranks.append(_spearman(answer.median[:, 0], truth))
+                held.append(((answer.low[:, 0] <= truth) & (truth <= answer.high[:, 0])).mean())
+            shown = {"mean": np.mean(ranks), "worst": np.min(ranks), "coverage_80": np.mean(held)}
+            of_cost[str(count)] = {key: round(float(value), 3) for key, value in shown.items()}
+        found[name] = of_cost
+    return found
+
+
+def _spearman(predicted: Any, truth: Any) -> float:
+    return float(spearmanr(predicted, truth).statistic)
+
+
+if __name__ == "__main__":
+    main()
