@@ -72,9 +72,13 @@ class SearchSpace(ABC, Generic[A]):
         return self._first(self._valid(draws), "sample")
 
     def mutate(self, architecture: A, rng: np.random.Generator) -> A:
-        """A valid architecture other than its parent: one gene, drawn uniformly, takes another choice."""
-        neighbours = self._valid(self._neighbours(self._encode_filled(architecture, rng), rng))
-        return self._first((child for child in neighbours if child != architecture), "mutate")
+        """A valid architecture other than its parent: one gene, drawn uniformly, takes another choice.
+
+        Where no such choice is valid, because genes have to agree, several genes do.
+        """
+        parent = self._encode_filled(architecture, rng)
+        children = self._valid(itertools.chain(self._neighbours(parent, rng), self._redrawn(parent, rng)))
+        return self._first((child for child in children if child != architecture), "mutate")
 
     def crossover(self, first: A, second: A, rng: np.random.Generator) -> A:
         """A valid architecture with each gene from either parent, even odds; it may equal a parent."""
@@ -162,6 +166,12 @@ class SearchSpace(ABC, Generic[A]):
         for position in rng.permutation(len(genotype)).tolist():
             for choice in rng.permutation(self.sampled_sizes[position]).tolist():
                 yield (*genotype[:position], choice, *genotype[position + 1 :])
+
+    def _redrawn(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
+        """Genotypes with some genes drawn anew, each at even odds."""
+        kept, sizes = np.array(genotype), np.array(self.sampled_sizes)
+        for _ in range(MAX_DRAWS):
+            yield tuple(np.where(rng.random(len(kept)) < 0.5, kept, rng.integers(sizes)).tolist())
 
     def _valid(self, genotypes: Iterable[Genotype]) -> Iterator[A]:
         for genotype in genotypes:

@@ -89,6 +89,23 @@ def test_mutate_changes_one_gene_fairly():
     assert abs(children[Tower((1, 1, 0))] - 333) < 100
 
 
+def test_genes_that_have_to_agree_mutate_together():
+    class Alike(Towers):
+        """All widths are one."""
+
+        gene_sizes = (3, 2, 2, 2)
+        size = 2
+
+        def _build(self, genotype: tuple[int, ...]) -> Tower:
+            if genotype[0] != 2 or len(set(genotype[1:])) > 1:
+                raise ArchitectureError(f"alike: expected three widths alike, got {genotype}.")
+            return Tower(genotype[1:])
+
+    space, rng = Alike(), np.random.default_rng(0)
+    assert space.mutate(Tower((0, 0, 0)), rng) == Tower((1, 1, 1))
+    assert {space.sample(rng) for _ in range(20)} == set(space.enumerate())
+
+
 def test_enumerate_steps_over_invalid_and_redundant_genotypes():
     listed = [tower.widths for tower in Towers().enumerate()]
     assert listed[:4] == [(1,), (0, 1), (0, 2), (1, 0)]
