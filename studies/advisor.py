@@ -1,6 +1,7 @@
 """What the model says about somebody else's study: what to prune, what to try next; and what it learns from it."""
 
 import functools
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy, deepcopy
 from typing import Any, Generic, Self, TypeVar
@@ -11,7 +12,7 @@ from converters import to_measured_text
 from converters.counts import COUNTS
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
-from nasrlm.objective import Goal
+from nasrlm.objective import Goal, Objective
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
 from spaces.registry import check_name
@@ -50,7 +51,10 @@ class Advisor(Generic[A]):
         best: the gate's.
 
     Raises:
-        ValueError: an unknown space, a bad goal, constraint, risk or best value.
+        ValueError: an unknown space, a bad goal, constraint, risk or best value, or a predictor that is none.
+
+    Attributes:
+        has_warned: of results that cannot be, which is done once.
     """
 
     def __init__(
@@ -69,6 +73,10 @@ class Advisor(Generic[A]):
                 raise ValueError(f"gate: expected a list of {words}, got {given!r}. Put it in a list.")
         if isinstance(space, type):
             raise ValueError(f"gate: expected a space, got the class {space.__name__}. Make one: {space.__name__}().")
+        if predictor is not None and not hasattr(predictor, "predict"):
+            raise ValueError(
+                f"gate: expected a predictor, got {predictor!r:.80}. Of a folder: nasrlm.Predictor.from_pretrained(it)."
+            )
         named: SearchSpace[A] = get_space(space) if isinstance(space, str) else space
         check_name(named)
         self.gate = Gate(
@@ -81,6 +89,7 @@ class Advisor(Generic[A]):
         self.to_text = TextMemory(to_text or functools.partial(to_measured_text, named))
         self._predictor = predictor or released_predictor().of_space(self.space.address)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
+        self.has_warned = False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """One with a front of its own and the same model, for pymoo's ``save_history`` copies each generation."""
@@ -151,6 +160,25 @@ class Advisor(Generic[A]):
         """Renew the model from the first results, as many as it learns from, if there are new ones."""
         assert self._learning.learns, "learn_every() comes first"
         self._learning.learn(self._ledger(evaluated))
+
+    def possible(self, results: Sequence[float], whose: str) -> list[float]:
+        """(M,) real results; NaN where one is infinite, or none that its objective can have, which is warned of once.
+
+        Such as the -1 of a measurement that failed: it would lead the front, and everything else would be pruned.
+        """
+        kept: list[float] = []
+        for name, value in zip(self.objectives, results, strict=True):
+            objective = Objective.parse(name)
+            low, high = objective.bounds
+            kept.append(value if np.isfinite(value) and low <= value <= high else np.nan)
+            if np.isfinite(value) and np.isnan(kept[-1]) and not self.has_warned:
+                self.has_warned = True
+                warnings.warn(
+                    f"gate: expected {objective.range_in_words} for {name}, got {value:g} of {whose}. Such results "
+                    "count as none.",
+                    stacklevel=6,
+                )
+        return kept
 
     def entry(self, architecture: A, real: FloatArray, *, evaluated: bool, feasible: bool = True) -> Entry:
         """An architecture with (M,) real results as a ledger keeps it; NaN where it has none."""

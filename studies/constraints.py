@@ -41,7 +41,7 @@ class Constraint:
         Raises:
             ValueError: no such sign, a bad name, or a bound that is not a finite number.
         """
-        match = re.fullmatch(r"\s*(soft:)?([^<>=:\s]+)\s*(<=|>=)\s*(\S+)\s*", text)
+        match = re.fullmatch(r"\s*(soft:)?([^<>=:\s]+)\s*(<=|>=)\s*(\S+)\s*", text) if isinstance(text, str) else None
         try:
             if match is None or not np.isfinite(float(match[4])):
                 raise ValueError

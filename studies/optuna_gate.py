@@ -21,6 +21,7 @@ from studies.history import median_first
 from studies.learning import Adapt
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
+from studies.optuna_results import architecture_of, is_counted, is_feasible, results_of, told_number
 from studies.optuna_storage import (
     ARCHITECTURE,
     PREDICTED,
@@ -123,9 +124,16 @@ class ParetoGate(Generic[A]):
 
         Raises:
             optuna.TrialPruned: the genes do not go together.
+            ValueError: the trial was queued with other choices.
         """
-        sizes = zip(self._genes, self.space.sampled_sizes, strict=True)
-        genes = [trial.suggest_categorical(name, tuple(range(size))) for name, size in sizes]
+        sizes = self.space.sampled_sizes
+        try:
+            genes = [
+                trial.suggest_categorical(gene, range(size)) for gene, size in zip(self._genes, sizes, strict=True)
+            ]
+        except ValueError as e:  # of a queue that somebody else has filled
+            wanted = f"{', '.join(self._genes)} of {self.space.name}, as its gene_sizes says"
+            raise ValueError(f"ParetoGate: expected trial {trial.number} to have {wanted}, got: {e}.") from e
         try:
             return self.space.decode(genes)
         except ArchitectureError as error:
@@ -287,14 +295,14 @@ class ParetoGate(Generic[A]):
             )
         if not self._added and new:
             self._warn_of_untold(new)
-        if feasible := [trial for trial in new if _is_feasible(trial)]:
+        if feasible := [trial for trial in new if is_feasible(trial)]:
             names = [str(trial.user_attrs.get(ARCHITECTURE, f"trial {trial.number}")) for trial in feasible]
             self.gate.add(names, np.array([self._results(trial) for trial in feasible]))
         self._added.update(trial.number for trial in new)
 
     def _warn_of_untold(self, complete: Sequence[FrozenTrial]) -> None:
         for name in self.gate.objectives[len(self.gate.goals) :]:
-            if all(_told_number(trial, name) is None for trial in complete):
+            if all(told_number(trial, name) is None and not is_counted(trial, name) for trial in complete):
                 warnings.warn(
                     f"ParetoGate: expected completed trials with their real {name} in the attribute of that name, got "
                     f"none among {len(complete)}. Without it a trial does not join the front, and nothing is pruned "
@@ -311,23 +319,18 @@ class ParetoGate(Generic[A]):
         return None
 
     def _results(self, trial: FrozenTrial) -> list[float]:
-        """M real values of a trial, NaN where it tells no finite one."""
+        """M real values of a trial, NaN where it tells none that there can be."""
         goals = len(self.gate.goals)
-        values = trial.values if trial.state == TrialState.COMPLETE else [None] * goals
-        others = [_told_number(trial, name) for name in self.gate.objectives[goals:]]
-        told = [np.nan if value is None else value for value in (*values, *others)]
-        return [value if np.isfinite(value) else np.nan for value in told]
+        told = results_of(trial, self.space, goals, self.gate.objectives[goals:])
+        return self._advisor.possible(told, f"trial {trial.number}")
 
     def _entry(self, trial: FrozenTrial) -> Entry:
         """A trial of which the architecture is known, as evaluated: nothing is proposed twice."""
         if trial.number not in self._entries:
-            try:
-                architecture = self.space.parse(spelled_notation(trial.user_attrs[ARCHITECTURE]))
-            except ArchitectureError as e:
-                raise ValueError(f"trial {trial.number}, attribute {ARCHITECTURE}: {e}") from e
+            architecture = architecture_of(trial, self.space)
             results = np.array(self._results(trial))
             evaluated = trial.state in (TrialState.COMPLETE, TrialState.FAIL)
-            entry = self._advisor.entry(architecture, results, evaluated=evaluated, feasible=_is_feasible(trial))
+            entry = self._advisor.entry(architecture, results, evaluated=evaluated, feasible=is_feasible(trial))
             if not trial.state.is_finished():
                 return entry
             self._entries[trial.number] = entry
@@ -348,29 +351,15 @@ def _check_names(study: optuna.Study, goals: Sequence[str]) -> None:
         )
 
 
-def _is_feasible(trial: FrozenTrial) -> bool:
-    """Whether a trial meets the constraints that the user set on it."""
-    return all(violation <= 0 for violation in trial.constraints.values())
-
-
-def _told_number(trial: FrozenTrial, name: str) -> float | None:
-    """The attribute of an objective that is no goal, None where there is none.
-
-    Raises:
-        ValueError: it is no number.
-    """
-    told = trial.user_attrs.get(name)
-    try:
-        return None if told is None else float(told)
-    except (TypeError, ValueError):
-        raise ValueError(f"trial {trial.number}, attribute {name}: expected a number, got {shown(told)}.") from None
-
-
 def _plain(params: Any) -> dict[str, Any]:
     """Parameters as every storage can write them: NumPy's numbers are not JSON's."""
     if not isinstance(params, Mapping):
         raise TypeError(f"to_params: expected values by names of parameters, got {shown(params)}.")
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
+    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
+    for name, value in plain.items():
+        if not isinstance(value, str | int | float | bool | None):
+            raise TypeError(f"to_params: expected a number, a truth or a word as {name}, got {shown(value)}.")
+    return plain
 
 
 def _prune(trial: optuna.Trial, stage: int, reason: str, dominated_by: str | None) -> None:

@@ -264,18 +264,20 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         return [row for row, decision in zip(rows, decisions, strict=True) if decision.kept]
 
     def _learn(self, architectures: Sequence[A], found: Answer) -> None:
-        results = from_losses(self.gate.goals, np.where(np.isfinite(found["F"]), found["F"], np.nan))
+        told = from_losses(self.gate.goals, np.where(np.isfinite(found["F"]), found["F"], np.nan))
         if not self._evaluated:
-            _warn_of_signs(self.gate.goals, results)
+            self._advisor.has_warned = _warn_of_signs(self.gate.goals, told)
+        names = [f"evaluation {len(self._evaluated) + index}" for index in range(len(told))]
+        results = np.array([self._advisor.possible(row, name) for row, name in zip(told.tolist(), names, strict=True)])
         feasible = _meets_constraints(found)
-        names = [f"evaluation {len(self._evaluated) + index}" for index in np.flatnonzero(feasible)]
-        self.gate.add(names, results[feasible])
+        self.gate.add([names[index] for index in np.flatnonzero(feasible)], results[feasible])
         answered = zip(architectures, results, feasible.tolist(), strict=True)
         self._evaluated += [self._advisor.entry(a, real, evaluated=True, feasible=flag) for a, real, flag in answered]
 
 
-def _warn_of_signs(goals: Sequence[Goal], results: FloatArray) -> None:
-    """Of an objective whose first results could all be if they were negated: the gate would keep the worst."""
+def _warn_of_signs(goals: Sequence[Goal], results: FloatArray) -> bool:
+    """Of an objective whose first results could all be if they were negated; whether there is one."""
+    has_warned = False
     for goal, values in zip(goals, results.T, strict=True):
         objective, known = Objective.parse(goal.objective), values[~np.isnan(values)]
         low, high = objective.bounds
@@ -285,6 +287,8 @@ def _warn_of_signs(goals: Sequence[Goal], results: FloatArray) -> None:
                 "rows. F holds maximised objectives negated, minimised ones as they are.",
                 stacklevel=3,
             )
+            has_warned = True
+    return has_warned
 
 
 def _if_whole(answer: Answer) -> Answer:

@@ -9,6 +9,7 @@ from optuna.trial import TrialState
 
 from converters import to_onnx_text
 from nasrlm.optuna import Guide, ParetoGate
+from spaces import get_space
 from tests.studies.optuna_scenes import make_gate, make_study, objective
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, true_values
 
@@ -59,7 +60,7 @@ def test_constraints_prune_and_keep_off_the_front() -> None:
 
 def test_results_that_break_the_users_constraints_prune_nothing() -> None:
     gate, study = make_gate(), make_study()
-    trial = optuna.trial.create_trial(values=[200.0, 0.0], user_attrs={"architecture": "0-1-2-0"})
+    trial = optuna.trial.create_trial(values=[100.0, 0.0], user_attrs={"architecture": "0-1-2-0"})
     trial.set_constraint("memory", 1.0)
     study.add_trial(trial)
     gate.check(study.ask(), SPACE.decode((0, 1, 3, 3)))
@@ -77,6 +78,45 @@ def test_results_that_are_not_finite_prune_nothing() -> None:
     for row in ((0, 1, 3, 3), (0, 1, 4, 3)):
         gate.check(study.ask(), SPACE.decode(row))
     assert gate.gate.names == ()
+
+
+def test_results_that_cannot_be_prune_nothing_and_are_told_once() -> None:
+    gate, study = make_gate(), make_study()
+    for values in ([999.0, -1.0], [100.0, -2.0]):
+        study.add_trial(optuna.trial.create_trial(values=values, user_attrs={"architecture": "0-1-2-0"}))
+    words = r"^gate: expected percent, 0 to 100, for accuracy@toy, got 999 of trial 0\. Such results count as none\.$"
+    with pytest.warns(UserWarning, match=words) as told:
+        gate.check(study.ask(), SPACE.decode((0, 1, 3, 3)))
+    assert len(told) == 1
+    assert gate.gate.names == ()
+
+
+def test_counts_that_a_trial_leaves_out_are_counted() -> None:
+    space = get_space("nasbench201")
+    small, large = space.decode((0, 0, 0, 1, 0, 0)), space.decode((3, 3, 3, 3, 3, 3))
+    goals, predictor = ["max:accuracy@toy", "min:latency_ms@toy"], ToyPredictor(sigma=0.5)
+    gate = ParetoGate(space, goals, predictor, to_text=lambda _: "0-1-2-0", constraints=["params@onnx<=500000"])
+    study = make_study()
+    for architecture in (small, large):
+        values = {"architecture": space.format(architecture)}
+        study.add_trial(optuna.trial.create_trial(values=[50.0, 3.0], user_attrs=values))
+    with pytest.raises(optuna.TrialPruned, match="the same network as trial 1"):
+        gate.check(study.ask(), large)
+    assert gate.gate.names == (space.format(small),)
+
+
+def test_what_is_no_predictor_or_constraint_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"gate: expected a predictor, got 'runs/mine'\. Of a folder: nasrlm\.Pred"):
+        ParetoGate(SPACE, ["max:accuracy@toy"], "runs/mine")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"constraint: expected objective<=number .*, got \('latency_ms@toy', 1\)"):
+        make_gate(constraints=[("latency_ms@toy", 1)])
+
+
+def test_a_queue_of_other_genes_is_told() -> None:
+    gate, study = make_gate(), make_study()
+    study.enqueue_trial({"gene_0": 77})
+    with pytest.raises(ValueError, match=r"expected trial 0 to have gene_0, gene_1, .*, got: '?77'? not in"):
+        gate.suggest(study.ask())
 
 
 @pytest.mark.parametrize("told", ["fast", [1.0, 2.0], {}])

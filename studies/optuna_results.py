@@ -1,0 +1,64 @@
+"""What an Optuna trial tells of its network: real results, and whether the user's constraints are met."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from optuna.trial import FrozenTrial, TrialState
+
+from converters.counts import COUNTS, named_counts
+from spaces import ArchitectureError, SearchSpace
+from spaces.shown import shown
+from studies.optuna_storage import ARCHITECTURE
+from studies.tables import spelled_notation
+
+
+def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, others: Sequence[str]) -> list[float]:
+    """Real values: those of a completed trial, then of objectives that are no goals; NaN where it tells none.
+
+    Counts such as ``params@onnx`` that a trial leaves out are counted.
+
+    Raises:
+        ValueError: the attribute of an objective is no number, or that of the architecture spells none.
+    """
+    values = trial.values if trial.state == TrialState.COMPLETE else [None] * num_goals
+    told = {name: told_number(trial, name) for name in others}
+    if lacking := [name for name in others if is_counted(trial, name)]:
+        (counts,) = named_counts(space, [architecture_of(trial, space)], lacking).tolist()
+        told |= dict(zip(lacking, counts, strict=True))
+    return [np.nan if value is None else value for value in (*values, *told.values())]
+
+
+def architecture_of(trial: FrozenTrial, space: SearchSpace[Any]) -> Any:
+    """That of its attribute.
+
+    Raises:
+        ValueError: it spells none of the space.
+    """
+    try:
+        return space.parse(spelled_notation(trial.user_attrs[ARCHITECTURE]))
+    except ArchitectureError as e:
+        raise ValueError(f"trial {trial.number}, attribute {ARCHITECTURE}: {e}") from e
+
+
+def is_counted(trial: FrozenTrial, name: str) -> bool:
+    """Whether an objective that a trial leaves out follows from its architecture."""
+    return name in COUNTS and name not in trial.user_attrs and ARCHITECTURE in trial.user_attrs
+
+
+def is_feasible(trial: FrozenTrial) -> bool:
+    """Whether a trial meets the constraints that the user set on it."""
+    return all(violation <= 0 for violation in trial.constraints.values())
+
+
+def told_number(trial: FrozenTrial, name: str) -> float | None:
+    """The attribute of an objective that is no goal, None where there is none.
+
+    Raises:
+        ValueError: it is no number.
+    """
+    told = trial.user_attrs.get(name)
+    try:
+        return None if told is None else float(told)
+    except (TypeError, ValueError):
+        raise ValueError(f"trial {trial.number}, attribute {name}: expected a number, got {shown(told)}.") from None
