@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import io
 import json
@@ -22,11 +23,15 @@ TABLE_ENDINGS = (".parquet", ".csv", ".jsonl")
 _UMASK_LOCK = threading.Lock()
 
 
+class UnwritableError(OSError):
+    """A file cannot be written; one line that names it."""
+
+
 def write_atomically(path: Path, contents: bytes) -> None:
     """Write beside ``path``, then rename: a reader sees the old file or the new one.
 
     Raises:
-        OSError: the folder cannot be written; the message names it.
+        UnwritableError: the folder cannot be written, or its disk is full; the message names the file.
     """
     with replacing(path) as temporary:
         temporary.write_bytes(contents)
@@ -37,7 +42,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """A new file beside ``path`` to write to, which takes its place at the end, or is removed if that fails.
 
     Raises:
-        OSError: the folder cannot be written; the message names it.
+        UnwritableError: the folder cannot be written, or its disk is full; the message names the file.
     """
     temporary: Path | None = None
     try:
@@ -50,7 +55,8 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as e:
         if temporary is not None and (e.errno is None or e.filename not in (None, str(temporary))):
             raise  # of something else that is done meanwhile
-        raise OSError(f"{path}: expected to write this file, got {e.strerror}. Name a folder you may write.") from e
+        advice = "Free some space." if e.errno in (errno.ENOSPC, errno.EDQUOT) else "Name a folder you may write."
+        raise UnwritableError(f"{path}: expected to write this file, got {e.strerror}. {advice}") from e
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ from optuna.trial import FrozenTrial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from nasrlm.arrays import FloatArray
+from nasrlm.files import UnwritableError
 from nasrlm.objective import Goal
 from studies.config import SearchConfig, without_password
 from studies.folder import CHECKPOINT, GO_ON, MAY_GROW, StudyError, check_same_checkpoint
@@ -250,7 +251,7 @@ def answering(name: str) -> Iterator[None]:
     try:
         yield
     except (*UNANSWERED, OSError) as error:
-        if isinstance(error, OSError) and error.filename:
+        if isinstance(error, UnwritableError) or (isinstance(error, OSError) and error.filename):
             raise  # of another file
         reason = " ".join(str(error).split())[:200]
         raise StudyError(f"storage {without_password(name)}: expected an answer, got {reason}. {GO_ON}") from error

@@ -28,7 +28,7 @@ Evaluator = Annotated[
 ]
 OnError = Annotated[
     Literal["stop", "skip"],
-    typer.Option(help="Where a function raises: stop, or skip the network as one without a result."),
+    typer.Option(help="Where a function raises or its answer is unusable: stop, or skip that network."),
 ]
 Truth = Annotated[Path | None, typer.Option(help="Table of true values to judge the front by.")]
 Storage = Annotated[

@@ -18,7 +18,7 @@ from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, warn
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_guesses
-from nasrlm.cli.users_evaluator import users_evaluator
+from nasrlm.cli.users_evaluator import UsersEvaluator
 from nasrlm.files import TABLE_ENDINGS
 from nasrlm.named_function import FUNCTION_NAME
 from nasrlm.objective import Goal
@@ -279,5 +279,5 @@ def _real_evaluator(
             warn(f"{rest}: {what}: they are left out.")
         return table
     if FUNCTION_NAME.fullmatch(name):
-        return users_evaluator(name, space, objectives, skips_errors=on_error == "skip")
+        return UsersEvaluator(name, space, objectives, skips_errors=on_error == "skip")
     raise ValueError(f"--evaluator: expected surrogate, table:PATH, module:function or measure, got {name!r}.")

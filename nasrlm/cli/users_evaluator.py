@@ -1,10 +1,10 @@
-"""A user's function as the evaluator of a search: what it raises is told in one line."""
+"""A user's function as the evaluator of a search: what is wrong with it is told in one line."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
 
 from nasrlm.cli.output import warn
 from nasrlm.cli.users_code import one_line_of_users, see_own_modules
@@ -13,38 +13,42 @@ from spaces.space import SearchSpace
 from studies.evaluators import FunctionEvaluator
 from studies.folder import GO_ON
 
-HINT = "Let it answer NaN where there is no result"
+A = TypeVar("A", bound=Hashable)
 
 
-def users_evaluator(
-    name: str, space: SearchSpace[Any], objectives: Sequence[str], *, skips_errors: bool
-) -> FunctionEvaluator[Any]:
-    """The evaluator that a user's function is.
+class UsersEvaluator(FunctionEvaluator[A]):
+    """The user's function; where it raises an error, or what it answers cannot be used, the search ends.
 
     Args:
-        name: ``module:function``.
+        name: of the function, ``module:function``.
         space: of the architectures that it is asked for.
         objectives: that it answers.
-        skips_errors: whether a network for which it raises an error has no result; else the search ends.
+        skips_errors: whether the search goes on instead, and such a network counts as one without a result.
 
     Raises:
         ValueError: there is no such function.
     """
-    see_own_modules()
-    expected = f"evaluator {name}: expected an answer"
-    with one_line_of_users(expected):
-        function = named_function(name, "evaluator")
 
-    def evaluate(notation: str) -> Mapping[str, float]:
-        try:
+    def __init__(self, name: str, space: SearchSpace[A], objectives: Sequence[str], *, skips_errors: bool) -> None:
+        see_own_modules()
+        expected = f"evaluator {name}: expected an answer"
+        with one_line_of_users(expected):
+            function = named_function(name, "evaluator")
+
+        def evaluate(notation: str) -> Mapping[str, float]:
             with one_line_of_users(f"{expected} for {notation}"):
                 return function(notation)  # type: ignore[no-any-return]
-        except ValueError as e:
-            if not skips_errors:
-                raise ValueError(f"{e} {HINT}, or pass --on-error skip. {GO_ON}") from e
-            if not isinstance(e.__cause__ or e, Exception):  # it asks to exit
-                raise ValueError(f"{e} {HINT}. {GO_ON}") from e
-            warn(f"{e} It counts as without a result.")
-            return dict.fromkeys(objectives, math.nan)
 
-    return FunctionEvaluator(space, evaluate, objectives=objectives)
+        super().__init__(space, evaluate, objectives=objectives)
+        self.skips_errors = skips_errors
+
+    def _results(self, notation: str) -> list[float]:
+        try:
+            return super()._results(notation)
+        except ValueError as e:
+            exits = not isinstance(e.__cause__ or e, Exception)
+            if self.skips_errors and not exits:
+                warn(f"{e} It counts as without a result.")
+                return [math.nan] * len(self.objectives)
+            advice = "Let it answer NaN where there is no result" if exits else "Pass --on-error skip to leave it out"
+            raise ValueError(f"{e} {advice}. {GO_ON}") from e

@@ -293,6 +293,21 @@ def test_what_a_function_fails_at_can_be_skipped(search: Search, acquisition: st
     assert len(set(Path("asked.txt").read_text().split())) == 6
 
 
+def test_an_answer_that_cannot_be_used_can_be_skipped(search: Search) -> None:
+    diverged = "    if len(open('asked.txt').readlines()) == 2:\n        return {'accuracy@cifar10': float('inf')}\n"
+    Path("my_bench.py").write_text(FUNCTION.replace("    return {", f"{diverged}    return {{"))
+    words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--acquisition", "none")
+    fewer = ("--generations", "--batch", "--checkpoint")
+    with pytest.raises(AssertionError, match=r"finite number, .* Pass --on-error skip to leave it out\. The"):
+        search(*words, without=fewer)
+    found, told = search(*words, "--resume", "--on-error", "skip", without=fewer)
+    assert (found["evaluations"], found["failed"]) == (6, 0)
+    Path("asked.txt").unlink()
+    found, told = search(*words, "--out", "skipping", "--on-error", "skip", without=fewer)
+    assert (found["evaluations"], found["failed"]) == (5, 1)
+    assert told.count(" It counts as without a result.\n") == 1
+
+
 @pytest.mark.parametrize("acquisition", ["hypervolume", "none"])
 def test_what_was_evaluated_before_a_failure_is_not_asked_again(search: Search, acquisition: str) -> None:
     words, fewer = failing("== 4", acquisition)
