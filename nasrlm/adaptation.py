@@ -8,9 +8,12 @@ the answer goes towards the sum (``nasrlm.row_sum``). Nothing else of the model 
 before, bit for bit.
 
 Where the texts are networks, their sizes (``nasrlm.text_counts``) are features beside the predictions: a device that
-drops what is not needed is unlike most others. Accuracies in a space that the model has not seen resemble nothing it
-predicts but other accuracies; beside these, what a text says of its network is what a process goes by, each group of
-features with a scale that the labels decide, and boosted trees and a graph network join it.
+drops what is not needed is unlike most others. In a space of which the model knows nothing these count for more, and
+half of the mean is said by a process of what texts say of their networks (docs/log.md, 2026-11-27).
+
+Accuracies in a space that the model has not seen resemble nothing it predicts but other accuracies; beside these, what
+a text says of its network is what a process goes by, each group of features with a scale that the labels decide, and
+boosted trees and a graph network join it.
 
 N texts, M known objectives, G points of a table.
 """
@@ -32,7 +35,7 @@ from nasrlm.checkpoint import Checkpoint, round_weights
 from nasrlm.cost_sum import without
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs, best_share
-from nasrlm.group_process import GroupProcess
+from nasrlm.group_process import GroupProcess, Standardised
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, Objective, decoding_order, deviation_of
 from nasrlm.onnx_network import up_to_executed
@@ -44,6 +47,7 @@ from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
 from nasrlm.text_counts import AT_PLACES
 
+FEWEST_TO_COMPARE = 10  # labels, networks by their structures, in a space of which predictions are guesses
 FEWEST_TO_SUM = 30  # labels; of fewer a sum of rows knows less than what resembles the device
 SMALLEST_SHARE = 0.1  # of a sum; less is not worth the time that counting takes
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
@@ -164,19 +168,30 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
     known, labels = _one_a_text(known, labels)
     scaled = scaled_labels(labels, logarithmic)
     centre, scale = scaled.mean(), deviation_of(scaled)
-    process = AveragedProcess(pool.inputs[known], pool.followed[known], (scaled - centre) / scale, pool.follow_shares)
+    targets = (scaled - centre) / scale
+    process = AveragedProcess(pool.inputs[known], pool.followed[known], targets, pool.follow_shares)
     table = centre + scale * GRID.numpy()
     if not logarithmic:
         table = table.clip(*Objective.parse(objective).bounds)
     mean, deviation = process.predict(pool.inputs, pool.followed)
-    left_out = LeftOut(known, *process.left_out())
-    expected = _Expected(mean, deviation, table, logarithmic, left_out=left_out)
+    errors, deviations = process.left_out()
+    if pool.guessed and pool.counts.any() and len(known) >= FEWEST_TO_COMPARE:
+        by_networks = _process_of_networks(pool).fit(known, targets, Standardised(0.0, 1.0))
+        mean = (mean + by_networks.expected_scores(np.arange(len(mean)))) / 2
+        errors = (errors + by_networks.left_out()) / 2
+    expected = _Expected(mean, deviation, table, logarithmic, left_out=LeftOut(known, errors, deviations))
     if logarithmic and len(known) >= FEWEST_TO_SUM:
         expected = _towards_sum(expected, pool, labels, Objective.parse(objective).is_rate)
     found = expected.left_out
     assert found is not None
     errors = found.errors[places] + (of_each - scaled[places]) / scale
     return replace(expected, left_out=LeftOut(known[places], errors, found.deviations[places]))
+
+
+def _process_of_networks(pool: Pool) -> GroupProcess:
+    """By what texts say of their networks, and in proportion to their multiply-accumulates."""
+    _, *of_networks = pool.text_features.numbers()  # the encoder's states add nothing
+    return GroupProcess([*of_networks, pool.followed[:, -1:]], linear=[len(of_networks)])
 
 
 def _one_a_text(known: NDArray[np.intp], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
