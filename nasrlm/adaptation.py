@@ -8,8 +8,8 @@ the answer goes towards the sum (``nasrlm.row_sum``). Nothing else of the model 
 before, bit for bit.
 
 Where the texts are networks, their sizes (``nasrlm.text_counts``) are features beside the predictions: a device that
-drops what is not needed is unlike most others. In a space of which the model knows nothing these count for more, and
-half of the mean is said by a process of what texts say of their networks (docs/log.md, 2026-11-27).
+drops what is not needed is unlike most others. In a space of which the model knows nothing these count for more than
+its guesses. From ten labels on, half of the mean is said by a process of what texts say of their networks.
 
 Accuracies in a space that the model has not seen resemble nothing it predicts but other accuracies; beside these, what
 a text says of its network is what a process goes by, each group of features with a scale that the labels decide, and
@@ -47,7 +47,7 @@ from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
 from nasrlm.text_counts import AT_PLACES
 
-FEWEST_TO_COMPARE = 10  # labels, networks by their structures, in a space of which predictions are guesses
+FEWEST_TO_COMPARE = 10  # labels, by what texts say of their networks; from five it ranks no better
 FEWEST_TO_SUM = 30  # labels; of fewer a sum of rows knows less than what resembles the device
 SMALLEST_SHARE = 0.1  # of a sum; less is not worth the time that counting takes
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
@@ -175,7 +175,7 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
         table = table.clip(*Objective.parse(objective).bounds)
     mean, deviation = process.predict(pool.inputs, pool.followed)
     errors, deviations = process.left_out()
-    if pool.guessed and pool.counts.any() and len(known) >= FEWEST_TO_COMPARE:
+    if pool.counts.any() and len(known) >= FEWEST_TO_COMPARE:
         by_networks = _process_of_networks(pool).fit(known, targets, Standardised(0.0, 1.0))
         mean = (mean + by_networks.expected_scores(np.arange(len(mean)))) / 2
         errors = (errors + by_networks.left_out()) / 2
@@ -189,9 +189,12 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
 
 
 def _process_of_networks(pool: Pool) -> GroupProcess:
-    """By what texts say of their networks, and in proportion to their multiply-accumulates."""
-    _, *of_networks = pool.text_features.numbers()  # the encoder's states add nothing
-    return GroupProcess([*of_networks, pool.followed[:, -1:]], linear=[len(of_networks)])
+    """By what texts say of their networks, and also in proportion to predictions that are no guesses, and to the
+    multiply-accumulates.
+    """
+    _, *groups = pool.text_features.numbers()  # the encoder's states add nothing
+    groups += [pool.learned, pool.followed[:, -1:]]
+    return GroupProcess(groups, linear=[len(groups) - 2, len(groups) - 1])
 
 
 def _one_a_text(known: NDArray[np.intp], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:

@@ -56,6 +56,11 @@ class Pool:
         return self.features[:, [Objective.parse(name).is_accuracy for name in self.objectives]]
 
     @property
+    def learned(self) -> FloatArray:
+        """(N, up to M) predictions that are no guesses."""
+        return self.features[:, [not guess for guess in self._is_guess]]
+
+    @property
     def counts(self) -> FloatArray:
         """(N, C) of the texts' networks."""
         return self.summaries[:, -NUM_COUNTS:]
@@ -94,7 +99,7 @@ class Pool:
         return np.concatenate([trust * self.features, weight * sizes], axis=1)
 
     @property
-    def _is_guess(self) -> Sequence[bool]:
+    def _is_guess(self) -> list[bool]:
         return [name in self.guessed for name in self.objectives]
 
     @cached_property
