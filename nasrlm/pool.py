@@ -94,7 +94,7 @@ class Pool:
         sizes = np.concatenate([self.counts[:, -NUM_SIZES:], self._operators[0]], axis=1)
         sizes = _standardised(sizes[:, np.ptp(sizes, axis=0) > 0])
         of_sizes = SIZES_BESIDE_GUESSES if self.guessed else SIZES
-        weight = math.sqrt(of_sizes * self.features.shape[1] / max(sizes.shape[1], 1))
+        weight = math.sqrt(of_sizes * max(self.features.shape[1], 1) / max(sizes.shape[1], 1))
         trust = np.where(self._is_guess, math.sqrt(GUESSES), 1.0)
         return np.concatenate([trust * self.features, weight * sizes], axis=1)
 

@@ -6,12 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import unknown_spaces
 from benchmarks.judged import Config
 from benchmarks.unseen_networks import measure
 from benchmarks.weak_spots import tables
 from nasrlm.files import write_table
 from nasrlm.predictor import Predictor
-from tests.nasrlm.scenes import architecture_table
+from tests.nasrlm.scenes import architecture_table, network_checkpoint
 
 ABSENT = "absent.parquet"
 GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
@@ -52,6 +53,7 @@ COMMANDS = {
     ),
     "simulation": (["--table", ABSENT, "--objectives", GOALS], f"{ABSENT}: expected a table, got no such file."),
     "specialists": (["--recipes", "absent.yaml"], "absent.yaml: expected a YAML file, got No such file"),
+    "unknown_spaces": ([ABSENT], f"{ABSENT}: expected a table, got no such file."),
     "unseen_networks": ([ABSENT], f"{ABSENT}: expected a table, got no such file."),
     "weak_spots": ([ABSENT], f"{ABSENT}: expected a table, got no such file."),
 }
@@ -109,6 +111,23 @@ def test_networks_that_train_rows_have_are_told_from_others(tmp_path: Path) -> N
     write_table(frame.assign(space=["nasbench201"] * 11 + ["fbnet"]), path)
     with pytest.raises(ValueError, match="expected rows of one space, got several or none"):
         measure(Config(path))
+
+
+def test_costs_of_an_unknown_space_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, folder = tmp_path / "table.parquet", tmp_path / "checkpoint"
+    frame = architecture_table(40)
+    write_table(frame, path)
+    network_checkpoint().save_pretrained(folder)
+    for name, value in (("LABELS", (4, 8)), ("DRAWS", 2), ("POOL", 12)):
+        monkeypatch.setattr(unknown_spaces, name, value)
+    found = unknown_spaces.measure(Config(path, folder))
+    assert list(found) == ["latency_ms@raspi4", "latency_ms@unheard"]
+    for of_cost in found.values():
+        assert list(of_cost) == ["macs", "4", "8"]
+        assert -1 <= of_cost["8"]["worst"] <= of_cost["8"]["mean"] <= 1
+        assert 0 <= of_cost["8"]["coverage_80"] <= 1
+    with pytest.raises(ValueError, match=r"expected costs of one space other than .*, got nasbench201"):
+        unknown_spaces.measure(Config(path))
 
 
 def test_parts_without_rows_have_no_ranks(tmp_path: Path) -> None:

@@ -308,6 +308,20 @@ def test_what_was_adapted_foresees_no_label_of_its_own(trained: Checkpoint) -> N
     np.testing.assert_allclose(*answers, rtol=1e-6)
 
 
+def test_an_objective_of_its_own_is_all_that_a_model_may_know(checkpoint: Checkpoint) -> None:
+    space, rng = get_space("nasbench201"), np.random.default_rng(0)
+    texts = list({to_onnx_text(space, space.sample(rng)) for _ in range(40)})
+    labels = np.array([float(text.count("Conv")) for text in texts]) + rng.uniform(0.5, 0.6, len(texts))
+    model = adapt(checkpoint, make_pool(checkpoint, texts), NEW, labels)
+    alone = make_pool(model, texts)
+    for name in OBJECTIVES:
+        alone = alone.without(name)
+    assert alone.objectives == [NEW]
+    again = adapt(model, alone, NEW, np.where(np.arange(len(texts)) < 20, labels, np.nan))
+    answer = Predictor(again).predict(texts[20:], [NEW]).median
+    assert spearmanr(answer[:, 0], labels[20:]).statistic > 0.5
+
+
 def test_one_label_is_too_few(trained: Checkpoint) -> None:
     pool = make_pool(trained, ["Pool\n", "Skip\n"])
     with pytest.raises(ValueError, match=r"adapt: expected 2 to 8,000 labels of latency_ms@unheard, got 1\."):
