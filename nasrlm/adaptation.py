@@ -9,7 +9,7 @@ before, bit for bit.
 
 Where the texts are networks, their sizes (``nasrlm.text_counts``) are features beside the predictions: a device that
 drops what is not needed is unlike most others. In a space of which the model knows nothing these count for more than
-its guesses. From ten labels on, half of the mean is said by a process of what texts say of their networks.
+its guesses. Half of the mean is said by a process of what texts say of their networks (docs/log.md, 2026-11-27).
 
 Accuracies in a space that the model has not seen resemble nothing it predicts but other accuracies; beside these, what
 a text says of its network is what a process goes by, each group of features with a scale that the labels decide, and
@@ -47,7 +47,6 @@ from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
 from nasrlm.text_counts import AT_PLACES
 
-FEWEST_TO_COMPARE = 10  # labels, by what texts say of their networks; from five it ranks no better
 FEWEST_TO_SUM = 30  # labels; of fewer a sum of rows knows less than what resembles the device
 SMALLEST_SHARE = 0.1  # of a sum; less is not worth the time that counting takes
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
@@ -175,7 +174,7 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
         table = table.clip(*Objective.parse(objective).bounds)
     mean, deviation = process.predict(pool.inputs, pool.followed)
     errors, deviations = process.left_out()
-    if pool.counts.any() and len(known) >= FEWEST_TO_COMPARE:
+    if pool.counts.any():
         by_networks = _process_of_networks(pool).fit(known, targets, Standardised(0.0, 1.0))
         mean = (mean + by_networks.expected_scores(np.arange(len(mean)))) / 2
         errors = (errors + by_networks.left_out()) / 2
