@@ -76,12 +76,13 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
     known = _labelled(pool, objective, labels)
     labels = labels[known]
     known = _first_spellings(pool, known, labels)
+    is_known = objective in pool.objectives
     if objective in checkpoint.read_off:  # it may have learned these very labels, and would seem to foresee them
         pool = pool.without(objective)
     if len(firsts := first_rows(pool.texts)) < len(pool.texts):
         pool, known = pool.at(firsts), places_of(pool.texts)[known]
     if pool.counts.any() and Objective.parse(objective).is_accuracy:
-        expected = _expected_by_networks(pool, objective, known, labels, progress)
+        expected = _expected_by_networks(pool, known, labels, is_known, progress)
     else:
         expected = _expected_by_predictions(pool, objective, known, labels)
     return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
@@ -227,7 +228,7 @@ def _towards_sum(expected: _Expected, pool: Pool, labels: FloatArray, is_rate: b
 
 
 def _expected_by_networks(
-    pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray, progress: bool
+    pool: Pool, known: NDArray[np.intp], labels: FloatArray, is_known: bool, progress: bool
 ) -> _Expected:
     """The same, of an accuracy, by what texts say of their networks and, one group more, other accuracies as predicted.
 
@@ -235,7 +236,7 @@ def _expected_by_networks(
     what a graph network expects as labels say that were kept from others like it.
     """
     accuracies = pool.accuracies
-    if objective in pool.objectives:  # all of them may have been learned beside these very labels
+    if is_known:  # all of them may have been learned beside these very labels
         accuracies = accuracies[:, :0]
     rows, of_each = known.tolist(), labels
     known, labels = _one_a_text(known, labels)

@@ -121,7 +121,8 @@ class Pool:
     def without(self, objective: str) -> Pool:
         """The pool of a model that does not know an objective."""
         kept = [column for column, name in enumerate(self.objectives) if name != objective]
-        return replace(self, objectives=[self.objectives[x] for x in kept], features=self.features[:, kept])
+        others = [self.objectives[column] for column in kept]
+        return replace(self, objectives=others, features=self.features[:, kept], guessed=self.guessed - {objective})
 
 
 def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str = "") -> Pool:
@@ -132,7 +133,7 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
         texts: N.
         progress: show a bar on stderr.
         space: of the texts; only what the checkpoint learned of it is predicted, and of one that it does not know
-            everything, which counts as guessed. Everything, and nothing as guessed, if empty.
+            everything, which counts as guessed where texts are networks. Everything, and nothing as guessed, if empty.
 
     Raises:
         ValueError: no texts, one that is empty or longer than the model's context, or a model that spells no digits.
@@ -145,13 +146,9 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
     prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
     columns = zip(prediction.objectives, prediction.median.T, strict=True)
     scaled = [scaled_labels(medians, multiplies(name, medians)) for name, medians in columns]
-    return Pool(
-        texts,
-        prediction.objectives,
-        _standardised(np.stack(scaled, axis=1)),
-        predictor.summaries(texts, progress),
-        _guessed(checkpoint, prediction.objectives, space),
-    )
+    names, features, summaries = prediction.objectives, np.stack(scaled, axis=1), predictor.summaries(texts, progress)
+    guessed = _guessed(checkpoint, names, space) if summaries[:, -NUM_COUNTS:].any() else frozenset()
+    return Pool(texts, names, _standardised(features), summaries, guessed)
 
 
 def _guessed(checkpoint: Checkpoint, objectives: Sequence[str], space: str) -> frozenset[str]:

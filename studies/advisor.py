@@ -174,8 +174,8 @@ class Advisor(Generic[A]):
             if np.isfinite(value) and np.isnan(kept[-1]) and not self.has_warned:
                 self.has_warned = True
                 warnings.warn(
-                    f"gate: expected {objective.range_in_words} for {name}, got {value:g} of {whose}. Such results "
-                    "count as none.",
+                    f"gate: expected {objective.range_in_words} for {name}, got {value:g} of {whose}. The gate leaves "
+                    "such results out.",
                     stacklevel=6,
                 )
         return kept

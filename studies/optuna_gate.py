@@ -1,5 +1,6 @@
 """The Pareto gate, and proposals of the predictor, in an Optuna study of the user's own."""
 
+import json
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
@@ -357,8 +358,10 @@ def _plain(params: Any) -> dict[str, Any]:
         raise TypeError(f"to_params: expected values by names of parameters, got {shown(params)}.")
     plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
     for name, value in plain.items():
-        if not isinstance(value, str | int | float | bool | None):
-            raise TypeError(f"to_params: expected a number, a truth or a word as {name}, got {shown(value)}.")
+        try:
+            json.dumps(value)
+        except TypeError as e:
+            raise TypeError(f"to_params: expected what JSON can say as {name}, got {shown(value)}.") from e
     return plain
 
 

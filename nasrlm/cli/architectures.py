@@ -33,7 +33,17 @@ from nasrlm.cli.inputs import (
     require_space,
 )
 from nasrlm.cli.networks import NETWORK_ARGUMENT, read_network
-from nasrlm.cli.output import JsonOption, SeedOption, check_table_out, first_lines, print_json, print_table, say, warn
+from nasrlm.cli.output import (
+    JsonOption,
+    SeedOption,
+    check_table_out,
+    first_lines,
+    print_json,
+    print_table,
+    say,
+    some,
+    warn,
+)
 from nasrlm.cli.whole_tables import convert_whole_table
 from nasrlm.files import check_folder, check_not_read, write_atomically, write_table
 from nasrlm.objective import Objective
@@ -240,6 +250,9 @@ def measure(
         for latency in latencies
     ]
     if out is not None:
+        again = [name for name in measured[0] if name in inputs.rows[0]]
+        if lost := [*inputs.left_out, *again]:
+            warn(f"{out}: of the table it has nothing of {some(lost)}.")
         _write_rows([x | y for x, y in zip(inputs.rows, measured, strict=True)], out)
     if json:
         spaces = [{"space": space} if space else {} for space in inputs.spaces]

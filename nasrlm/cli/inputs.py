@@ -19,6 +19,7 @@ from converters import (
     model_to_onnx_text,
     to_model,
 )
+from converters.batches import WORDS
 from converters.bulk import to_onnx_texts
 from converters.convert import checked
 from converters.errors import instead_of_file
@@ -54,6 +55,7 @@ InputShapeOption = Annotated[
 ONNX_TEXT_ENDING = ".onnxtxt"
 TEXT_ENDINGS = (".txt", ONNX_TEXT_ENDING)
 MODEL_ENDINGS = (".onnx",)
+PLAIN = ("string", "integer", "floating", "boolean", "empty")  # columns that every kind of table can hold
 RECIPES = Path(studies.__file__).parent / "recipes"  # that ship with the package
 
 
@@ -67,6 +69,7 @@ class Inputs:
         spaces: empty where none is known.
         rows: what describes them in a table, by column.
         numbers: of their rows in the table that was given, which are told in errors; none without a table.
+        left_out: columns of that table that ``rows`` lack, for they hold neither numbers nor words.
     """
 
     names: list[str]
@@ -74,6 +77,7 @@ class Inputs:
     spaces: list[str]
     rows: list[dict[Hashable, Any]]
     numbers: Sequence[Any] = ()
+    left_out: Sequence[str] = ()
 
 
 def listed(names: str | None, option: str) -> tuple[str, ...]:
@@ -213,14 +217,19 @@ def _refuse_notation(names: Sequence[str], texts: Sequence[str], space: str | No
 
 
 def _read_table(table: Path, space: str | None) -> Inputs:
-    from studies.tables import read_rows, row_names, table_texts  # here: pandas takes half a second
+    from pandas.api.types import infer_dtype  # here: it takes half a second
+
+    from studies.tables import read_rows, row_names, table_texts
 
     frame = read_rows(table, space)
     if frame.empty:
         raise ValueError(f"{table}: expected rows, got none.")
     spaces = frame["space"].fillna("").astype(str).tolist() if "space" in frame else [""] * len(frame)
     texts = table_texts(frame, table, progress=True)
-    return Inputs(row_names(frame), texts, spaces, frame.to_dict("records"), frame.index.tolist())
+    kinds = {name: infer_dtype(frame[name]) for name in frame}
+    left_out = [str(name) for name, kind in kinds.items() if name not in WORDS and kind not in PLAIN]
+    rows = frame.drop(columns=left_out).to_dict("records")
+    return Inputs(row_names(frame), texts, spaces, rows, frame.index.tolist(), left_out)
 
 
 def _file_rows(names: Sequence[str], texts: Sequence[str], space: str | None) -> list[dict[Hashable, Any]]:

@@ -26,6 +26,7 @@ SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="S
 
 WIDTH_OF_FILES = 160  # characters of a table that is not printed on a terminal
 GAP = "  "  # between columns
+NAMED = 3  # words of many, such as columns or objectives
 
 _results: list[TextIO] = []  # where results go while a verb runs, else to stdout
 
@@ -96,6 +97,12 @@ def _stream() -> TextIO:
 def print_json(value: Any) -> None:
     """One JSON document; NaN becomes null."""
     say(to_json(value, indent=1))
+
+
+def some(words: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
+    return f"{', '.join(words[:NAMED])}{more}"
 
 
 def first_lines(names: Sequence[str], numbers: Sequence[Any] = ()) -> list[str]:

@@ -11,14 +11,13 @@ import numpy as np
 
 from converters import to_measured_text
 from nasrlm.arrays import FloatArray
-from nasrlm.cli.output import warn
+from nasrlm.cli.output import some, warn
 from nasrlm.examples import TEXT_SPACE
 from nasrlm.onnx_network import read_written_out
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by
 from spaces import UnknownSpaceError, get_space
 
-NAMED = 3  # objectives of a space, or traits of a network
 DRAWN = 64  # networks of a space, in a second; no trait of 300 others was new, in any of seventeen spaces
 OPERATOR = re.compile(r"= (?!block\.)([\w.]+) [<(]")
 OUTPUT = re.compile(r"=> \((\w+\[[^]]*\])")
@@ -101,12 +100,6 @@ def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) ->
 def _traits(onnx_text: str) -> set[str]:
     """Operators, and the type of the output."""
     return {*OPERATOR.findall(onnx_text), *OUTPUT.findall(onnx_text)}
-
-
-def some(words: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
-    more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
-    return f"{', '.join(words[:NAMED])}{more}"
 
 
 def answer_by_space(

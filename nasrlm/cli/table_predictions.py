@@ -16,8 +16,8 @@ from tqdm import tqdm
 from converters.batches import WORDS, BatchedTable, open_table
 from converters.cached_texts import cached_text
 from converters.engines import num_workers, with_answers
-from nasrlm.cli.output import check_table_out, print_json, say, warn
-from nasrlm.cli.space_predictions import answer_by_space, objectives_of, some, warn_of_guesses
+from nasrlm.cli.output import check_table_out, print_json, say, some, warn
+from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
 from nasrlm.files import replacing
 from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError

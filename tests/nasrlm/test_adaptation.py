@@ -308,6 +308,30 @@ def test_what_was_adapted_foresees_no_label_of_its_own(trained: Checkpoint) -> N
     np.testing.assert_allclose(*answers, rtol=1e-6)
 
 
+def test_an_accuracy_adapted_anew_goes_by_no_other_accuracy_however_often(checkpoint: Checkpoint) -> None:
+    space, rng = get_space("nasbench201"), np.random.default_rng(0)
+    texts = list({to_onnx_text(space, space.sample(rng)) for _ in range(40)})
+    labels = np.where(np.arange(len(texts)) < 20, rng.uniform(80, 90, len(texts)), np.nan)
+    beside = adapt(checkpoint, make_pool(checkpoint, texts), "accuracy@other", labels)
+    model, answers = beside, []
+    for _ in range(2):
+        model = adapt(model, make_pool(model, texts), OBJECTIVES[0], labels)
+        answers.append(Predictor(model).predict(texts, [OBJECTIVES[0]]).values)
+    np.testing.assert_allclose(answers[1], answers[0], rtol=1e-5)
+
+
+def test_costs_go_by_where_operators_stand(checkpoint: Checkpoint) -> None:
+    """Which neither predictions by random weights nor numbers of operators tell."""
+    space, rng = get_space("nasbench_macro"), np.random.default_rng(0)
+    drawn = [space.sample(rng) for _ in range(120)]
+    weights = np.array([16, 1, 1, 12, 1, 1, 8, 1])
+    costs = np.array([weights @ [1 + 3 * (name != "id") for name in x.operations] for x in drawn], dtype=float)
+    texts = [to_onnx_text(space, x) for x in drawn]
+    adapted = adapt(checkpoint, make_pool(checkpoint, texts), NEW, np.where(np.arange(120) < 29, costs, np.nan))
+    answer = Predictor(adapted).predict(texts[29:], [NEW]).median[:, 0]
+    assert spearmanr(answer, costs[29:]).statistic > 0.58  # 0.46 without a process of networks
+
+
 def test_an_objective_of_its_own_is_all_that_a_model_may_know(checkpoint: Checkpoint) -> None:
     space, rng = get_space("nasbench201"), np.random.default_rng(0)
     texts = list({to_onnx_text(space, space.sample(rng)) for _ in range(40)})

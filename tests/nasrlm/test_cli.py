@@ -123,6 +123,12 @@ def test_a_measured_table_keeps_what_else_stands_in_it(nasrlm: CommandLine, tmp_
     pd.testing.assert_frame_equal(measured[["text", "latency_ms@first", "file"]], given.iloc[:, :3])
     assert measured["latency_ms@here"][0] < 1e6
     assert "row 0: < …" in shown
+    times = given.assign(seen=pd.Timestamp("2026-01-01"), repeats=3, tags=[["a"]])
+    times.to_parquet(tmp_path / "given.parquet")
+    found = nasrlm("measure", "--table", tmp_path / "given.parquet", "--repeats", 1, "--out", tmp_path / "x.jsonl")
+    assert "of the table it has nothing of seen, tags, latency_ms@here and 1 more." in found.stderr
+    kept = pd.read_json(tmp_path / "x.jsonl", lines=True)
+    assert (kept["file"].tolist(), kept["repeats"].tolist()) == (["a.onnx"], [1])
     assert "Conv" not in shown
 
 
@@ -230,13 +236,9 @@ def test_predict_writes_the_rows_of_one_space_and_texts_as_they_are(
     assert written[OBJECTIVES[0]][:300].nunique() == 1
     assert {path.name for path in tmp_path.iterdir()} >= {"predicted.parquet", "table.parquet"}
     write_table(frame.drop(columns="space"), tmp_path / "unnamed.csv")
-    assert (
-        answers("predict", *SPACE, "--table", tmp_path / "unnamed.csv", "--out", tmp_path / "of_unnamed.parquet")[
-            "rows"
-        ]
-        == 8
-    )
-    assert set(pd.read_parquet(out)["space"]) == {"nasbench201"}
+    named = tmp_path / "named.parquet"
+    assert answers("predict", *SPACE, "--table", tmp_path / "unnamed.csv", "--out", named)["rows"] == 8
+    assert set(pd.read_parquet(named)["space"]) == {"nasbench201"}
 
 
 def test_predict_does_not_mind_what_other_columns_hold_and_tells_that_it_leaves_them_out(

@@ -9,7 +9,9 @@ from unittest import mock
 import pytest
 from optuna.study import StudyDirection
 
+from nasrlm.files import UnwritableError
 from studies.folder import HISTORY_FILE, StudyError
+from studies.ledger import Ledger
 from studies.optuna_storage import open_storage
 from tests.studies.guided import guided_config, run
 
@@ -78,3 +80,16 @@ def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path: Path, contents: by
     with pytest.raises(StudyError, match=r"expected a database URL or a journal file, got '.*table\.csv'"):
         open_storage(str(file))
     assert file.read_bytes() == contents
+
+
+def test_a_history_that_cannot_be_written_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved = Ledger.save
+
+    def save(ledger: Ledger, path: Path) -> None:
+        if ledger.evaluated:
+            raise UnwritableError(f"{path}: expected to write this file, got No space left on device.")
+        saved(ledger, path)
+
+    monkeypatch.setattr(Ledger, "save", save)
+    with pytest.raises(UnwritableError, match=r"^.*history\.parquet: expected to write this file"):
+        run(guided_config(), tmp_path / "out", storage=str(tmp_path / "journal.log"))

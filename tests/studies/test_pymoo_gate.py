@@ -306,6 +306,20 @@ def test_proposals_of_mixed_variables_are_a_sampling() -> None:
     assert len(minimize(gated, algorithm, ("n_gen", 2), seed=1).F)
 
 
+def test_a_result_that_cannot_be_leads_no_front() -> None:
+    class Failing(Bench):
+        def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+            super()._evaluate(X, out)
+            out["F"][1, 1] = -1.0
+
+    gated = make_gated(Failing(), Tolerant(sigma=0.1))
+    words = r"^gate: expected .* for latency_ms@toy, got -1 of evaluation 1\. The gate leaves such results out\.$"
+    with pytest.warns(UserWarning, match=words):
+        gated.evaluate(np.array(SPACE_ROWS[:4]))
+    assert "evaluation 1" not in gated.gate.names
+    assert gated.gate.names
+
+
 @pytest.mark.filterwarnings("error")
 def test_signs_that_cannot_be_are_told_once() -> None:
     class Positive(Bench):
