@@ -60,6 +60,7 @@ def test_predictions_of_an_unknown_space_are_guesses(checkpoint: Checkpoint, poo
     (known, latencies), knowing = pool, replace(checkpoint, calibration_by_space={"nasbench201": {}})
     assert make_pool(knowing, known.texts, space="nasbench201").guessed == known.guessed == frozenset()
     np.testing.assert_allclose(known.follow_shares, 1 / 3)
+    assert not make_pool(knowing, ["Conv3\n", "Pool\n"], space="mine").guessed  # nothing else is known of such texts
     here = make_pool(knowing, known.texts, space="nasbench_macro")
     assert here.guessed == here.rows(np.arange(9)).guessed == frozenset(OBJECTIVES)
     np.testing.assert_allclose(here.follow_shares, [0.125, 0.125, 0.75])
