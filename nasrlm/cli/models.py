@@ -72,7 +72,7 @@ def predict(
     table: TableOption = None,
     objectives: ObjectivesOption = None,
     quantiles: Annotated[
-        str, typer.Option(help="Three levels or more, separated by commas; 0.5 among them.")
+        str, typer.Option(help="Three levels or more, ascending, separated by commas; 0.5 among them.")
     ] = ".1,.5,.9",
     input_shape: InputShapeOption = None,
     samples: Annotated[
