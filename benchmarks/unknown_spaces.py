@@ -53,12 +53,12 @@ def measure(config: Config) -> dict[str, Any]:
     if not space or space in checkpoint.spaces or not costs:
         known = ", ".join(checkpoint.spaces)
         raise ValueError(f"{config.table}: expected costs of one space other than {known}, got {space or 'several'}.")
+    table, _ = tested(config, space, *costs)
     rng = np.random.default_rng(0)
     found: dict[str, Any] = {}
     for name in costs:
-        table, test = tested(config, space, name)
-        train, test = table.split("train", name), rng.permutation(test)[:TESTED]
-        train = rng.permutation(train)[:POOL]
+        test = rng.permutation(table.split("test", name))[:TESTED]
+        train = rng.permutation(table.split("train", name))[:POOL]
         texts, tests = table.texts(train, measured=True), table.texts(test, measured=True)
         pool, truth = make_pool(checkpoint, texts, space=space), table.labels(name)[test]
         of_cost: dict[str, Any] = {"macs": round(abs(_spearman(operator_counts(tests)[1], truth)), 3)}

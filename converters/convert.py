@@ -84,7 +84,12 @@ def to_onnx_text(space: SearchSpace[Any], architecture: Any) -> str:
 
 def graph_to_onnx_text(graph: Graph) -> str:
     """Canonical ONNX text of a faithful graph."""
-    return write(outline(to_canonical_graph(graph)))
+    return canonical_to_onnx_text(to_canonical_graph(graph))
+
+
+def canonical_to_onnx_text(canonical: Graph) -> str:
+    """The text of what ``to_canonical_graph`` gives."""
+    return write(outline(canonical))
 
 
 def model_to_graph(model: ModelProto | Path | str, input_shape: Shape | None = None) -> Graph:

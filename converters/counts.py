@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from converters.convert import measured_text, to_canonical_graph, to_graph
-from converters.outline import outline
+from converters.convert import canonical_to_onnx_text, measured_text, to_canonical_graph, to_graph
 from converters.runtime import measure_latencies
 from converters.statistics import Statistics, statistics
 from converters.stream import Derivation
-from converters.text import write
 from spaces import SearchSpace
 
 COUNTS = tuple(f"{field.name}@onnx" for field in fields(Statistics))  # a number of each network's own ONNX graph
@@ -67,5 +65,5 @@ def counts_of(
     if texts:
         values += (measured_text(space, faithful, canonical),)
     if repeats is not None:
-        values += (measure_latencies([write(outline(canonical))], repeats=repeats)[0].median_ms,)
+        values += (measure_latencies([canonical_to_onnx_text(canonical)], repeats=repeats)[0].median_ms,)
     return values

@@ -95,9 +95,8 @@ def numbers_of(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
     numbers = pd.to_numeric(labels, errors="coerce")
     wrong = numbers.isna() & labels.notna()
     if wrong.any():
-        row, word = min(
-            labels[wrong].items(), key=lambda item: str(item[1]) in NO_NUMBER
-        )  # of a CSV's numbers these may be none
+        # In a CSV's column of numbers NO_NUMBER is none: another word is what has to be mended.
+        row, word = min(labels[wrong].items(), key=lambda item: str(item[1]) in NO_NUMBER)
         raise ValueError(f"{path}: expected numbers in column {labels.name}, got {shown(word)} in row {row}.")
     infinite = np.isinf(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     if infinite.any():

@@ -16,14 +16,15 @@ from studies.tables import spelled_notation
 def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, others: Sequence[str]) -> list[float]:
     """Real values: those of a completed trial, then of objectives that are no goals; NaN where it tells none.
 
-    Counts such as ``params@onnx`` that a trial leaves out are counted.
+    Counts such as ``params@onnx`` that a completed trial leaves out are counted.
 
     Raises:
         ValueError: the attribute of an objective is no number, or that of the architecture spells none.
     """
-    values = trial.values if trial.state == TrialState.COMPLETE else [None] * num_goals
+    is_complete = trial.state == TrialState.COMPLETE
+    values = trial.values if is_complete else [None] * num_goals
     told = {name: told_number(trial, name) for name in others}
-    if lacking := [name for name in others if is_counted(trial, name)]:
+    if lacking := [name for name in others if is_complete and is_counted(trial, name)]:
         (counts,) = named_counts(space, [architecture_of(trial, space)], lacking).tolist()
         told |= dict(zip(lacking, counts, strict=True))
     return [np.nan if value is None else value for value in (*values, *told.values())]

@@ -10,6 +10,7 @@ from optuna.trial import TrialState
 from converters import to_onnx_text
 from nasrlm.optuna import Guide, ParetoGate
 from spaces import get_space
+from studies.optuna_results import results_of
 from tests.studies.optuna_scenes import make_gate, make_study, objective
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, true_values
 
@@ -103,6 +104,16 @@ def test_counts_that_a_trial_leaves_out_are_counted() -> None:
     with pytest.raises(optuna.TrialPruned, match="the same network as trial 1"):
         gate.check(study.ask(), large)
     assert gate.gate.names == (space.format(small),)
+
+
+def test_nothing_is_counted_of_what_failed_or_still_runs() -> None:
+    space = get_space("nasbench201")
+    told = {"architecture": space.format(space.decode((3, 3, 3, 3, 3, 3)))}
+    for state in (TrialState.FAIL, TrialState.RUNNING):
+        trial = optuna.trial.create_trial(state=state, user_attrs=told)
+        assert np.isnan(results_of(trial, space, 2, ["params@onnx"])).all()
+    complete = optuna.trial.create_trial(values=[50.0, 3.0], user_attrs=told)
+    assert results_of(complete, space, 2, ["params@onnx"])[2] > 1e6
 
 
 def test_what_is_no_predictor_or_constraint_is_refused() -> None:
