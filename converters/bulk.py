@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+import pickle
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import TypeVar
@@ -40,13 +41,36 @@ def to_onnx_texts(
         RuntimeError: a worker was killed, or could not start.
     """
     distinct = list(dict.fromkeys(architectures))
-    chunks = [distinct[start : start + CHUNK] for start in range(0, len(distinct), CHUNK)]
-    convert = partial(_texts, to_measured_text if measured else to_onnx_text, space)
-    converted = map_in_order(convert, chunks, workers=num_workers(None, len(distinct)))
-    flat = tqdm(chain.from_iterable(converted), "convert", len(distinct), unit="text", disable=not progress)
-    texts = dict(zip(distinct, flat, strict=True))
+    to_text = partial(to_measured_text if measured else to_onnx_text, space)
+    texts = dict(zip(distinct, texts_of(to_text, distinct, progress=progress), strict=True))
     return [texts[architecture] for architecture in architectures]
 
 
-def _texts(convert: Callable[[SearchSpace[A], A], str], space: SearchSpace[A], architectures: Sequence[A]) -> list[str]:
-    return [convert(space, architecture) for architecture in architectures]
+def texts_of(to_text: Callable[[A], str], architectures: Sequence[A], *, progress: bool = False) -> Iterator[str]:
+    """``to_text`` of every architecture, in the order given, by as many processes as ``to_onnx_texts`` has.
+
+    Args:
+        to_text: architecture to text; what cannot be pickled, as a lambda, works in this process alone.
+        architectures: N architectures.
+        progress: show a bar on stderr.
+
+    Raises:
+        RuntimeError: a worker was killed, or could not start.
+    """
+    total = len(architectures)
+    chunks = [architectures[start : start + CHUNK] for start in range(0, total, CHUNK)]
+    workers = num_workers(None, total) if _can_be_pickled(to_text) else 1
+    texts = chain.from_iterable(map_in_order(partial(_texts, to_text), chunks, workers=workers))
+    return iter(tqdm(texts, "convert", total, unit="text", disable=not progress))
+
+
+def _texts(to_text: Callable[[A], str], architectures: Sequence[A]) -> list[str]:
+    return [to_text(architecture) for architecture in architectures]
+
+
+def _can_be_pickled(function: Callable[..., object]) -> bool:
+    try:
+        pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return False
+    return True

@@ -174,18 +174,13 @@ def _proposer(
     """Chooses the next batch by the model that has learned from what is known."""
     choice = every_architecture(space) if guide.exhaustive and known is None else known
 
-    @functools.cache  # for they are remembered
-    def write_texts() -> None:
-        for architecture in tqdm((choice or {}).values(), "texts", unit="text", disable=not progress):
-            learning.model.to_text(architecture)
-
     def next_batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
         if given := warm_start(config, space, ledger, count=count, known=known):
             return given
+        if guide.exhaustive:
+            learning.to_text.write((choice or {}).values(), progress=progress)
         model = learning.learn(ledger)
         if all(name in model.predictor.objectives for name in config.objectives):
-            if guide.exhaustive:
-                write_texts()
             return propose(config, guide, space, model, ledger, count=count, known=choice, attempt=attempt)
         return begin(config, space, evaluator, ledger, count=count, known=known, attempt=attempt)
 

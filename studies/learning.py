@@ -30,6 +30,7 @@ class LearningModel(Generic[A]):
 
     Attributes:
         model: as it is after the results that it was shown.
+        to_text: as given.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class LearningModel(Generic[A]):
         objectives: Sequence[str],
         modelled: Sequence[str] = (),
     ) -> None:
-        self._to_text, self._modelled = to_text, modelled
+        self.to_text, self._modelled = to_text, modelled
         self._counts = None if set(COUNTS).isdisjoint(objectives) else CountMemory(space, to_text)
         self._adapt: Adapt | None = None
         self._every, self._num_learned = 1, 0
@@ -71,4 +72,4 @@ class LearningModel(Generic[A]):
     def _make(self, predictor: SamplingPredictor) -> Model[A]:
         counted = counting(predictor, self._counts) if self._counts else predictor
         certain = CertainPredictor(counted, self._modelled) if self._modelled else counted
-        return Model(certain, PredictorMemory(certain), self._to_text)
+        return Model(certain, PredictorMemory(certain), self.to_text)

@@ -1,13 +1,14 @@
 """A predictor that is asked each thing once. N texts, M objectives, Q quantiles, S samples."""
 
 import zlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from hashlib import blake2b
 from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from converters.bulk import texts_of
 from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
 
@@ -65,10 +66,19 @@ class TextMemory(Generic[A]):
         kept = self._kept.get(architecture)
         if kept is None:
             kept = self._to_text(architecture)
-            self._left -= len(kept)
-            self._architectures.setdefault(_digest(kept), architecture)
-            self._kept[architecture] = kept if self._left >= 0 else zlib.compress(kept.encode())
+            self._keep(architecture, kept)
         return kept if isinstance(kept, str) else zlib.decompress(kept).decode()
+
+    def write(self, architectures: Iterable[A], *, progress: bool = False) -> None:
+        """Write the texts that are not remembered yet, on several cores where that pays.
+
+        Raises:
+            RuntimeError: a worker was killed, or could not start.
+        """
+        new = [architecture for architecture in dict.fromkeys(architectures) if architecture not in self._kept]
+        texts = texts_of(self._to_text, new, progress=progress and bool(new))
+        for architecture, text in zip(new, texts, strict=True):
+            self._keep(architecture, text)
 
     def architecture_of(self, text: str) -> A:
         """The first one that it was asked to write so.
@@ -77,6 +87,11 @@ class TextMemory(Generic[A]):
             KeyError: there is none.
         """
         return self._architectures[_digest(text)]
+
+    def _keep(self, architecture: A, text: str) -> None:
+        self._left -= len(text)
+        self._architectures.setdefault(_digest(text), architecture)
+        self._kept[architecture] = text if self._left >= 0 else zlib.compress(text.encode())
 
     def __reduce__(self) -> tuple[type[Self], tuple[Callable[[A], str]]]:
         return type(self), (self._to_text,)

@@ -44,18 +44,22 @@ SPREAD = (0.1, 0.5, 0.9)  # quantiles from which the predictor's own uncertainty
 LEAST_SHARE = 0.1  # of the median that its low one counts as where logarithms are learned: it may be 0 or less
 
 
-def every_network(config: SearchConfig, space: SearchSpace[A], known: Iterable[A] | None) -> NetworkFeatures[A]:
+def every_network(
+    config: SearchConfig, space: SearchSpace[A], known: Iterable[A] | None, *, progress: bool = False
+) -> NetworkFeatures[A]:
     """All architectures that a search may look at, with their features.
 
     Args:
         config: of the search.
         space: to search.
         known: the only architectures that can be evaluated; None where all can.
+        progress: show bars on stderr.
 
     Cost: a minute for 10,000 on two cores.
     """
     architectures = list(every_architecture(config.searched(space), known).values())
-    return architectures, features_of(space, architectures), features_of(space, architectures, compiled=True)
+    computed = features_of(space, architectures, progress=progress)
+    return architectures, computed, features_of(space, architectures, compiled=True, progress=progress)
 
 
 class ProcessAdapter(Generic[A]):

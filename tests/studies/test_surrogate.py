@@ -1,8 +1,10 @@
 """A predictor in the terms of a search space."""
 
+import itertools
 import pickle
 import tracemalloc
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -112,6 +114,29 @@ def test_a_text_is_written_once(monkeypatch: pytest.MonkeyPatch, as_they_are: in
     assert TextMemory.of(one_text)(rows[0]) == "0-1-2-0"
     anew = pickle.loads(pickle.dumps(TextMemory(one_text)))
     assert anew(rows[1]) == "0-1-2-0"
+
+
+def test_many_texts_are_written_by_processes_and_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("converters.bulk.num_workers", lambda asked, total: 2)
+    space = get_space("nasbench_macro")
+    architectures = list(itertools.islice(space.enumerate(), 130))
+    memory = TextMemory(partial(to_measured_text, space))
+    first = memory(architectures[7])
+    memory.write([*architectures, architectures[0]])
+    monkeypatch.setattr(memory, "_to_text", None)  # nothing is left to write
+    memory.write(architectures)
+    assert memory(architectures[7]) is first
+    assert [memory(architecture) for architecture in architectures] == [
+        to_measured_text(space, architecture) for architecture in architectures
+    ]
+    assert memory.architecture_of(first) == architectures[7]
+
+
+def test_a_function_that_no_process_can_be_sent_writes_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("converters.bulk.num_workers", lambda asked, total: 2)
+    memory = TextMemory(lambda row: one_text(row))
+    memory.write([Row((0, 1, 2, 0)), Row((2, 1, 0, 0))])
+    assert memory(Row((2, 1, 0, 0))) == "0-1-2-0"
 
 
 def test_texts_beyond_those_kept_as_they_are_take_a_quarter_of_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
