@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -255,7 +255,7 @@ def _check(config: StreamConfig, table: BatchedTable) -> None:
 
 def _settings(config: StreamConfig, table: BatchedTable) -> Settings:
     """What decides the contents of parts; files by their length and time."""
-    names = {config.space} if config.space else _space_names(table)
+    names = {config.space} if config.space else table.space_names() - {""}
     files = {file for name in names if (file := space_file(name))}
     files |= {beside for file in files if file.is_file() for beside in modules_beside(file).values()}
     return {
@@ -268,12 +268,6 @@ def _settings(config: StreamConfig, table: BatchedTable) -> Settings:
         "columns": ", ".join(config.derivation.columns),
         "settings": config.derivation.settings,
     }
-
-
-def _space_names(table: BatchedTable) -> set[str]:
-    """Those that the table names; it is read again, but for its other columns."""
-    names = replace(table, schema=pa.schema([table.schema.field("space")]))
-    return {name for rows in names.batches(1 << 16) for name in rows["space"].unique().to_pylist() if name}
 
 
 def _fingerprint(path: Path) -> str:

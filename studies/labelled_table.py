@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from converters.batches import NO_NUMBER, open_table
+from converters.batches import open_table
+from converters.csv_table import NO_NUMBER
 from nasrlm.objective import Objective
 from spaces.registry import found_from
 from spaces.shown import shown

@@ -19,11 +19,11 @@ from converters import (
     model_to_onnx_text,
     to_model,
 )
-from converters.batches import WORDS
 from converters.bulk import to_onnx_texts
 from converters.convert import checked
 from converters.errors import instead_of_file
 from converters.graph import Shape
+from converters.table_columns import WORDS
 from converters.text import prelude
 from converters.torch_module import export_module
 from nasrlm.cli.users_module import users_module

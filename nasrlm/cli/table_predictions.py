@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from converters.batches import WORDS, BatchedTable, open_table
+from converters.batches import BatchedTable, open_table
 from converters.cached_texts import cached_text
 from converters.engines import num_workers, with_answers
+from converters.table_columns import WORDS
 from nasrlm.cli.output import check_table_out, print_json, say, some, warn
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
 from nasrlm.files import replacing
@@ -25,7 +25,6 @@ from spaces import get_space
 from studies.labelled_table import lacks_networks
 
 CHUNK_ROWS = 128  # that a worker converts at a time
-NAMES_ROWS = 1 << 16  # whose spaces are looked at together
 GROUP_CHUNKS = 16  # that are predicted and written together, as one row group
 
 
@@ -70,7 +69,7 @@ def predict_whole_table(
     _check(source, out, space)
     if not source.num_rows:
         raise ValueError(f"{table}: expected rows, got none.")
-    spaces = [space] if space is not None else _spaces(source)
+    spaces = [space] if space is not None else sorted(source.space_names())
     objectives = objectives or objectives_of(predictor, spaces)
     warn_of_guesses(predictor, spaces, objectives)
     columns = [name if level == 0.5 else f"{name}.q{level}" for name in objectives for level in quantiles]
@@ -157,16 +156,6 @@ def _check(source: BatchedTable, out: Path, space: str | None) -> None:
         raise ValueError(f"{source.path}: expected a column space, got none. Name it with --space.")
     if space is not None and "architecture" in names:
         get_space(space)
-
-
-def _spaces(source: BatchedTable) -> list[str]:
-    """That its rows name, sorted; an empty name where a row names none."""
-    if "space" not in source.schema.names:
-        return [""]
-    found: set[str] = set()
-    for batch in source.batches(NAMES_ROWS):
-        found.update(pc.unique(batch["space"].cast(pa.string()).fill_null("")).to_pylist())
-    return sorted(found)
 
 
 def _words_schema(source: BatchedTable, space: str | None) -> Any:

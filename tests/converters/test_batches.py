@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from converters import batches, to_onnx_text
+from converters import csv_table, jsonl_table, to_onnx_text
 from converters.batches import open_table
 from spaces import get_space
 
@@ -41,8 +41,8 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("size", [1, 3, 4, 10, 99])
 @pytest.mark.parametrize("start", [0, 5, 9, 10])
 def test_every_row_once_in_order(path, size, start, monkeypatch):
-    monkeypatch.setattr(batches, "JSON_ROWS", 4)
-    monkeypatch.setattr(batches, "CSV_BLOCK", 64)
+    monkeypatch.setattr(jsonl_table, "JSON_ROWS", 4)
+    monkeypatch.setattr(csv_table, "CSV_BLOCK", 64)
     table = open_table(path)
     found = list(table.batches(size, start=start))
     assert table.num_rows == 10
@@ -71,7 +71,7 @@ def test_a_large_csv_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
 
 def test_a_row_that_is_too_long_for_a_csv_is_told(tmp_path: Path) -> None:
     path = tmp_path / "long.csv"
-    path.write_text(f"text,count\na,1\n{'x' * (3 * batches.CSV_BLOCK)},2\n")
+    path.write_text(f"text,count\na,1\n{'x' * (3 * csv_table.CSV_BLOCK)},2\n")
     with pytest.raises(ValueError, match="got a row of more than 4,194,304 bytes, or a quote that is not closed"):
         open_table(path)
 
@@ -154,7 +154,7 @@ def test_a_notation_that_json_cannot_spell_is_told(tmp_path):
 )
 @pytest.mark.parametrize("together", [1, 2, 9])
 def test_values_of_two_kinds_in_a_column_are_told_by_their_row(tmp_path, monkeypatch, rows, message, together):
-    monkeypatch.setattr(batches, "JSON_ROWS", together)
+    monkeypatch.setattr(jsonl_table, "JSON_ROWS", together)
     path = tmp_path / "t.jsonl"
     path.write_text("".join(json.dumps({"architecture": "x", **row}) + "\n" for row in rows))
     with pytest.raises(ValueError, match=rf"^\S*t\.jsonl: expected values of one kind in {message}") as raised:
@@ -247,3 +247,20 @@ def test_wide_characters_are_told(tmp_path, name):
     (tmp_path / name).write_text("architecture,latency_ms@here\n0,3\n", encoding="utf-16")
     with pytest.raises(ValueError, match=rf"{name}: expected UTF-8, got UTF-16\. Save it again"):
         open_table(tmp_path / name)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".jsonl"])
+def test_names_of_spaces_are_those_of_rows(tmp_path, ending):
+    path = tmp_path / f"t{ending}"
+    pd.DataFrame({"space": ["darts", None, "fbnet", "darts"], "text": "x"}).to_parquet(tmp_path / "t.parquet")
+    if ending == ".csv":
+        path.write_text("space,text\ndarts,x\n,x\nfbnet,x\n")
+    elif ending == ".jsonl":
+        path.write_text('{"space": "darts"}\n{"text": "x"}\n{"space": "fbnet"}\n')
+    assert open_table(path, ("text",)).space_names() == {"darts", "", "fbnet"}
+
+
+def test_of_a_table_without_spaces_every_row_names_none(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("text\nx\n")
+    assert open_table(path).space_names() == {""}
