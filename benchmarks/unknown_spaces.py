@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
 from tqdm import tqdm
 
 from benchmarks.circumstances import circumstances
@@ -20,6 +19,7 @@ from benchmarks.command_line import one_line_errors
 from benchmarks.judged import Config, read_config, tested
 from nasrlm.adaptation import adapt
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.metrics import rho_of
 from nasrlm.objective import Objective
 from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
@@ -61,7 +61,7 @@ def measure(config: Config) -> dict[str, Any]:
         train = rng.permutation(table.split("train", name))[:POOL]
         texts, tests = table.texts(train, measured=True), table.texts(test, measured=True)
         pool, truth = make_pool(checkpoint, texts, space=space), table.labels(name)[test]
-        of_cost: dict[str, Any] = {"macs": round(abs(_spearman(operator_counts(tests)[1], truth)), 3)}
+        of_cost: dict[str, Any] = {"macs": round(abs(rho_of(operator_counts(tests)[1], truth)), 3)}
         for count in tqdm(LABELS, name):
             ranks, held = [], []
             for _ in range(DRAWS):
@@ -69,16 +69,12 @@ def measure(config: Config) -> dict[str, Any]:
                 drawn = rng.choice(len(train), count, replace=False)
                 labels[drawn] = table.labels(name)[train[drawn]]
                 answer = Predictor(adapt(checkpoint, pool, name, labels)).predict(tests, [name])
-                ranks.append(_spearman(answer.median[:, 0], truth))
+                ranks.append(rho_of(answer.median[:, 0], truth))
                 held.append(((answer.low[:, 0] <= truth) & (truth <= answer.high[:, 0])).mean())
             shown = {"mean": np.mean(ranks), "worst": np.min(ranks), "coverage_80": np.mean(held)}
             of_cost[str(count)] = {key: round(float(value), 3) for key, value in shown.items()}
         found[name] = of_cost
     return found
-
-
-def _spearman(predicted: Any, truth: Any) -> float:
-    return float(spearmanr(predicted, truth).statistic)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,12 @@ def named_counts(space: SearchSpace[Any], architectures: Sequence[Any], names: S
     return np.array(rows, dtype=np.float64).reshape(len(architectures), len(columns))
 
 
+def counts_by_name(space: SearchSpace[Any], architecture: Any, names: Sequence[str]) -> dict[str, float]:
+    """The same of one architecture."""
+    (counts,) = named_counts(space, [architecture], names).tolist()
+    return dict(zip(names, counts, strict=True))
+
+
 def counts_of(
     space: SearchSpace[Any], architecture: Any, repeats: int | None = None, texts: bool = False
 ) -> tuple[float | str, ...]:

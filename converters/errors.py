@@ -16,6 +16,17 @@ def instead_of_file(path: Path) -> str:
     return "a folder" if path.is_dir() else "no such file"
 
 
+def check_ending(path: Path, *endings: str) -> None:
+    """To be asked of a file that is to be written.
+
+    Raises:
+        ValueError: it has none of these endings.
+    """
+    if path.suffix not in endings:
+        wanted, got = " or ".join(endings), path.suffix or "no ending"
+        raise ValueError(f"{path}: expected a file ending in {wanted}, got {got}.")
+
+
 @contextmanager
 def one_line_errors(expected: str, advice: str = "") -> Iterator[None]:
     """Whatever kind of error a library raises, as an OnnxModelError of one line."""

@@ -21,6 +21,7 @@ from converters.batches import BatchedTable, TableBatch, open_table
 from converters.cached_texts import cached_space
 from converters.convert import to_onnx_text
 from converters.engines import check_engine, num_workers, with_answers
+from converters.errors import check_ending
 from converters.parts import Parts, Settings
 from converters.version import code_digest
 from spaces import SearchSpace, get_space
@@ -236,8 +237,7 @@ def _computed(compute: Compute, space: str, architecture: Any) -> tuple[Any, ...
 def _check(config: StreamConfig, table: BatchedTable) -> None:
     names = table.schema.names
     check_engine(config.engine, config.workers)
-    if config.out.suffix != ".parquet":
-        raise ValueError(f"{config.out}: expected a file ending in .parquet, got {config.out.suffix or 'no ending'}.")
+    check_ending(config.out, ".parquet")
     if "architecture" not in names:
         raise ValueError(f"{table.path}: expected a column architecture, got {', '.join(names) or 'none'}.")
     if there := [name for name in config.derivation.columns if name in names]:

@@ -102,8 +102,7 @@ def _labelled(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp
     if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
         raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")
     wanted = Objective.parse(objective)
-    low, high = wanted.bounds
-    beyond = labels[known][(labels[known] < low) | (labels[known] > high)]
+    beyond = labels[known][~wanted.allows(labels[known])]
     if len(beyond):
         raise ValueError(
             f"adapt: expected {wanted.range_in_words} as labels of {objective}, got {beyond[0]:g}. "

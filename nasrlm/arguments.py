@@ -47,6 +47,11 @@ def ascend(levels: Sequence[float]) -> bool:
     return len(levels) > 0 and all(a < b for a, b in pairwise((0.0, *levels, 1.0)))
 
 
+def ascend_around_median(levels: Sequence[float]) -> bool:
+    """Whether they ``ascend``, with 0.5 among them."""
+    return 0.5 in levels and ascend(levels)
+
+
 def checked_whole(what: str, number: Any, least: int) -> int:
     """A whole number, of Python or NumPy.
 

@@ -66,6 +66,13 @@ class Examples:
     spaces: NDArray[np.str_]
     origins: Origins | None = None
 
+    @classmethod
+    def of_tables(
+        cls, frames: Sequence[pd.DataFrame], paths: Sequence[Path], texts: Sequence[str], objectives: Sequence[str]
+    ) -> Examples:
+        """The rows of tables, one after another, each with its text; otherwise as ``make_examples``."""
+        return make_examples(pd.concat(frames, ignore_index=True), texts, objectives, Origins.of_tables(frames, paths))
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "texts", list(self.texts))  # a pandas Series would be read by its index
         if not all(isinstance(x, np.ndarray) for x in (self.labels, self.splits, self.spaces)) or self.labels.ndim != 2:

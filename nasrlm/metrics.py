@@ -56,6 +56,11 @@ def spearman_rho(predicted: FloatArray, measured: FloatArray) -> FloatArray:
     return _columns(predicted, measured, lambda a, b: float(stats.spearmanr(a, b).statistic))
 
 
+def rho_of(predicted: FloatArray, measured: FloatArray) -> float:
+    """Spearman ρ of one objective, of (N,) values; otherwise as ``spearman_rho``."""
+    return float(spearman_rho(predicted[:, None], measured[:, None])[0])
+
+
 def quality(prediction: Prediction, measured: FloatArray) -> dict[str, Quality]:
     """Metrics of every objective that has at least two labels.
 

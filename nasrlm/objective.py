@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import BoolArray, FloatArray
 
 PERCENT = (0.0, 100.0)  # of accuracies
 MAX_LABEL = 1e30  # of what is standardised: means, deviations and their products stay within 32 bits
@@ -84,6 +85,16 @@ class Objective:
             return PERCENT
         is_measured = not _words(self.metric).isdisjoint(_NEVER_NEGATIVE) or self.unit not in ("", "percent")
         return (0.0 if is_measured else -math.inf, math.inf)
+
+    def allows(self, values: ArrayLike) -> BoolArray:
+        """Whether it can have each of any number of values, as ``bounds`` tell; NaN, which is no value, passes."""
+        low, high = self.bounds
+        given = np.asarray(values, dtype=np.float64)
+        return np.asarray(~((given < low) | (given > high)))
+
+    def seems_fraction(self, value: float) -> bool:
+        """Whether one number looks like an accuracy of 0 to 1, where percent are meant."""
+        return self.is_accuracy and 0 < value < 1
 
     @property
     def range_in_words(self) -> str:

@@ -108,15 +108,13 @@ class Pool:
         return TextFeatures.of(torch.from_numpy(self.summaries))
 
     def at(self, rows: NDArray[np.intp]) -> Pool:
-        """Some of the texts as this pool sees them; one with several labels several times."""
+        """Some of the texts, predictions as this pool standardised them; one with several labels several times."""
         texts = [self.texts[row] for row in rows.tolist()]
         return replace(self, texts=texts, features=self.features[rows], summaries=self.summaries[rows])
 
-    def rows(self, rows: NDArray[np.intp]) -> Pool:
-        """The pool that some of the texts are."""
-        texts = [self.texts[row] for row in rows.tolist()]
-        features = _standardised(self.features[rows])
-        return replace(self, texts=texts, features=features, summaries=self.summaries[rows])
+    def pool_of(self, rows: NDArray[np.intp]) -> Pool:
+        """The pool that some of the texts make."""
+        return replace(self.at(rows), features=_standardised(self.features[rows]))
 
     def without(self, objective: str) -> Pool:
         """The pool of a model that does not know an objective."""

@@ -107,8 +107,8 @@ class Readouts(nn.Module):
         """(M,) bool, which of these are read."""
         return torch.isin(objectives, self.objectives)
 
-    def forward(self, summaries: Tensor, objectives: Tensor, texts: Sequence[str] = ()) -> Readings:
-        """What (N, S) summaries, and texts where networks or sums are asked, say of (M,) objectives that are read."""
+    def forward(self, summaries: Tensor, objectives: Tensor, texts: Sequence[str]) -> Readings:
+        """What (N, S) summaries say of (M,) objectives that are read, and their N texts where networks or sums do."""
         own = (objectives[:, None] == self.objectives).int().argmax(dim=1)
         read = [self._by_anchors(summaries, row) for row in own.tolist()]
         mean, log_deviation = torch.stack(read, dim=1).unbind(-1)

@@ -141,8 +141,8 @@ def walks(graph: OperatorGraph) -> Counts:
 
 
 def paths(graph: OperatorGraph) -> Sequence[float]:
-    """Of the paths from input to output: their number (logarithm), mean, variance and minimum of the convolutions
-    on one, operators on the longest; and the number of all operators.
+    """Of the paths to the output, from the input or from a constant: their number (logarithm), mean, variance and
+    minimum of the convolutions on one, operators on the longest; and the number of all operators.
     """
     reached = [(0.0, 0.0, 0.0, 0.0, 0.0)]
     for label, sources in zip(graph.labels[1:], graph.sources[1:], strict=True):

@@ -169,8 +169,7 @@ class Advisor(Generic[A]):
         kept: list[float] = []
         for name, value in zip(self.objectives, results, strict=True):
             objective = Objective.parse(name)
-            low, high = objective.bounds
-            kept.append(value if np.isfinite(value) and low <= value <= high else np.nan)
+            kept.append(value if np.isfinite(value) and objective.allows(value) else np.nan)
             if np.isfinite(value) and np.isnan(kept[-1]) and not self.has_warned:
                 self.has_warned = True
                 warnings.warn(

@@ -52,7 +52,7 @@ class Constraint:
                 "Example: latency_ms@pixel3<=10, or soft:latency_ms@pixel3<=10."
             ) from None
         objective = Objective.parse(match[2])
-        if objective.is_accuracy and 0 < bound < 1:
+        if objective.seems_fraction(bound):
             warnings.warn(
                 f"constraint: expected an accuracy in percent, 0 to 100, got {text.strip()!r}. "
                 f"If it is a fraction, write {100 * bound:g}.",

@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 import pandas as pd
 
-from converters.counts import COUNTS, named_counts
+from converters.counts import COUNTS, counts_by_name, named_counts
 from converters.runtime import measure_latencies
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import MAX_LABEL, Objective
@@ -159,7 +159,6 @@ class FunctionEvaluator(Generic[A]):
         self.space = space
         self.function = function
         self.objectives = tuple(objectives)
-        self._accuracies = tuple(name for name in self.objectives if Objective.parse(name).is_accuracy)
         self._counted = tuple(name for name in self.objectives if name in COUNTS)
         self._has_warned = False
 
@@ -170,7 +169,13 @@ class FunctionEvaluator(Generic[A]):
             ValueError: the function answers no mapping of all objectives to numbers of ``MAX_LABEL`` at most, or a
                 number that a metric cannot have, such as a negative latency.
         """
-        values = [self._results(self.space.format(architecture)) for architecture in architectures]
+        values: list[list[float]] = []
+        for architecture in architectures:
+            notation = self.space.format(architecture)
+            values.append(self._results(notation))
+            if not self._has_warned and (warning := self._fractions(values[-1], notation)):
+                self._has_warned = True
+                warnings.warn(warning, stacklevel=2)
         shape = (len(architectures), len(self.objectives), 1)
         return Prediction(self.objectives, (0.5,), np.array(values, dtype=np.float64).reshape(shape))
 
@@ -187,13 +192,11 @@ class FunctionEvaluator(Generic[A]):
             )
         for name, value in zip(self.objectives, values, strict=True):
             objective = Objective.parse(name)
-            low, high = objective.bounds
-            if value < low or value > high:
+            if not objective.allows(value):
                 raise ValueError(
                     f"evaluator: expected {objective.range_in_words} for {name}, got {value:g} for {notation}. "
                     "Answer NaN where there is no result."
                 )
-        self._warn_of_fractions(dict(zip(self.objectives, values, strict=True)), notation)
         return values
 
     def _with_counts(self, answer: Mapping[str, float], notation: str) -> Mapping[str, float]:
@@ -201,18 +204,17 @@ class FunctionEvaluator(Generic[A]):
         lacking = [name for name in self._counted if isinstance(answer, Mapping) and name not in answer]
         if not lacking:
             return answer
-        (counts,) = named_counts(self.space, [self.space.parse(notation)], lacking).tolist()
-        return {**answer, **dict(zip(lacking, counts, strict=True))}
+        return {**answer, **counts_by_name(self.space, self.space.parse(notation), lacking)}
 
-    def _warn_of_fractions(self, values: Mapping[str, float], notation: str) -> None:
-        small = [name for name in self._accuracies if 0 < values[name] < 1]
-        if small and not self._has_warned:
-            self._has_warned = True
-            warnings.warn(
-                f"evaluator: expected accuracies in percent, 0 to 100, got {values[small[0]]:g} for {small[0]} of "
-                f"{notation}. If it is a fraction, let the function answer {100 * values[small[0]]:g}.",
-                stacklevel=2,
-            )
+    def _fractions(self, values: Sequence[float], notation: str) -> str | None:
+        """What to warn of, if there is an accuracy that seems to be none in percent."""
+        for name, value in zip(self.objectives, values, strict=True):
+            if Objective.parse(name).seems_fraction(value):
+                return (
+                    f"evaluator: expected accuracies in percent, 0 to 100, got {value:g} for {name} of {notation}. "
+                    f"If it is a fraction, let the function answer {100 * value:g}."
+                )
+        return None
 
 
 class MeasuringEvaluator(Generic[A]):

@@ -116,7 +116,7 @@ def _check_range(labels: pd.Series[Any], path: Path) -> None:
         objective = Objective.parse(str(labels.name))
     except ValueError:  # told, with all names, where it is to be learned
         return
-    wrong = labels.notna() & ~labels.between(*objective.bounds)
+    wrong = ~objective.allows(labels.to_numpy(dtype=np.float64, na_value=np.nan))
     if wrong.any():
         row, value = next(labels[wrong].items())
         raise ValueError(

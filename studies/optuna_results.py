@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
-from converters.counts import COUNTS, named_counts
+from converters.counts import COUNTS, counts_by_name
 from spaces import ArchitectureError, SearchSpace
 from spaces.shown import shown
 from studies.optuna_storage import ARCHITECTURE
@@ -25,8 +25,7 @@ def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, othe
     values = trial.values if is_complete else [None] * num_goals
     told = {name: told_number(trial, name) for name in others}
     if lacking := [name for name in others if is_complete and is_counted(trial, name)]:
-        (counts,) = named_counts(space, [architecture_of(trial, space)], lacking).tolist()
-        told |= dict(zip(lacking, counts, strict=True))
+        told |= counts_by_name(space, architecture_of(trial, space), lacking)
     return [np.nan if value is None else value for value in (*values, *told.values())]
 
 

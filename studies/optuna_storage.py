@@ -22,7 +22,7 @@ from optuna.trial import FrozenTrial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from nasrlm.arrays import FloatArray
-from nasrlm.files import UnwritableError
+from nasrlm.files import UnwritableError, file_digest
 from nasrlm.objective import Goal
 from studies.config import SearchConfig, without_password
 from studies.folder import CHECKPOINT, GO_ON, MAY_GROW, StudyError, check_same_checkpoint
@@ -209,8 +209,7 @@ def _check_table(where: str, study: optuna.Study, config: SearchConfig) -> None:
     path = Path(name).resolve()
     if kind != "table" or not path.is_file():
         return
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = file_digest(path)
     known = study.user_attrs.get(TABLE)
     if known is None:
         study.set_user_attr(TABLE, {"path": str(path), "sha256": digest})

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from converters.version import code_digest
-from nasrlm.examples import Examples, Origins, make_examples
+from nasrlm.examples import Examples
 from nasrlm.files import write_atomically
 from nasrlm.processes import is_first_process
 from nasrlm.train_config import TrainConfig
@@ -58,9 +58,7 @@ def training_examples(config: TrainConfig, progress: bool = False) -> Examples:
     objectives = config.objectives or all_objectives(frames, config.table)
     check_names("monitor", config.monitor, objectives)  # now, not when all texts are converted
     check_names("objective_weights", tuple(config.objective_weights), objectives)
-    texts = _texts(config, tables, progress)
-    origins = Origins.of_tables(frames, config.table)
-    return make_examples(pd.concat(frames, ignore_index=True), texts, objectives, origins)
+    return Examples.of_tables(frames, config.table, _texts(config, tables, progress), objectives)
 
 
 def few_spellings_a_network(frame: pd.DataFrame, path: Path, objectives: Sequence[str]) -> pd.DataFrame:

@@ -96,9 +96,10 @@ def _told_of_memory(error: BaseException) -> str:
 
 def _how_to_go_on(words: Sequence[str]) -> str:
     of_table = any(word.partition("=")[0] == "--table" for word in words)
-    if words[0] in RESUMED or (words[0] in TABLES_RESUMED and of_table):
+    verb = words[0] if words else ""
+    if verb in RESUMED or (verb in TABLES_RESUMED and of_table):
         return "The same command with --resume goes on."
-    return "The same command goes on." if words[0] in GOES_ON else ""
+    return "The same command goes on." if verb in GOES_ON else ""
 
 
 def _spelled_warning(

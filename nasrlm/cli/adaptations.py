@@ -134,8 +134,7 @@ def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 def _networks(frame: pd.DataFrame) -> list[str]:
     """What tells a row's network from others."""
-    spaces = frame["space"] if "space" in frame else pd.Series("", frame.index)
-    return [f"{space} {name}" for space, name in zip(spaces, row_names(frame), strict=True)]
+    return [f"{space} {name}" for space, name in zip(row_spaces(frame), row_names(frame), strict=True)]
 
 
 def _with_labels(

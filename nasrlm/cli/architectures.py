@@ -16,6 +16,7 @@ from converters import Graph, graph_to_onnx_text, to_model
 from converters.bulk import to_onnx_texts
 from converters.convert import checked
 from converters.counts import derive_counts
+from converters.errors import check_ending
 from converters.runtime import machine_description, measure_latencies
 from converters.statistics import statistics
 from converters.stream import StreamConfig
@@ -339,8 +340,7 @@ def _open_spaces() -> list[SearchSpace[Any]]:
 
 def _check_network_out(out: Path, given: str) -> None:
     """Before a network is read that is to be written there."""
-    if out.suffix not in (".onnx", ".onnxtxt"):
-        raise ValueError(f"{out}: expected a file ending in .onnx or .onnxtxt, got {out.suffix or 'no ending'}.")
+    check_ending(out, ".onnx", ".onnxtxt")
     check_not_read(out, given)
     check_folder(out.parent)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from nasrlm.examples import Examples, Origins, make_examples
+from nasrlm.examples import Examples
 from studies.tables import table_texts
 
 
@@ -19,5 +19,4 @@ def examples_of_tables(frames: Sequence[pd.DataFrame], tables: Sequence[Path], o
     """
     parts = [table_texts(frame, table, progress=True) for frame, table in zip(frames, tables, strict=True)]
     texts = [text for part in parts for text in part]
-    origins = Origins.of_tables(frames, tables)
-    return make_examples(pd.concat(frames, ignore_index=True), texts, objectives, origins)
+    return Examples.of_tables(frames, tables, texts, objectives)

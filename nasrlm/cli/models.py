@@ -13,7 +13,7 @@ import torch
 import typer
 
 import nasrlm
-from nasrlm.arguments import ascend
+from nasrlm.arguments import ascend_around_median
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint, check_replaceable
 from nasrlm.checkpoint_folder import README, released_folder
@@ -176,8 +176,8 @@ def evaluate_table(
     frames = [_rows_of_split(read_rows(table, space), split, table) for table in tables]
     labels = wanted or tuple(dict.fromkeys(name for frame in frames for name in label_columns(frame)))
     known = [name for name in labels if wanted or name in predictor.objectives]
+    named = ", ".join(map(str, tables))
     if not known:
-        named = ", ".join(map(str, tables))
         raise ValueError(
             f"{named}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
         )
@@ -187,7 +187,6 @@ def evaluate_table(
     result = evaluate(predictor, examples, progress=True)
     answered = {name for of_space in result.quality.values() for name in of_space}
     if unlabelled := [name for name in wanted if name not in answered]:
-        named = ", ".join(map(str, tables))
         raise ValueError(f"{named}: expected two labels or more of {', '.join(unlabelled)}, got fewer.")
     skipped = [name for name in labels if name not in answered]
     if json:
@@ -297,7 +296,7 @@ def _levels(quantiles: str) -> tuple[float, ...]:
         levels = tuple(float(level) for level in quantiles.split(","))
     except ValueError:
         levels = ()
-    if len(levels) < 3 or 0.5 not in levels or not ascend(levels):
+    if len(levels) < 3 or not ascend_around_median(levels):
         raise ValueError(
             f"--quantiles: expected three ascending levels or more in (0, 1), 0.5 among them, got {quantiles!r}."
         )

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from converters.batches import BatchedTable, open_table
 from converters.cached_texts import cached_text
 from converters.engines import num_workers, with_answers
+from converters.errors import check_ending
 from converters.table_columns import WORDS
 from nasrlm.cli.output import check_table_out, print_json, say, some, warn
 from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
@@ -147,8 +148,7 @@ def _text_of(path: Path, number: int, space: str | None, notation: str | None) -
 
 def _check(source: BatchedTable, out: Path, space: str | None) -> None:
     names = source.names
-    if out.suffix != ".parquet":
-        raise ValueError(f"{out}: expected a file ending in .parquet, got {out.suffix or 'no ending'}.")
+    check_ending(out, ".parquet")
     check_table_out(out, source.path)
     if "architecture" not in names and "text" not in names:
         raise lacks_networks(source.path, names)

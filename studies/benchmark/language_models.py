@@ -105,7 +105,7 @@ class LanguageModels:
         rows = _pool_rows(task)
         read, of_train = self._read(task.table)
         drawn = np.arange(len(of_train), len(read.texts))
-        return read.rows(np.concatenate([np.searchsorted(of_train, rows), drawn]))
+        return read.pool_of(np.concatenate([np.searchsorted(of_train, rows), drawn]))
 
     def _read(self, table: SpaceTable) -> tuple[Pool, Rows]:
         """What the checkpoint says of all train rows of a table, and of architectures drawn like them where they are

@@ -24,7 +24,8 @@ class Protocol:
         targets: each is ranked by itself.
         sizes: numbers of labels.
         judge: the correlation that is reported first; both are kept.
-        sources: other targets of which ``source_labels`` labels altogether may be used as well.
+        sources: other targets whose labels may be used as well.
+        source_labels: how many of them altogether.
         held_out: whether a checkpoint must not know any of the targets' objectives.
     """
 

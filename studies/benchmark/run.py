@@ -17,7 +17,7 @@ from tqdm import tqdm
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.devices import torch_device
-from nasrlm.metrics import kendall_tau, spearman_rho
+from nasrlm.metrics import rho_of, tau_of
 from studies.benchmark import methods as numeric
 from studies.benchmark.graph_network import gnn
 from studies.benchmark.language_models import LanguageModels
@@ -132,9 +132,7 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
                 task = draw_task(protocol, tables, target, size, seed)
                 scores = solvers[name](task)
                 seconds = time.perf_counter() - started
-                tau, rho = (
-                    float(judge(scores[:, None], task.truth[:, None])[0]) for judge in (kendall_tau, spearman_rho)
-                )
+                tau, rho = tau_of(scores, task.truth), rho_of(scores, task.truth)
                 results.add(Record(*identity, _finite(tau), _finite(rho), len(task.test), round(seconds, 2)))
             records.append(results[identity])
     return records

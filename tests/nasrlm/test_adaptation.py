@@ -355,7 +355,7 @@ def test_one_label_is_too_few(trained: Checkpoint) -> None:
 def test_a_pool_is_of_texts_in_their_order(trained: Checkpoint) -> None:
     table = layer_table(6).set_index(np.arange(6)[::-1])
     pool = make_pool(trained, table["text"])  # type: ignore[arg-type]
-    assert pool.rows(np.array([0, 5])).texts == [table["text"].iloc[0], table["text"].iloc[5]]
+    assert pool.pool_of(np.array([0, 5])).texts == [table["text"].iloc[0], table["text"].iloc[5]]
     with pytest.raises(ValueError, match=r"adapt: expected a pool of texts, got none\."):
         make_pool(trained, [])
     with pytest.raises(ValueError, match=r"adapt: expected numbers as labels of latency_ms@unheard, got \['x', 'x'"):

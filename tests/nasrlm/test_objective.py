@@ -54,6 +54,19 @@ def test_some_metrics_have_bounds(name: str, bounds: tuple[float, float]) -> Non
     assert Objective.parse(name).bounds == bounds
 
 
+def test_what_lies_beyond_the_bounds_is_not_allowed_and_no_value_is() -> None:
+    accuracy, latency = Objective.parse("accuracy@cifar10"), Objective.parse("latency_ms@raspi4")
+    assert accuracy.allows([-0.1, 0.0, 100.0, 100.1, np.nan]).tolist() == [False, True, True, False, True]
+    assert latency.allows([-1.0, 0.0, np.inf]).tolist() == [False, True, True]
+    assert not latency.allows(-1.0) and latency.allows(3.0)
+
+
+@pytest.mark.parametrize(("value", "seems"), [(0.0, False), (0.94, True), (1.0, False), (94.0, False)])
+def test_an_accuracy_below_one_seems_to_be_a_fraction(value: float, seems: bool) -> None:
+    assert Objective.parse("accuracy@cifar10").seems_fraction(value) == seems
+    assert not Objective.parse("latency_ms@raspi4").seems_fraction(value)
+
+
 @pytest.mark.parametrize("text", ["max:accuracy@cifar10", "min:latency_ms@pixel3"])
 def test_goals_keep_their_spelling(text: str) -> None:
     goal = Goal.parse(text)

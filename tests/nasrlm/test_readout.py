@@ -26,7 +26,7 @@ LEVELS = torch.tensor([0.001, 0.1, 0.5, 0.9, 0.999], dtype=torch.float64)
 def read(readout: Readout, summaries: torch.Tensor) -> Readings:
     readouts = Readouts(1, len(readout.tensors["anchors"]), summaries.shape[1])
     readouts.load_state_dict(stacked([readout]) | {"objectives": torch.tensor([0])})
-    readings: Readings = readouts(summaries, torch.tensor([0]))
+    readings: Readings = readouts(summaries, torch.tensor([0]), [])
     return readings
 
 
@@ -104,7 +104,7 @@ def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
     )
     readouts = Readouts(2, 90, 3 + NUM_COUNTS)
     readouts.load_state_dict(stacked([few, many]) | {"objectives": torch.tensor([4, 2])})
-    both = readouts(summaries_of(means), torch.tensor([2, 4])).mean
+    both = readouts(summaries_of(means), torch.tensor([2, 4]), []).mean
     alone = [read(readout, summaries_of(means)).mean[:, 0] for readout in (many, few)]
     assert torch.equal(both, torch.stack(alone, dim=1))  # bit for bit
 
@@ -133,7 +133,7 @@ def test_what_a_graph_network_says_is_added_as_far_as_its_share() -> None:
     readouts.load_state_dict(stacked([plain, helped, plain]) | {"objectives": torch.tensor([4, 2, 7])})
     alone, with_graphs = readouts(summaries[:4], torch.tensor([4, 2]), texts).mean.T
     torch.testing.assert_close(with_graphs - alone, 0.25 * helped.network(list(map(Operators.of_text, texts))).double())
-    torch.testing.assert_close(readouts(summaries[:4], torch.tensor([4, 7])).mean[:, 1], alone)  # no text is read
+    torch.testing.assert_close(readouts(summaries[:4], torch.tensor([4, 7]), []).mean[:, 1], alone)  # no text is read
     again = apart(readouts)
     assert [readout.share for readout in again] == [0, 0.25, 0]
     assert all(torch.equal(x, readouts.state_dict()[name]) for name, x in stacked(again).items())

@@ -62,7 +62,7 @@ def test_predictions_of_an_unknown_space_are_guesses(checkpoint: Checkpoint, poo
     np.testing.assert_allclose(known.follow_shares, 1 / 3)
     assert not make_pool(knowing, ["Conv3\n", "Pool\n"], space="mine").guessed  # nothing else is known of such texts
     here = make_pool(knowing, known.texts, space="nasbench_macro")
-    assert here.guessed == here.rows(np.arange(9)).guessed == frozenset(OBJECTIVES)
+    assert here.guessed == here.pool_of(np.arange(9)).guessed == frozenset(OBJECTIVES)
     np.testing.assert_allclose(here.follow_shares, [0.125, 0.125, 0.75])
     assert np.ptp(here.inputs[:, 0]) < 0.5 * np.ptp(known.inputs[:, 0])
     adapted = adapt(knowing, here, LATENCY, labelled(latencies, 10))  # in Python, where spaces are not noted

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 import nasrlm
 from converters.cached_texts import cached_text
-from nasrlm.arguments import ascend
+from nasrlm.arguments import ascend_around_median
 from nasrlm.arrays import FloatArray
 from nasrlm.cli.serving.batcher import Batcher
 from nasrlm.cli.serving.body_limit import BodyLimit
@@ -206,7 +206,7 @@ class _Service:
 
     def _check_quantiles(self, levels: Sequence[float]) -> None:
         self._check_count("quantiles", levels, self.limits.max_quantiles)
-        if 0.5 not in levels or not ascend(levels):
+        if not ascend_around_median(levels):
             raise ValueError(f"quantiles: expected ascending levels in (0, 1) with 0.5 among them, got {levels}.")
 
 
