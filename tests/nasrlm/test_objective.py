@@ -58,7 +58,8 @@ def test_what_lies_beyond_the_bounds_is_not_allowed_and_no_value_is() -> None:
     accuracy, latency = Objective.parse("accuracy@cifar10"), Objective.parse("latency_ms@raspi4")
     assert accuracy.allows([-0.1, 0.0, 100.0, 100.1, np.nan]).tolist() == [False, True, True, False, True]
     assert latency.allows([-1.0, 0.0, np.inf]).tolist() == [False, True, True]
-    assert not latency.allows(-1.0) and latency.allows(3.0)
+    assert not latency.allows(-1.0)
+    assert latency.allows(3.0)
 
 
 @pytest.mark.parametrize(("value", "seems"), [(0.0, False), (0.94, True), (1.0, False), (94.0, False)])
