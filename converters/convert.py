@@ -36,10 +36,18 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
     of a user's own by its method ``build(architecture) -> Graph``, which may spell layers as it likes.
 
     Raises:
-        ValueError: the space has no such converter, or its method returns something else.
+        ValueError: no space, no architecture of it but a notation, the space has no such converter, or its method
+            returns something else.
 
     Whatever a method of a user's own raises carries the architecture as a note.
     """
+    if not isinstance(space, SearchSpace):
+        raise ValueError(f"to_graph: expected a search space, got {space!r:.60}. spaces.get_space opens one by name.")
+    if isinstance(architecture, str) and not _is_users(space):
+        raise ValueError(
+            f"to_graph: expected an architecture of {space.name}, got text, {architecture[:60]!r}. "
+            "The space's method parse makes one of a notation."
+        )
     try:
         graph = _built(space, architecture)
         return normalise(graph) if _is_users(space) else graph  # ours spell each layer in one way

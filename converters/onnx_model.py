@@ -75,6 +75,11 @@ def read_model(path: Path | str) -> ModelProto:
     Raises:
         OnnxModelError: no such file, or not an ONNX model; one line naming the file.
     """
+    if "\n" in str(path):
+        raise OnnxModelError(
+            f"expected the path of an ONNX model, got text, {str(path)[:40]!r}. converters.to_model makes a model of "
+            "ONNX text."
+        )
     path = Path(path)
     if not path.is_file():
         raise OnnxModelError(f"{path}: expected an ONNX model, got {instead_of_file(path)}.")

@@ -81,13 +81,15 @@ def measure_latencies(
         N latencies, in the order of the texts.
 
     Raises:
-        ValueError: ``threads`` or ``repeats`` below 1, ``warmup`` below 0.
+        ValueError: one text, ``threads`` or ``repeats`` below 1, ``warmup`` below 0.
         OnnxTextError: a text is no valid model or ONNX Runtime cannot run it; nothing has been timed by then,
             unless there are more than MAX_LOADED texts.
 
     Cost: twice ``repeats`` inferences and about 40 ms of loading a model; more than MAX_LOADED are loaded ROUNDS
     times.
     """
+    if isinstance(onnx_texts, str):
+        raise ValueError("measure_latencies: expected a list of texts, got one text. Put it in a list.")
     for name, value, least in (("threads", threads, 1), ("repeats", repeats, 1), ("warmup", warmup, 0)):
         if value < least:
             raise ValueError(f"measure_latencies: expected {name} of at least {least}, got {value}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -35,13 +35,17 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
         input_shape: of that tensor, batch included.
 
     Raises:
-        OnnxModelError: the module does not take such an input, what it computes is decided by the input's values, or
-            torch cannot export it.
+        OnnxModelError: no module, no shape, the module does not take such an input, what it computes is decided by
+            the input's values, or torch cannot export it.
 
     Cost: a second for a ResNet-50; some more where the newer exporter is needed.
     """
     import torch
 
+    if not isinstance(module, torch.nn.Module):
+        raise OnnxModelError(f"expected a torch.nn.Module, got {module!r:.60}. Of a class or function, call it first.")
+    if not isinstance(input_shape, Sequence) or not all(isinstance(size, int) for size in input_shape):
+        raise OnnxModelError(f"expected a shape such as (1, 3, 224, 224), batch included, got {input_shape!r:.60}.")
     spelled = ",".join(map(str, input_shape))
     with _evaluation_mode(module), torch.no_grad(), one_line_errors(f"expected a module that takes {spelled}"):
         example = _example(module, input_shape)

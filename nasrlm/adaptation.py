@@ -59,8 +59,8 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         checkpoint: what to start from; left as it is.
         pool: texts with and without labels; a thousand or two of the space that will be asked about.
         objective: ``metric_unit@context``.
-        labels: (N,) in the objective's unit, NaN where there is none; ten are a good start. Of texts that are equal
-            the mean counts; spellings of a network that never differ in it are taken for one.
+        labels: (N,) in the objective's unit, NaN or masked where there is none; ten are a good start. Of texts that are
+            equal the mean counts; spellings of a network that never differ in it are taken for one.
         progress: show a bar on stderr where graph networks learn.
 
     Raises:
@@ -69,8 +69,10 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
             objective's, or a model that spells no digits.
     """
     check_adaptable(checkpoint, [objective])
+    if not isinstance(pool, Pool):
+        raise ValueError(f"adapt: expected a pool, got {type(pool).__name__}. make_pool(checkpoint, texts) makes one.")
     try:
-        labels = np.asarray(labels, dtype=np.float64)
+        labels = np.ma.filled(np.ma.asarray(labels, dtype=np.float64), np.nan)
     except (TypeError, ValueError) as e:
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
@@ -157,7 +159,7 @@ class _Expected:
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
     """As processes expect them that go by what the model predicts above all."""
     logarithmic = multiplies(objective, labels)
-    if (labels > 0).any() and (labels == 0).any() and not Objective.parse(objective).is_accuracy:
+    if labels.min() == 0 < labels.max() and not Objective.parse(objective).is_accuracy:
         warnings.warn(
             f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
             "be learned of them, and others are told less well. Leave out what failed.",

@@ -164,7 +164,7 @@ class Checkpoint:
             self._write(fresh, readme)
         except BaseException as e:
             shutil.rmtree(fresh, ignore_errors=True)
-            if isinstance(e, SafetensorError):
+            if isinstance(e, SafetensorError) or (isinstance(e, OSError) and e.filename is None):  # as on a full disk
                 raise OSError(f"{folder}: expected to write a checkpoint, got {e}.") from e
             raise
         if folder.exists():

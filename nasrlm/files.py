@@ -12,19 +12,59 @@ import os
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from filelock import FileLock, Timeout
 
 if TYPE_CHECKING:
     import pandas as pd
 
+LOCK_FILE = ".lock"  # in a folder while somebody works there
 TABLE_ENDINGS = (".parquet", ".csv", ".jsonl")
 _UMASK_LOCK = threading.Lock()
 
 
 class UnwritableError(OSError):
     """A file cannot be written; one line that names it."""
+
+
+class BusyFolderError(ValueError):
+    """Somebody else writes to a folder; one line that names it."""
+
+
+@contextmanager
+def only_one_in(folder: Path, work: str) -> Iterator[None]:
+    """Make a folder and work there alone, until the block or the process ends; without it again if it stays empty.
+
+    Args:
+        folder: to work in.
+        work: what is done there, for the message: "search".
+
+    Raises:
+        BusyFolderError: another process, or thread, works there.
+        OSError: it cannot be written.
+    """
+    was_there, lock = folder.exists(), FileLock(folder / LOCK_FILE, timeout=0)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout:
+        raise BusyFolderError(
+            f"{folder}: expected a folder that no other {work} works in, got one of a {work} that runs. "
+            "Wait for it, or choose another folder."
+        ) from None
+    except OSError as error:
+        raise OSError(f"{folder}: expected a folder that can be made, got {error.strerror}. Choose another.") from error
+    try:
+        yield
+    finally:
+        (folder / LOCK_FILE).unlink(missing_ok=True)
+        lock.release()
+        if not was_there:
+            with suppress(OSError):  # something has been written to it
+                folder.rmdir()
 
 
 def write_atomically(path: Path, contents: bytes) -> None:
@@ -55,7 +95,8 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as e:
         if temporary is not None and (e.errno is None or e.filename not in (None, str(temporary))):
             raise  # of something else that is done meanwhile
-        advice = "Free some space." if e.errno in (errno.ENOSPC, errno.EDQUOT) else "Name a folder you may write."
+        full = e.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        advice = "Free some space." if full else "Name a folder you may write."
         raise UnwritableError(f"{path}: expected to write this file, got {e.strerror}. {advice}") from e
     finally:
         if temporary is not None:

@@ -153,6 +153,16 @@ class GroupProcess:
         variance = self._variance(rows) - (explained**2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(variance, 0.0))
 
+    def predict_others(self, groups: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """The same of N rows that it was not made with, by the (N, F) features of every group; kinds are not told."""
+        assert self._kinds is None, "of other rows nobody knows them"
+        learned = [group[self._rows] for group in self._groups]
+        given = [group for group in groups if group.shape[1]]
+        both = GroupProcess([np.concatenate(x) for x in zip(learned, given, strict=True)], linear=self._linear)
+        both._scales, both._factor, both._weights = self._scales, self._factor, self._weights
+        both._rows = np.arange(len(self._rows))
+        return both.predict(np.arange(len(self._rows), len(both._groups[0])))
+
     def expected_scores(self, rows: NDArray[np.intp]) -> FloatArray:
         """(N,) means of rows alone, at a fraction of the cost."""
         return np.asarray(self._covariance(rows, self._rows) @ self._weights)

@@ -56,7 +56,7 @@ class Objective:
             >>> Objective.parse("latency_ms@raspi4").unit
             'ms'
         """
-        match = _NAME.fullmatch(name)
+        match = _NAME.fullmatch(name) if isinstance(name, str) else None
         if match is None:
             raise ValueError(
                 f"objective: expected metric_unit@context, got {name!r}. "

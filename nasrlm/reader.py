@@ -157,7 +157,7 @@ def checked_texts(texts: Iterable[str]) -> list[str]:
         raise ValueError(f"texts: expected a list of texts, got one text, {texts[:40]!r}. Put it in a list.")
     if not isinstance(texts, Iterable):
         raise ValueError(f"texts: expected a list of texts, got {type(texts).__name__}.")
-    listed = list(texts)
+    listed = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)  # of Arrow
     for row, text in enumerate(listed):
         if not isinstance(text, str):
             raise ValueError(f"texts: expected a text in every row, got {type(text).__name__} in row {row}.")

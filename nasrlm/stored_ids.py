@@ -47,9 +47,12 @@ def store_ids(path: Path, key: str, token_ids: Sequence[TokenIds]) -> None:
     """Write the ids (L,) of N texts.
 
     Raises:
-        OSError: the folder cannot be written.
+        OSError: the folder cannot be written, or its disk is full; the message names the file.
     """
     ids = np.concatenate(token_ids)
     ends = np.cumsum([len(of_text) for of_text in token_ids])
     with replacing(path) as temporary:
-        save_file({"ids": torch.from_numpy(ids), "ends": torch.from_numpy(ends)}, temporary, metadata={KEY: key})
+        try:
+            save_file({"ids": torch.from_numpy(ids), "ends": torch.from_numpy(ends)}, temporary, metadata={KEY: key})
+        except SafetensorError as e:  # instead of what the system says
+            raise OSError(f"{path}: expected to write this file, got {e}. Is the disk full?") from e

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from urllib.parse import quote
 
@@ -15,6 +16,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import UNTITLED
 from nasrlm.devices import torch_device
 from nasrlm.examples import Examples
+from nasrlm.files import only_one_in
 from nasrlm.initial_model import check_origin
 from nasrlm.model_config import COMPACT
 from nasrlm.predictor import Predictor
@@ -54,15 +56,16 @@ def train(config: TrainConfig, examples: Examples, progress: bool = False) -> Tr
     Raises:
         ValueError: no labelled train rows, names of objectives or spaces that are not there, a text too long for the
             model, a device or backbone that cannot be used, a loss that is not finite, or a state in ``config.out``
-            of another run.
+            of another run; another run works there.
         ImportError: ``config.tensorboard`` without the package.
         OSError: ``config.out`` cannot be written.
     """
-    if config.encoder_steps:
-        return _train_encoders(config, examples, progress)
-    run = TrainingRun(config, examples, progress)
-    _warn_unless_judged(run, "")
-    return run.finish()
+    with only_one_in(config.out, "training run") if is_first_process() else nullcontext():
+        if config.encoder_steps:
+            return _train_encoders(config, examples, progress)
+        run = TrainingRun(config, examples, progress)
+        _warn_unless_judged(run, "")
+        return run.finish()
 
 
 def check_config(config: TrainConfig) -> None:

@@ -78,6 +78,10 @@ class SearchConfig:
     earlier_trials: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        goals = [Goal.parse(goal) if isinstance(goal, str) else goal for goal in self.goals]
+        constraints = [Constraint.parse(x) if isinstance(x, str) else x for x in self.constraints]
+        object.__setattr__(self, "goals", tuple(goals))
+        object.__setattr__(self, "constraints", tuple(constraints))
         names = [goal.objective for goal in self.goals]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"search: expected goals on different objectives, got {names}. Name each once.")

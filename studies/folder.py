@@ -2,20 +2,17 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from nasrlm.files import write_atomically
+from nasrlm.files import BusyFolderError, only_one_in, write_atomically
 from studies.config import SearchConfig
 
 STUDY_FILE = "study.json"
 HISTORY_FILE = "history.parquet"
 FRONT_FILE = "front.csv"
-LOCK_FILE = ".lock"  # while a search works in the folder
 CHECKPOINT = "checkpoint_sha256"  # of a config, and of a study in a storage
 MAY_GROW = ("trials", "earlier_trials")  # of a config: a study may be given more
 
@@ -64,31 +61,17 @@ def holds_study(folder: Path) -> bool:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Make a folder and work there alone, until the block or the process ends; without it again if it stays empty.
+    """``only_one_in`` of a search.
 
     Raises:
         StudyError: another search works there.
         OSError: it cannot be written.
     """
-    was_there, lock = folder.exists(), FileLock(folder / LOCK_FILE, timeout=0)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock.acquire()
-    except Timeout:
-        raise StudyError(
-            f"{folder}: expected a folder that no other search works in, got one of a search that runs. "
-            "Wait for it, or choose another folder."
-        ) from None
-    except OSError as error:
-        raise OSError(f"{folder}: expected a folder that can be made, got {error.strerror}. Choose another.") from error
-    try:
-        yield
-    finally:
-        (folder / LOCK_FILE).unlink(missing_ok=True)
-        lock.release()
-        if not was_there:
-            with suppress(OSError):  # it holds a study, or something else, such as the storage
-                folder.rmdir()
+        with only_one_in(folder, "search"):
+            yield
+    except BusyFolderError as error:
+        raise StudyError(str(error)) from None
 
 
 def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> SearchConfig:

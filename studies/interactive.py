@@ -21,7 +21,7 @@ from studies.report import front_rows
 def write_html(figures: Sequence[Any], path: Path) -> None:
     """Write plotly figures below each other; about 5 MB, nearly all of it plotly.js."""
     parts = [
-        figure.to_html(include_plotlyjs=index == 0, full_html=False, default_height=700)
+        figure.to_html(include_plotlyjs=index == 0, full_html=False, default_height=700, div_id=f"figure-{index}")
         for index, figure in enumerate(figures)
     ]
     page = '<!DOCTYPE html>\n<html><head><meta charset="utf-8"><title>nasrlm</title></head><body>\n{}\n</body></html>\n'

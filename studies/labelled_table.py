@@ -94,10 +94,9 @@ def numbers_of(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
     if pd.api.types.infer_dtype(labels) == "boolean":
         raise ValueError(f"{path}: expected numbers in column {labels.name}, got true and false.")
     numbers = pd.to_numeric(labels, errors="coerce")
-    wrong = numbers.isna() & labels.notna()
+    wrong = numbers.isna() & labels.notna() & ~labels.isin(NO_NUMBER)
     if wrong.any():
-        # In a CSV's column of numbers NO_NUMBER is none: another word is what has to be mended.
-        row, word = min(labels[wrong].items(), key=lambda item: str(item[1]) in NO_NUMBER)
+        row, word = next(labels[wrong].items())
         raise ValueError(f"{path}: expected numbers in column {labels.name}, got {shown(word)} in row {row}.")
     infinite = np.isinf(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
     if infinite.any():

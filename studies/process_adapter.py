@@ -1,8 +1,9 @@
 """A predictor corrected by a study's own real results, with a Gaussian process of each objective.
 
-What the predictor says of a text, all its objectives, are the features. Of an objective that it knows, the process is
-of what is left of the results; of one that it does not know, of the results themselves. Where all networks are known
-beforehand, with features of their graphs, these are what the latter goes by, see ``studies.graph_process``.
+Of an objective that the predictor knows, the process is of what its own answers leave of the results, and goes by all
+that it says of a text. One that it does not know is learned from the results themselves, by what texts say of their
+networks as well, see ``studies.text_process``; or, where all networks are known beforehand, by features of their
+graphs, see ``studies.graph_process``.
 
 N texts, M objectives, Q quantiles, S samples, F features.
 """
@@ -20,7 +21,7 @@ import pandas as pd
 from scipy.stats import norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel, WhiteKernel
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel
 
 from nasrlm.arrays import FloatArray
 from nasrlm.group_process import ROWS_TO_FIT_SCALES
@@ -32,6 +33,7 @@ from studies.features import Features, features_of
 from studies.graph_process import GraphProcess, Networks, networks_of
 from studies.memory import PredictorMemory, SamplingPredictor
 from studies.scale import Scale
+from studies.text_process import TextGroups, TextProcess
 
 A = TypeVar("A", bound=Hashable)
 
@@ -75,7 +77,8 @@ class ProcessAdapter(Generic[A]):
             predictor does not know; None where these are too many.
 
     Cost: below a second an objective and hundred results, some seconds for thousands, beside all of the predictor's
-    answers about every text that is looked at, each once.
+    answers about every text that is looked at, each once, and, for objectives that it does not know, 2 to 8 ms to
+    count what is in a text.
     """
 
     def __init__(
@@ -107,16 +110,22 @@ class ProcessAdapter(Generic[A]):
         return networks, (said - said.mean(axis=0)) / np.maximum(said.std(axis=0), 1e-9)
 
     @cached_property
-    def _features(self) -> _Features:
+    def _pool(self) -> list[str]:
         rng = np.random.default_rng(0)
-        pool = [self.space.sample(rng) for _ in range(self.pool_size)]
-        texts = [self.to_text(architecture) for architecture in pool]
-        return _Features(self._memory, self._predictor.objectives, texts)
+        return [self.to_text(self.space.sample(rng)) for _ in range(self.pool_size)]
+
+    @cached_property
+    def _features(self) -> _Features:
+        return _Features(self._memory, self._predictor.objectives, self._pool)
+
+    @cached_property
+    def _groups(self) -> TextGroups:
+        return TextGroups(self._features.of, self._pool)
 
     def __call__(self, table: pd.DataFrame) -> CorrectedPredictor:
         """A predictor from a table with the column ``architecture`` and one an objective; NaN where there is none."""
         texts = [self.to_text(self.space.parse(notation)) for notation in table["architecture"]]
-        processes: dict[str, _Process | GraphProcess] = {}
+        processes: dict[str, _Learned] = {}
         for name in self.objectives:
             labels = table[name].to_numpy(dtype=np.float64)
             rows = np.flatnonzero(np.isfinite(labels))
@@ -124,8 +133,12 @@ class ProcessAdapter(Generic[A]):
             if name not in self._predictor.objectives and self._all_networks is not None:
                 if len(rows) >= MIN_RESULTS_OF_GRAPHS:
                     processes[name] = GraphProcess(*self._networks, name, known, labels[rows])
-            elif len(rows) >= MIN_RESULTS:
+            elif len(rows) < MIN_RESULTS:
+                continue
+            elif name in self._predictor.objectives:
                 processes[name] = _fit(self._features, name, known, labels[rows])
+            else:
+                processes[name] = TextProcess(self._groups, name, known, labels[rows])
         return CorrectedPredictor(self._predictor, processes)
 
 
@@ -146,9 +159,7 @@ class _Features:
         return np.asarray((scaled - self._mean) / self._deviation, dtype=np.float64)
 
     def own(self, name: str, scale: Scale, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-        """(N,) medians and standard deviations of an objective, on a scale; all 0 of one that is not known."""
-        if name not in self.known:
-            return np.zeros(len(texts)), np.zeros(len(texts))
+        """(N,) medians and standard deviations of an objective, on a scale."""
         low, median, high = self._memory.predict(texts, (name,), SPREAD).values[:, 0].T
         if scale.kind == "log":
             low = np.maximum(low, LEAST_SHARE * median)
@@ -170,16 +181,14 @@ class _Process:
         features: of texts.
         name: of the objective.
         scale: on which it was learned.
-        regressor: of what is left of the results, in units of ``spread``.
-        mean: of the results, on the scale, beyond what the predictor says.
-        spread: of the results, likewise.
+        regressor: of what the predictor's medians leave of the results, in units of ``spread``.
+        spread: of the predictor's own distributions, on the scale.
     """
 
     features: _Features
     name: str
     scale: Scale
     regressor: GaussianProcessRegressor
-    mean: float
     spread: float
 
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
@@ -195,32 +204,33 @@ class _Process:
         """(N,) means and standard deviations on the scale."""
         own, deviation = self.features.own(self.name, self.scale, texts)
         mean, uncertainty = self.regressor.predict(self.features.of(texts), return_std=True)
-        return own + self.mean + self.spread * mean, np.hypot(deviation, self.spread * uncertainty)
+        return own + self.spread * mean, np.hypot(deviation, self.spread * uncertainty)
+
+
+_Learned = _Process | GraphProcess | TextProcess
 
 
 def _fit(features: _Features, name: str, texts: Sequence[str], labels: FloatArray) -> _Process:
-    scale, known = Scale.of(name, labels), name in features.known
+    scale = Scale.of(name, labels)
     own, deviation = features.own(name, scale, texts)
-    left = scale.forward(labels) - own
-    # Of a known objective the prior is the predictor: zero mean, and its own deviations as noise.
-    mean = 0.0 if known else float(left.mean())
-    spread = max(float(deviation.mean()), 1e-9) if known else scale.deviation(left)
+    # The prior is the predictor: zero mean, and its own deviations as noise.
+    spread = max(float(deviation.mean()), 1e-9)
     noise = (deviation / spread) ** 2 + 1e-6
-    regressor = _regressor(features.of(texts), (left - mean) / spread, noise, known)
-    return _Process(features, name, scale, regressor, mean, spread)
+    regressor = _regressor(features.of(texts), (scale.forward(labels) - own) / spread, noise)
+    return _Process(features, name, scale, regressor, spread)
 
 
-def _regressor(inputs: FloatArray, targets: FloatArray, noise: FloatArray, known: bool) -> GaussianProcessRegressor:
+def _regressor(inputs: FloatArray, targets: FloatArray, noise: FloatArray) -> GaussianProcessRegressor:
     """Of all (N,) targets, with scales by the likelihood of up to ``ROWS_TO_FIT_SCALES`` of them."""
     some = np.linspace(0, len(targets) - 1, min(len(targets), ROWS_TO_FIT_SCALES)).round().astype(np.intp)
-    scaled = GaussianProcessRegressor(_kernel(inputs.shape[1], known), alpha=noise[some])
+    scaled = GaussianProcessRegressor(_kernel(inputs.shape[1]), alpha=noise[some])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # at the end of a range is where it may be
         scaled.fit(inputs[some], targets[some])
     return GaussianProcessRegressor(scaled.kernel_, alpha=noise, optimizer=None).fit(inputs, targets)
 
 
-def _kernel(num_features: int, known: bool) -> Kernel:
+def _kernel(num_features: int) -> Kernel:
     amplitude = (1e-3, 1e1)
     linear = ConstantKernel(1 / num_features, (amplitude[0] / num_features, amplitude[1] / num_features)) * DotProduct(
         1.0, "fixed"
@@ -228,7 +238,7 @@ def _kernel(num_features: int, known: bool) -> Kernel:
     curved = ConstantKernel(0.3, amplitude) * RBF(
         np.sqrt(num_features), (0.2 * num_features**0.5, 3 * num_features**0.5)
     )
-    return linear + curved if known else linear + curved + WhiteKernel(0.1, (1e-2, 1.0))
+    return linear + curved
 
 
 class CorrectedPredictor:
@@ -238,7 +248,7 @@ class CorrectedPredictor:
         objectives: that it can answer.
     """
 
-    def __init__(self, predictor: SamplingPredictor, processes: Mapping[str, _Process | GraphProcess]) -> None:
+    def __init__(self, predictor: SamplingPredictor, processes: Mapping[str, _Learned]) -> None:
         self._predictor = predictor
         self._processes = processes
         self.objectives = tuple(dict.fromkeys([*predictor.objectives, *processes]))
@@ -271,7 +281,7 @@ class CorrectedPredictor:
             values[:, column] = process.sample(texts, samples, rng)
         return values
 
-    def _learned(self, names: Sequence[str], texts: Sequence[str]) -> list[tuple[int, _Process | GraphProcess]]:
+    def _learned(self, names: Sequence[str], texts: Sequence[str]) -> list[tuple[int, _Learned]]:
         if not texts:
             return []
         return [(column, self._processes[name]) for column, name in enumerate(names) if name in self._processes]

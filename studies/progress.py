@@ -65,7 +65,12 @@ def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, Hist
     Args:
         names: of the studies' folders.
         studies: configs and histories.
+
+    Raises:
+        ValueError: no study has a result.
     """
+    if not any(history.complete().any() for _, history in studies):
+        raise ValueError(f"{', '.join(names)}: expected a study with a result, got none.")
     losses = [history_losses(config, history) for config, history in studies]
     complete = [found[history.complete()] for found, (_, history) in zip(losses, studies, strict=True)]
     feasible = [found[np.flatnonzero(history.feasible)] for found, (_, history) in zip(losses, studies, strict=True)]

@@ -34,6 +34,7 @@ from studies.tables import (
     sample_like_rows,
     splits_of,
     table_texts,
+    written_texts,
 )
 
 MOST_PRINTED = 50  # labels; --json lists all
@@ -87,7 +88,8 @@ def adapt_checkpoint(
     learned = frame.iloc[used]
     spaces = sorted(set(row_spaces(learned)))
     if len(spaces) > 1:
-        warn(f"{', '.join(spaces)}: learned together; each may be told better by its own labels alone, with --space.")
+        alone = "each may be told better by its own labels alone, with --space and an --out of its own"
+        warn(f"{', '.join(spaces)}: learned together; {alone}.")
     known, labels = _with_labels(known, used, learned, measured, names)
     for name, column in zip(tqdm(names, "learn", unit="objective"), labels.T, strict=True):
         loaded = adapt(loaded, known, name, column, progress=True)
@@ -133,8 +135,10 @@ def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def _networks(frame: pd.DataFrame) -> list[str]:
-    """What tells a row's network from others."""
-    return [f"{space} {name}" for space, name in zip(row_spaces(frame), row_names(frame), strict=True)]
+    """What tells a row's network from others: its text where it has one, as that is what is learned from."""
+    texts = written_texts(frame)
+    named = zip(frame.index, row_spaces(frame), row_names(frame), strict=True)
+    return [texts.get(row) or f"{space} {name}" for row, space, name in named]
 
 
 def _with_labels(

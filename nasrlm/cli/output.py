@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from decimal import Decimal
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated, Any, TextIO
 
 import typer
@@ -123,14 +124,17 @@ def first_lines(names: Sequence[str], numbers: Sequence[Any] = ()) -> list[str]:
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
     """A table as wide as it needs to be; numbers to four significant digits, right-aligned, a dash for NaN.
 
-    Where it is wider than the terminal, the first column stands above its rows, whole, if the others fit by themselves.
+    Where it is wider than the terminal, the first column stands above its rows, whole, if the others fit by themselves;
+    or else each cell has a line.
     """
     cells = [[_spell(value) for value in row] for row in rows]
     numeric = [bool(rows) and all(isinstance(row[index], int | float) for row in rows) for index in range(len(columns))]
     widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
     console = Console(file=_stream(), width=None if _stream().isatty() else WIDTH_OF_FILES)
-    if sum(widths) + 3 * len(widths) + 1 > console.width >= sum(widths[1:]) + len(GAP) * len(widths[2:]) > 0:
-        say("\n".join(([title] if title else []) + _stacked(columns, cells, numeric, widths)))
+    if cells and sum(widths) + 3 * len(widths) + 1 > console.width:
+        fits = console.width >= sum(widths[1:]) + len(GAP) * len(widths[2:]) > 0
+        lines = _stacked(columns, cells, numeric, widths) if fits else _listed(columns, cells, console.width)
+        say("\n".join(([title] if title else []) + lines))
         return
     table = Table(title=title, title_justify="left")
     for column, is_number in zip(columns, numeric, strict=True):
@@ -158,6 +162,16 @@ def _stacked(
         lines += [*([row[0]] if row[0] != above else []), line(row)]
         above = row[0]
     return lines
+
+
+def _listed(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Lines of a table in which each cell stands behind its column's name, folded between words; rows apart."""
+    lines: list[str] = []
+    for row in cells:
+        for column, cell in zip(columns, row, strict=True):
+            lines += wrap(f"{column}: {cell}", width, subsequent_indent="  ")
+        lines.append("")
+    return lines[:-1]
 
 
 def _spell(value: object) -> str:

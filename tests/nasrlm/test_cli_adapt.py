@@ -80,6 +80,19 @@ def test_a_network_of_several_rows_is_drawn_once(nasrlm: CommandLine, checkpoint
     assert [f" {label} │" in shown for label in (1.5, 6.5, 1.0)] == [True, True, False]
 
 
+def test_rows_of_one_architecture_with_different_texts_are_different_networks(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    """As where it was measured with inputs of several sizes."""
+    table = layer_table(12).assign(architecture="mine", split="train", **{NEW: np.arange(1.0, 13.0)})
+    table.to_parquet(tmp_path / "table.parquet")
+    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
+    done = nasrlm(*words, "--samples", "all", "--pool", 2, "--out", tmp_path / "new", "--json")
+    assert done.status == 0, done.stderr
+    assert "networks of other rows" not in done.stderr
+    assert len(json.loads(done.stdout)["used"]) == 12
+
+
 def test_texts_have_no_choices_to_draw_by(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
     layer_table(12).assign(**{NEW: 1.0}).to_csv(tmp_path / "texts.csv", index=False)
     words = ("--table", tmp_path / "texts.csv", "--checkpoint", checkpoint_folder, "--objectives", NEW)

@@ -26,6 +26,16 @@ def test_a_table_too_wide_in_every_way_is_folded(capsys: pytest.CaptureFixture[s
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 160
 
 
+def test_where_not_even_the_numbers_fit_each_has_a_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nasrlm.cli.output.WIDTH_OF_FILES", 24)
+    print_table(["space", "objective", "tau", "error"], [["a", "latency_ms@pixel3", 0.9521, 18.25], ["b", "x", 1.5, 2]])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:5] == ["space: a", "objective:", "  latency_ms@pixel3", "tau: 0.9521", "error: 18.25"]
+    assert lines[5:] == ["", "space: b", "objective: x", "tau: 1.5", "error: 2"]
+
+
 def test_numbers_too_long_to_read_are_rounded(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["space", "size"], [["small", 10**14], ["large", 3 * 10**400]])
     printed = capsys.readouterr().out

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+from safetensors import SafetensorError
 
 import nasrlm
 from nasrlm.model_config import ModelConfig
@@ -30,6 +31,16 @@ def test_texts_are_read_once_a_run(
     train(chosen, layer_examples(), progress=False)
     assert 180 not in seen  # train rows
     assert [entry["loss"] for entry in log_of(tmp_path)] == [entry["loss"] for entry in first]
+
+
+def test_ids_that_a_full_disk_does_not_hold_are_told_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(*_: object, **__: object) -> None:
+        raise SafetensorError("I/O error: No space left on device")
+
+    monkeypatch.setattr("nasrlm.stored_ids.save_file", full_disk)
+    with pytest.raises(OSError, match=r"ids: expected to write this file, got I/O error: No space .* disk full\?$"):
+        store_ids(tmp_path / "ids", "key", [np.array([1, 2], dtype=np.int32)])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_or_broken_ids_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,3 +78,13 @@ def test_a_latency_of_zero_is_told(checkpoint: Checkpoint, pool: tuple[Pool, np.
     labels[0] = 0.0
     with pytest.warns(UserWarning, match=r"expected labels of latency_ms@new above 0, got 1 of 0: ratios .* failed\."):
         adapt(checkpoint, known, LATENCY, labels)
+
+
+def test_a_score_of_zero_among_negative_ones_is_none_that_failed(
+    checkpoint: Checkpoint, pool: tuple[Pool, np.ndarray], recwarn: pytest.WarningsRecorder
+) -> None:
+    known, latencies = pool
+    labels = labelled(latencies - latencies[:10].mean(), 10)
+    labels[0] = 0.0
+    adapt(checkpoint, known, "score@new", labels)
+    assert not [warning for warning in recwarn if "above 0" in str(warning.message)]

@@ -1,5 +1,6 @@
 """Tables are read whole or refused in one line."""
 
+import json
 import re
 from pathlib import Path
 
@@ -65,6 +66,14 @@ def test_rows_go_by_their_place(tmp_path: Path) -> None:
     """Tables put together by pandas have the same index twice."""
     pd.concat([FRAME, FRAME]).to_parquet(tmp_path / "table.parquet")
     assert read_table(tmp_path / "table.parquet").index.tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("nothing", ["", "NaN"])
+def test_words_for_no_number_are_none_beside_numbers_as_words(tmp_path: Path, nothing: str) -> None:
+    rows = [{"text": "a", "latency_ms@a": "1.5"}, {"text": "b", "latency_ms@a": nothing}]
+    (tmp_path / "table.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    labels = read_table(tmp_path / "table.jsonl")["latency_ms@a"]
+    np.testing.assert_array_equal(labels.to_numpy(dtype=float, na_value=np.nan), [1.5, np.nan])
 
 
 def test_a_split_is_one_of_three() -> None:

@@ -148,7 +148,7 @@ def test_scales_of_many_results_are_fitted_to_some_of_them(monkeypatch: pytest.M
 
     monkeypatch.setattr(GaussianProcessRegressor, "fit", fit)
     table = toy_table()[:100].assign(**dict.fromkeys(OBJECTIVES[1:], np.nan))
-    learned = adapter(ToyPredictor(sigma=0.1, objectives=OBJECTIVES[1:]))(table)
+    learned = adapter(ToyPredictor(sigma=0.1))(table)
     assert optimised == [30]
     errors = learned.predict(TEXTS, OBJECTIVES[:1], (0.5,)).median[:, 0] - TRUE[:, 0]
     assert np.abs(errors).mean() < 0.3 * TRUE[:, 0].std()

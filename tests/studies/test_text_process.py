@@ -1,0 +1,81 @@
+"""An objective that the predictor does not know, learned from what texts say of their networks."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from converters import to_measured_text
+from nasrlm.arrays import FloatArray
+from nasrlm.text_counts import text_counts
+from spaces import get_space
+from studies.text_process import FARTHEST, TextGroups, TextProcess
+
+SPACE = get_space("nasbench_macro")
+NAME = "latency_ms@mine"
+RNG = np.random.default_rng(0)
+ARCHITECTURES = [SPACE.sample(RNG) for _ in range(120)]
+TEXTS = [to_measured_text(SPACE, architecture) for architecture in ARCHITECTURES]
+# Blocks that expand sixfold cost three times as much as others.
+TRUE = np.array([1.0 + SPACE.format(x).count("1") + 3 * SPACE.format(x).count("2") for x in ARCHITECTURES])
+
+
+def nothing(texts: Sequence[str]) -> FloatArray:
+    """A predictor that has no idea."""
+    return np.zeros((len(texts), 2))
+
+
+@pytest.fixture(scope="module")
+def groups() -> TextGroups:
+    return TextGroups(nothing, TEXTS[:40])
+
+
+def test_what_a_network_is_made_of_ranks_it_where_the_predictor_has_no_idea(groups: TextGroups) -> None:
+    process = TextProcess(groups, NAME, TEXTS[:30], TRUE[:30])
+    low, median, high = process.quantiles(TEXTS[40:], np.array([-1.28, 0.0, 1.28])).T
+    assert kendalltau(median, TRUE[40:])[0] > 0.85
+    assert 0.6 < np.mean((low <= TRUE[40:]) & (TRUE[40:] <= high)) <= 1.0
+    assert np.median(high - low) < 2 * TRUE.std()
+
+
+def test_answers_do_not_depend_on_what_is_asked_together(groups: TextGroups) -> None:
+    process, level = TextProcess(groups, NAME, TEXTS[:30], TRUE[:30]), np.array([0.5])
+    together = process.quantiles(TEXTS[40:60], level)
+    np.testing.assert_allclose(together[5:7], process.quantiles(TEXTS[45:47], level))
+    assert process.quantiles([], level).shape == (0, 1)
+
+
+def test_samples_are_of_the_same_distributions(groups: TextGroups) -> None:
+    process = TextProcess(groups, NAME, TEXTS[:30], TRUE[:30])
+    drawn = process.sample(TEXTS[40:44], 4000, np.random.default_rng(1))
+    assert drawn.shape == (4, 4000)
+    expected = process.quantiles(TEXTS[40:44], np.array([-1.28, 0.0, 1.28]))
+    np.testing.assert_allclose(np.quantile(drawn, (0.1, 0.5, 0.9), axis=1).T, expected, rtol=0.05)
+
+
+def test_each_text_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+
+    def counts(texts: Sequence[str]) -> FloatArray:
+        counted.extend(texts)
+        return text_counts(texts)
+
+    monkeypatch.setattr("studies.text_process.text_counts", counts)
+    groups = TextGroups(nothing, TEXTS[:10])
+    groups.of([*TEXTS[:5], TEXTS[10], TEXTS[10]])
+    assert sorted(counted) == sorted({*TEXTS[:11]})
+
+
+def test_features_vary_by_one_over_the_pool_and_none_is_far_away(groups: TextGroups) -> None:
+    features = groups.of(TEXTS[:40])
+    assert groups.linear == (0, len(features) - 1)
+    assert [np.mean(x.var(axis=0)) for x in features[1:]] == pytest.approx([1.0] * (len(features) - 1), rel=0.1)
+    other = to_measured_text(get_space("mnasnet"), get_space("mnasnet").sample(np.random.default_rng(0)))
+    assert np.abs(groups.of([other])[-1]).max() <= FARTHEST
+
+
+def test_texts_that_are_no_networks_have_what_the_predictor_says() -> None:
+    groups = TextGroups(lambda texts: np.array([[float(len(text))] for text in texts]), ["a", "bb", "ccc"])
+    assert groups.linear == (0,)
+    assert [x.tolist() for x in groups.of(["dddd"])] == [[[4.0]]]
