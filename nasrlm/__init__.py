@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nasrlm import optuna as optuna
     from nasrlm import pymoo as pymoo
     from nasrlm.adaptation import adapt
+    from nasrlm.checkpoint import Checkpoint
     from nasrlm.examples import Examples
     from nasrlm.metrics import kendall_tau
     from nasrlm.model_config import ModelConfig
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from studies.training_examples import training_examples
 
 __all__ = [
+    "Checkpoint",
     "Examples",
     "Goal",
     "ModelConfig",
@@ -58,6 +60,7 @@ __all__ = [
 
 # The module each public name lives in.
 _HOME = {
+    "Checkpoint": "nasrlm.checkpoint",
     "Examples": "nasrlm.examples",
     "Goal": "nasrlm.objective",
     "ModelConfig": "nasrlm.model_config",

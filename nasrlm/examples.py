@@ -15,9 +15,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from nasrlm.arrays import FloatArray
+from nasrlm.named_spaces import TEXT_SPACE
 
 SPLITS = ("train", "valid", "test")
-TEXT_SPACE = "text"  # of rows that name none
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from nasrlm.arrays import FloatArray
 from nasrlm.averaged_process import likeness
 from nasrlm.checkpoint import Checkpoint, checked_checkpoint
+from nasrlm.named_spaces import Space, checked_space
 from nasrlm.objective import Objective
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import checked_texts
@@ -123,21 +124,23 @@ class Pool:
         return replace(self, objectives=others, features=self.features[:, kept], guessed=self.guessed - {objective})
 
 
-def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str = "") -> Pool:
+def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str | Space = "") -> Pool:
     """What a checkpoint says of texts.
 
     Args:
         checkpoint: to be asked, and adapted later.
         texts: N.
         progress: show a bar on stderr.
-        space: of the texts; only what the checkpoint learned of it is predicted, and of one that it does not know
-            everything, which counts as guessed where texts are networks. Everything, and nothing as guessed, if empty.
+        space: of the texts, or its name; only what the checkpoint learned of it is predicted, and of one that it does
+            not know everything, which counts as guessed where texts are networks. Everything, and nothing as guessed,
+            if empty.
 
     Raises:
-        ValueError: no texts, one that is empty or longer than the model's context, or a model that spells no digits.
+        ValueError: no texts, one that is empty or longer than the model's context, no space or one that the checkpoint
+            knows in another spelling, or a model that spells no digits.
     """
     check_adaptable(checkpoint)
-    texts = checked_texts(texts)
+    texts, space = checked_texts(texts), checked_space(space, checkpoint.spaces)
     if not texts:
         raise ValueError("adapt: expected a pool of texts, got none.")
     predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)

@@ -1,10 +1,16 @@
 """What a predictor answers: quantiles of every objective. N architectures, M objectives, Q quantiles."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nasrlm.arguments import ascend
 from nasrlm.arrays import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,12 @@ class Prediction:
                 f"prediction: expected values of shape (N, {expected[0]}, {expected[1]}), "
                 f"got {self.values.shape}. The axes are architecture, objective, quantile."
             )
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row an architecture, columns as ``columns_of`` has them."""
+        import pandas as pd  # here: half a second, of which predicting has no use
+
+        return pd.DataFrame(self.values.reshape(len(self), -1), columns=columns_of(self.objectives, self.quantiles))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -60,6 +72,14 @@ class Prediction:
     def interval(self) -> float | None:
         """The probability that lies between ``low`` and ``high``, 0.8 for 0.1 to 0.9; None for one quantile."""
         return round(self.quantiles[-1] - self.quantiles[0], 6) if len(self.quantiles) > 1 else None
+
+
+def columns_of(objectives: Sequence[str], quantiles: Sequence[float]) -> list[str]:
+    """Names of M × Q values, objective by objective: a median has the objective's own, ``latency_ms@pixel3``.
+
+    Its 10 % quantile is ``latency_ms@pixel3.q0.1``.
+    """
+    return [name if level == 0.5 else f"{name}.q{level}" for name in objectives for level in quantiles]
 
 
 def spell_interval(answer: Mapping[str, float]) -> str:

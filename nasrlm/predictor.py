@@ -18,6 +18,7 @@ from tqdm import tqdm
 from nasrlm.answers import Answers, Levels
 from nasrlm.arguments import checked_levels, checked_names, checked_values, checked_whole, known_values
 from nasrlm.arrays import FloatArray
+from nasrlm.by_space import predict_by_space
 from nasrlm.calibration import Calibration, calibrated_levels
 from nasrlm.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.cost_sum import CostSum
@@ -25,6 +26,7 @@ from nasrlm.encoded import Encoded
 from nasrlm.encoded_texts import EncodedTexts
 from nasrlm.engine import EngineName, make_engine
 from nasrlm.in_threads import in_threads
+from nasrlm.named_spaces import Space, checked_space
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, told_by
 
@@ -75,12 +77,19 @@ class Predictor:
         """
         return cls(Checkpoint.from_pretrained(folder, device), engine, MEMORY_BYTES)
 
-    def of_space(self, space: str) -> Predictor:
+    def of_space(self, space: str | Space) -> Predictor:
         """The same for networks of one space: what it has learned of them, calibrated by them.
 
         It costs nothing, but for spaces with an encoder of their own, which is put into an engine once.
+
+        Args:
+            space: or its name; of one that the checkpoint does not know all is guessed.
+
+        Raises:
+            ValueError: neither, or a name that the checkpoint knows in another spelling.
         """
         of_all = self._of_all
+        space = checked_space(space, of_all.checkpoint.spaces)
         if space in of_all._own:
             return of_all._own[space]
         other = copy(of_all)
@@ -103,6 +112,7 @@ class Predictor:
         objectives: Sequence[str] | None = None,
         quantiles: Sequence[float] = (0.1, 0.5, 0.9),
         progress: bool = False,
+        spaces: Sequence[str | Space] | None = None,
     ) -> Prediction:
         """Calibrated quantiles of each objective given the text.
 
@@ -111,6 +121,7 @@ class Predictor:
             objectives: names to decode; all that it has learned if None.
             quantiles: ascending levels in (0, 1).
             progress: show a bar on stderr.
+            spaces: of the N texts, where they are of several; each is answered as ``of_space`` does, "" as of none.
 
         Returns:
             (N, M, Q) values in the objectives' own units, with names and levels.
@@ -120,6 +131,8 @@ class Predictor:
                 longer than the model's context.
         """
         texts = checked_texts(texts)
+        if spaces is not None:
+            return predict_by_space(self, texts, spaces, objectives, quantiles, progress)
         names = self.objectives if objectives is None else checked_names(objectives)
         ids, quantiles = self._objective_ids(names), checked_levels(quantiles)
         Prediction(names, quantiles, np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
@@ -222,15 +235,6 @@ class Predictor:
 
         drawn = self._answers(texts, levels.shape[1:], draw)
         return drawn[:, [names.index(name) for name in asked]]
-
-    def expected(self, texts: Sequence[str], objectives: Sequence[str] | None = None) -> FloatArray:
-        """(N, M) means of the calibrated distributions, own units: of 32 quantiles. Raises what ``predict`` does.
-
-        Outermost quantiles of a model that has learned little begin with a wrong exponent, so the mean is far off.
-        """
-        levels = (np.arange(32) + 0.5) / 32
-        means: FloatArray = self.predict(texts, objectives, quantiles=tuple(levels)).values.mean(axis=-1)
-        return means
 
     def log_probabilities(
         self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike, joint: bool = False

@@ -5,6 +5,7 @@ N texts, L text tokens, S states, D width.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -124,6 +125,16 @@ class TextReader:
         mask = torch.arange(states.shape[1], device=states.device) < counts[:, None]
         return Encoded(states, mask[:, None, None, :], ids.to(states.device), batch.texts)
 
+    def _warn_of_notations(self, texts: Iterable[str]) -> None:
+        """Of the first that is one line, as a notation or the name of a file is, where ONNX text was learned."""
+        line = next((text for text in texts if "\n" not in text), None)
+        if line is not None and self._tokenizer.reads_onnx:
+            warnings.warn(
+                f"texts: expected canonical ONNX text, such as the model has learned, got {line[:40]!r}: answers to it "
+                "mean nothing. nasrlm.to_measured_text writes that of an architecture.",
+                stacklevel=3,
+            )
+
     def _num_states(self, num_tokens: int) -> int:
         return -(-num_tokens // self._tokens_per_state)
 
@@ -131,6 +142,7 @@ class TextReader:
         known = self._memory.find(texts)
         new = {text: first_row + row for row, text in enumerate(texts) if text not in known}
         token_ids = dict(zip(new, self.to_ids(list(new), list(new.values())), strict=True))
+        self._warn_of_notations(new)
         lengths = [len(known[text].token_ids) if text in known else len(token_ids[text]) for text in texts]
         order = sorted(range(len(texts)), key=lambda row: -lengths[row])  # the first of a batch is the longest
         start = 0

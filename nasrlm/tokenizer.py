@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence, Sized
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Literal
@@ -145,6 +146,11 @@ class TextTokenizer:
         """Within which its tokens were learned; None for those of others, such as a T5Gemma's."""
         stored = self.to_json()
         return next((pieces for pieces, pattern in _PATTERNS.items() if json.dumps(pattern) in stored), None)
+
+    @cached_property
+    def reads_onnx(self) -> bool:
+        """Whether it was learned from canonical ONNX text: layers of ours are among its tokens."""
+        return any("nn.Conv" in token for token in self._tokenizer.get_vocab())
 
     @property
     def tokens(self) -> list[str]:

@@ -15,6 +15,7 @@ import typer
 import nasrlm
 from nasrlm.arguments import ascend_around_median
 from nasrlm.arrays import FloatArray
+from nasrlm.by_space import answer_by_space, objectives_of
 from nasrlm.checkpoint import Checkpoint, check_replaceable
 from nasrlm.checkpoint_folder import README, released_folder
 from nasrlm.cli.idle_options import refuse_given
@@ -31,7 +32,7 @@ from nasrlm.cli.inputs import (
 from nasrlm.cli.labelled_tables import examples_of_tables
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
-from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses, warn_of_strangers
+from nasrlm.cli.space_predictions import warn_of_guesses, warn_of_strangers
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.devices import multiplies_bf16, torch_device
 from nasrlm.evaluation import COLUMNS, Evaluation, evaluate

@@ -1,32 +1,24 @@
-"""Answers of a predictor to rows of several spaces, each by what was learned of its own."""
+"""What a predictor has learned nothing about, in words for people."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import numpy as np
 
 from converters import to_measured_text
-from nasrlm.arrays import FloatArray
 from nasrlm.cli.output import some, warn
-from nasrlm.examples import TEXT_SPACE
+from nasrlm.named_spaces import TEXT_SPACE
 from nasrlm.onnx_network import read_written_out
 from nasrlm.predictor import Predictor
-from nasrlm.reader import told_by
 from spaces import UnknownSpaceError, get_space
 
 DRAWN = 64  # networks of a space, in a second; no trait of 300 others was new, in any of seventeen spaces
 OPERATOR = re.compile(r"= (?!block\.)([\w.]+) [<(]")
 OUTPUT = re.compile(r"=> \((\w+\[[^]]*\])")
-
-
-def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...]:
-    """What is known of any of these spaces, in the order of decoding."""
-    known = {name for space in set(spaces) for name in predictor.objectives_of(space or TEXT_SPACE)}
-    return tuple(name for name in predictor.objectives if name in known)
 
 
 def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[str] = ()) -> None:
@@ -100,33 +92,3 @@ def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) ->
 def _traits(onnx_text: str) -> set[str]:
     """Operators, and the type of the output."""
     return {*OPERATOR.findall(onnx_text), *OUTPUT.findall(onnx_text)}
-
-
-def answer_by_space(
-    predictor: Predictor,
-    texts: Sequence[str],
-    spaces: Sequence[str],
-    ask: Callable[[Predictor, Sequence[str]], FloatArray],
-) -> FloatArray:
-    """What ``ask`` gets from the predictor of each row's space, an array with a row a text.
-
-    Args:
-        predictor: of all spaces.
-        texts: N texts.
-        spaces: N names, empty where none is known.
-        ask: of a space's predictor and its texts.
-
-    Raises:
-        UnreadableTextError: a text is empty or too long; its row is that among the N.
-    """
-    if not texts:
-        return ask(predictor, texts)
-    rows: dict[str, list[int]] = defaultdict(list)
-    for row, space in enumerate(spaces):
-        rows[space].append(row)
-    answers = []
-    for space, own in rows.items():
-        with told_by(own.__getitem__):
-            answers.append(ask(predictor.of_space(space or TEXT_SPACE), [texts[row] for row in own]))
-    in_order: FloatArray = np.concatenate(answers)[np.argsort(np.concatenate(list(rows.values())))]
-    return in_order

@@ -17,9 +17,11 @@ from converters.cached_texts import cached_text
 from converters.engines import num_workers, with_answers
 from converters.errors import check_ending
 from converters.table_columns import WORDS
+from nasrlm.by_space import answer_by_space, objectives_of
 from nasrlm.cli.output import check_table_out, print_json, say, some, warn
-from nasrlm.cli.space_predictions import answer_by_space, objectives_of, warn_of_guesses
+from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.files import replacing
+from nasrlm.prediction import columns_of
 from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError
 from spaces import get_space
@@ -73,7 +75,7 @@ def predict_whole_table(
     spaces = [space] if space is not None else sorted(source.space_names())
     objectives = objectives or objectives_of(predictor, spaces)
     warn_of_guesses(predictor, spaces, objectives)
-    columns = [name if level == 0.5 else f"{name}.q{level}" for name in objectives for level in quantiles]
+    columns = columns_of(objectives, quantiles)
     words = _words_schema(source, space)
     rows = 0
     with (

@@ -273,7 +273,7 @@ def test_a_file_of_another_space_is_told(nasrlm: CommandLine, tmp_path: Path) ->
     mnasnet = nasrlm("sample", "--space", "mnasnet").stdout.strip()
     for words in ((*SPACE, ARCHITECTURE, "--out", own), ("--space", "mnasnet", mnasnet, "--out", other)):
         assert nasrlm("convert", *words).status == 0
-    (tmp_path / "note.txt").write_text("hello")
+    (tmp_path / "note.txt").write_text("hello\n")
     told = nasrlm("predict", own, other, tmp_path / "note.txt", *SPACE, "--objectives", OBJECTIVES[0])
     assert told.status == 0
     assert told.stderr == (

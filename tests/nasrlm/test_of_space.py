@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,8 @@ from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
+from spaces import get_space
+from spaces.fbnet import FBNet
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, architecture_table, layer_examples
 
@@ -44,6 +47,34 @@ def test_a_space_has_the_objectives_learned_of_it(several: Checkpoint, checkpoin
     assert several.objectives_of("other") == (LATENCY,)
     assert Predictor(several).of_space("nasbench201").objectives_of("other") == (LATENCY,)
     assert checkpoint.objectives_of("nasbench201") == OBJECTIVES
+
+
+def test_texts_of_several_spaces_are_each_answered_by_their_own(several: Checkpoint) -> None:
+    predictor, texts, spaces = Predictor(several), [*TEXTS, *TEXTS], ["other", "nasbench201", "", "other"]
+    found = predictor.predict(texts, [LATENCY], spaces=spaces)
+    for row, space in enumerate(spaces):
+        alone = predictor.of_space(space or "text").predict([texts[row]], [LATENCY])
+        np.testing.assert_allclose(found.values[row], alone.values[0], rtol=1e-5)
+    assert predictor.predict(TEXTS, spaces=["other", "other"]).objectives == (LATENCY,)
+    assert predictor.predict(TEXTS, spaces=["other", get_space("nasbench201")]).objectives == OBJECTIVES
+    assert predictor.predict([], spaces=[]).values.shape == (0, 2, 3)
+    for wrong in (["other"], "other"):
+        with pytest.raises(ValueError, match="spaces: expected a list with one of each of 2 texts, got"):
+            predictor.predict(TEXTS, spaces=wrong)
+
+
+@pytest.mark.parametrize("wrong", ["NASBench201", "nas-bench-201", None, 3, FBNet])
+def test_what_is_no_space_is_refused(several: Checkpoint, wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"^space: expected (nasbench201|a space or its name), got "):
+        Predictor(several).of_space(wrong)
+    with pytest.raises(ValueError, match=r"^space: expected "):
+        make_pool(several, TEXTS, space=wrong)
+
+
+def test_a_space_goes_by_its_name(several: Checkpoint) -> None:
+    predictor, space = Predictor(several), get_space("nasbench201")
+    assert predictor.of_space(space).checkpoint.calibration == several.of_space("nasbench201").calibration
+    assert predictor.of_space("/spaces/nasbench201.py:NASBench201").objectives == OBJECTIVES  # a user's own
 
 
 def test_a_predictor_of_a_space_asks_at_its_levels(several: Checkpoint) -> None:

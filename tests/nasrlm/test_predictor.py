@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from torch import Tensor
 
+from converters import to_measured_text
 from nasrlm import answers
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.engine import EngineName, TorchEngine
@@ -26,6 +28,7 @@ from nasrlm.number import NumberCode
 from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.reader import pad
+from spaces import get_space
 from tests.nasrlm.scenes import OBJECTIVES
 
 TEXTS = ["Conv3\n" * length for length in (1, 9, 4, 20, 2)]
@@ -132,12 +135,6 @@ def test_joint_samples_come_in_the_order_asked_and_keep_what_is_known(predictor:
     without = [None if math.isnan(value) else value for value in measured]
     of_none = predictor.joint_samples(TEXTS, [latency, accuracy], 7, known={accuracy: without}, seed=1)  # type: ignore[dict-item]
     assert (drawn == of_none).all()
-
-
-def test_expected_values_lie_within_the_distribution(predictor: Predictor) -> None:
-    low, high = np.moveaxis(predictor.predict(TEXTS, quantiles=(0.01, 0.99)).values, -1, 0)
-    expected = predictor.expected(TEXTS)
-    assert ((low < expected) & (expected < high)).all()
 
 
 def test_joint_log_probabilities_want_the_order_of_decoding(predictor: Predictor) -> None:
@@ -259,7 +256,6 @@ def test_a_name_alone_is_no_list_of_objectives(predictor: Predictor) -> None:
     for ask in (
         lambda names: predictor.sample(TEXTS, names, 2),
         lambda names: predictor.joint_samples(TEXTS, names, 2),
-        lambda names: predictor.expected(TEXTS, names),
         lambda names: predictor.log_probabilities(TEXTS, names, np.ones((5, 1))),
         lambda names: predictor.cumulative_probabilities(TEXTS, names, np.ones((5, 1))),
     ):
@@ -355,3 +351,24 @@ def test_batches_are_made_as_they_are_needed() -> None:
     assert next(answers).tolist() == [0]
     assert len(made) <= 2 * AHEAD
     assert [int(answer[0]) for answer in answers] == list(range(1, 100))
+
+
+def test_predictions_become_a_table_with_a_column_a_quantile(predictor: Predictor) -> None:
+    prediction = predictor.predict(TEXTS, OBJECTIVES[:1], quantiles=(0.1, 0.5))
+    frame = prediction.to_frame()
+    assert frame.columns.tolist() == [f"{OBJECTIVES[0]}.q0.1", OBJECTIVES[0]]
+    np.testing.assert_array_equal(frame.to_numpy(), prediction.values[:, 0])
+
+
+def test_texts_of_another_kind_than_learned_are_told() -> None:
+    """A notation, or the name of a file, is no text of a network."""
+    released, space = Predictor.from_pretrained().of_space("nasbench201"), get_space("nasbench201")
+    network = to_measured_text(space, space.decode((3, 0, 1, 3, 2, 1)))
+    with pytest.warns(
+        UserWarning, match=r"expected canonical ONNX text, .*, got 'net\.onnx': answers to it mean nothing"
+    ):
+        released.predict([network, "net.onnx"], ["accuracy@cifar10"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        released.predict([network], ["accuracy@cifar10"])
+        Predictor(released.checkpoint).predict(pa.array([network]), ["accuracy@cifar10"])  # type: ignore[arg-type]

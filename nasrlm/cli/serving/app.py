@@ -31,7 +31,7 @@ from nasrlm.cli.serving.messages import (
     Problem,
 )
 from nasrlm.cli.space_predictions import guesses
-from nasrlm.examples import TEXT_SPACE
+from nasrlm.named_spaces import TEXT_SPACE
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, space_names

@@ -1,0 +1,80 @@
+"""Answers to texts of several spaces, each by what was learned of its own. N texts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nasrlm.arguments import checked_levels, checked_names
+from nasrlm.arrays import FloatArray
+from nasrlm.named_spaces import TEXT_SPACE, Space, checked_space
+from nasrlm.prediction import Prediction
+from nasrlm.reader import told_by
+
+if TYPE_CHECKING:
+    from nasrlm.predictor import Predictor
+
+
+def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...]:
+    """What is known of any of these spaces, in the order of decoding."""
+    known = {name for space in set(spaces) for name in predictor.objectives_of(space or TEXT_SPACE)}
+    return tuple(name for name in predictor.objectives if name in known)
+
+
+def predict_by_space(
+    predictor: Predictor,
+    texts: Sequence[str],
+    spaces: Sequence[str | Space],
+    objectives: Sequence[str] | None,
+    quantiles: Sequence[float],
+    progress: bool,
+) -> Prediction:
+    """``Predictor.predict`` of N texts of N spaces, or names of spaces, "" where none is known.
+
+    Raises:
+        ValueError: as ``Predictor.predict`` does, or not as many spaces as texts.
+    """
+    if isinstance(spaces, str) or len(spaces) != len(texts):
+        got = repr(spaces) if isinstance(spaces, str) else len(spaces)
+        raise ValueError(f"spaces: expected a list with one of each of {len(texts)} texts, got {got}.")
+    named = [checked_space(space, predictor.checkpoint.spaces) for space in spaces]
+    of_spaces = objectives_of(predictor, named) or predictor.objectives  # of no texts, all
+    names = of_spaces if objectives is None else checked_names(objectives)
+
+    def ask(own: Predictor, some: Sequence[str]) -> FloatArray:
+        return own.predict(some, names, quantiles, progress).values
+
+    return Prediction(names, checked_levels(quantiles), answer_by_space(predictor, texts, named, ask))
+
+
+def answer_by_space(
+    predictor: Predictor,
+    texts: Sequence[str],
+    spaces: Sequence[str],
+    ask: Callable[[Predictor, Sequence[str]], FloatArray],
+) -> FloatArray:
+    """What ``ask`` gets from the predictor of each row's space, an array with a row a text.
+
+    Args:
+        predictor: of all spaces.
+        texts: N texts.
+        spaces: N names, empty where none is known.
+        ask: of a space's predictor and its texts.
+
+    Raises:
+        UnreadableTextError: a text is empty or too long; its row is that among the N.
+    """
+    if not texts:
+        return ask(predictor, texts)
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, space in enumerate(spaces):
+        rows[space].append(row)
+    answers = []
+    for space, own in rows.items():
+        with told_by(own.__getitem__):
+            answers.append(ask(predictor.of_space(space or TEXT_SPACE), [texts[row] for row in own]))
+    in_order: FloatArray = np.concatenate(answers)[np.argsort(np.concatenate(list(rows.values())))]
+    return in_order

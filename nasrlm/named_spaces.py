@@ -1,0 +1,42 @@
+"""Names of the spaces that networks are of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any, Protocol
+
+TEXT_SPACE = "text"  # of rows that name none
+
+_REGISTERED = re.compile(r"[\w-]+")  # not the file of a user's own
+
+
+class Space(Protocol):
+    """A search space, as far as its name goes."""
+
+    @property
+    def address(self) -> str: ...
+
+
+def checked_space(space: Any, known: Collection[str]) -> str:
+    """The name of a space.
+
+    Args:
+        space: its name, or the space itself.
+        known: names that the model knows; any other is taken to be of a space that it does not know.
+
+    Raises:
+        ValueError: neither a name nor a space, or one that is known in another spelling.
+    """
+    name = getattr(space, "address", space)
+    if not isinstance(name, str) or isinstance(space, type):
+        raise ValueError(f"space: expected a space or its name, got {space!r:.60}.")
+    if name not in known and _REGISTERED.fullmatch(name):
+        for other in known:
+            if _letters(other) == _letters(name):
+                raise ValueError(f"space: expected {other}, got {name!r}.")
+    return name
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
