@@ -136,6 +136,7 @@ class _Expected:
         graphs: the network, and its share.
         left_out: what labels say of the deviations, which are in a unit of their own then.
         row_sum: towards which the mean goes when it has been read off.
+        logs_of_macs: (N,) along which it goes before; None where texts tell the mean as well.
     """
 
     mean: FloatArray
@@ -145,13 +146,19 @@ class _Expected:
     graphs: FittedGraphs | None = None
     left_out: LeftOut | None = None
     row_sum: RowSum | None = None
+    logs_of_macs: FloatArray | None = None
 
     def read_off(self, features: TextFeatures) -> Readout:
         """The same from the texts."""
         network, share = (self.graphs.network, self.graphs.share) if self.graphs else (None, 0.0)
         given = [torch.from_numpy(x) for x in ((1 - share) * self.mean, self.deviation, self.table)]
         readout = Readout.fit(
-            features, *given, logarithmic=self.logarithmic, left_out=self.left_out, row_sum=self.row_sum
+            features,
+            *given,
+            logarithmic=self.logarithmic,
+            left_out=self.left_out,
+            row_sum=self.row_sum,
+            logs_of_macs=self.logs_of_macs,
         )
         return replace(readout, network=network, share=share)
 
@@ -181,6 +188,8 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
         mean = (mean + by_networks.expected_scores(np.arange(len(mean)))) / 2
         errors = (errors + by_networks.left_out()) / 2
     expected = _Expected(mean, deviation, table, logarithmic, left_out=LeftOut(known, errors, deviations))
+    if logarithmic and pool.guessed:  # elsewhere the encoder's states tell as much
+        expected = replace(expected, logs_of_macs=pool.logs_of_macs)
     if logarithmic and len(known) >= FEWEST_TO_SUM:
         expected = _towards_sum(expected, pool, labels, Objective.parse(objective).is_rate)
     found = expected.left_out
@@ -273,6 +282,7 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
         num_anchors=len(weights["readouts.anchors"][0]),
         num_graph_networks=sum(readout.network is not None for readout in readouts.values()),
         num_sum_rows=weights["readouts.sum_rows"].shape[1] if "readouts.sum_rows" in weights else 0,
+        reads_macs="readouts.macs" in weights,
     )
     model = RegressionLanguageModel(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
     model.load_state_dict(weights)

@@ -33,8 +33,9 @@ from nasrlm.tensor_file import LARGEST_GRAPH_WEIGHT, LARGEST_NUMBER, LARGEST_WEI
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.truncation import token_limit
 
-FORMAT_VERSION = 4
-READABLE = (1, 2, 3, FORMAT_VERSION)  # before 2 no space had an encoder of its own, before 4 no cost was a sum
+FORMAT_VERSION = 5
+# Before 2 no space had an encoder of its own, before 4 no cost was a sum, before 5 none went along the macs.
+READABLE = (1, 2, 3, 4, FORMAT_VERSION)
 READS, READS_SUMS = 3, 4  # before the first readouts read less, before the second their sums were others
 SPACES_FILE = "spaces.safetensors"
 WEIGHT_FILES = ("model.safetensors", SPACES_FILE)

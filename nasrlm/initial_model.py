@@ -151,6 +151,7 @@ def _kept_sizes(config: TrainConfig, initial: Checkpoint) -> ModelConfig:
         num_anchors=0,
         num_graph_networks=0,
         num_sum_rows=0,
+        reads_macs=False,
     )
     if (config.extend_tokenizer or config.only_encoder) and sizes.backbone != COMPACT:
         raise ValueError(

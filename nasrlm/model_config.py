@@ -10,7 +10,8 @@ COMPACT = "compact"
 Head = Literal["digits", "mse"]
 Truncation = Literal["error", "head", "tail", "head_and_tail"]
 
-OF_READOUTS = ("num_readouts", "num_anchors", "num_graph_networks", "num_sum_rows")  # what adapting sets
+# What adapting sets.
+OF_READOUTS = ("num_readouts", "num_anchors", "num_graph_networks", "num_sum_rows", "reads_macs")
 MOST_LAYERS = 1000  # or a broken config keeps whoever reads it busy for ever
 
 
@@ -34,6 +35,7 @@ class ModelConfig:
         num_anchors: texts that each of these compares with.
         num_graph_networks: each adds to what one of the readouts says.
         num_sum_rows: rows of a network's text whose costs a readout may add up.
+        reads_macs: whether a readout goes along the multiply-accumulates.
     """
 
     width: int = 192
@@ -54,6 +56,7 @@ class ModelConfig:
     num_anchors: int = 0
     num_graph_networks: int = 0
     num_sum_rows: int = 0
+    reads_macs: bool = False
 
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # a misspelt key of a training config is an error
 

@@ -70,12 +70,17 @@ class Pool:
     def _operators(self) -> tuple[FloatArray, FloatArray]:
         return operator_counts(self.texts)
 
+    @property
+    def logs_of_macs(self) -> FloatArray:
+        """(N,) of the texts' networks."""
+        return self._operators[1]
+
     @cached_property
     def followed(self) -> FloatArray:
         """(N, M + 1) what a cost may follow: a prediction, or, in spaces of which nothing is known, the multiply-
         accumulates; standardised.
         """
-        return np.concatenate([self.features, _standardised(self._operators[1][:, None])], axis=1)
+        return np.concatenate([self.features, _standardised(self.logs_of_macs[:, None])], axis=1)
 
     @property
     def follow_shares(self) -> FloatArray:

@@ -126,8 +126,8 @@ class TextReader:
         return Encoded(states, mask[:, None, None, :], ids.to(states.device), batch.texts)
 
     def _warn_of_notations(self, texts: Iterable[str]) -> None:
-        """Of the first that is one line, as a notation or the name of a file is, where ONNX text was learned."""
-        line = next((text for text in texts if "\n" not in text), None)
+        """Of the first line that is no word, as a notation or the name of a file is, where ONNX text was learned."""
+        line = next((text for text in texts if "\n" not in text and not text.isalpha()), None)
         if line is not None and self._tokenizer.reads_onnx:
             warnings.warn(
                 f"texts: expected canonical ONNX text, such as the model has learned, got {line[:40]!r}: answers to it "

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from nasrlm.graph_network import GraphNetwork, Operators
 from nasrlm.row_counts import RowCounts, row_counts
 from nasrlm.row_sum import RowSum
-from nasrlm.text_counts import NUM_COUNTS, PARTS
+from nasrlm.text_counts import NUM_COUNTS, PARTS, log_macs
 
 NAMES = ("states", "structures", "rows", "places", "sizes")
 NUM_FEATURES = (64, 192, 128, 64, 32)  # of each part of a summary; 64 rows lose 0.007 on MnasNet
@@ -69,6 +69,7 @@ class Readouts(nn.Module):
     offsets: Tensor  # (A, 2) likewise
     table: Tensor  # (A, G) values on ``GRID``, or their logarithms
     logarithmic: Tensor  # (A,) bool, which of the two
+    macs: Tensor  # (A, 2) what a unit of their logarithms adds to the mean, and their mean; none where nothing does
     shares: Tensor  # (A, B) of graph networks in the mean, 0 of those of others; none where there are no networks
     sum_rows: Tensor  # (A, R) numbers of rows, then NO_ROW; none of these five where there are no sums
     sum_costs: Tensor  # (A, R, 2) float64, of each, see ``RowSum``
@@ -77,7 +78,13 @@ class Readouts(nn.Module):
     sum_gains: Tensor  # (A,) logarithm of how many times larger deviations are without the sum
 
     def __init__(
-        self, count: int, num_anchors: int, summary_width: int, num_networks: int = 0, num_sum_rows: int = 0
+        self,
+        count: int,
+        num_anchors: int,
+        summary_width: int,
+        num_networks: int = 0,
+        num_sum_rows: int = 0,
+        reads_macs: bool = False,
     ) -> None:
         super().__init__()
         widths = [part.shape[-1] for part in parts_of(torch.empty(summary_width))]
@@ -99,6 +106,9 @@ class Readouts(nn.Module):
         self.networks = nn.ModuleList([GraphNetwork() for _ in range(num_networks)]).requires_grad_(False)
         if num_networks:
             self.register_buffer("shares", torch.zeros(count, num_networks))
+        self.reads_macs = reads_macs
+        if reads_macs:
+            self.register_buffer("macs", torch.zeros(count, 2))
         self.has_sums = num_sum_rows > 0
         for name, x in no_sum(num_sum_rows).items():
             self.register_buffer(name, x.expand(count, *x.shape).clone())
@@ -108,11 +118,12 @@ class Readouts(nn.Module):
         return torch.isin(objectives, self.objectives)
 
     def forward(self, summaries: Tensor, objectives: Tensor, texts: Sequence[str]) -> Readings:
-        """What (N, S) summaries say of (M,) objectives that are read, and their N texts where networks or sums do."""
+        """What (N, S) summaries say of (M,) objectives that are read, and their N texts where some ask for these."""
         own = (objectives[:, None] == self.objectives).int().argmax(dim=1)
         read = [self._by_anchors(summaries, row) for row in own.tolist()]
         mean, log_deviation = torch.stack(read, dim=1).unbind(-1)
-        mean, log_deviation = self._towards_sums(mean + self._by_graphs(texts, own), log_deviation, texts, own)
+        mean = mean + self._by_graphs(texts, own) + self._along_macs(texts, own)
+        mean, log_deviation = self._towards_sums(mean, log_deviation, texts, own)
         return Readings(mean, log_deviation.clamp(-12, 3).exp(), self.table[own].double(), self.logarithmic[own])
 
     def _by_anchors(self, summaries: Tensor, row: int) -> Tensor:
@@ -136,6 +147,14 @@ class Readouts(nn.Module):
         for network, shares in zip(self.networks, self.shares[own].double().T, strict=True):
             if shares.any():
                 added = added + network(operators).double()[:, None] * shares
+        return added
+
+    def _along_macs(self, texts: Sequence[str], own: Tensor) -> Tensor:
+        """(N or 1, M) likewise, in proportion to the logarithms of multiply-accumulates."""
+        if not self.reads_macs or not self.macs[own, 0].any():
+            return torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
+        slopes, centres = self.macs[own].double().T
+        added: Tensor = slopes * (torch.from_numpy(log_macs(texts)).to(own.device)[:, None] - centres)
         return added
 
     def _towards_sums(

@@ -117,6 +117,7 @@ class Readout:
         logarithmic: bool,
         left_out: LeftOut | None = None,
         row_sum: RowSum | None = None,
+        logs_of_macs: FloatArray | None = None,
     ) -> Readout:
         """So that it reads what somebody who knows more than the texts says of them.
 
@@ -130,9 +131,13 @@ class Readout:
             logarithmic: which of the two.
             left_out: what is known of labels; deviations are then as wide as these ask for, whatever adds to them.
             row_sum: towards which the mean goes when it has been read.
+            logs_of_macs: (N,) logarithms of the texts' multiply-accumulates, which features do not tell, if the mean is
+                to be read off as what is left beside its part in proportion to them.
         """
         rows = torch.linspace(0, len(mean) - 1, min(len(mean), MAX_ANCHORS)).round().long()
-        targets = mean[rows].numpy()
+        targets, along = mean[rows].numpy(), _along(mean.numpy(), logs_of_macs)
+        if logs_of_macs is not None:
+            targets = targets - along[0] * (logs_of_macs[rows.numpy()] - along[1])
         scale = Standardised.of(targets)
         process = GroupProcess(features.numbers(rows))
         process.fit(np.arange(len(rows)), targets, scale)
@@ -156,6 +161,8 @@ class Readout:
             "logarithmic": torch.tensor(logarithmic),
             "anchors": torch.cat([group[rows] for group in features.groups], dim=-1),
         }
+        if along[0]:
+            as_stored["macs"] = torch.from_numpy(along).float()
         if row_sum is not None:
             as_stored |= {
                 "sum_rows": torch.from_numpy(row_sum.rows),
@@ -173,7 +180,8 @@ def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
     """The state of ``Readouts`` but for its objectives, anchors of no weight and no rows where others have more."""
     most = max(len(readout.tensors["anchors"]) for readout in readouts)
     most_rows = max(len(readout.tensors.get("sum_rows", ())) for readout in readouts)
-    each = [no_sum(most_rows) | readout.tensors for readout in readouts]
+    no_macs = {"macs": torch.zeros(2)} if any("macs" in readout.tensors for readout in readouts) else {}
+    each = [no_sum(most_rows) | no_macs | readout.tensors for readout in readouts]
     state = {name: torch.stack([_padded(name, x[name], most, most_rows) for x in each]) for name in each[0]}
     if having := [(row, x.network, x.share) for row, x in enumerate(readouts) if x.network]:
         state["shares"] = torch.zeros(len(readouts), len(having))
@@ -197,8 +205,22 @@ def apart(readouts: Readouts) -> list[Readout]:
 
 def _of_row(tensors: Mapping[str, Tensor], row: int) -> Readout:
     own = {name: x[row] for name, x in tensors.items()}
-    has_sum = bool(own.get("sum_shares", 0))
-    return Readout({name: x for name, x in own.items() if has_sum or not name.startswith("sum_")})
+    has_sum, follows_macs = bool(own.get("sum_shares", 0)), "macs" in own and bool(own["macs"][0])
+    left_out = () if has_sum else tuple(name for name in own if name.startswith("sum_"))
+    left_out += () if follows_macs else ("macs",)
+    return Readout({name: x for name, x in own.items() if name not in left_out})
+
+
+def _along(mean: FloatArray, logs: FloatArray | None) -> FloatArray:
+    """(2,) slope of (N,) means along (N,) logarithms, by least squares, and the mean of these; zeros without any.
+
+    In 32 bits, as what is left has to fit what is stored.
+    """
+    if logs is None or not np.ptp(logs):
+        return np.zeros(2)
+    centre = logs.mean()
+    slope = ((logs - centre) @ mean) / ((logs - centre) ** 2).sum()
+    return np.array([slope, centre]).astype(np.float32).astype(np.float64)
 
 
 def _padded(name: str, x: Tensor, num_anchors: int, num_rows: int) -> Tensor:

@@ -72,6 +72,12 @@ def operator_counts(texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     return np.log1p([[float(counts[name]) for name in names] for counts in counted]), logs
 
 
+def log_macs(texts: Sequence[str]) -> FloatArray:
+    """(N,) logarithms of ``macs``, as ``operator_counts`` has them; 0 of a text that is not canonical ONNX."""
+    bodies = [read_written_out(text) for text in texts]
+    return np.array([log1p(macs(x[0].body, OperatorGraph.of(x[0].body))) if x else 0.0 for x in bodies])
+
+
 def macs(body: Body, graph: OperatorGraph) -> float:
     """Multiply-accumulates of a network's layers, as far as strides and global pools tell their sizes."""
     total, pixels = 0.0, [num_pixels(body)]  # of the input, then of what each operator gives

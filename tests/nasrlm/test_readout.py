@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.stats import kstest, norm
 
+from converters import to_onnx_text
 from nasrlm.adaptation import adapt
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.graph_network import GraphNetwork, Operators
@@ -15,7 +16,8 @@ from nasrlm.pool import NOISE, Pool
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
-from nasrlm.text_counts import NUM_COUNTS
+from nasrlm.text_counts import NUM_COUNTS, log_macs
+from spaces import get_space
 from tests.nasrlm.scenes import OBJECTIVES, layer_table
 
 COST, ACCURACY = "latency_ms@new", "accuracy@new"
@@ -137,6 +139,38 @@ def test_what_a_graph_network_says_is_added_as_far_as_its_share() -> None:
     again = apart(readouts)
     assert [readout.share for readout in again] == [0, 0.25, 0]
     assert all(torch.equal(x, readouts.state_dict()[name]) for name, x in stacked(again).items())
+
+
+def test_what_goes_along_multiply_accumulates_is_told_of_texts_like_none_before() -> None:
+    """Where summaries tell nothing of it, and beside readouts that do not go along."""
+    torch.manual_seed(0)
+    space, rng = get_space("nasbench_macro"), np.random.default_rng(0)
+    texts = list({to_onnx_text(space, space.sample(rng)) for _ in range(80)})
+    logs, summaries = log_macs(texts), summaries_of(torch.randn(len(texts), 3))
+    mean = 0.5 + 2 * (logs - logs.mean()) / logs.std() + 0.3 * summaries[:, 0].numpy()
+    noise = torch.full((40,), 0.1).double()
+    features = TextFeatures.of(summaries[:40])
+    along = Readout.fit(features, torch.from_numpy(mean[:40]), noise, GRID, logarithmic=False, logs_of_macs=logs[:40])
+    plain = Readout.fit(features, summaries[:40, 1], noise, GRID, logarithmic=False)
+    assert [float(x) for x in along.tensors["macs"]] == pytest.approx([2 / logs.std(), logs[:40].mean()], rel=0.2)
+    readouts = Readouts(2, 40, 3 + NUM_COUNTS, reads_macs=True)
+    readouts.load_state_dict(stacked([plain, along]) | {"objectives": torch.tensor([4, 2])})
+    found = readouts(summaries[40:], torch.tensor([4, 2]), texts[40:]).mean
+    assert np.abs(found[:, 1].numpy() - mean[40:]).mean() < 0.3
+    torch.testing.assert_close(found[:, 0], read(plain, summaries[40:]).mean[:, 0])
+    torch.testing.assert_close(readouts(summaries[40:], torch.tensor([4]), []).mean[:, 0], found[:, 0])  # reads no text
+    again = apart(readouts)
+    assert ["macs" in readout.tensors for readout in again] == [False, True]
+    assert all(torch.equal(x, readouts.state_dict()[name]) for name, x in stacked(again).items())
+
+
+def test_networks_that_multiply_alike_have_nothing_to_go_along() -> None:
+    summaries = summaries_of(torch.randn(20, 3))
+    noise = torch.full((20,), 0.1).double()
+    of_equal = Readout.fit(
+        TextFeatures.of(summaries), summaries[:, 0], noise, GRID, logarithmic=False, logs_of_macs=np.full(20, 7.0)
+    )
+    assert "macs" not in of_equal.tensors
 
 
 def test_what_does_not_follow_from_the_summaries_is_left_to_the_deviations() -> None:

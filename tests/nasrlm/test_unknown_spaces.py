@@ -1,6 +1,7 @@
 """Costs of networks of which a checkpoint knows nothing are learned by how much is multiplied in them."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,6 +55,21 @@ def test_ten_latencies_of_an_unknown_space_are_enough(checkpoint: Checkpoint, po
     answer = Predictor(adapt(checkpoint, known, LATENCY, labelled(latencies, 10)))
     median = answer.predict(known.texts[10:], [LATENCY]).median
     assert kendall_tau(median, latencies[10:, None])[0] > 0.8  # 0.3 without what is multiplied
+
+
+def test_networks_beyond_the_pool_of_an_unknown_space_are_ranked_as_well(
+    checkpoint: Checkpoint, pool: tuple[Pool, np.ndarray], tmp_path: Path
+) -> None:
+    (known, latencies), knowing = pool, replace(checkpoint, calibration_by_space={"nasbench201": {}})
+    few = make_pool(knowing, known.texts[:40], space="nasbench_macro")
+    adapted = adapt(knowing, few, LATENCY, labelled(latencies[:40], 15))
+    assert adapted.model.config.reads_macs
+    answer = Predictor(adapted).predict(known.texts[40:], [LATENCY])
+    assert kendall_tau(answer.median, latencies[40:, None])[0] > 0.85  # 0.7 where it is read off texts alone
+    assert np.mean((answer.low <= latencies[40:, None]) & (latencies[40:, None] <= answer.high)) > 0.6
+    adapted.save_pretrained(tmp_path / "new")
+    again = Predictor(Checkpoint.from_pretrained(tmp_path / "new")).predict(known.texts[40:], [LATENCY])
+    np.testing.assert_allclose(again.values, answer.values, rtol=1e-5)
 
 
 def test_predictions_of_an_unknown_space_are_guesses(checkpoint: Checkpoint, pool: tuple[Pool, np.ndarray]) -> None:
