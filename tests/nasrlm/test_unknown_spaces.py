@@ -65,7 +65,7 @@ def test_networks_beyond_the_pool_of_an_unknown_space_are_ranked_as_well(
     adapted = adapt(knowing, few, LATENCY, labelled(latencies[:40], 15))
     assert adapted.model.config.reads_macs
     answer = Predictor(adapted).predict(known.texts[40:], [LATENCY])
-    assert kendall_tau(answer.median, latencies[40:, None])[0] > 0.85  # 0.7 where it is read off texts alone
+    assert kendall_tau(answer.median, latencies[40:, None])[0] > 0.89  # 0.87 where it is read off texts alone
     assert np.mean((answer.low <= latencies[40:, None]) & (latencies[40:, None] <= answer.high)) > 0.6
     adapted.save_pretrained(tmp_path / "new")
     again = Predictor(Checkpoint.from_pretrained(tmp_path / "new")).predict(known.texts[40:], [LATENCY])
