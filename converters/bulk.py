@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -47,7 +46,9 @@ def to_onnx_texts(
 
 
 def texts_of(to_text: Callable[[A], str], architectures: Sequence[A], *, progress: bool = False) -> Iterator[str]:
-    """``to_text`` of every architecture, in the order given, by as many processes as ``to_onnx_texts`` has.
+    """``to_text`` of every architecture, in the order given.
+
+    By processes as ``to_onnx_texts`` does, whose note on them holds here.
 
     Args:
         to_text: architecture to text; what cannot be pickled, as a lambda, works in this process alone.
@@ -59,18 +60,10 @@ def texts_of(to_text: Callable[[A], str], architectures: Sequence[A], *, progres
     """
     total = len(architectures)
     chunks = [architectures[start : start + CHUNK] for start in range(0, total, CHUNK)]
-    workers = num_workers(None, total) if _can_be_pickled(to_text) else 1
+    workers = num_workers(None, total, (to_text, architectures[:1]))
     texts = chain.from_iterable(map_in_order(partial(_texts, to_text), chunks, workers=workers))
     return iter(tqdm(texts, "convert", total, unit="text", disable=not progress))
 
 
 def _texts(to_text: Callable[[A], str], architectures: Sequence[A]) -> list[str]:
     return [to_text(architecture) for architecture in architectures]
-
-
-def _can_be_pickled(function: Callable[..., object]) -> bool:
-    try:
-        pickle.dumps(function)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return False
-    return True

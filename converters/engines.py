@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections import deque
@@ -24,9 +25,26 @@ AHEAD = 4  # tasks handed out per worker: enough to keep it busy, few enough to 
 WORTH_A_PROCESS = 512  # starting a worker costs about as much as so many texts
 
 
-def num_workers(asked: int | None, num_texts: int) -> int:
-    """``asked``, or as many as there are cores for this process, if there is work for them."""
-    return asked if asked is not None else max(1, min(_num_cores(), num_texts // WORTH_A_PROCESS))
+def num_workers(asked: int | None, num_texts: int, sent: object = None) -> int:
+    """``asked``, or as many as there are cores for this process, if there is work for them.
+
+    Args:
+        asked: by the user.
+        num_texts: to be written, or as much other work.
+        sent: what workers are sent; what cannot be pickled, as a lambda, is worked on in this process alone.
+    """
+    if asked is not None:
+        return asked
+    count = max(1, min(_num_cores(), num_texts // WORTH_A_PROCESS))
+    return count if count > 1 and _can_be_pickled(sent) else 1
+
+
+def _can_be_pickled(what: object) -> bool:
+    try:
+        pickle.dumps(what)
+    except Exception:  # of any kind, where somebody's own class is asked
+        return False
+    return True
 
 
 def _num_cores() -> int:

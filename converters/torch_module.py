@@ -7,6 +7,7 @@ import logging
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
@@ -44,7 +45,7 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
 
     if not isinstance(module, torch.nn.Module):
         raise OnnxModelError(f"expected a torch.nn.Module, got {module!r:.60}. Of a class or function, call it first.")
-    if not isinstance(input_shape, Sequence) or not all(isinstance(size, int) for size in input_shape):
+    if not isinstance(input_shape, Sequence) or not all(isinstance(size, Integral) for size in input_shape):
         raise OnnxModelError(f"expected a shape such as (1, 3, 224, 224), batch included, got {input_shape!r:.60}.")
     spelled = ",".join(map(str, input_shape))
     with _evaluation_mode(module), torch.no_grad(), one_line_errors(f"expected a module that takes {spelled}"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,15 +32,20 @@ def predict_by_space(
     quantiles: Sequence[float],
     progress: bool,
 ) -> Prediction:
-    """``Predictor.predict`` of N texts of N spaces, or names of spaces, "" where none is known.
+    """``Predictor.predict`` of N texts of N spaces, or names of spaces; "", None or NaN where none is known.
 
     Raises:
         ValueError: as ``Predictor.predict`` does, or not as many spaces as texts.
     """
-    if isinstance(spaces, str) or len(spaces) != len(texts):
-        got = repr(spaces) if isinstance(spaces, str) else len(spaces)
-        raise ValueError(f"spaces: expected a list with one of each of {len(texts)} texts, got {got}.")
-    named = [checked_space(space, predictor.checkpoint.spaces) for space in spaces]
+    if isinstance(spaces, str) or not isinstance(spaces, Iterable):
+        raise ValueError(
+            f"spaces: expected one of each text, got {spaces!r:.60}. For a single space there is of_space."
+        )
+    listed = spaces.to_pylist() if hasattr(spaces, "to_pylist") else list(spaces)  # of Arrow
+    if len(listed) != len(texts):
+        raise ValueError(f"spaces: expected one of each of {len(texts)} texts, got {len(listed)}.")
+    known = predictor.checkpoint.spaces  # NaN, as pandas spells none, is no equal of itself
+    named = ["" if space is None or space != space else checked_space(space, known) for space in listed]
     of_spaces = objectives_of(predictor, named) or predictor.objectives  # of no texts, all
     names = of_spaces if objectives is None else checked_names(objectives)
 

@@ -99,6 +99,10 @@ class Standardised:
 class GroupProcess:
     """Fitted to the labels of some rows, it answers for all rows.
 
+    Attributes:
+        surprise: once fitted, how improbable it makes the labels' scores: minus the logarithm of their density, but for
+            a constant.
+
     Args:
         groups: (N, F) features of every group, of variance about 1 on average.
         linear: groups whose features labels also follow in proportion.
@@ -144,14 +148,12 @@ class GroupProcess:
         covariance[np.diag_indices(len(rows))] += self.noise
         self._factor = cholesky(covariance, lower=True, overwrite_a=True)
         self._weights = self.weights_for(targets)
+        self.surprise = float(0.5 * targets @ self._weights + np.log(self._factor.diagonal()).sum())
         return self
 
     def predict(self, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the scores of (N,) rows, without the noise of a label."""
-        across = self._covariance(rows, self._rows)
-        explained = solve_triangular(self._factor, across.T, lower=True)
-        variance = self._variance(rows) - (explained**2).sum(axis=0)
-        return across @ self._weights, np.sqrt(np.maximum(variance, 0.0))
+        return self._conditioned(self._covariance(rows, self._rows), self._variance(rows))
 
     def predict_others(self, groups: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
         """The same of N rows that it was not made with, by the (N, F) features of every group; kinds are not told."""
@@ -159,9 +161,9 @@ class GroupProcess:
         learned = [group[self._rows] for group in self._groups]
         given = [group for group in groups if group.shape[1]]
         both = GroupProcess([np.concatenate(x) for x in zip(learned, given, strict=True)], linear=self._linear)
-        both._scales, both._factor, both._weights = self._scales, self._factor, self._weights
-        both._rows = np.arange(len(self._rows))
-        return both.predict(np.arange(len(self._rows), len(both._groups[0])))
+        both._scales, rows = self._scales, np.arange(len(self._rows))
+        others = np.arange(len(rows), len(both._groups[0]))
+        return self._conditioned(both._covariance(others, rows), both._variance(others))
 
     def expected_scores(self, rows: NDArray[np.intp]) -> FloatArray:
         """(N,) means of rows alone, at a fraction of the cost."""
@@ -170,6 +172,11 @@ class GroupProcess:
     def expect(self, rows: NDArray[np.intp]) -> FloatArray:
         """(N,) labels of the mean scores of rows."""
         return self.scale.backward(self.expected_scores(rows))
+
+    @property
+    def num_groups(self) -> int:
+        """Groups that have features."""
+        return len(self._groups)
 
     @property
     def noise(self) -> float:
@@ -200,6 +207,12 @@ class GroupProcess:
         values, vectors = eigh(covariance)
         drawn = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.normal(size=(len(rows), samples)))
         return np.asarray(mean[:, None] + drawn + np.sqrt(noise) * rng.normal(size=drawn.shape), dtype=np.float64)
+
+    def _conditioned(self, across: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Means and deviations of rows with (N, n) covariances with those learned, and (N,) variances before."""
+        explained = solve_triangular(self._factor, across.T, lower=True)
+        left = variance - (explained**2).sum(axis=0)
+        return across @ self._weights, np.sqrt(np.maximum(left, 0.0))
 
     def _covariance(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> FloatArray:
         blocks = np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))

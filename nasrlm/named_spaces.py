@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection
 from typing import Any, Protocol
 
@@ -25,18 +26,21 @@ def checked_space(space: Any, known: Collection[str]) -> str:
         space: its name, or the space itself.
         known: names that the model knows; any other is taken to be of a space that it does not know.
 
+    Warns of one that is known in another spelling.
+
     Raises:
-        ValueError: neither a name nor a space, or one that is known in another spelling.
+        ValueError: neither a name nor a space.
     """
     name = getattr(space, "address", space)
     if not isinstance(name, str) or isinstance(space, type):
-        raise ValueError(f"space: expected a space or its name, got {space!r:.60}.")
+        raise ValueError(f"space: expected a space or its name, got {space!r:.60}. spaces.get_space opens one.")
     if name not in known and _REGISTERED.fullmatch(name):
         for other in known:
-            if _letters(other) == _letters(name):
-                raise ValueError(f"space: expected {other}, got {name!r}.")
+            if _letters(other) == _letters(name) != "":
+                what = f"space: expected {other}, got {name}: answers are guesses. Spell it alike."
+                warnings.warn(what, stacklevel=3)
     return name
 
 
 def _letters(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    return re.sub(r"[\W_]", "", name.casefold())

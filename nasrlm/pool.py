@@ -141,8 +141,8 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
             if empty.
 
     Raises:
-        ValueError: no texts, one that is empty or longer than the model's context, no space or one that the checkpoint
-            knows in another spelling, or a model that spells no digits.
+        ValueError: no texts, one that is empty or longer than the model's context, no space, or a model that spells no
+            digits.
     """
     check_adaptable(checkpoint)
     texts, space = checked_texts(texts), checked_space(space, checkpoint.spaces)

@@ -86,7 +86,7 @@ class Predictor:
             space: or its name; of one that the checkpoint does not know all is guessed.
 
         Raises:
-            ValueError: neither, or a name that the checkpoint knows in another spelling.
+            ValueError: neither.
         """
         of_all = self._of_all
         space = checked_space(space, of_all.checkpoint.spaces)

@@ -126,12 +126,11 @@ class TextReader:
         return Encoded(states, mask[:, None, None, :], ids.to(states.device), batch.texts)
 
     def _warn_of_notations(self, texts: Iterable[str]) -> None:
-        """Of the first line that is no word, as a notation or the name of a file is, where ONNX text was learned."""
-        line = next((text for text in texts if "\n" not in text and not text.isalpha()), None)
-        if line is not None and self._tokenizer.reads_onnx:
+        """Of a line that is no word, as a notation or the name of a file is, where ONNX text was learned."""
+        if self._tokenizer.reads_onnx and any("\n" not in text and not text.isalpha() for text in texts):
             warnings.warn(
-                f"texts: expected canonical ONNX text, such as the model has learned, got {line[:40]!r}: answers to it "
-                "mean nothing. nasrlm.to_measured_text writes that of an architecture.",
+                "texts: expected canonical ONNX text, such as the model has learned, got a line like a notation or the "
+                "name of a file: answers to it mean nothing. nasrlm.to_measured_text writes that of an architecture.",
                 stacklevel=3,
             )
 

@@ -150,7 +150,7 @@ class TextTokenizer:
     @cached_property
     def reads_onnx(self) -> bool:
         """Whether it was learned from canonical ONNX text: layers of ours are among its tokens."""
-        return any("nn.Conv" in token for token in self._tokenizer.get_vocab())
+        return any("nn.ConvBias" in token for token in self._tokenizer.get_vocab())
 
     @property
     def tokens(self) -> list[str]:

@@ -376,7 +376,7 @@ def _judged(predicted: FloatArray, labels: FloatArray) -> FloatArray:
     taus = kendall_tau(predicted, labels)
     for column, of_one in enumerate(labels.T):
         known = np.isfinite(of_one)
-        if known.any() and np.ptp(of_one[known]) > 0 == np.ptp(predicted[known, column]):
+        if known.any() and np.ptp(of_one[known]) > 0 and np.ptp(predicted[known, column]) == 0:
             taus[column] = 0.0
     return taus
 

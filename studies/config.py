@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -32,13 +32,19 @@ def twins_of(space: SearchSpace[A], objectives: Sequence[str]) -> str:
     return "apart" if space.runs_lost_operations and costs else "once"
 
 
+def _parsed(name: str, given: Any, parse: Callable[[str], Any]) -> tuple[Any, ...]:
+    if isinstance(given, str):
+        raise ValueError(f"search: expected a list of {name}, got {given!r}. Put it in a list.")
+    return tuple([parse(x) if isinstance(x, str) else x for x in given])
+
+
 @dataclass(frozen=True)
 class SearchConfig:
     """One search.
 
     Attributes:
         space: the name under which the space is known.
-        goals: M goals, each on another objective.
+        goals: M goals, each on another objective; or as Goal.parse reads them. Constraints likewise.
         trials: how many distinct architectures are evaluated.
         engine: "optuna" or "pymoo".
         sampler: one of ``SAMPLERS[engine]``.
@@ -78,10 +84,8 @@ class SearchConfig:
     earlier_trials: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        goals = [Goal.parse(goal) if isinstance(goal, str) else goal for goal in self.goals]
-        constraints = [Constraint.parse(x) if isinstance(x, str) else x for x in self.constraints]
-        object.__setattr__(self, "goals", tuple(goals))
-        object.__setattr__(self, "constraints", tuple(constraints))
+        object.__setattr__(self, "goals", _parsed("goals", self.goals, Goal.parse))
+        object.__setattr__(self, "constraints", _parsed("constraints", self.constraints, Constraint.parse))
         names = [goal.objective for goal in self.goals]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"search: expected goals on different objectives, got {names}. Name each once.")

@@ -85,7 +85,8 @@ def features_of(
     distinct = dict(zip(reversed(keys), reversed(architectures), strict=True))
     todo = list(distinct.values())
     chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
-    counted = map_in_order(partial(_features, space, compiled), chunks, workers=num_workers(workers, len(todo)))
+    count, processes = partial(_features, space, compiled), num_workers(workers, len(todo), (space, todo[:1]))
+    counted = map_in_order(count, chunks, workers=processes)
     flat = tqdm(chain.from_iterable(counted), "count", len(todo), unit="network", disable=not progress)
     features = dict(zip(distinct, flat, strict=True))
     return [features[key] for key in keys]

@@ -177,10 +177,10 @@ def _proposer(
     def next_batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
         if given := warm_start(config, space, ledger, count=count, known=known):
             return given
-        if guide.exhaustive:
-            learning.to_text.write((choice or {}).values(), progress=progress)
         model = learning.learn(ledger)
         if all(name in model.predictor.objectives for name in config.objectives):
+            if guide.exhaustive:
+                learning.to_text.write((choice or {}).values(), progress=progress)
             return propose(config, guide, space, model, ledger, count=count, known=choice, attempt=attempt)
         return begin(config, space, evaluator, ledger, count=count, known=known, attempt=attempt)
 

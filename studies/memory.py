@@ -86,11 +86,11 @@ class TextMemory(Generic[A]):
         Raises:
             KeyError: there is none.
         """
-        return self._architectures[_digest(text)]
+        return self._architectures[digest_of(text)]
 
     def _keep(self, architecture: A, text: str) -> None:
         self._left -= len(text)
-        self._architectures.setdefault(_digest(text), architecture)
+        self._architectures.setdefault(digest_of(text), architecture)
         self._kept[architecture] = text if self._left >= 0 else zlib.compress(text.encode())
 
     def __reduce__(self) -> tuple[type[Self], tuple[Callable[[A], str]]]:
@@ -142,12 +142,12 @@ class _Answers:
     def __init__(self, num_quantiles: int) -> None:
         self.values: FloatArray = np.empty((0, 0, num_quantiles))
         self.known = np.zeros((0, 0), dtype=bool)
-        self._rows: dict[bytes, int] = {}  # by digest: the texts of large networks are 10 KB each
+        self._rows: dict[bytes, int] = {}  # by digest
         self._columns: dict[str, int] = {}
 
     def places(self, texts: Sequence[str], objectives: Sequence[str]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """(N,) rows of texts and (M,) columns of objectives, those not seen before included."""
-        rows = [self._rows.setdefault(_digest(text), len(self._rows)) for text in texts]
+        rows = [self._rows.setdefault(digest_of(text), len(self._rows)) for text in texts]
         columns = [self._columns.setdefault(name, len(self._columns)) for name in objectives]
         lacking = (self._lacking(0, len(self._rows)), self._lacking(1, len(self._columns)))
         if any(lacking):
@@ -167,5 +167,6 @@ class _Answers:
         return max(wanted, 2 * size) - size if wanted > size else 0
 
 
-def _digest(text: str) -> bytes:
+def digest_of(text: str) -> bytes:
+    """What stands for a text in a memory: texts of large networks are 10 KB each."""
     return blake2b(text.encode(), digest_size=16).digest()

@@ -31,7 +31,7 @@ from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.features import Features, features_of
 from studies.graph_process import GraphProcess, Networks, networks_of
-from studies.memory import PredictorMemory, SamplingPredictor
+from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.scale import Scale
 from studies.text_process import TextGroups, TextProcess
 
@@ -75,6 +75,7 @@ class ProcessAdapter(Generic[A]):
         pool_size: texts that give the features' scale.
         networks: gives all architectures that will ever be asked about, called once an objective is learned that the
             predictor does not know; None where these are too many.
+        progress: show a bar on stderr while their texts are written.
 
     Cost: below a second an objective and hundred results, some seconds for thousands, beside all of the predictor's
     answers about every text that is looked at, each once, and, for objectives that it does not know, 2 to 8 ms to
@@ -90,20 +91,22 @@ class ProcessAdapter(Generic[A]):
         to_text: Callable[[A], str],
         pool_size: int = 100,
         networks: Callable[[], NetworkFeatures[A]] | None = None,
+        progress: bool = False,
     ) -> None:
         self.space = space
         self.objectives = tuple(objectives)
-        self.to_text = to_text
+        self.to_text = TextMemory.of(to_text)
         self.pool_size = pool_size
         self._predictor = predictor
         self._memory = PredictorMemory(predictor)
-        self._all_networks = networks
+        self._all_networks, self._progress = networks, progress
 
     @cached_property
     def _networks(self) -> tuple[Networks, FloatArray]:
         """All of them, and (N, F) what the predictor says of each, standardised: costs add up, so no logarithms."""
         assert self._all_networks is not None, "only where they are known beforehand"
         architectures, computed, compiled = self._all_networks()
+        self.to_text.write(architectures, progress=self._progress)
         texts = [self.to_text(architecture) for architecture in architectures]
         networks = networks_of(self.space, architectures, texts, computed, compiled)
         said = self._memory.predict(texts, self._predictor.objectives, (0.5,)).median

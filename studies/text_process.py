@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from nasrlm.arrays import FloatArray
 from nasrlm.group_process import GroupProcess, Standardised
 from nasrlm.text_counts import PARTS, text_counts
+from studies.memory import digest_of
 from studies.scale import Scale
 
 STANDARDISED = (False, False, True, True)  # of PARTS: places and sizes are of many scales
@@ -49,6 +51,10 @@ class TextGroups:
         self._parts = [part for part in parts if part.columns.size]  # none where texts are no ONNX
         self.linear = (0, len(self._parts)) if self._parts else (0,)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy counts anew."""
+        return vars(self) | {"_counted": {}}
+
     def of(self, texts: Sequence[str]) -> list[FloatArray]:
         """(N, F) of each group, predictions first."""
         counts = self._counts(texts)
@@ -56,7 +62,7 @@ class TextGroups:
 
     def _counts(self, texts: Sequence[str]) -> FloatArray:
         """(N, C); a text is counted once."""
-        digests = [blake2b(text.encode(), digest_size=16).digest() for text in texts]
+        digests = list(map(digest_of, texts))
         new = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in self._counted}
         self._counted |= zip(new, text_counts(list(new.values())).astype(np.float16), strict=True)
         counted = [self._counted[digest] for digest in digests]
@@ -97,6 +103,9 @@ class _Part:
 class TextProcess:
     """What was learned of one objective.
 
+    Of two processes, one that goes by predictions alone and one that goes by all groups, each counts as it makes the
+    results probable: predictions tell most of a space that the predictor knows.
+
     Args:
         groups: features of texts.
         name: of the objective.
@@ -107,18 +116,32 @@ class TextProcess:
     def __init__(self, groups: TextGroups, name: str, texts: Sequence[str], labels: FloatArray) -> None:
         self._groups = groups
         self._scale = Scale.of(name, labels)
-        scores = self._scale.forward(labels)
-        process = GroupProcess(groups.of(texts), linear=groups.linear)
-        standardised = Standardised(float(scores.mean()), self._scale.deviation(scores))
-        self._process = process.fit(np.arange(len(texts)), scores, standardised)
+        scores, features, rows = self._scale.forward(labels), groups.of(texts), np.arange(len(texts))
+        self._standardised = Standardised(float(scores.mean()), self._scale.deviation(scores))
+        self._processes = [
+            GroupProcess(features[:count], linear=[group for group in groups.linear if group < count]).fit(
+                rows, scores, self._standardised
+            )
+            for count in sorted({1, len(features)})
+        ]
+        self._shares = softmax([-process.surprise for process in self._processes])
 
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
         """(N, Q) labels at Q quantiles of a standard normal distribution."""
-        mean, deviation = self._process.predict_others(self._groups.of(texts))
-        deviation = np.sqrt(deviation**2 + max(self._process.noise, LEAST_NOISE))
+        mean, deviation = self._normal(texts)
         scores = mean[:, None] + deviation[:, None] * normal_quantiles
-        return self._scale.backward(self._process.scale.backward(scores))
+        return self._scale.backward(self._standardised.backward(scores))
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
         """(N, S) labels, each text's drawn on its own."""
         return self.quantiles(texts, rng.normal(size=(len(texts), samples)))
+
+    def _normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """(N,) means and deviations of the processes' mixture, on the scale of its scores."""
+        features = self._groups.of(texts)
+        mean, squares = np.zeros(len(texts)), np.zeros(len(texts))
+        for process, share in zip(self._processes, self._shares, strict=True):
+            of_one, deviation = process.predict_others(features[: process.num_groups])
+            mean += share * of_one
+            squares += share * (of_one**2 + deviation**2 + max(process.noise, LEAST_NOISE))
+        return mean, np.sqrt(squares - mean**2)

@@ -246,7 +246,7 @@ def _guided_search(
     if guide.adapt_every:
         learned = [name for name in config.objectives if name not in (*evaluator.modelled, *COUNTS)]
         networks = partial(every_network, config, space, evaluator.known, progress=True) if guide.exhaustive else None
-        adapt = ProcessAdapter(space, predictor, learned, to_text=to_text, networks=networks)
+        adapt = ProcessAdapter(space, predictor, learned, to_text=to_text, networks=networks, progress=True)
     options |= {"to_text": to_text, "adapt": adapt, "storage": storage}
     return guided_search(config, space, evaluator, predictor, out, **options)
 

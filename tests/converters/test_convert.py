@@ -6,7 +6,15 @@ from importlib import import_module
 
 import pytest
 
-from converters import model_to_onnx_text, to_canonical_graph, to_graph, to_model, to_onnx_text
+from converters import (
+    OnnxModelError,
+    model_to_graph,
+    model_to_onnx_text,
+    to_canonical_graph,
+    to_graph,
+    to_model,
+    to_onnx_text,
+)
 from converters.builder import GraphBuilder
 from converters.graph import Graph
 from spaces import Spellings, get_space
@@ -132,3 +140,21 @@ def test_what_a_users_space_raises_carries_the_architecture():
     with pytest.raises(KeyError) as raised:
         to_graph(space, architecture)
     assert raised.value.__notes__ == [f"architecture {space.format(architecture)}"]
+
+
+def test_what_is_no_space_or_no_architecture_is_told():
+    space = get_space("nasbench201")
+    with pytest.raises(ValueError, match=r"to_graph: expected a search space, got 'nasbench201'\. spaces\.get_space"):
+        to_onnx_text("nasbench201", space.decode((0,) * 6))
+    with pytest.raises(
+        ValueError, match=r"expected an architecture of nasbench201, got text, '\|none.* parse makes one"
+    ):
+        to_onnx_text(space, "|none~0|")
+
+
+def test_text_in_place_of_a_path_is_told():
+    space = get_space("nasbench201")
+    with pytest.raises(
+        OnnxModelError, match=r"^expected the path of an ONNX model, got text, '<.*to_model makes a model"
+    ):
+        model_to_graph(to_onnx_text(space, space.decode((0,) * 6)))

@@ -184,3 +184,8 @@ def test_the_machine_is_described():
     assert {*machine} == {"processor", "cores", "threads", "memory_gib", "system", "onnxruntime"}
     assert all(machine.values())
     assert machine["cores"] <= machine["threads"]
+
+
+def test_a_text_alone_is_no_list_of_texts():
+    with pytest.raises(ValueError, match=r"measure_latencies: expected a list of texts, got one text\. Put it in"):
+        measure_latencies("<")

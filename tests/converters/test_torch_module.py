@@ -354,3 +354,22 @@ def test_decisions_by_values_of_the_input_are_refused(what):
 @pytest.mark.parametrize("what", ["size", "buffer"])
 def test_decisions_by_sizes_and_buffers_are_not(what):
     assert module_to_onnx_text(Deciding(what), (1, 4)).count("nn.LinearBias") == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "told"),
+    [
+        (nn.ReLU, (1, 3), r"expected a torch\.nn\.Module, got <class .* call it first"),
+        (abs, (1, 3), r"expected a torch\.nn\.Module, got <built-in function abs>"),
+        (nn.ReLU(), 3, r"expected a shape such as \(1, 3, 224, 224\), batch included, got 3"),
+        (nn.ReLU(), "1,3", "expected a shape such as .* got '1,3'"),
+        (nn.ReLU(), (1, 2.5), r"expected a shape such as .* got \(1, 2\.5\)"),
+    ],
+)
+def test_what_is_no_module_or_shape_is_told(module, shape, told):
+    with pytest.raises(OnnxModelError, match=told):
+        export_module(module, shape)
+
+
+def test_sizes_may_be_numpys():
+    assert module_to_onnx_text(nn.ReLU(), tuple(np.array([1, 3]))) == module_to_onnx_text(nn.ReLU(), (1, 3))

@@ -163,3 +163,16 @@ def test_a_row_left_out_is_expected_by_all_others() -> None:
     expected = covariance[0, rest] @ np.linalg.solve(covariance[np.ix_(rest, rest)], scores[rest])
     assert process.left_out()[0] == pytest.approx(scores[0] - expected)
     assert process.weights_for(scores) @ covariance[:, 3] == pytest.approx(scores[3])
+
+
+def test_rows_that_a_process_was_not_made_with_are_answered_alike() -> None:
+    rng = np.random.default_rng(0)
+    groups = [rng.normal(size=(60, 3)), rng.normal(size=(60, 2)), np.empty((60, 0))]
+    labels = groups[0][:, 0] + groups[1][:, 1]
+    of_all = GroupProcess(groups, linear=(1,)).fit(np.arange(40), labels[:40])
+    of_some = GroupProcess([x[:40] for x in groups], linear=(1,)).fit(np.arange(40), labels[:40])
+    for found, expected in zip(
+        of_some.predict_others([x[40:] for x in groups]), of_all.predict(np.arange(40, 60)), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert of_some.num_groups == 2

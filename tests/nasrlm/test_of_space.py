@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from nasrlm.adaptation import adapt
@@ -16,6 +17,7 @@ from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
 from nasrlm.model_card import adapted
+from nasrlm.named_spaces import checked_space
 from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.train_config import TrainConfig
@@ -58,17 +60,29 @@ def test_texts_of_several_spaces_are_each_answered_by_their_own(several: Checkpo
     assert predictor.predict(TEXTS, spaces=["other", "other"]).objectives == (LATENCY,)
     assert predictor.predict(TEXTS, spaces=["other", get_space("nasbench201")]).objectives == OBJECTIVES
     assert predictor.predict([], spaces=[]).values.shape == (0, 2, 3)
-    for wrong in (["other"], "other"):
-        with pytest.raises(ValueError, match="spaces: expected a list with one of each of 2 texts, got"):
-            predictor.predict(TEXTS, spaces=wrong)
+    of_arrow = predictor.predict(TEXTS, spaces=pa.array(["other", None]))  # type: ignore[arg-type]
+    assert of_arrow.objectives == predictor.predict(TEXTS, spaces=pd.Series(["other", np.nan])).objectives == OBJECTIVES
+    for wrong in (["other"], "other", get_space("fbnet")):
+        with pytest.raises(ValueError, match="spaces: expected one of each "):
+            predictor.predict(TEXTS, spaces=wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("wrong", ["NASBench201", "nas-bench-201", None, 3, FBNet])
+@pytest.mark.parametrize("wrong", [None, 3, FBNet])
 def test_what_is_no_space_is_refused(several: Checkpoint, wrong: Any) -> None:
-    with pytest.raises(ValueError, match=r"^space: expected (nasbench201|a space or its name), got "):
-        Predictor(several).of_space(wrong)
-    with pytest.raises(ValueError, match=r"^space: expected "):
-        make_pool(several, TEXTS, space=wrong)
+    for ask in (Predictor(several).of_space, lambda space: make_pool(several, TEXTS, space=space)):
+        with pytest.raises(ValueError, match=r"^space: expected a space or its name, got "):
+            ask(wrong)
+
+
+@pytest.mark.parametrize("misspelled", ["NASBench201", "nas-bench-201"])
+def test_a_known_space_in_another_spelling_is_told(several: Checkpoint, misspelled: str) -> None:
+    with pytest.warns(UserWarning, match=f"^space: expected nasbench201, got {misspelled}: answers are guesses"):
+        assert Predictor(several).of_space(misspelled).objectives == OBJECTIVES
+
+
+def test_names_without_letters_are_not_taken_for_each_other() -> None:
+    assert checked_space("--", ["__"]) == "--"
+    assert checked_space("\u641c\u7d22", ["\u7a7a\u95f4"]) == "\u641c\u7d22"
 
 
 def test_a_space_goes_by_its_name(several: Checkpoint) -> None:

@@ -365,7 +365,7 @@ def test_texts_of_another_kind_than_learned_are_told() -> None:
     released, space = Predictor.from_pretrained().of_space("nasbench201"), get_space("nasbench201")
     network = to_measured_text(space, space.decode((3, 0, 1, 3, 2, 1)))
     with pytest.warns(
-        UserWarning, match=r"expected canonical ONNX text, .*, got 'net\.onnx': answers to it mean nothing"
+        UserWarning, match=r"expected canonical ONNX text, .* a line like a notation or the name of a file"
     ):
         released.predict([network, "net.onnx"], ["accuracy@cifar10"])
     with warnings.catch_warnings():

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from nasrlm.objective import Goal
 from spaces import get_space
 from studies.config import SearchConfig, twins_of, without_password
 from studies.guide import Guide
@@ -86,3 +87,14 @@ def test_twins_are_searched_apart_where_their_costs_differ() -> None:
     assert twins_of(nasbench201, ["accuracy@cifar10", "latency_ms@raspi4"]) == "apart"
     assert twins_of(nasbench201, ["accuracy@cifar10", "valid_accuracy@cifar10"]) == "once"
     assert twins_of(nasbench101, ["accuracy@cifar10", "latency_ms@raspi4"]) == "once"
+
+
+def test_goals_and_constraints_may_be_spelled() -> None:
+    config = SearchConfig("nasbench201", ("max:accuracy@cifar10",), 5, constraints=["soft:latency_ms@pixel3<=10"])  # type: ignore
+    assert config.goals == (Goal(True, "accuracy@cifar10"),)
+    assert config.objectives == ("accuracy@cifar10", "latency_ms@pixel3")
+    for wrong in ({"goals": "max:accuracy@cifar10"}, {"goals": ["max:a"], "constraints": "latency_ms@pixel3<=10"}):
+        with pytest.raises(
+            ValueError, match=r"search: expected a list of (goals|constraints), got '.*'\. Put it in a list"
+        ):
+            SearchConfig("nasbench201", trials=5, **wrong)  # type: ignore[arg-type]

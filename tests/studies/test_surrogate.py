@@ -11,6 +11,7 @@ import pytest
 
 from converters import to_measured_text
 from converters.counts import named_counts
+from converters.engines import num_workers
 from nasrlm.prediction import Prediction
 from spaces import get_space
 from studies.evaluators import FunctionEvaluator
@@ -117,7 +118,7 @@ def test_a_text_is_written_once(monkeypatch: pytest.MonkeyPatch, as_they_are: in
 
 
 def test_many_texts_are_written_by_processes_and_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("converters.bulk.num_workers", lambda asked, total: 2)
+    monkeypatch.setattr("converters.bulk.num_workers", lambda asked, total, sent: 2)
     space = get_space("nasbench_macro")
     architectures = list(itertools.islice(space.enumerate(), 130))
     memory = TextMemory(partial(to_measured_text, space))
@@ -133,10 +134,13 @@ def test_many_texts_are_written_by_processes_and_each_once(monkeypatch: pytest.M
 
 
 def test_a_function_that_no_process_can_be_sent_writes_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("converters.bulk.num_workers", lambda asked, total: 2)
+    monkeypatch.setattr("converters.engines._num_cores", lambda: 2)
+    monkeypatch.setattr("converters.engines.WORTH_A_PROCESS", 1)
     memory = TextMemory(lambda row: one_text(row))
     memory.write([Row((0, 1, 2, 0)), Row((2, 1, 0, 0))])
     assert memory(Row((2, 1, 0, 0))) == "0-1-2-0"
+    assert num_workers(None, 10**6, one_text) > 1
+    assert num_workers(None, 10**6, lambda: None) == 1
 
 
 def test_texts_beyond_those_kept_as_they_are_take_a_quarter_of_their_size(monkeypatch: pytest.MonkeyPatch) -> None:

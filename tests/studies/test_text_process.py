@@ -1,5 +1,6 @@
 """An objective that the predictor does not know, learned from what texts say of their networks."""
 
+import pickle
 from collections.abc import Sequence
 
 import numpy as np
@@ -79,3 +80,21 @@ def test_texts_that_are_no_networks_have_what_the_predictor_says() -> None:
     groups = TextGroups(lambda texts: np.array([[float(len(text))] for text in texts]), ["a", "bb", "ccc"])
     assert groups.linear == (0,)
     assert [x.tolist() for x in groups.of(["dddd"])] == [[[4.0]]]
+
+
+def test_a_copy_counts_anew(groups: TextGroups) -> None:
+    process = TextProcess(groups, NAME, TEXTS[:30], TRUE[:30])
+    groups.of(TEXTS)
+    copied = pickle.loads(pickle.dumps(process))
+    assert len(pickle.dumps(copied)) < 60 * len(TEXTS[0]) + 2_000_000
+    assert not copied._groups._counted
+    level = np.array([0.3])
+    np.testing.assert_allclose(copied.quantiles(TEXTS[40:44], level), process.quantiles(TEXTS[40:44], level))
+
+
+def test_predictions_count_where_they_make_results_probable(groups: TextGroups) -> None:
+    """A predictor that knows the space, of which texts say little in few results."""
+    known = dict(zip(TEXTS, (TRUE - TRUE.mean()) / TRUE.std(), strict=True))
+    knowing = TextGroups(lambda texts: np.array([[known[text]] for text in texts]).reshape(-1, 1), TEXTS[:40])
+    shares = [TextProcess(each, NAME, TEXTS[:12], TRUE[:12])._shares for each in (knowing, groups)]
+    assert shares[0][0] > 0.5 > shares[1][0]
