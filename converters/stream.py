@@ -7,6 +7,7 @@ processes and written in pieces.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -242,6 +243,11 @@ def _check(config: StreamConfig, table: BatchedTable) -> None:
         raise ValueError(f"{table.path}: expected a column architecture, got {', '.join(names) or 'none'}.")
     if there := [name for name in config.derivation.columns if name in names]:
         raise ValueError(f"{table.path}: expected no column {there[0]} yet, got one. Rename or drop it.")
+    if "text" in names:
+        warnings.warn(
+            f"{table.path}: what is written is of the column architecture; the column text is left as it is.",
+            stacklevel=4,
+        )
     for column in table.schema:
         try:
             pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([column])).close()

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from converters import stream, to_onnx_text
+from converters.counts import derive_counts
 from converters.stream import StreamConfig, convert_table
 from spaces import get_space
 from spaces.nasbench101 import Module
@@ -292,3 +293,14 @@ def test_a_finished_output_of_an_edited_space_is_not_taken_for_its_own(config, f
     own.write_text(own.read_text() + "# edited\n")
     with pytest.raises(ValueError, match=r"expected an output made with the space's file .*own\.py, \d+ bytes"):
         convert_table(replace(config, resume=True))
+
+
+def test_counts_beside_texts_are_told_to_be_of_architectures(config, frame):
+    _write(config.table, frame.assign(text="a\nb"))
+    with pytest.warns(
+        UserWarning, match=r"table\.parquet: what is written is of the column architecture; the column text"
+    ):
+        convert_table(replace(config, derivation=derive_counts()))
+    written = pd.read_parquet(config.out)
+    assert (written["text"] == "a\nb").all()
+    assert written["params@onnx"].nunique() > 1
