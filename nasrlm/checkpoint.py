@@ -128,6 +128,13 @@ class Checkpoint:
         spaces = self.taught_spaces(objective)
         return not spaces or _file_and_class(space) in map(_file_and_class, spaces)
 
+    def guessed_of(self, space: str) -> frozenset[str]:
+        """Objectives that were not learned from networks of a space, as far as that is known; none of no space, ""."""
+        if not space or not self.spaces or space in self.spaces:
+            return frozenset()
+        added = self.added
+        return frozenset(name for name in self.objectives if name not in added or not self.was_taught(name, space))
+
     def objectives_of(self, space: str) -> tuple[str, ...]:
         """Objectives learned from networks of a space, or from no known one; all, of a space that it does not know."""
         if space not in self.calibration_by_space:

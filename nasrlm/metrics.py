@@ -44,6 +44,16 @@ def kendall_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray:
     return _columns(predicted, measured, lambda a, b: float(stats.kendalltau(a, b).statistic))
 
 
+def judged_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray:
+    """``kendall_tau``, but 0 of equal predictions where labels differ: what has collapsed ranks nothing."""
+    taus = kendall_tau(predicted, measured)
+    for column, labels in enumerate(measured.T):
+        known = np.isfinite(labels)
+        if known.any() and np.ptp(labels[known]) > 0 and np.ptp(predicted[known, column]) == 0:
+            taus[column] = 0.0
+    return taus
+
+
 def tau_of(predicted: FloatArray, measured: FloatArray) -> float:
     """Kendall τ of one objective, of (N,) values; otherwise as ``kendall_tau``."""
     return float(kendall_tau(predicted[:, None], measured[:, None])[0])

@@ -153,16 +153,8 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
     columns = zip(prediction.objectives, prediction.median.T, strict=True)
     scaled = [scaled_labels(medians, multiplies(name, medians)) for name, medians in columns]
     names, features, summaries = prediction.objectives, np.stack(scaled, axis=1), predictor.summaries(texts, progress)
-    guessed = _guessed(checkpoint, names, space) if summaries[:, -NUM_COUNTS:].any() else frozenset()
+    guessed = checkpoint.guessed_of(space) & {*names} if summaries[:, -NUM_COUNTS:].any() else frozenset()
     return Pool(texts, names, _standardised(features), summaries, guessed)
-
-
-def _guessed(checkpoint: Checkpoint, objectives: Sequence[str], space: str) -> frozenset[str]:
-    """Those that were not learned from networks of a space, as far as that is known."""
-    if not space or not checkpoint.spaces or space in checkpoint.spaces:
-        return frozenset()
-    added = checkpoint.added
-    return frozenset(name for name in objectives if name not in added or not checkpoint.was_taught(name, space))
 
 
 def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> NDArray[np.intp]:

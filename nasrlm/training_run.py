@@ -29,7 +29,7 @@ from nasrlm.denormals import denormals_as_zero
 from nasrlm.devices import autocast
 from nasrlm.examples import Examples
 from nasrlm.initial_model import initial_model
-from nasrlm.metrics import kendall_tau
+from nasrlm.metrics import judged_tau
 from nasrlm.moving_average import MovingAverage
 from nasrlm.objective import decoding_order
 from nasrlm.optimizers import Schedule, make_optimizers
@@ -242,7 +242,7 @@ class TrainingRun:
         for space, part in self.valid_rows.labelled(self.config.monitor or self.objectives).by_space():
             with _cut_as_before():
                 prediction = self.predictor.predict(part.texts, part.objectives, quantiles=(0.5,))
-            taus = _judged(prediction.median, part.labels).tolist()
+            taus = judged_tau(prediction.median, part.labels).tolist()
             result |= {f"{space}/{name}" if several else name: t for name, t in zip(part.objectives, taus, strict=True)}
             enough = np.isfinite(part.labels).sum(axis=0) >= ROWS_TO_JUDGE
             sure += [tau for tau, is_sure in zip(taus, enough, strict=True) if is_sure and math.isfinite(tau)]
@@ -369,16 +369,6 @@ def scores_of(predictor: Predictor, rows: Examples) -> dict[str, FloatArray]:
     """Of each objective, what the predictor says is the probability of a label as small; NaN where there is none."""
     values = predictor.cumulative_probabilities(rows.texts, rows.objectives, rows.labels)
     return dict(zip(rows.objectives, values.T, strict=True))
-
-
-def _judged(predicted: FloatArray, labels: FloatArray) -> FloatArray:
-    """(M,) τ of (N, M) predictions; 0 of equal ones where labels differ: what has collapsed would look like a gain."""
-    taus = kendall_tau(predicted, labels)
-    for column, of_one in enumerate(labels.T):
-        known = np.isfinite(of_one)
-        if known.any() and np.ptp(of_one[known]) > 0 and np.ptp(predicted[known, column]) == 0:
-            taus[column] = 0.0
-    return taus
 
 
 def learned_objectives(config: TrainConfig, examples: Examples) -> tuple[str, ...]:

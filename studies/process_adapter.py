@@ -1,9 +1,9 @@
 """A predictor corrected by a study's own real results, with a Gaussian process of each objective.
 
 Of an objective that the predictor knows, the process is of what its own answers leave of the results, and goes by all
-that it says of a text. One that it does not know is learned from the results themselves, by what texts say of their
-networks as well, see ``studies.text_process``; or, where all networks are known beforehand, by features of their
-graphs, see ``studies.graph_process``.
+that it says of a text. One that it does not know, or of other spaces alone, is learned from the results themselves, by
+what texts say of their networks as well, see ``studies.text_process``; or, where all networks are known beforehand, by
+features of their graphs, see ``studies.graph_process``.
 
 N texts, M objectives, Q quantiles, S samples, F features.
 """
@@ -98,6 +98,7 @@ class ProcessAdapter(Generic[A]):
         self.to_text = TextMemory.of(to_text)
         self.pool_size = pool_size
         self._predictor = predictor
+        self._known = frozenset(predictor.objectives) - _guessed(predictor, space)
         self._memory = PredictorMemory(predictor)
         self._all_networks, self._progress = networks, progress
 
@@ -133,16 +134,22 @@ class ProcessAdapter(Generic[A]):
             labels = table[name].to_numpy(dtype=np.float64)
             rows = np.flatnonzero(np.isfinite(labels))
             known = [texts[row] for row in rows]
-            if name not in self._predictor.objectives and self._all_networks is not None:
+            if name not in self._known and self._all_networks is not None:
                 if len(rows) >= MIN_RESULTS_OF_GRAPHS:
                     processes[name] = GraphProcess(*self._networks, name, known, labels[rows])
             elif len(rows) < MIN_RESULTS:
                 continue
-            elif name in self._predictor.objectives:
+            elif name in self._known:
                 processes[name] = _fit(self._features, name, known, labels[rows])
             else:
                 processes[name] = TextProcess(self._groups, name, known, labels[rows])
         return CorrectedPredictor(self._predictor, processes)
+
+
+def _guessed(predictor: SamplingPredictor, space: SearchSpace[A]) -> frozenset[str]:
+    """Objectives that a ``nasrlm.Predictor`` has learned from networks of other spaces alone."""
+    checkpoint = getattr(predictor, "checkpoint", None)
+    return frozenset() if checkpoint is None else checkpoint.guessed_of(space.address)
 
 
 class _Features:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nasrlm.arrays import FloatArray
-from nasrlm.metrics import kendall_tau, quality, spearman_rho
+from nasrlm.metrics import judged_tau, kendall_tau, quality, spearman_rho
 from nasrlm.prediction import Prediction
 
 
@@ -69,3 +69,9 @@ def test_an_objective_with_one_label_has_no_quality() -> None:
     prediction = Prediction(("a@x",), (0.5,), np.zeros((2, 1, 1)))
     assert quality(prediction, np.array([[1.0], [np.nan]])) == {}
     assert list(quality(prediction, np.array([[1.0], [2.0]]))) == ["a@x"]
+
+
+def test_equal_predictions_of_different_labels_rank_at_nothing() -> None:
+    predicted = np.array([[1.0, 2.0, 3.0, 3.0], [1.0, 3.0, 3.0, 3.0], [9.0, 4.0, 3.0, 3.0]])
+    labels = np.array([[5.0, 1.0, 1.0, 2.0], [6.0, 2.0, 2.0, 2.0], [np.nan, 3.0, 3.0, 2.0]])
+    np.testing.assert_array_equal(judged_tau(predicted, labels), [0.0, 1.0, 0.0, np.nan])

@@ -18,7 +18,7 @@ from nasrlm.examples import Examples
 from nasrlm.files import only_one_in
 from nasrlm.model_config import Head, ModelConfig
 from nasrlm.training import train, untold_by_valid_rows
-from nasrlm.training_run import TrainingRun, _judged
+from nasrlm.training_run import TrainingRun
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.runs import config, first_losses, log_of
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples, layer_table
@@ -84,7 +84,7 @@ def test_without_valid_rows_the_last_weights_are_kept_uncalibrated(tmp_path: Pat
 
 def test_training_stops_when_patience_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taus = iter([np.nan, 0.2, 0.5, 0.4, np.nan, 0.5, 0.9])
-    monkeypatch.setattr("nasrlm.training_run._judged", lambda *_: np.array([next(taus), np.nan]))
+    monkeypatch.setattr("nasrlm.training_run.judged_tau", lambda *_: np.array([next(taus), np.nan]))
     result = train(config(tmp_path, epochs=50, patience=3), layer_examples(40), progress=False)
     assert result.out_of_patience
     assert [entry["valid_tau"] for entry in log_of(tmp_path)] == [None, 0.2, 0.5, 0.4, None, 0.5]
@@ -134,12 +134,6 @@ def test_two_runs_do_not_work_in_one_folder(tmp_path: Path) -> None:
         train(config(tmp_path, epochs=1), layer_examples(40), progress=False)
     train(config(tmp_path, epochs=1), layer_examples(40), progress=False)
     assert not (tmp_path / ".lock").exists()
-
-
-def test_equal_predictions_of_different_labels_rank_at_nothing() -> None:
-    predicted = np.array([[1.0, 2.0, 3.0, 3.0], [1.0, 3.0, 3.0, 3.0], [9.0, 4.0, 3.0, 3.0]])
-    labels = np.array([[5.0, 1.0, 1.0, 2.0], [6.0, 2.0, 2.0, 2.0], [np.nan, 3.0, 3.0, 2.0]])
-    np.testing.assert_array_equal(_judged(predicted, labels), [0.0, 1.0, 0.0, np.nan])
 
 
 def test_a_named_objective_needs_labels_and_others_are_left_out(tmp_path: Path) -> None:

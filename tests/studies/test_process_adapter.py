@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from studies.memory import PredictorMemory
 from studies.process_adapter import ProcessAdapter, _Features
 from studies.scale import Scale
+from studies.text_process import TextProcess
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_table, true_values
 
 ROWS = list(SPACE.enumerate())
@@ -40,6 +42,21 @@ def test_an_unknown_objective_is_learned_whatever_its_mean() -> None:
     learned = adapter(predictor)(toy_table()[:25].assign(**{OBJECTIVES[2]: lambda table: table[OBJECTIVES[2]] + 1000}))
     found = learned.predict(TEXTS, OBJECTIVES[2:], (0.5,)).median[:, 0]
     assert np.abs(found - true).mean() < true.std()
+
+
+def test_what_was_learned_of_other_spaces_alone_is_learned_as_if_it_was_not_known() -> None:
+    asked: list[str] = []
+
+    def guessed_of(space: str) -> frozenset[str]:
+        asked.append(space)
+        return frozenset(OBJECTIVES[:1])
+
+    predictor = ToyPredictor(sigma=0.1)
+    predictor.checkpoint = SimpleNamespace(guessed_of=guessed_of)  # type: ignore[attr-defined]
+    learned = adapter(predictor)(toy_table()[:25])
+    assert asked == [SPACE.address]
+    assert [isinstance(learned._processes[name], TextProcess) for name in OBJECTIVES] == [True, False, False]
+    assert learned.objectives == OBJECTIVES
 
 
 def test_results_correct_what_the_predictor_knows() -> None:
