@@ -26,6 +26,7 @@ from studies.ledger import Entry, Ledger
 from studies.memory import SamplingPredictor, TextMemory
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import propose
+from studies.sure_predictor import without_guesses
 
 A = TypeVar("A", bound=Hashable)
 
@@ -154,6 +155,9 @@ class Advisor(Generic[A]):
         every = checked_whole("adapt_callback: every", every, 1)
         learned = [name for name in self.objectives if name not in COUNTS]
         adapt = adapt or ProcessAdapter(self.space, self._predictor, learned, to_text=self.to_text)
+        sure = without_guesses(self._predictor, self.space, learned)
+        if sure is not self._predictor:
+            self._learning = LearningModel(self.space, sure, self.to_text, self.objectives)
         self._learning.learn_by(adapt, every)
 
     def learn(self, evaluated: Sequence[Entry]) -> None:

@@ -25,6 +25,7 @@ from studies.proposal import begin, propose, warm_start
 from studies.report import StudyResult
 from studies.shared_study import SharedStudy
 from studies.study import check_architectures, close_study, open_study
+from studies.sure_predictor import without_guesses
 from studies.workers import NOTHING_LEFT, PATIENCE, NextBatch, work
 
 A = TypeVar("A", bound=Hashable)
@@ -79,6 +80,9 @@ def guided_search(
             or the evaluator knows no results of an architecture to begin with.
     """
     guide = _checked_guide(config, predictor, adapt)
+    if adapt is not None and guide.adapt_every:
+        learned = [name for name in config.objectives if name not in evaluator.modelled]
+        predictor = without_guesses(predictor, space, learned)
     out = out.absolute()  # an evaluator may change the working directory
     opened = open_study(config, space, out, truth=truth, known=evaluator.known, resume=resume)
     with opened as (config, searched, known):

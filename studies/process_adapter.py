@@ -33,6 +33,7 @@ from studies.features import Features, features_of
 from studies.graph_process import GraphProcess, Networks, networks_of
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.scale import Scale
+from studies.sure_predictor import without_guesses
 from studies.text_process import TextGroups, TextProcess
 
 A = TypeVar("A", bound=Hashable)
@@ -97,8 +98,7 @@ class ProcessAdapter(Generic[A]):
         self.objectives = tuple(objectives)
         self.to_text = TextMemory.of(to_text)
         self.pool_size = pool_size
-        self._predictor = predictor
-        self._known = frozenset(predictor.objectives) - _guessed(predictor, space)
+        self._predictor = without_guesses(predictor, space, objectives)
         self._memory = PredictorMemory(predictor)
         self._all_networks, self._progress = networks, progress
 
@@ -134,22 +134,16 @@ class ProcessAdapter(Generic[A]):
             labels = table[name].to_numpy(dtype=np.float64)
             rows = np.flatnonzero(np.isfinite(labels))
             known = [texts[row] for row in rows]
-            if name not in self._known and self._all_networks is not None:
+            if name not in self._predictor.objectives and self._all_networks is not None:
                 if len(rows) >= MIN_RESULTS_OF_GRAPHS:
                     processes[name] = GraphProcess(*self._networks, name, known, labels[rows])
             elif len(rows) < MIN_RESULTS:
                 continue
-            elif name in self._known:
+            elif name in self._predictor.objectives:
                 processes[name] = _fit(self._features, name, known, labels[rows])
             else:
                 processes[name] = TextProcess(self._groups, name, known, labels[rows])
         return CorrectedPredictor(self._predictor, processes)
-
-
-def _guessed(predictor: SamplingPredictor, space: SearchSpace[A]) -> frozenset[str]:
-    """Objectives that a ``nasrlm.Predictor`` has learned from networks of other spaces alone."""
-    checkpoint = getattr(predictor, "checkpoint", None)
-    return frozenset() if checkpoint is None else checkpoint.guessed_of(space.address)
 
 
 class _Features:

@@ -1,0 +1,50 @@
+"""A predictor without what it can only guess. N texts, M objectives, Q quantiles, S samples."""
+
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
+
+from nasrlm.arrays import FloatArray
+from nasrlm.prediction import Prediction
+from spaces import SearchSpace
+from studies.memory import SamplingPredictor
+
+A = TypeVar("A", bound=Hashable)
+
+
+class SurePredictor:
+    """Does not know some objectives, until results have taught them.
+
+    Args:
+        predictor: answers.
+        guessed: names of the objectives that are left out.
+    """
+
+    def __init__(self, predictor: SamplingPredictor, guessed: frozenset[str]) -> None:
+        self.predictor = predictor
+        self.objectives = tuple(name for name in predictor.objectives if name not in guessed)
+
+    def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
+        """(N, M, Q) quantiles."""
+        return self.predictor.predict(texts, self.objectives if objectives is None else objectives, quantiles)
+
+    def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
+        """(N, M, S) values in own units."""
+        return self.predictor.sample(texts, objectives, samples, seed)
+
+
+def without_guesses(
+    predictor: SamplingPredictor, space: SearchSpace[A], objectives: Sequence[str]
+) -> SamplingPredictor:
+    """The same, as one that does not know those of the objectives that it has learned of other spaces alone.
+
+    Guesses are as sure as answers: a gate that goes by them prunes all that could teach better ones.
+
+    Args:
+        predictor: of a ``nasrlm.Predictor`` it is known what it has learned of which space.
+        space: of the networks that it is asked about.
+        objectives: to be learned from results.
+    """
+    checkpoint = getattr(predictor, "checkpoint", None)
+    guessed = frozenset() if checkpoint is None else checkpoint.guessed_of(space.address).intersection(objectives)
+    left = guessed and len(guessed) < len(predictor.objectives)  # what is learned goes by the others
+    return SurePredictor(predictor, guessed) if left else predictor
