@@ -1,6 +1,7 @@
 """What the gate prunes in a study of the user's own, and what it takes for the front."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import optuna
@@ -45,6 +46,26 @@ def test_trials_that_cannot_move_the_front_are_pruned_with_their_reason(sampler:
         assert attributes["pruned_stage"] == 1 or best[1] <= predicted[1]["low"]
     assert all("pruned_reason" not in trial.user_attrs for trial in complete)
     assert all(trial.user_attrs["predicted"]["accuracy@toy"]["median"] is not None for trial in complete)
+
+
+def test_guesses_of_another_space_prune_nothing_until_results_have_taught_better() -> None:
+    """A model that is as sure of networks unlike those it has learned from prunes all that could teach it."""
+
+    class Guessing(ToyPredictor):
+        checkpoint = SimpleNamespace(guessed_of=lambda space: frozenset(OBJECTIVES[:2]))
+
+        def _errors(self, row: Row) -> np.ndarray:
+            return np.array([-4000.0, 4000.0, 0.0])
+
+    predictor = Guessing(sigma=0.01)  # of which it says that all is worse than what is evaluated
+    pruned = []
+    for learns in (False, True):
+        gate, study, trained = make_gate(predictor=predictor), make_study("RandomSampler"), list[Row]()
+        callbacks = [gate.adapt_callback(every=5)] if learns else []
+        study.optimize(objective(gate, trained), n_trials=12, callbacks=callbacks)
+        pruned.append(sum(trial.state == TrialState.PRUNED for trial in study.trials[:5]))
+        assert len(trained) == 1 or learns
+    assert pruned == [4, 0]
 
 
 def test_constraints_prune_and_keep_off_the_front() -> None:
