@@ -98,6 +98,7 @@ class ProcessAdapter(Generic[A]):
         self.objectives = tuple(objectives)
         self.to_text = TextMemory.of(to_text)
         self.pool_size = pool_size
+        self._given = predictor  # whose guesses are features too
         self._predictor = without_guesses(predictor, space, objectives)
         self._memory = PredictorMemory(predictor)
         self._all_networks, self._progress = networks, progress
@@ -110,7 +111,7 @@ class ProcessAdapter(Generic[A]):
         self.to_text.write(architectures, progress=self._progress)
         texts = [self.to_text(architecture) for architecture in architectures]
         networks = networks_of(self.space, architectures, texts, computed, compiled)
-        said = self._memory.predict(texts, self._predictor.objectives, (0.5,)).median
+        said = self._memory.predict(texts, self._given.objectives, (0.5,)).median
         return networks, (said - said.mean(axis=0)) / np.maximum(said.std(axis=0), 1e-9)
 
     @cached_property
@@ -120,7 +121,7 @@ class ProcessAdapter(Generic[A]):
 
     @cached_property
     def _features(self) -> _Features:
-        return _Features(self._memory, self._predictor.objectives, self._pool)
+        return _Features(self._memory, self._given.objectives, self._pool)
 
     @cached_property
     def _groups(self) -> TextGroups:

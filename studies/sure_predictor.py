@@ -46,5 +46,4 @@ def without_guesses(
     """
     checkpoint = getattr(predictor, "checkpoint", None)
     guessed = frozenset() if checkpoint is None else checkpoint.guessed_of(space.address).intersection(objectives)
-    left = guessed and len(guessed) < len(predictor.objectives)  # what is learned goes by the others
-    return SurePredictor(predictor, guessed) if left else predictor
+    return SurePredictor(predictor, guessed) if guessed else predictor

@@ -60,6 +60,16 @@ def test_what_was_learned_of_other_spaces_alone_is_learned_as_if_it_was_not_know
     assert adapter(predictor)(toy_table()[:2]).objectives == OBJECTIVES[1:]  # too few results: not known yet
 
 
+def test_what_is_guessed_altogether_is_learned_all_the_same() -> None:
+    predictor = ToyPredictor(sigma=0.1)
+    predictor.checkpoint = SimpleNamespace(guessed_of=lambda space: frozenset(OBJECTIVES))  # type: ignore[attr-defined]
+    assert adapter(predictor)(toy_table()[:2]).objectives == ()
+    learned = adapter(predictor)(toy_table()[:25])
+    assert learned.objectives == OBJECTIVES
+    median = learned.predict(TEXTS, OBJECTIVES[:1], (0.5,)).median[:, 0]
+    assert kendalltau(median, TRUE[:, 0])[0] > 0.8  # what it guesses is a feature of what is learned
+
+
 def test_results_correct_what_the_predictor_knows() -> None:
     class Biased(ToyPredictor):
         def _errors(self, row: Row) -> np.ndarray:
