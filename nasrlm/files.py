@@ -16,8 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from filelock import FileLock, Timeout
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -46,6 +44,8 @@ def only_one_in(folder: Path, work: str) -> Iterator[None]:
         BusyFolderError: another process, or thread, works there.
         OSError: it cannot be written.
     """
+    from filelock import FileLock, Timeout  # here: 25 ms, of which most commands have no use
+
     was_there, lock = folder.exists(), FileLock(folder / LOCK_FILE, timeout=0)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
@@ -60,12 +61,17 @@ def train(config: TrainConfig, examples: Examples, progress: bool = False) -> Tr
         ImportError: ``config.tensorboard`` without the package.
         OSError: ``config.out`` cannot be written.
     """
-    with only_one_in(config.out, "training run") if is_first_process() else nullcontext():
+    with run_folder(config.out):
         if config.encoder_steps:
             return _train_encoders(config, examples, progress)
         run = TrainingRun(config, examples, progress)
         _warn_unless_judged(run, "")
         return run.finish()
+
+
+def run_folder(out: Path) -> AbstractContextManager[None]:
+    """``only_one_in`` of a run: its first process holds the folder for all others."""
+    return only_one_in(out, "training run") if is_first_process() else nullcontext()
 
 
 def check_config(config: TrainConfig) -> None:

@@ -36,14 +36,14 @@ from nasrlm.cli.space_predictions import warn_of_guesses, warn_of_strangers
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.devices import multiplies_bf16, torch_device
 from nasrlm.evaluation import COLUMNS, Evaluation, evaluate
-from nasrlm.files import check_folder, only_one_in
+from nasrlm.files import check_folder
 from nasrlm.model_card import release
 from nasrlm.prediction import Prediction, spell_interval
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
 from nasrlm.reader import UnreadableTextError
 from nasrlm.train_config import TrainConfig
-from nasrlm.training import train, untold_by_valid_rows
+from nasrlm.training import run_folder, train, untold_by_valid_rows
 from nasrlm.versions import versions_of
 from spaces import get_space
 from studies.labelled_table import label_columns
@@ -213,7 +213,7 @@ def train_model(
     if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
         warn("bf16: this processor multiplies 16 bits slower than 32; training in 32.")
     check_folder(chosen.out)
-    with only_one_in(chosen.out, "training run"):  # refused now, not when all texts are converted
+    with run_folder(chosen.out):  # refused now, not when all texts are converted
         pass
     check_replaceable(chosen.out / "checkpoint")
     try:

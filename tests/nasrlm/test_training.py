@@ -17,7 +17,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.files import only_one_in
 from nasrlm.model_config import Head, ModelConfig
-from nasrlm.training import train, untold_by_valid_rows
+from nasrlm.training import run_folder, train, untold_by_valid_rows
 from nasrlm.training_run import TrainingRun
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.runs import config, first_losses, log_of
@@ -134,6 +134,13 @@ def test_two_runs_do_not_work_in_one_folder(tmp_path: Path) -> None:
         train(config(tmp_path, epochs=1), layer_examples(40), progress=False)
     train(config(tmp_path, epochs=1), layer_examples(40), progress=False)
     assert not (tmp_path / ".lock").exists()
+
+
+def test_processes_of_one_run_share_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with run_folder(tmp_path):
+        monkeypatch.setenv("RANK", "1")
+        with run_folder(tmp_path):
+            pass
 
 
 def test_a_named_objective_needs_labels_and_others_are_left_out(tmp_path: Path) -> None:
