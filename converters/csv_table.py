@@ -19,6 +19,7 @@ CSV_BLOCK = 1 << 22  # bytes; a row must fit in. Arrow reads 32 blocks ahead: 30
 
 
 def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
+    """Columns and their types: what spells all of a column's words, which are read for it."""
     with _open_csv(path, ()) as reader:
         names = tuple(reader.schema.names)
     check_columns(names)
@@ -34,6 +35,7 @@ def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
 
 
 def read(path: Path, schema: Any) -> Iterator[Any]:
+    """Record batches of the schema's columns."""
     with _open_csv(path, schema.names) as reader:
         for batch in reader:
             columns = [_spelt(batch[field.name], field.type) for field in schema]

@@ -1,4 +1,4 @@
-"""The errors of files and models that cannot be read."""
+"""The errors of files that cannot be read or written, and of models that cannot be read."""
 
 from __future__ import annotations
 

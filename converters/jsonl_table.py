@@ -17,6 +17,7 @@ JSON_ROWS = 4096
 
 
 def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
+    """Columns and their types, for which all rows are read."""
     names: dict[str, None] = {}
     kinds: dict[str, Any] = {}
     num_rows = 0
@@ -34,6 +35,7 @@ def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
 
 
 def read(path: Path, schema: Any) -> Iterator[Any]:
+    """Record batches of the schema's columns."""
     start = 0
     for rows in _json_rows(path):
         columns = [_json_column(field, [row.get(field.name) for row in rows], start) for field in schema]

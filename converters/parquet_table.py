@@ -13,6 +13,7 @@ from converters.table_columns import TEXT, WORDS, IsRead, Scanned, check_columns
 
 
 def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
+    """Columns and their types, as the file tells them."""
     with pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
         check_columns(names)
@@ -24,6 +25,7 @@ def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
 
 
 def read(path: Path, schema: Any) -> Iterator[Any]:
+    """Record batches of the schema's columns."""
     start = 0
     with pq.ParquetFile(path, memory_map=True) as file:
         for batch in file.iter_batches(columns=schema.names, use_threads=False):

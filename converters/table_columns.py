@@ -22,6 +22,7 @@ class TableContentError(ValueError):
 
 
 def check_columns(names: Sequence[str]) -> None:
+    """Complain of two columns of one name."""
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise TableContentError(f"expected columns of different names, got {twice} twice. Rename one.")
 

@@ -42,6 +42,11 @@ def checked_levels(quantiles: Iterable[float]) -> tuple[float, ...]:
     return tuple(map(float, levels))
 
 
+def items_of(given: Iterable[Any]) -> list[Any]:
+    """A list of them; Arrow's as Python's own."""
+    return given.to_pylist() if hasattr(given, "to_pylist") else list(given)
+
+
 def ascend(levels: Sequence[float]) -> bool:
     """Whether these are one level or more, each in (0, 1) and above the one before."""
     return len(levels) > 0 and all(a < b for a, b in pairwise((0.0, *levels, 1.0)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nasrlm.arguments import checked_levels, checked_names
+from nasrlm.arguments import checked_levels, checked_names, items_of
 from nasrlm.arrays import FloatArray
 from nasrlm.named_spaces import TEXT_SPACE, Space, checked_space
 from nasrlm.prediction import Prediction
@@ -41,10 +41,10 @@ def predict_by_space(
         raise ValueError(
             f"spaces: expected one of each text, got {spaces!r:.60}. For a single space there is of_space."
         )
-    listed = spaces.to_pylist() if hasattr(spaces, "to_pylist") else list(spaces)  # of Arrow
+    listed, known = items_of(spaces), predictor.checkpoint.spaces
     if len(listed) != len(texts):
         raise ValueError(f"spaces: expected one of each of {len(texts)} texts, got {len(listed)}.")
-    known = predictor.checkpoint.spaces  # NaN, as pandas spells none, is no equal of itself
+    # NaN, as pandas spells none, is no equal of itself.
     named = ["" if space is None or space != space else checked_space(space, known) for space in listed]
     of_spaces = objectives_of(predictor, named) or predictor.objectives  # of no texts, all
     names = of_spaces if objectives is None else checked_names(objectives)

@@ -99,14 +99,14 @@ class Standardised:
 class GroupProcess:
     """Fitted to the labels of some rows, it answers for all rows.
 
-    Attributes:
-        surprise: once fitted, how improbable it makes the labels' scores: minus the logarithm of their density, but for
-            a constant.
-
     Args:
         groups: (N, F) features of every group, of variance about 1 on average.
         linear: groups whose features labels also follow in proportion.
         kinds: (N,) numbers; rows with the same one share what their features do not explain.
+
+    Attributes:
+        surprise: once fitted, how improbable it makes the labels' scores: minus the logarithm of their density, but for
+            a constant.
 
     Raises:
         ValueError: no group has features, or groups differ in their numbers of rows.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from nasrlm.arguments import items_of
 from nasrlm.encoded import Encoded
 from nasrlm.encoded_texts import EncodedText, EncodedTexts
 from nasrlm.engine import Engine
@@ -168,7 +169,7 @@ def checked_texts(texts: Iterable[str]) -> list[str]:
         raise ValueError(f"texts: expected a list of texts, got one text, {texts[:40]!r}. Put it in a list.")
     if not isinstance(texts, Iterable):
         raise ValueError(f"texts: expected a list of texts, got {type(texts).__name__}.")
-    listed = texts.to_pylist() if hasattr(texts, "to_pylist") else list(texts)  # of Arrow
+    listed = items_of(texts)
     for row, text in enumerate(listed):
         if not isinstance(text, str):
             raise ValueError(f"texts: expected a text in every row, got {type(text).__name__} in row {row}.")

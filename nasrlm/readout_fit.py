@@ -205,10 +205,11 @@ def apart(readouts: Readouts) -> list[Readout]:
 
 def _of_row(tensors: Mapping[str, Tensor], row: int) -> Readout:
     own = {name: x[row] for name, x in tensors.items()}
-    has_sum, follows_macs = bool(own.get("sum_shares", 0)), "macs" in own and bool(own["macs"][0])
-    left_out = () if has_sum else tuple(name for name in own if name.startswith("sum_"))
-    left_out += () if follows_macs else ("macs",)
-    return Readout({name: x for name, x in own.items() if name not in left_out})
+    if not own.get("sum_shares", 0):
+        own = {name: x for name, x in own.items() if not name.startswith("sum_")}
+    if "macs" in own and not own["macs"][0]:
+        del own["macs"]
+    return Readout(own)
 
 
 def _along(mean: FloatArray, logs: FloatArray | None) -> FloatArray:

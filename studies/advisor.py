@@ -16,7 +16,7 @@ from nasrlm.objective import Goal, Objective
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
 from spaces.registry import check_name
-from studies.config import SearchConfig, twins_of
+from studies.config import SearchConfig, parsed, twins_of
 from studies.constraints import Constraint
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
@@ -69,9 +69,8 @@ class Advisor(Generic[A]):
         risk: Risk = RISK,
         best: Mapping[str, float] | None = None,
     ) -> None:
-        for words, given in (("goals", goals), ("constraints", constraints)):
-            if isinstance(given, str):
-                raise ValueError(f"gate: expected a list of {words}, got {given!r}. Put it in a list.")
+        read_goals = parsed("gate", "goals", goals, Goal)
+        read_constraints = parsed("gate", "constraints", constraints, Constraint)
         if isinstance(space, type):
             raise ValueError(f"gate: expected a space, got the class {space.__name__}. Make one: {space.__name__}().")
         if predictor is not None and not hasattr(predictor, "predict"):
@@ -80,12 +79,7 @@ class Advisor(Generic[A]):
             )
         named: SearchSpace[A] = get_space(space) if isinstance(space, str) else space
         check_name(named)
-        self.gate = Gate(
-            [Goal.parse(goal) for goal in goals],
-            [Constraint.parse(constraint) for constraint in constraints],
-            risk=risk,
-            best=best,
-        )
+        self.gate = Gate(read_goals, read_constraints, risk=risk, best=best)
         self.space = self._config(0, named).searched(named)
         self.to_text = TextMemory(to_text or functools.partial(to_measured_text, named))
         self._predictor = predictor or released_predictor().of_space(self.space.address)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -15,6 +15,7 @@ SAMPLERS = {"optuna": ("nsga2", "nsga3", "tpe", "gp", "random"), "pymoo": ("nsga
 TWINS = ("once", "apart")
 
 A = TypeVar("A", bound=Hashable)
+K = TypeVar("K", Goal, Constraint)
 
 
 def without_password(url: str) -> str:
@@ -32,10 +33,15 @@ def twins_of(space: SearchSpace[A], objectives: Sequence[str]) -> str:
     return "apart" if space.runs_lost_operations and costs else "once"
 
 
-def _parsed(name: str, given: Any, parse: Callable[[str], Any]) -> tuple[Any, ...]:
+def parsed(who: str, name: str, given: Any, kind: type[K]) -> tuple[K, ...]:
+    """Goals or constraints, each of which may be spelled.
+
+    Raises:
+        ValueError: one word, whose letters would be read, or what the kind's ``parse`` refuses.
+    """
     if isinstance(given, str):
-        raise ValueError(f"search: expected a list of {name}, got {given!r}. Put it in a list.")
-    return tuple([parse(x) if isinstance(x, str) else x for x in given])
+        raise ValueError(f"{who}: expected a list of {name}, got {given!r}. Put it in a list.")
+    return tuple([x if isinstance(x, kind) else kind.parse(x) for x in given])
 
 
 @dataclass(frozen=True)
@@ -84,8 +90,8 @@ class SearchConfig:
     earlier_trials: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "goals", _parsed("goals", self.goals, Goal.parse))
-        object.__setattr__(self, "constraints", _parsed("constraints", self.constraints, Constraint.parse))
+        object.__setattr__(self, "goals", parsed("search", "goals", self.goals, Goal))
+        object.__setattr__(self, "constraints", parsed("search", "constraints", self.constraints, Constraint))
         names = [goal.objective for goal in self.goals]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"search: expected goals on different objectives, got {names}. Name each once.")

@@ -20,11 +20,13 @@ from scipy.special import softmax
 
 from nasrlm.arrays import FloatArray
 from nasrlm.group_process import GroupProcess, Standardised
+from nasrlm.readout import NAMES
+from nasrlm.readout_fit import HASHED
 from nasrlm.text_counts import PARTS, text_counts
 from studies.memory import digest_of
 from studies.scale import Scale
 
-STANDARDISED = (False, False, True, True)  # of PARTS: places and sizes are of many scales
+STANDARDISED = tuple(name not in HASHED for name in NAMES[1:])  # of PARTS; the first of NAMES are the encoder's states
 LEAST_NOISE = 0.01  # of the results' variance: a few equal ones do not tell how much others differ
 FARTHEST = 5.0  # deviations from the pool's mean that a standardised feature may lie away
 

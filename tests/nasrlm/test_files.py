@@ -150,3 +150,20 @@ def test_json_has_null_for_what_is_no_number() -> None:
     value = {"a": [1.5, float("nan"), (float("inf"), True)], "b": {"c": -float("inf")}, "d": None}
     assert json.loads(to_json(value)) == {"a": [1.5, None, [None, True]], "b": {"c": None}, "d": None}
     assert to_json({"a": 1}, indent=2) == '{\n  "a": 1\n}'
+
+
+def test_files_are_replaced_whole(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "file"
+    write_atomically(path, b"first")
+    write_atomically(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert list(path.parent.iterdir()) == [path]
+    with pytest.raises(OSError, match=r"expected to write this file, got File exists\. Name a folder"):
+        write_atomically(path / "below", b"")
+
+
+def test_json_has_null_for_what_is_not_finite() -> None:
+    assert (
+        to_json({"a": [1.5, float("nan")], "b": (float("-inf"), "x", None)})
+        == '{"a": [1.5, null], "b": [null, "x", null]}'
+    )

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from converters.batches import open_table
-from nasrlm.examples import Examples, make_examples
-from nasrlm.files import to_json, write_atomically, write_table
+from nasrlm.examples import make_examples
+from nasrlm.files import to_json, write_table
 from studies.labelled_table import label_columns, objective_columns, read_table
 from studies.tables import read_rows, row_names
 
@@ -302,84 +302,6 @@ def test_a_truncated_table_is_refused(tmp_path: Path, ending: str, keep: int) ->
     with pytest.raises(ValueError, match=rf"table\{ending}: expected ") as raised:
         read_table(path)
     assert "\n" not in str(raised.value)
-
-
-def examples(**changes: object) -> Examples:
-    return make_examples(FRAME.assign(**changes), ["a", "b"], ["accuracy@cifar10", "latency_ms@raspi4"])
-
-
-def test_examples_take_labels_splits_and_spaces_from_the_table() -> None:
-    found = examples(space="nasbench201")
-    np.testing.assert_array_equal(found.labels, [[93.25, 7], [np.nan, 8]])
-    assert found.splits.tolist() == ["train", "test"]
-    assert set(found.spaces) == {"nasbench201"}
-
-
-def test_rows_without_a_split_are_for_training() -> None:
-    assert examples(split=["test", None]).splits.tolist() == ["test", "train"]
-    unsplit = make_examples(FRAME.drop(columns="split"), ["a", "b"], ["params"])
-    assert unsplit.splits.tolist() == ["train", "train"]
-
-
-@pytest.mark.parametrize("nothing", ["", None, np.nan])
-def test_an_empty_word_is_none(nothing: object) -> None:
-    found = examples(space=[nothing, "darts"], split=["test", nothing])
-    assert found.spaces.tolist() == ["text", "darts"]
-    assert found.splits.tolist() == ["test", "train"]
-
-
-def test_labelled_rows_have_one_of_the_labels() -> None:
-    found = examples().labelled(["accuracy@cifar10"])
-    assert (list(found.texts), found.objectives, found.labels.tolist()) == (["a"], ("accuracy@cifar10",), [[93.25]])
-
-
-def test_the_digest_tells_data_apart() -> None:
-    same = examples()
-    assert examples().digest() == same.digest()
-    others = [examples(split="valid"), examples(**{"latency_ms@raspi4": [7, 9]}), same.rows(np.array([1, 0]))]
-    assert len({data.digest() for data in [same, *others]}) == 4
-
-
-def test_labels_must_be_finite_or_missing() -> None:
-    with pytest.raises(ValueError, match=r"expected finite or missing labels, got inf in row 1, accuracy@cifar10"):
-        examples(**{"accuracy@cifar10": [1.0, np.inf]})
-
-
-def test_examples_must_fit_together() -> None:
-    with pytest.raises(ValueError, match=r"Examples: expected N texts, .* got 1 texts, labels \(2, 1\)"):
-        make_examples(FRAME, ["a"], ["params"])
-    with pytest.raises(ValueError, match=r"Examples: expected text in every row, got '' in row 1"):
-        make_examples(FRAME, ["a", ""], ["params"])
-    with pytest.raises(ValueError, match=r"Examples: expected different objectives, got params, params\."):
-        make_examples(FRAME, ["a", "b"], ["params", "params"])
-    labels, splits, spaces = np.zeros((1, 1)), np.array(["train"]), np.array(["text"])
-    with pytest.raises(ValueError, match="Examples: expected NumPy arrays"):
-        Examples(["a"], ("params",), labels[0], splits, spaces)
-    with pytest.raises(ValueError, match="Examples: expected splits train, valid, test, got 'validation' in row 0"):
-        Examples(["a"], ("params",), labels, np.array(["validation"]), spaces)
-    for columns in ((splits[:, None], spaces), (splits, spaces[:, None])):
-        with pytest.raises(ValueError, match=r"Examples: expected N texts, .* \(1, 1\)"):
-            Examples(["a"], ("params",), labels, *columns)
-    with pytest.raises(ValueError, match="expected numbers as labels and strings as objectives and spaces"):
-        Examples(["a"], (1,), labels, splits, spaces)  # type: ignore[arg-type]
-    assert Examples(["a"], ("params",), labels.astype(np.longdouble), splits, spaces).labels.dtype == np.float64
-
-
-def test_files_are_replaced_whole(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "file"
-    write_atomically(path, b"first")
-    write_atomically(path, b"second")
-    assert path.read_bytes() == b"second"
-    assert list(path.parent.iterdir()) == [path]
-    with pytest.raises(OSError, match=r"expected to write this file, got File exists\. Name a folder"):
-        write_atomically(path / "below", b"")
-
-
-def test_json_has_null_for_what_is_not_finite() -> None:
-    assert (
-        to_json({"a": [1.5, float("nan")], "b": (float("-inf"), "x", None)})
-        == '{"a": [1.5, null], "b": [null, "x", null]}'
-    )
 
 
 def test_another_separator_is_told(tmp_path: Path) -> None:
