@@ -90,10 +90,15 @@ def architecture_table(rows: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
+def drawn_texts(name: str, count: int, rng: np.random.Generator) -> list[str]:
+    """The different texts of ``count`` networks of the space ``name``, in the order drawn."""
+    space = get_space(name)
+    return list(dict.fromkeys(to_onnx_text(space, space.sample(rng)) for _ in range(count)))
+
+
 def network_checkpoint() -> Checkpoint:
     """A random model with a tokenizer of NAS-Bench-201 texts."""
-    space, rng = get_space("nasbench201"), np.random.default_rng(0)
-    texts = [to_onnx_text(space, space.sample(rng)) for _ in range(20)]
+    texts = drawn_texts("nasbench201", 20, np.random.default_rng(0))
     tokenizer = TextTokenizer.train(texts, vocabulary_size=1024)
     model = tiny_model(vocabulary_size=tokenizer.vocabulary_size)
     grid = [round(0.01 * level, 2) for level in range(1, 100)]

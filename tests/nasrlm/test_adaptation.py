@@ -32,7 +32,7 @@ from nasrlm.text_counts import NUM_COUNTS
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import train
 from spaces import get_space
-from tests.nasrlm.scenes import OBJECTIVES, layer_table, numbered
+from tests.nasrlm.scenes import OBJECTIVES, drawn_texts, layer_table, numbered
 
 NEW = "latency_ms@unheard"
 
@@ -309,8 +309,8 @@ def test_what_was_adapted_foresees_no_label_of_its_own(trained: Checkpoint) -> N
 
 
 def test_an_accuracy_adapted_anew_goes_by_no_other_accuracy_however_often(checkpoint: Checkpoint) -> None:
-    space, rng = get_space("nasbench201"), np.random.default_rng(0)
-    texts = list({to_onnx_text(space, space.sample(rng)) for _ in range(40)})
+    rng = np.random.default_rng(0)
+    texts = drawn_texts("nasbench201", 40, rng)
     labels = np.where(np.arange(len(texts)) < 20, rng.uniform(80, 90, len(texts)), np.nan)
     beside = adapt(checkpoint, make_pool(checkpoint, texts), "accuracy@other", labels)
     model, answers = beside, []
@@ -333,8 +333,8 @@ def test_costs_go_by_where_operators_stand(checkpoint: Checkpoint) -> None:
 
 
 def test_an_objective_of_its_own_is_all_that_a_model_may_know(checkpoint: Checkpoint) -> None:
-    space, rng = get_space("nasbench201"), np.random.default_rng(0)
-    texts = list({to_onnx_text(space, space.sample(rng)) for _ in range(40)})
+    rng = np.random.default_rng(0)
+    texts = drawn_texts("nasbench201", 40, rng)
     labels = np.array([float(text.count("Conv")) for text in texts]) + rng.uniform(0.5, 0.6, len(texts))
     model = adapt(checkpoint, make_pool(checkpoint, texts), NEW, labels)
     alone = make_pool(model, texts)

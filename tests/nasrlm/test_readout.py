@@ -7,7 +7,6 @@ import pytest
 import torch
 from scipy.stats import kstest, norm
 
-from converters import to_onnx_text
 from nasrlm.adaptation import adapt
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.graph_network import GraphNetwork, Operators
@@ -17,8 +16,7 @@ from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
 from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
 from nasrlm.text_counts import NUM_COUNTS, log_macs
-from spaces import get_space
-from tests.nasrlm.scenes import OBJECTIVES, layer_table
+from tests.nasrlm.scenes import OBJECTIVES, drawn_texts, layer_table
 
 COST, ACCURACY = "latency_ms@new", "accuracy@new"
 TEXTS = ["Conv3\n", "Pool\nSkip\n", "Skip\n"]
@@ -144,8 +142,7 @@ def test_what_a_graph_network_says_is_added_as_far_as_its_share() -> None:
 def test_what_goes_along_multiply_accumulates_is_told_of_texts_like_none_before() -> None:
     """Where summaries tell nothing of it, and beside readouts that do not go along."""
     torch.manual_seed(0)
-    space, rng = get_space("nasbench_macro"), np.random.default_rng(0)
-    texts = list({to_onnx_text(space, space.sample(rng)) for _ in range(80)})
+    texts = drawn_texts("nasbench_macro", 80, np.random.default_rng(0))
     logs, summaries = log_macs(texts), summaries_of(torch.randn(len(texts), 3))
     mean = 0.5 + 2 * (logs - logs.mean()) / logs.std() + 0.3 * summaries[:, 0].numpy()
     noise = torch.full((40,), 0.1).double()

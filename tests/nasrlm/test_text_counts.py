@@ -26,6 +26,7 @@ from nasrlm.text_counts import (
 )
 from spaces import get_space, space_names
 from studies.features import BESIDE, COUNT, ROW, WALK, graph_features
+from tests.nasrlm.scenes import drawn_texts
 from tests.nasrlm.test_presentation import called, function, network
 
 CONV = "nn.ConvBias <pads: ints = [1, 1, 1, 1], weight_shape: ints = [8, 8, 3, 3]>"
@@ -123,8 +124,7 @@ def named(features: Mapping[str, float], kind: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("name", space_names())
 def test_every_space_has_numbers_that_tell_its_networks_apart(name: str) -> None:
-    space, rng = get_space(name), np.random.default_rng(1)
-    texts = list({to_onnx_text(space, space.sample(rng)) for _ in range(8)})
+    texts = drawn_texts(name, 8, np.random.default_rng(1))
     counts = text_counts(texts)
     assert counts.shape == (len(texts), NUM_COUNTS)
     assert np.isfinite(counts).all()
