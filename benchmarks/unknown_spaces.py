@@ -19,7 +19,7 @@ from benchmarks.command_line import one_line_errors
 from benchmarks.judged import Config, read_config, tested
 from nasrlm.adaptation import adapt
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.metrics import rho_of
+from nasrlm.metrics import coverage, rho_of
 from nasrlm.objective import Objective
 from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
@@ -70,7 +70,7 @@ def measure(config: Config) -> dict[str, Any]:
                 labels[drawn] = table.labels(name)[train[drawn]]
                 answer = Predictor(adapt(checkpoint, pool, name, labels)).predict(tests, [name])
                 ranks.append(rho_of(answer.median[:, 0], truth))
-                held.append(((answer.low[:, 0] <= truth) & (truth <= answer.high[:, 0])).mean())
+                held.append(coverage(answer.low, answer.high, truth[:, None])[0])
             shown = {"mean": np.mean(ranks), "worst": np.min(ranks), "coverage_80": np.mean(held)}
             of_cost[str(count)] = {key: round(float(value), 3) for key, value in shown.items()}
         found[name] = of_cost

@@ -81,20 +81,34 @@ def quality(prediction: Prediction, measured: FloatArray) -> dict[str, Quality]:
     result: dict[str, Quality] = {}
     tau = kendall_tau(prediction.median, measured)
     rho = spearman_rho(prediction.median, measured)
+    covered = coverage(prediction.low, prediction.high, measured)
     for index, objective in enumerate(prediction.objectives):
         known = np.isfinite(measured[:, index])
         if known.sum() < MIN_ROWS:
             continue
         labels = measured[known, index]
-        inside = (labels >= prediction.low[known, index]) & (labels <= prediction.high[known, index])
         result[objective] = Quality(
             n=int(known.sum()),
             kendall_tau=float(tau[index]),
             spearman_rho=float(rho[index]),
             mae=float(np.abs(prediction.median[known, index] - labels).mean()),
-            coverage_80=float(inside.mean()),
+            coverage_80=float(covered[index]),
         )
     return result
+
+
+def coverage(low: FloatArray, high: FloatArray, measured: FloatArray) -> FloatArray:
+    """(M,) shares of the labels that are known and lie within their intervals; NaN of an objective without any.
+
+    Args:
+        low: (N, M); NaN where there is no interval.
+        high: (N, M) likewise.
+        measured: (N, M) labels, NaN where there is none.
+    """
+    known = ~(np.isnan(low) | np.isnan(high) | np.isnan(measured))
+    inside = known & (low <= measured) & (measured <= high)
+    counts = known.sum(axis=0)
+    return np.where(counts > 0, inside.sum(axis=0) / np.maximum(counts, 1), np.nan)
 
 
 def _columns(

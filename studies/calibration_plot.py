@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from plotly.subplots import make_subplots
 
 from nasrlm.arrays import FloatArray
+from nasrlm.metrics import coverage
 from nasrlm.objective import Objective
 from studies.figure_style import BLUE, bar_lengths, polish
-from studies.known_values import coverage
 
 LINE = "#444444"
 COLUMNS = 3  # more panels side by side are too narrow for their titles
@@ -28,7 +28,7 @@ def titles(
         real: (N, M), NaN where there is none.
         intervals: M probabilities between low and high; None where medians alone are known.
     """
-    found = zip(names, coverage(predicted, real).tolist(), intervals, strict=True)
+    found = zip(names, coverage(predicted[..., 1], predicted[..., 2], real).tolist(), intervals, strict=True)
     return [
         Objective.parse(name).label + ("" if interval is None else f": {share:.0%} within {interval:.0%} intervals")
         for name, share, interval in found

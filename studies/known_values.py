@@ -56,11 +56,3 @@ def known_of(history: History, rows: Sequence[int], known: Mapping[str, FloatArr
     same = (true == history.stacked()[rows][:, :, 0]).all(axis=1)
     true[same] = np.nan
     return true
-
-
-def coverage(predicted: FloatArray, real: FloatArray) -> FloatArray:
-    """(M,) shares of the real values within their predicted intervals; NaN of an objective without any."""
-    inside = (predicted[:, :, 1] <= real) & (real <= predicted[:, :, 2])
-    known = ~(np.isnan(predicted).any(axis=2) | np.isnan(real))
-    counts = known.sum(axis=0)
-    return np.where(counts > 0, (inside & known).sum(axis=0) / np.maximum(counts, 1), np.nan)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nasrlm.arrays import FloatArray
-from nasrlm.metrics import judged_tau, kendall_tau, quality, spearman_rho
+from nasrlm.metrics import coverage, judged_tau, kendall_tau, quality, spearman_rho
 from nasrlm.prediction import Prediction
 
 
@@ -63,6 +63,12 @@ def test_quality_is_that_of_the_labels_that_are_there() -> None:
         "mae": pytest.approx((1 + 2 + 1) / 3),
         "coverage_80": pytest.approx(2 / 3),
     }
+
+
+def test_coverage_is_of_the_labels_that_have_an_interval() -> None:
+    low = np.array([[0.0, np.nan], [0.0, np.nan], [0.0, 0.0], [np.nan, 0.0]])
+    measured = np.array([[0.5, 1.0], [2.0, 1.0], [1.0, np.nan], [0.5, np.nan]])
+    np.testing.assert_array_equal(coverage(low, low + 1, measured), [2 / 3, np.nan])
 
 
 def test_an_objective_with_one_label_has_no_quality() -> None:
