@@ -91,6 +91,24 @@ class LeftOut:
         asked = sizes[-(-rank * len(sizes) // texts) - 1] / norm.ppf((1 + COVERED) / 2)
         return max(float(asked), 1 / math.sqrt(texts + 1))
 
+    def are_all(self, texts: int) -> bool:
+        """Whether all of N texts have labels."""
+        return len(np.unique(self.rows)) == texts
+
+    def deviations_alone(self, unread: FloatArray) -> FloatArray:
+        """(N,) deviations of texts that all have labels, so that 80 % intervals hold that of another text.
+
+        No text without a label tells then how far these deviate. What is expected without a label and what is read
+        without its text err together, so the larger of the two counts, and not their sum (docs/log.md, 2026-11-27).
+
+        Args:
+            unread: (N,) as for ``width``.
+        """
+        errors = np.maximum(np.abs(self.errors), np.abs(unread[self.rows]))
+        deviations = np.empty(len(unread))
+        deviations[self.rows] = self.deviations
+        return replace(self, errors=errors).width(np.zeros(len(unread))) * deviations
+
 
 @dataclass(frozen=True)
 class Readout:
@@ -147,8 +165,11 @@ class Readout:
         else:
             unread = np.zeros(len(mean))
             unread[rows] = left
-            read = 1.0 if row_sum is None else 1 - row_sum.share
-            deviations = left_out.width(read * unread) * deviation[rows].numpy()
+            unread *= 1.0 if row_sum is None else 1 - row_sum.share
+            if left_out.are_all(len(mean)):
+                deviations = left_out.deviations_alone(unread)[rows]
+            else:
+                deviations = left_out.width(unread) * deviation[rows].numpy()
         log_deviation = np.log(deviations)
         offsets = np.array([scale.mean, log_deviation.mean()])
         weights = [process.weights_for(x - offset) for x, offset in zip((targets, log_deviation), offsets, strict=True)]

@@ -26,7 +26,7 @@ from studies.ledger import Entry, Ledger
 from studies.memory import SamplingPredictor, TextMemory
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import propose
-from studies.sure_predictor import without_guesses
+from studies.without_guesses import guessed_objectives, without_guesses
 
 A = TypeVar("A", bound=Hashable)
 
@@ -56,6 +56,7 @@ class Advisor(Generic[A]):
 
     Attributes:
         has_warned: of results that cannot be, which is done once.
+        has_told: of objectives that the model can only guess, likewise.
     """
 
     def __init__(
@@ -83,8 +84,9 @@ class Advisor(Generic[A]):
         self.space = self._config(0, named).searched(named)
         self.to_text = TextMemory(to_text or functools.partial(to_measured_text, named))
         self._predictor = predictor or released_predictor().of_space(self.space.address)
+        self.gate.guessed = guessed_objectives(self._predictor, self.space, self._learned)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
-        self.has_warned = False
+        self.has_warned = self.has_told = False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """One with a front of its own and the same model, for pymoo's ``save_history`` copies each generation."""
@@ -98,6 +100,16 @@ class Advisor(Generic[A]):
         return self.gate.objectives
 
     @property
+    def learns(self) -> bool:
+        """Whether results change the model."""
+        return self._learning.learns
+
+    @property
+    def _learned(self) -> list[str]:
+        """Objectives that results teach; others are counted."""
+        return [name for name in self.objectives if name not in COUNTS]
+
+    @property
     def can_predict(self) -> bool:
         """Whether the model knows every objective; not yet, where it first has to learn one.
 
@@ -105,7 +117,7 @@ class Advisor(Generic[A]):
             ValueError: it will never know them.
         """
         unknown = [name for name in self.objectives if name not in self._learning.model.predictor.objectives]
-        if unknown and not self._learning.learns:
+        if unknown and not self.learns:
             raise ValueError(
                 f"gate: expected a predictor of {', '.join(self.objectives)}, got none of {', '.join(unknown)}. "
                 "Let it learn from the results: make its adapt_callback() before it is asked."
@@ -117,6 +129,7 @@ class Advisor(Generic[A]):
         if not self.can_predict:
             nothing = np.full((len(self.objectives), 3), np.nan)
             return [Decision(nothing) for _ in architectures]
+        self._tell_of_guesses()
         texts = [self.to_text(architecture) for architecture in architectures]
         return self.gate.check(texts, self._learning.model.memory)
 
@@ -126,7 +139,8 @@ class Advisor(Generic[A]):
         """Up to ``count`` entries of architectures that were not tried, best first; and those that the gate pruned.
 
         The first are expected to add most hypervolume to the front; while an objective is still to be learned, they are
-        drawn at random, and nothing is pruned.
+        drawn at random, and nothing is pruned. Of a guide, risk, batch_size and adapt_every count for nothing: they are
+        the gate's, ``count`` and ``learn_every``.
 
         Raises:
             ValueError: ``count`` is no whole number of 1 or more.
@@ -134,9 +148,9 @@ class Advisor(Generic[A]):
         count = checked_whole("gate: count", count, 1)
         if not self.can_predict:
             return self._random(tried, count, seed), []
-        guide = guide or Guide(risk=self.gate.risk)
+        self._tell_of_guesses()
         model, ledger = self._learning.model, self._ledger(tried)
-        found = propose(self._config(seed), guide, self.space, model, ledger, count=count)
+        found = propose(self._config(seed), guide or Guide(), self.space, model, ledger, self.gate, count=count)
         pruned = [entry for entry in found if entry.status == PRUNED]
         return found[len(pruned) :], pruned
 
@@ -147,35 +161,49 @@ class Advisor(Generic[A]):
             ValueError: ``every`` is no whole number of 1 or more.
         """
         every = checked_whole("adapt_callback: every", every, 1)
-        learned = [name for name in self.objectives if name not in COUNTS]
-        adapt = adapt or ProcessAdapter(self.space, self._predictor, learned, to_text=self.to_text)
-        sure = without_guesses(self._predictor, self.space, learned)
-        if sure is not self._predictor:
+        adapt = adapt or ProcessAdapter(self.space, self._predictor, self._learned, to_text=self.to_text)
+        if self.gate.guessed:
+            sure = without_guesses(self._predictor, self.space, self._learned)
             self._learning = LearningModel(self.space, sure, self.to_text, self.objectives)
+            self.gate.guessed = frozenset()
         self._learning.learn_by(adapt, every)
 
     def learn(self, evaluated: Sequence[Entry]) -> None:
         """Renew the model from the first results, as many as it learns from, if there are new ones."""
-        assert self._learning.learns, "learn_every() comes first"
+        assert self.learns, "learn_every() comes first"
         self._learning.learn(self._ledger(evaluated))
 
     def possible(self, results: Sequence[float], whose: str) -> list[float]:
         """(M,) real results; NaN where one is infinite, or none that its objective can have, which is warned of once.
 
-        Such as the -1 of a measurement that failed: it would lead the front, and everything else would be pruned.
+        Such as the -1 of a measurement that failed: it would lead the front, and everything else would be pruned. An
+        accuracy that seems to be a fraction is warned of too, and counts.
         """
         kept: list[float] = []
         for name, value in zip(self.objectives, results, strict=True):
             objective = Objective.parse(name)
-            kept.append(value if np.isfinite(value) and objective.allows(value) else np.nan)
-            if np.isfinite(value) and np.isnan(kept[-1]) and not self.has_warned:
-                self.has_warned = True
-                warnings.warn(
-                    f"gate: expected {objective.range_in_words} for {name}, got {value:g} of {whose}. The gate leaves "
-                    "such results out.",
-                    stacklevel=6,
-                )
+            is_possible = bool(np.isfinite(value) and objective.allows(value))
+            kept.append(value if is_possible else np.nan)
+            if self.has_warned or not np.isfinite(value) or (is_possible and not objective.seems_fraction(value)):
+                continue
+            self.has_warned = True
+            as_percent = f"If it is a fraction, give {100 * value:g}."
+            warnings.warn(
+                f"gate: expected {objective.range_in_words} for {name}, got {value:g} of {whose}. "
+                f"{as_percent if is_possible else 'The gate leaves such results out.'}",
+                stacklevel=6,
+            )
         return kept
+
+    def _tell_of_guesses(self) -> None:
+        if self.gate.guessed and not self.has_told:
+            self.has_told = True
+            warnings.warn(
+                f"gate: expected a predictor that has learned {', '.join(sorted(self.gate.guessed))} of networks of "
+                f"{self.space.name}, got one that can only guess: nothing is pruned by it. Let it learn from the "
+                "results: make adapt_callback() before it is asked.",
+                stacklevel=6,
+            )
 
     def entry(self, architecture: A, real: FloatArray, *, evaluated: bool, feasible: bool = True) -> Entry:
         """An architecture with (M,) real results as a ledger keeps it; NaN where it has none."""

@@ -3,8 +3,11 @@
 N candidates, F front members, M objectives: those of the goals, then those of constraints only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from itertools import compress
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +17,7 @@ from nasrlm.objective import Goal, Objective, from_losses, to_losses
 from studies.constraints import Constraint, check_met_together, feasible_mask, objectives_of, preferred_losses
 from studies.guide import RISK, Risk, levels_of
 from studies.memory import TextPredictor
-from studies.pareto import no_worse, pareto_mask
+from studies.pareto import Front, no_worse
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,10 @@ class Gate:
             ``studies.guide.levels_of``.
         best: best conceivable value of some objectives, own units, such as a latency that no network goes below. Of
             the others anything is conceivable.
+        guessed: objectives that the predictor can only guess: anything is conceivable of these too, whatever it says.
+
+    Attributes:
+        guessed: as given; may be changed.
 
     Raises:
         ValueError: a risk outside (0, 0.5), a risk or best value of an unknown objective, or constraints that nothing
@@ -79,7 +86,9 @@ class Gate:
         *,
         risk: Risk = RISK,
         best: Mapping[str, float] | None = None,
+        guessed: Collection[str] = (),
     ) -> None:
+        self.guessed = frozenset(guessed)
         self.goals = tuple(goals)
         self.constraints = tuple(constraints)
         check_met_together(self.constraints)
@@ -87,19 +96,24 @@ class Gate:
         self.risk = risk
         self.levels = levels_of(risk, self.objectives)
         self._best = self._best_losses(best or {})
-        self._names: list[str] = []
-        self._front = np.empty((0, len(self.goals)))
-        self._real = np.empty((0, len(self.goals)))  # losses of the front, as they are
+        self._front = self._no_front()
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the F front members."""
-        return tuple(self._names)
+        return tuple(name for name, _ in self._front.members)
 
     @property
     def front(self) -> FloatArray:
         """(F, goals) ``preferred_losses`` of the front members."""
-        return self._front
+        return self._front.losses
+
+    def with_front(self, names: Sequence[str], results: FloatArray) -> Self:
+        """The same gate with the front of other results; see ``add``."""
+        other = copy(self)
+        other._front = self._no_front()
+        other.add(names, results)
+        return other
 
     def add(self, names: Sequence[str], results: FloatArray) -> None:
         """Renew the front with real results.
@@ -110,13 +124,8 @@ class Gate:
         """
         losses = to_losses(self.goals, results[:, : len(self.goals)])
         feasible = feasible_mask(self.objectives, self.constraints, results)
-        members = [*self._names, *(name for name, flag in zip(names, feasible, strict=True) if flag)]
         preferred = preferred_losses(self.goals, self.constraints, results)
-        merged = np.vstack([self._front, preferred[feasible]])
-        mask = pareto_mask(merged)
-        self._names = [name for name, flag in zip(members, mask, strict=True) if flag]
-        self._front = merged[mask]
-        self._real = np.vstack([self._real, losses[feasible]])[mask]
+        self._front.add(compress(zip(names, losses, strict=True), feasible), preferred[feasible])
 
     def check(self, texts: Sequence[str], predictor: TextPredictor) -> list[Decision]:
         """Decide about N candidates.
@@ -152,18 +161,25 @@ class Gate:
 
     def _prune(self, stage: int, rows: Sequence[int], values: FloatArray) -> dict[int, Decision]:
         """Decisions against some of the rows, given their (N, M, 3) values."""
-        corners = self._corners(values)
-        violated, members = self._violated(values), self._dominating(corners).tolist()
+        sure = values.copy()
+        sure[:, [column for column, name in enumerate(self.objectives) if name in self.guessed]] = np.nan
+        corners = self._corners(sure)
+        violated, members = self._violated(sure), self._dominating(corners).tolist()
         decisions = {}
         for index, row in enumerate(rows):
             constraint, member = violated[index], members[index]
             if constraint is not None:
-                reason = self._violation_in_words(constraint, values[index])
+                reason = self._violation_in_words(constraint, sure[index])
                 decisions[row] = Decision(values[index], stage, reason)
             elif member >= 0:
-                reason = self._domination_in_words(corners[index], values[index], member)
-                decisions[row] = Decision(values[index], stage, reason, self._names[member])
+                name, real = self._front.members[member]
+                reason = self._domination_in_words(corners[index], sure[index], name, real)
+                decisions[row] = Decision(values[index], stage, reason, name)
         return decisions
+
+    def _no_front(self) -> Front[tuple[str, FloatArray]]:
+        """Members are names, with (goals,) losses as they are."""
+        return Front(len(self.goals))
 
     def _best_losses(self, best: Mapping[str, float]) -> FloatArray:
         """(goals,) best conceivable losses."""
@@ -188,7 +204,7 @@ class Gate:
         if any(constraint.objective in decided for constraint in self.constraints if not constraint.soft):
             return True
         rest = [column for column in range(len(self.goals)) if column not in first]
-        return bool((self._front[:, rest] <= self._best[rest]).all(axis=1).any())
+        return bool((self.front[:, rest] <= self._best[rest]).all(axis=1).any())
 
     def optimistic_losses(self, values: FloatArray) -> FloatArray:
         """(N, goals) losses of the optimistic ends of (N, M, 3) quantiles; NaN where not decoded."""
@@ -201,9 +217,9 @@ class Gate:
 
     def _dominating(self, corners: FloatArray) -> NDArray[np.intp]:
         """(N,) index of the first front member that dominates each corner, -1 where none does."""
-        if len(self._front) == 0:
+        if len(self.front) == 0:
             return np.full(len(corners), -1, dtype=np.intp)
-        dominates = no_worse(self._front, corners) & ~no_worse(-self._front, -corners)  # the same is no better
+        dominates = no_worse(self.front, corners) & ~no_worse(-self.front, -corners)  # the same is no better
         return np.where(dominates.any(axis=1), dominates.argmax(axis=1), -1)
 
     def _violated(self, values: FloatArray) -> list[Constraint | None]:
@@ -219,13 +235,12 @@ class Gate:
         end = values[self.objectives.index(constraint.objective), 0 if constraint.at_most else -1]
         return f"{constraint.objective} is {end:.5g} at best, outside {constraint}"
 
-    def _domination_in_words(self, corner: FloatArray, values: FloatArray, index: int) -> str:
+    def _domination_in_words(self, corner: FloatArray, values: FloatArray, name: str, real: FloatArray) -> str:
         best = from_losses(self.goals, corner[None])[0].tolist()
-        guessed = np.isnan(values[: len(self.goals), 0]).tolist()
-        theirs = from_losses(self.goals, self._real[[index]])[0].tolist()
+        is_open = np.isnan(values[: len(self.goals), 0]).tolist()
         mine = ", ".join(
-            f"{goal.objective} {value:.5g}{' conceivably' if guess else ''}"
-            for goal, value, guess in zip(self.goals, best, guessed, strict=True)
+            f"{goal.objective} {value:.5g}{' conceivably' if flag else ''}"
+            for goal, value, flag in zip(self.goals, best, is_open, strict=True)
         )
-        other = ", ".join(f"{value:.5g}" for value in theirs)
-        return f"{mine} at best, dominated by {self._names[index]} with {other}"
+        other = ", ".join(f"{value:.5g}" for value in from_losses(self.goals, real[None])[0].tolist())
+        return f"{mine} at best, dominated by {name} with {other}"

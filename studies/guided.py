@@ -16,6 +16,7 @@ from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.evaluators import RealEvaluator, TableEvaluator
 from studies.folder import HISTORY_FILE
+from studies.gate import Gate
 from studies.guide import Guide
 from studies.history import to_bounds
 from studies.learning import Adapt, LearningModel
@@ -25,7 +26,7 @@ from studies.proposal import begin, propose, warm_start
 from studies.report import StudyResult
 from studies.shared_study import SharedStudy
 from studies.study import check_architectures, close_study, open_study
-from studies.sure_predictor import without_guesses
+from studies.without_guesses import guessed_objectives, without_guesses
 from studies.workers import NOTHING_LEFT, PATIENCE, NextBatch, work
 
 A = TypeVar("A", bound=Hashable)
@@ -80,9 +81,12 @@ def guided_search(
             or the evaluator knows no results of an architecture to begin with.
     """
     guide = _checked_guide(config, predictor, adapt)
+    real = [name for name in config.objectives if name not in (*evaluator.modelled, *COUNTS)]
+    gate = Gate(config.goals, config.constraints, risk=guide.risk)
     if adapt is not None and guide.adapt_every:
-        learned = [name for name in config.objectives if name not in evaluator.modelled]
-        predictor = without_guesses(predictor, space, learned)
+        predictor = without_guesses(predictor, space, real)
+    else:
+        gate.guessed = guessed_objectives(predictor, space, real)
     out = out.absolute()  # an evaluator may change the working directory
     opened = open_study(config, space, out, truth=truth, known=evaluator.known, resume=resume)
     with opened as (config, searched, known):
@@ -92,7 +96,7 @@ def guided_search(
         learning = LearningModel(searched, predictor, texts, config.objectives, evaluator.modelled)
         if adapt is not None and guide.adapt_every:
             learning.learn_by(adapt, guide.adapt_every)
-        next_batch = _proposer(config, guide, searched, evaluator, known, learning, progress)
+        next_batch = _proposer(config, guide, searched, evaluator, known, learning, gate, progress)
         shared = storage or config.storage
         with _saved_changes(ledger, out / HISTORY_FILE, progress) as after_change:
             if shared is None:
@@ -173,6 +177,7 @@ def _proposer(
     evaluator: RealEvaluator[A],
     known: Mapping[str, A] | None,
     learning: LearningModel[A],
+    gate: Gate,
     progress: bool,
 ) -> NextBatch:
     """Chooses the next batch by the model that has learned from what is known."""
@@ -185,7 +190,7 @@ def _proposer(
         if all(name in model.predictor.objectives for name in config.objectives):
             if guide.exhaustive:
                 learning.to_text.write((choice or {}).values(), progress=progress)
-            return propose(config, guide, space, model, ledger, count=count, known=choice, attempt=attempt)
+            return propose(config, guide, space, model, ledger, gate, count=count, known=choice, attempt=attempt)
         return begin(config, space, evaluator, ledger, count=count, known=known, attempt=attempt)
 
     return next_batch

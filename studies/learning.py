@@ -7,9 +7,9 @@ import pandas as pd
 
 from converters.counts import COUNTS
 from spaces import SearchSpace
-from studies.certain_predictor import CertainPredictor
 from studies.counting_predictor import CountMemory, counting
 from studies.ledger import Ledger
+from studies.medians_only import MediansOnly
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.proposal import Model
 
@@ -71,5 +71,5 @@ class LearningModel(Generic[A]):
 
     def _make(self, predictor: SamplingPredictor) -> Model[A]:
         counted = counting(predictor, self._counts) if self._counts else predictor
-        certain = CertainPredictor(counted, self._modelled) if self._modelled else counted
+        certain = MediansOnly(counted, self._modelled) if self._modelled else counted
         return Model(certain, PredictorMemory(certain), self.to_text)

@@ -22,7 +22,7 @@ from studies.history import median_first
 from studies.learning import Adapt
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
-from studies.optuna_results import architecture_of, is_counted, is_feasible, results_of, told_number
+from studies.optuna_results import architecture_of, is_counted, is_feasible, results_of, tells_architecture, told_number
 from studies.optuna_storage import (
     ARCHITECTURE,
     PREDICTED,
@@ -53,8 +53,8 @@ class ParetoGate(Generic[A]):
 
     Trials that failed tell where there are no results, and fewer networks like theirs are proposed.
 
-    Trials that a study had before it had a gate lack ``architecture``, and Optuna lets nobody write to finished trials.
-    The model learns from them in a new study: for each of ``old.trials``,
+    Trials that a study had before it had a gate lack ``architecture``, but for those of ``suggest``, and Optuna lets
+    nobody write to finished trials. The model learns from them in a new study: for each of ``old.trials``,
     ``trial.set_user_attr("architecture", notation)`` and ``new.add_trial(trial)``.
 
     NOTE: on SQLite, Optuna 5.0 may give one queued trial to two threads and raise "Cannot tell a COMPLETE trial".
@@ -181,7 +181,7 @@ class ParetoGate(Generic[A]):
         twin = self._twin(trial, key)
         if twin is not None:
             reason = f"the same network as trial {twin.number}, which is {twin.state.name.lower()}"
-            _prune(trial, 0, reason, twin.user_attrs[ARCHITECTURE])
+            _prune(trial, 0, reason, self._entry(twin).architecture)
         (decision,) = self._advisor.check([architecture])
         trial.set_user_attr(PREDICTED, told_predictions(self.gate.objectives, median_first(decision.values)))
         if not decision.kept:
@@ -229,7 +229,7 @@ class ParetoGate(Generic[A]):
 
     def _tried(self, trials: Sequence[FrozenTrial]) -> list[Entry]:
         """One entry a network: of twins that of the trial with results, or else of one that failed."""
-        known = [trial for trial in trials if ARCHITECTURE in trial.user_attrs]
+        known = [trial for trial in trials if tells_architecture(trial, self.space)]
         known.sort(key=lambda trial: (trial.state == TrialState.COMPLETE, trial.state == TrialState.FAIL))
         return list({entry.key: entry for entry in map(self._entry, known)}.values())
 
@@ -262,14 +262,13 @@ class ParetoGate(Generic[A]):
 
     def _learn(self, study: optuna.Study, trial: FrozenTrial) -> None:
         with self._lock:
-            complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-            self._advisor.learn(self._tried(complete))
+            self._follow(study)
 
     def _gene_params(self, architecture: A) -> dict[str, int]:
         return dict(zip(self._genes, self.space.encode(architecture), strict=True))
 
     def _follow(self, study: optuna.Study) -> None:
-        """Let newly completed trials join the front."""
+        """Let newly completed trials join the front, and the model learn from them."""
         if study.directions != directions(self.gate.goals):
             raise ValueError(
                 f"ParetoGate: expected a study with directions {', '.join(map(str, self.gate.goals))}, "
@@ -287,7 +286,7 @@ class ParetoGate(Generic[A]):
                 "Make a gate for each study."
             )
         new = [trial for trial in trials if trial.number not in self._added]
-        if not self._added and (unnamed := sum(ARCHITECTURE not in trial.user_attrs for trial in new)):
+        if not self._added and (unnamed := sum(not tells_architecture(trial, self.space) for trial in new)):
             warnings.warn(
                 f"ParetoGate: expected completed trials with their notation in the attribute {ARCHITECTURE}, got "
                 f"{unnamed} without. The gate counts their values; the model does not learn from them, and may propose "
@@ -300,10 +299,12 @@ class ParetoGate(Generic[A]):
             names = [str(trial.user_attrs.get(ARCHITECTURE, f"trial {trial.number}")) for trial in feasible]
             self.gate.add(names, np.array([self._results(trial) for trial in feasible]))
         self._added.update(trial.number for trial in new)
+        if new and self._advisor.learns:
+            self._advisor.learn(self._tried(trials))
 
     def _warn_of_untold(self, complete: Sequence[FrozenTrial]) -> None:
         for name in self.gate.objectives[len(self.gate.goals) :]:
-            if all(told_number(trial, name) is None and not is_counted(trial, name) for trial in complete):
+            if all(told_number(trial, name) is None and not is_counted(trial, self.space, name) for trial in complete):
                 warnings.warn(
                     f"ParetoGate: expected completed trials with their real {name} in the attribute of that name, got "
                     f"none among {len(complete)}. Without it a trial does not join the front, and nothing is pruned "
@@ -314,7 +315,7 @@ class ParetoGate(Generic[A]):
     def _twin(self, trial: optuna.Trial, key: str) -> FrozenTrial | None:
         """Another trial of the same network that is completed or running."""
         for other in trial.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.RUNNING)):
-            is_candidate = ARCHITECTURE in other.user_attrs and PRUNED_REASON not in other.user_attrs
+            is_candidate = tells_architecture(other, self.space) and PRUNED_REASON not in other.user_attrs
             if other.number != trial.number and is_candidate and self._entry(other).key == key:
                 return other
         return None

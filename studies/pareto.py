@@ -1,12 +1,17 @@
 """Pareto fronts and hypervolumes, by moocore. N architectures, M objectives; losses are minimised."""
 
 import math
+from collections.abc import Iterable
+from itertools import compress
+from typing import Generic, TypeVar
 
 import moocore
 import numpy as np
 
 from nasrlm.arrays import BoolArray, FloatArray
 from nasrlm.objective import MAX_LABEL
+
+T = TypeVar("T")
 
 
 def pareto_mask(losses: FloatArray) -> BoolArray:
@@ -27,6 +32,28 @@ def pareto_mask(losses: FloatArray) -> BoolArray:
     """
     losses = _checked("pareto_mask", losses)
     return np.asarray(moocore.is_nondominated(losses, keep_weakly=True), dtype=np.bool_)
+
+
+class Front(Generic[T]):
+    """What no other dominates of all that was added so far.
+
+    Args:
+        num_goals: M.
+
+    Attributes:
+        members: F of them, in the order added.
+        losses: (F, M) theirs, minimised.
+    """
+
+    def __init__(self, num_goals: int) -> None:
+        self.members: list[T] = []
+        self.losses = np.empty((0, num_goals))
+
+    def add(self, members: Iterable[T], losses: FloatArray) -> None:
+        """Let N members with (N, M) losses join, and what they dominate leave."""
+        everyone, merged = [*self.members, *members], np.vstack([self.losses, losses])
+        mask = pareto_mask(merged)
+        self.members, self.losses = list(compress(everyone, mask)), merged[mask]
 
 
 def no_worse(front: FloatArray, points: FloatArray) -> BoolArray:

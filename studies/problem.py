@@ -16,7 +16,7 @@ from studies.config import SearchConfig
 from studies.constraints import feasible_mask, preferred_losses
 from studies.evaluators import Evaluator
 from studies.history import History, to_bounds
-from studies.pareto import complete_mask, pareto_mask
+from studies.pareto import Front, complete_mask
 
 A = TypeVar("A", bound=Hashable)
 
@@ -95,8 +95,7 @@ class Problem(Generic[A]):
         self._rng = np.random.default_rng(config.seed)
         self._futile = 0
         self._reserved: set[str] = set()
-        self._front: list[A] = []
-        self._front_losses = np.empty((0, len(config.goals)))
+        self._front = Front[A](len(config.goals))
 
     @property
     def batch_size(self) -> int:
@@ -178,8 +177,8 @@ class Problem(Generic[A]):
                 yield self.space.decode([min(choice, size - 1) for size in sizes])
 
     def _new_neighbour(self) -> A | None:
-        for _ in range(MUTATION_WALKS if self._front else 0):
-            architecture = self._front[self._rng.integers(len(self._front))]
+        for _ in range(MUTATION_WALKS if self._front.members else 0):
+            architecture = self._front.members[self._rng.integers(len(self._front.members))]
             for _ in range(MUTATION_STEPS):
                 architecture = self.space.mutate(architecture, self._rng)
                 if self.reserve(architecture):
@@ -222,7 +221,7 @@ class Problem(Generic[A]):
         losses = preferred_losses(self.config.goals, self.config.constraints, medians)
         feasible = feasible_mask(self.config.objectives, self.config.constraints, medians)
         self._record(self.history, architectures, values, feasible)
-        self._renew_front(architectures, losses, feasible)
+        self._front.add(itertools.compress(architectures, feasible), losses[feasible])
         self._count(complete)
         self._reserved.clear()
         self._on_batch(self)
@@ -258,13 +257,6 @@ class Problem(Generic[A]):
                 values=row_values,
                 feasible=bool(is_feasible),
             )
-
-    def _renew_front(self, architectures: Sequence[A], losses: FloatArray, feasible: BoolArray) -> None:
-        members = [*self._front, *(a for a, flag in zip(architectures, feasible, strict=True) if flag)]
-        merged = np.vstack([self._front_losses, losses[feasible]])
-        mask = pareto_mask(merged)
-        self._front = [architecture for architecture, flag in zip(members, mask, strict=True) if flag]
-        self._front_losses = merged[mask]
 
     def _count(self, complete: BoolArray) -> None:
         self.evaluations += len(complete) if self._on_answer else int(complete.sum())

@@ -33,8 +33,8 @@ from studies.features import Features, features_of
 from studies.graph_process import GraphProcess, Networks, networks_of
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.scale import Scale
-from studies.sure_predictor import without_guesses
 from studies.text_process import TextGroups, TextProcess
+from studies.without_guesses import without_guesses
 
 A = TypeVar("A", bound=Hashable)
 

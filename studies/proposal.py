@@ -65,6 +65,7 @@ def propose(
     space: SearchSpace[A],
     model: Model[A],
     ledger: Ledger,
+    gate: Gate,
     *,
     count: int,
     known: Mapping[str, A] | None = None,
@@ -78,6 +79,7 @@ def propose(
         space: the search space.
         model: predicts.
         ledger: what is known.
+        gate: prunes by the front of the ledger's results, whatever its own is.
         count: architectures to choose at most.
         known: by key, the only architectures to choose from, as ``every_architecture`` gives them; None chooses from
             the space.
@@ -89,7 +91,8 @@ def propose(
     """
     batch = ledger.next_batch
     seed = _seed(config, batch, attempt)
-    gate = gate_of(config, guide, ledger)
+    meet = [entry.feasible for entry in ledger.evaluated]
+    gate = gate.with_front([entry.architecture for entry in compress(ledger.evaluated, meet)], ledger.results[meet])
     results = {entry.key: entry.real for entry in ledger.tried}
     failures = Failures(space, ledger.evaluated)
     screen = Screen(space, model.to_text, model.memory, gate, failures, prunes=guide.gate, results=results)
@@ -150,14 +153,6 @@ def warm_start(
     given = {space.architecture_key(architecture): architecture for architecture in map(space.parse, config.warm_start)}
     left = [made for key, made in given.items() if key not in recorded and (known is None or key in known)]
     return [_unpredicted(config, space, space.representative(made), ledger) for made in left[:count]]
-
-
-def gate_of(config: SearchConfig, guide: Guide, ledger: Ledger) -> Gate:
-    """The gate with the front of a ledger's real results."""
-    gate = Gate(config.goals, config.constraints, risk=guide.risk)
-    feasible = [entry.feasible for entry in ledger.evaluated]
-    gate.add([entry.architecture for entry in compress(ledger.evaluated, feasible)], ledger.results[feasible])
-    return gate
 
 
 def _search(

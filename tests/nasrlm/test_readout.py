@@ -161,7 +161,20 @@ def test_what_goes_along_multiply_accumulates_is_told_of_texts_like_none_before(
     assert all(torch.equal(x, readouts.state_dict()[name]) for name, x in stacked(again).items())
 
 
+def test_texts_that_all_have_labels_deviate_as_if_these_were_not_known() -> None:
+    torch.manual_seed(0)
+    summaries, known = summaries_of(torch.randn(12, 3)), torch.full((12,), 0.01).double()
+    errors = np.tile([1.0, -1.0], 6)
+    for labelled, expected in ((12, 1.0), (11, 0.01)):
+        left_out = LeftOut(np.arange(labelled), errors[:labelled], np.ones(labelled))
+        mean = torch.zeros(12).double()
+        fitted = Readout.fit(TextFeatures.of(summaries), mean, known, GRID, logarithmic=False, left_out=left_out)
+        deviation = read(fitted, summaries).deviation[:, 0].numpy()
+        np.testing.assert_allclose(deviation, expected / norm.ppf(0.9), rtol=1e-3)
+
+
 def test_networks_that_multiply_alike_have_nothing_to_go_along() -> None:
+    torch.manual_seed(0)
     summaries = summaries_of(torch.randn(20, 3))
     noise = torch.full((20,), 0.1).double()
     of_equal = Readout.fit(

@@ -14,8 +14,8 @@ from converters import Latency
 from nasrlm.arrays import FloatArray
 from nasrlm.named_function import named_function
 from spaces import get_space
-from studies.certain_predictor import CertainPredictor
 from studies.evaluators import FunctionEvaluator, MeasuringEvaluator, TableEvaluator
+from studies.medians_only import MediansOnly
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_results, toy_table, true_values
 
 
@@ -184,7 +184,7 @@ def test_counts_are_counted_and_not_guessed(monkeypatch: pytest.MonkeyPatch) -> 
 def test_certain_answers_have_no_spread() -> None:
     texts, levels = ["0-1-2-3", "4-4-0-1"], (0.1, 0.5, 0.9)
     predictor = ToyPredictor()
-    certain = CertainPredictor(predictor, ["latency_ms@toy"])
+    certain = MediansOnly(predictor, ["latency_ms@toy"])
     given = predictor.predict(texts, OBJECTIVES, levels)
     answer = certain.predict(texts, OBJECTIVES, levels)
     np.testing.assert_array_equal(answer.values[:, [0, 2]], given.values[:, [0, 2]])

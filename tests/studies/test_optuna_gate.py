@@ -15,6 +15,8 @@ from studies.optuna_results import results_of
 from tests.studies.optuna_scenes import make_gate, make_study, objective
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, true_values
 
+ENDED = (TrialState.COMPLETE,)
+
 pytestmark = pytest.mark.usefixtures("quiet_optuna")
 
 
@@ -58,14 +60,18 @@ def test_guesses_of_another_space_prune_nothing_until_results_have_taught_better
             return np.array([-4000.0, 4000.0, 0.0])
 
     predictor = Guessing(sigma=0.01)  # of which it says that all is worse than what is evaluated
-    pruned = []
-    for learns in (False, True):
-        gate, study, trained = make_gate(predictor=predictor), make_study("RandomSampler"), list[Row]()
-        callbacks = [gate.adapt_callback(every=5)] if learns else []
-        study.optimize(objective(gate, trained), n_trials=12, callbacks=callbacks)
-        pruned.append(sum(trial.state == TrialState.PRUNED for trial in study.trials[:5]))
-        assert len(trained) == 1 or learns
-    assert pruned == [4, 0]
+    gate, study, trained = make_gate(predictor=predictor), make_study("RandomSampler"), list[Row]()
+    with pytest.warns(
+        UserWarning, match=r"has learned accuracy@toy, latency_ms@toy of networks of toy, .* can"
+    ) as told:
+        study.optimize(objective(gate, trained), n_trials=12)
+    assert len(told) == 1
+    assert not [trial for trial in study.trials if trial.user_attrs.get("pruned_stage")]
+    assert gate.enqueue(study, 2, guide=Guide(generations=2, samples=4))  # by guesses, for want of better
+    gate, study = make_gate(predictor=predictor), make_study("RandomSampler")
+    study.optimize(objective(gate, []), n_trials=40, callbacks=[gate.adapt_callback(every=5)])
+    assert not [trial for trial in study.trials[:5] if trial.user_attrs.get("pruned_stage")]
+    assert [trial for trial in study.trials if trial.user_attrs.get("pruned_stage")]
 
 
 def test_constraints_prune_and_keep_off_the_front() -> None:
@@ -100,6 +106,20 @@ def test_results_that_are_not_finite_prune_nothing() -> None:
     for row in ((0, 1, 3, 3), (0, 1, 4, 3)):
         gate.check(study.ask(), SPACE.decode(row))
     assert gate.gate.names == ()
+
+
+def test_accuracies_that_seem_to_be_fractions_are_told_once() -> None:
+    study, gate = make_study(), make_gate()
+
+    def fraction(trial: optuna.Trial) -> tuple[float, float]:
+        accuracy, latency = objective(gate, [])(trial)
+        return accuracy / 100, latency
+
+    with pytest.warns(
+        UserWarning, match=r"accuracy@toy, got 0\.\d+ of trial 0\. If it is a fraction, give \d+"
+    ) as told:
+        study.optimize(fraction, n_trials=5)
+    assert len(told) == 1
 
 
 def test_results_that_cannot_be_prune_nothing_and_are_told_once() -> None:
@@ -268,6 +288,25 @@ def test_trials_from_before_the_gate_are_known_in_a_new_study_with_their_notatio
     proposed = gate.enqueue(new, 3)
     assert proposed
     assert {SPACE.format(row) for row in proposed}.isdisjoint(SPACE.format(_suggested(trial)) for trial in old.trials)
+
+
+def test_networks_of_trials_that_were_suggested_but_never_checked_are_known() -> None:
+    study, gate = make_study("RandomSampler"), make_gate(to_params=None)
+
+    def unchecked(trial: optuna.Trial) -> tuple[float, ...]:
+        return true_values(gate.suggest(trial))[:2]
+
+    study.optimize(unchecked, n_trials=60)
+    known = {SPACE.architecture_key(SPACE.decode(list(x.params.values()))) for x in study.get_trials(states=ENDED)}
+    proposed = gate.enqueue(study, 5, guide=Guide(generations=2, samples=4))
+    assert known.isdisjoint(map(SPACE.architecture_key, proposed))
+    (again, *_) = study.get_trials(states=ENDED)
+    study.enqueue_trial(again.params, skip_if_exists=False)
+    twins = [x for x in study.get_trials() if x.state == TrialState.WAITING]
+    study.optimize(lambda trial: gate.check(trial, gate.suggest(trial)) or (90.0, 1.0), n_trials=len(twins))
+    last = study.get_trials()[-1]
+    assert (last.state, last.user_attrs["pruned_stage"]) == (TrialState.PRUNED, 0)
+    assert last.user_attrs["pruned_reason"] == f"the same network as trial {again.number}, which is complete"
 
 
 def _suggested(trial: optuna.Trial | optuna.trial.FrozenTrial) -> Row:

@@ -10,6 +10,7 @@ import pytest
 from optuna.trial import TrialState
 
 from nasrlm.optuna import Guide
+from studies.gate import Gate
 from tests.studies.optuna_scenes import make_gate, make_study, objective, to_params
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, true_values
 
@@ -153,6 +154,35 @@ def test_the_model_learns_from_results_and_what_it_did_not_know() -> None:
     first = next(index for index, stage in enumerate(stages) if stage)
     before = [trial for trial in study.trials[:first] if trial.state == TrialState.COMPLETE]
     assert len(before) >= 6  # nothing is pruned before it has learned
+
+
+@pytest.mark.parametrize("proposes", [False, True])
+def test_a_gate_that_joins_a_study_learns_before_it_is_asked(proposes: bool) -> None:
+    study, first = make_study("RandomSampler"), make_gate()
+    study.optimize(objective(first, []), n_trials=15)
+    gate = make_gate(predictor=ToyPredictor(objectives=OBJECTIVES[:1]))  # has no latency to begin with
+    gate.adapt_callback(every=5)
+    if proposes:
+        gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
+        (trial,) = study.get_trials(states=(TrialState.WAITING,))
+    else:
+        study.optimize(objective(gate, []), n_trials=1)
+        trial = study.trials[-1]
+    assert trial.user_attrs["predicted"]["latency_ms@toy"]["median"] is not None
+
+
+def test_proposals_are_pruned_at_the_risk_and_by_the_best_values_of_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, study, asked = make_gate(risk=0.001, best={"latency_ms@toy": 0.5}), make_study(), []
+    with_front = Gate.with_front
+
+    def spied(self: Gate, *args: Any) -> Gate:
+        asked.append((self.risk, self._best.tolist()))
+        return with_front(self, *args)
+
+    monkeypatch.setattr(Gate, "with_front", spied)
+    gate.enqueue(study, 1)
+    gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
+    assert asked == 2 * [(0.001, [-np.inf, 0.5])]
 
 
 def test_without_more_words_it_learns_by_processes() -> None:

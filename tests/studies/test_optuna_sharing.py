@@ -106,7 +106,12 @@ def test_a_gate_is_of_one_study() -> None:
 
 def test_another_study_of_the_same_name_is_told_apart() -> None:
     gate = make_gate()
-    first, again = (optuna.create_study(study_name="mine", directions=["maximize", "minimize"]) for _ in range(2))
+    first, again = (
+        optuna.create_study(
+            study_name="mine", directions=["maximize", "minimize"], sampler=optuna.samplers.RandomSampler(seed=0)
+        )
+        for _ in range(2)
+    )
     first.optimize(objective(gate, []), n_trials=3)
     with pytest.raises(ValueError, match="expected trials of study mine, got one of another study of that name"):
         again.optimize(objective(gate, []), n_trials=3)

@@ -11,6 +11,7 @@ from nasrlm.arrays import FloatArray
 from spaces import get_space
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
+from studies.gate import Gate
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
 from studies.memory import PredictorMemory
@@ -42,7 +43,8 @@ def add(ledger: Ledger, entries: list[Entry]) -> None:
 
 def next_of(config: SearchConfig, ledger: Ledger, model: Model[Row] | None = None, **options: Any) -> list[Entry]:
     assert config.guide is not None
-    return propose(config, config.guide, SPACE, model or toy_model(), ledger, **{"count": 4, **options})
+    gate = Gate(config.goals, config.constraints, risk=config.guide.risk)
+    return propose(config, config.guide, SPACE, model or toy_model(), ledger, gate, **{"count": 4, **options})
 
 
 def keys(entries: list[Entry], status: str = CHOSEN) -> list[str]:

@@ -7,7 +7,7 @@ from nasrlm.prediction import Prediction
 from studies.memory import SamplingPredictor
 
 
-class CertainPredictor:
+class MediansOnly:
     """Answers the median of some objectives at every level and in every sample.
 
     For an evaluator that takes them from the predictor: evaluating an architecture tells nothing new about them, so

@@ -11,7 +11,7 @@ from studies.memory import SamplingPredictor
 A = TypeVar("A", bound=Hashable)
 
 
-class SurePredictor:
+class WithoutGuesses:
     """Does not know some objectives, until results have taught them.
 
     Args:
@@ -32,18 +32,26 @@ class SurePredictor:
         return self.predictor.sample(texts, objectives, samples, seed)
 
 
-def without_guesses(
+def guessed_objectives(
     predictor: SamplingPredictor, space: SearchSpace[A], objectives: Sequence[str]
-) -> SamplingPredictor:
-    """The same, as one that does not know those of the objectives that it has learned of other spaces alone.
-
-    Guesses are as sure as answers: a gate that goes by them prunes all that could teach better ones.
+) -> frozenset[str]:
+    """Those of the objectives that a predictor has learned of other spaces alone.
 
     Args:
         predictor: of a ``nasrlm.Predictor`` it is known what it has learned of which space.
         space: of the networks that it is asked about.
-        objectives: to be learned from results.
+        objectives: names.
     """
     checkpoint = getattr(predictor, "checkpoint", None)
-    guessed = frozenset() if checkpoint is None else checkpoint.guessed_of(space.address).intersection(objectives)
-    return SurePredictor(predictor, guessed) if guessed else predictor
+    return frozenset() if checkpoint is None else checkpoint.guessed_of(space.address).intersection(objectives)
+
+
+def without_guesses(
+    predictor: SamplingPredictor, space: SearchSpace[A], objectives: Sequence[str]
+) -> SamplingPredictor:
+    """The same, as one that does not know its ``guessed_objectives``.
+
+    Guesses are as sure as answers: whoever goes by them passes over all that could teach better ones.
+    """
+    guessed = guessed_objectives(predictor, space, objectives)
+    return WithoutGuesses(predictor, guessed) if guessed else predictor
