@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from numbers import Integral
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import onnx
 
+from converters.decisions import check_decisions
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
 from converters.onnx_model import LEARNED, refuse_branches
@@ -50,12 +51,12 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
     spelled = ",".join(map(str, input_shape))
     with _evaluation_mode(module), torch.no_grad(), one_line_errors(f"expected a module that takes {spelled}"):
         example = _example(module, input_shape)
-    with _evaluation_mode(module), _quiet() as warned:
+    with _evaluation_mode(module), _quiet():
         model = _traced(module, example)
         parameters = [name for name, _ in _of_one_input(module).named_parameters(remove_duplicate=False)]
+        with torch.no_grad():
+            check_decisions(module, example)
     model.metadata_props.add(key=LEARNED, value="\n".join(parameters))
-    if any("to a Python" in str(warning.message) for warning in warned):  # of sizes, which is no matter, or of values
-        _check_decisions(module, example)
     return model
 
 
@@ -100,26 +101,35 @@ def _exported_anew(module: torch.nn.Module, example: torch.Tensor) -> onnx.Model
 
 
 @contextmanager
-def _quiet() -> Iterator[list[warnings.WarningMessage]]:
-    """Exporters say much that is no concern of ours; of their warnings those of tracing are kept."""
+def _quiet() -> Iterator[None]:
+    """Exporters say much that is no concern of ours."""
     import torch
 
     disabled = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
         with (
-            warnings.catch_warnings(record=True) as warned,
+            warnings.catch_warnings(action="ignore"),
             patch.object(torch._C, "_jit_onnx_log", create=True),  # NOTE: torch 2.13 prints what fails to stdout
         ):
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("always", torch.jit.TracerWarning)  # type: ignore[attr-defined]
-            yield warned
+            yield
     finally:
         logging.disable(disabled)
 
 
+def _tensors(answer: object) -> Iterator[torch.Tensor]:
+    """What a module's answer has of tensors: language models give caches and numbers beside them."""
+    import torch
+
+    if isinstance(answer, torch.Tensor):
+        yield answer
+    elif isinstance(answer, Mapping | tuple | list):
+        for part in answer.values() if isinstance(answer, Mapping) else answer:
+            yield from _tensors(part)
+
+
 def _of_one_input(module: torch.nn.Module) -> torch.nn.Module:
-    """The module with no other argument: the exporter would make inputs of numbers and flags that have defaults."""
+    """The module with no other argument, of which the exporter would make inputs, and with tensors as its answer."""
     import torch
 
     if isinstance(module, torch.jit.ScriptModule):
@@ -130,34 +140,13 @@ def _of_one_input(module: torch.nn.Module) -> torch.nn.Module:
             super().__init__()
             self.module = module
 
-        def forward(self, x: torch.Tensor) -> object:
-            return self.module(x)
+        def forward(self, x: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
+            found = tuple(_tensors(self.module(x)))
+            return found[0] if len(found) == 1 else found
 
-    return OfOneInput().eval()
-
-
-def _check_decisions(module: torch.nn.Module, example: torch.Tensor) -> None:
-    """Refuse a module that looks at values of its input: an export shows only what this example led to.
-
-    Sizes may be looked at, and values of parameters and buffers.
-    """
-    import torch
-
-    looks = [
-        getattr(torch.Tensor, name) for name in ("__bool__", "__int__", "__float__", "__index__", "item", "tolist")
-    ]
-
-    class Watched(torch.Tensor):
-        """As is everything that is computed of it."""
-
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            if func in looks:
-                raise OnnxModelError("expected the same operators for every input, got a decision by its values.")
-            return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[no-untyped-call]
-
-    with _evaluation_mode(module), torch.no_grad():
-        module(example.as_subclass(Watched))
+    made = OfOneInput()
+    made.training = False  # `eval` would ask all of its parts again
+    return made
 
 
 def _example(module: torch.nn.Module, input_shape: Shape) -> torch.Tensor:
@@ -168,11 +157,11 @@ def _example(module: torch.nn.Module, input_shape: Shape) -> torch.Tensor:
     floats = torch.zeros(input_shape, dtype=parameter.dtype, device=parameter.device)
     try:
         module(floats)
-    except (RuntimeError, IndexError, TypeError) as error:
+    except Exception as error:  # whatever it has to say of floats
         integers = torch.zeros(input_shape, dtype=torch.int64, device=parameter.device)
         try:
             module(integers)
-        except (RuntimeError, IndexError, TypeError):
+        except Exception:
             raise error from None
         return integers
     return floats
@@ -182,7 +171,8 @@ def _example(module: torch.nn.Module, input_shape: Shape) -> torch.Tensor:
 def _evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
     """For a while; each part is left in the mode it was in."""
     was_training = {part: part.training for part in module.modules()}
-    module.eval()
+    with suppress(NotImplementedError):  # of what torch.export has made, which has one mode alone
+        module.eval()
     try:
         yield
     finally:
