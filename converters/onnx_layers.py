@@ -123,3 +123,8 @@ def _is_linear(given: Mapping[str, AttributeValue], own: Sequence[Weight]) -> bo
         return False
     columns = own[0].shape[0 if given.get("transB") else 1]
     return len(own) == 1 or (prod(own[1].shape) == columns and own[1].shape[-1:] == (columns,))
+
+
+def integer_of(node: NodeProto, name: str, default: int) -> int:
+    """An attribute of a node."""
+    return next((attribute.i for attribute in node.attribute if attribute.name == name), default)

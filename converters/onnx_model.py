@@ -35,6 +35,7 @@ from converters.input_sizes import fix_sizes
 from converters.limits import excess_of_model
 from converters.onnx_fused import without_fusions
 from converters.onnx_layers import QUANTISATION, WEIGHT_INPUTS
+from converters.onnx_misfits import refuse_broken_arrays
 from converters.onnx_positions import INDEX_INPUTS, STATE_INPUTS, VIEWS, read_by_value, seen_at, value_inputs
 from converters.text import IR_VERSION, OPSET, OWN_DOMAINS
 
@@ -109,6 +110,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
     with one_line_errors("expected a valid ONNX model"):
         if excess := excess_of_model(model):
             raise OnnxModelError(f"{excess}.")
+        refuse_broken_arrays(model.graph)
         light, weights, missing = _without_weights(model)
         _refuse_what_the_checker_lets_pass(light)
         if not light.graph.output:

@@ -25,7 +25,8 @@ from converters.constants import Array, counts_as_weight, read_array
 from converters.errors import OnnxModelError
 from converters.graph import Shape
 from converters.one_node import evaluate, infer_types
-from converters.onnx_layers import STATISTICS, WEIGHT_INPUTS, Weight, union
+from converters.onnx_layers import STATISTICS, WEIGHT_INPUTS, Weight, integer_of, union
+from converters.onnx_misfits import misfit
 from converters.onnx_model import MAX_CONSTANT_NUMBERS, STANDARD_DOMAINS, Source, is_constant
 from converters.onnx_positions import read_by_value
 from converters.tensor_types import element_type, static_shape
@@ -33,7 +34,6 @@ from converters.tensor_types import element_type, static_shape
 # Never computed ahead: chance, and the rounding that quantised networks are about.
 NEVER_FOLDED = frozenset({"Bernoulli", "DequantizeLinear", "DynamicQuantizeLinear", "Multinomial", "QuantizeLinear"})
 BIASED = frozenset({"Conv", "ConvTranspose"})  # by their third input
-SLIDING = frozenset({"AveragePool", "Conv", "ConvBias", "LpPool", "MaxPool"})  # windows over all axes but two
 ALIASES = frozenset({"Constant", "Identity"})  # that make a weight of its own
 SIZED_BY_VALUES = frozenset({"Compress", "NonZero", "Unique"})  # what they make is about as small as what they read
 
@@ -85,28 +85,11 @@ class Values:
                     got = " ".join(str(e).split())
                     raise OnnxModelError(f"{place(node)}: expected inputs that fit, got: {got}") from e
                 # Otherwise it reads what another domain's operator made, of which nothing is known.
-        self._refuse_misfits(node)
+        if node.domain in (*STANDARD_DOMAINS, "nn") and (got := misfit(node, self.shape, self.arrays)):
+            raise OnnxModelError(f"{place(node)}: expected inputs that fit, got {got}.")
         for x in node.output:
             if x in self._declared and not self.types.get(x, TypeProto()).tensor_type.HasField("shape"):
                 self.types[x] = self._declared[x]
-
-    def _refuse_misfits(self, node: NodeProto) -> None:
-        """Refuse what ONNX's own inference lets pass: windows that do not fit, other channels than the weights have."""
-        for x in node.output:
-            shape = self.shape(x)
-            if shape and min(shape) < (1 if node.op_type in SLIDING else 0):
-                raise OnnxModelError(
-                    f"{place(node)}: expected inputs that fit, got a window larger than what it slides over, which "
-                    f"would give {','.join(map(str, shape))}."
-                )
-        if node.op_type == "Conv" and node.domain in STANDARD_DOMAINS:
-            before, weight = self.shape(node.input[0]), self.shape(node.input[1])
-            groups = _integer(node, "group", 1)
-            if before and weight and before[1] != weight[1] * groups:
-                raise OnnxModelError(
-                    f"{place(node)}: expected inputs that fit, got {before[1]} channels where its weights take "
-                    f"{weight[1] * groups}."
-                )
 
     def plainer(self, node: NodeProto) -> NodeProto:
         """The node as optimised models have it: torch's exporter may cast to the type of a value, add zeros, split into
@@ -139,12 +122,12 @@ class Values:
         if split is None or index is None:
             return node
         given = self.arrays.get(split.input[1]) if len(split.input) > 1 else np.array(1)
-        shape, axis = self.shape(split.input[0]), _integer(split, "axis", 0)
+        shape, axis = self.shape(split.input[0]), integer_of(split, "axis", 0)
         borders = _borders(given, shape[axis]) if given is not None and shape else []
         if index.size != 1 or not -len(borders) <= index.item() < len(borders):
             return node
         # NOTE: as torch and ONNX Runtime have it; by ONNX's words ``keepdims`` means nothing where a size is given.
-        if given is not None and given.shape == () and given == 1 and not _integer(split, "keepdims", 1):
+        if given is not None and given.shape == () and given == 1 and not integer_of(split, "keepdims", 1):
             return self._part(node, "Gather", split.input[0], {"index": np.array(index.item())}, axis)
         start, end = borders[int(index.item())]
         bounds = {name: np.array([number]) for name, number in (("starts", start), ("ends", end), ("axes", axis))}
@@ -181,7 +164,7 @@ class Values:
         indices, shape = self.arrays.get(node.input[1]), self.shape(node.input[0])
         if indices is None or indices.ndim < 2 or not shape or self.shape(node.output[0]) is None:
             return False
-        return bool(np.array_equal(indices.ravel(), np.arange(shape[_integer(node, "axis", 0)])))
+        return bool(np.array_equal(indices.ravel(), np.arange(shape[integer_of(node, "axis", 0)])))
 
     def _is_made_of_zeros(self, x: str) -> bool:
         """Not written down in the model, but computed: nothing that was learned."""
@@ -284,10 +267,6 @@ def _borders(sizes: Array, size: int) -> list[tuple[int, int]]:
 def place(node: NodeProto) -> str:
     """Where in a model an error is: operator and name, or what it makes."""
     return f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
-
-
-def _integer(node: NodeProto, name: str, default: int) -> int:
-    return next((attribute.i for attribute in node.attribute if attribute.name == name), default)
 
 
 def _copy(node: NodeProto) -> NodeProto:

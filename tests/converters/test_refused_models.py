@@ -2,10 +2,16 @@
 
 import numpy as np
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, numpy_helper
+from onnx.helper import make_tensor
 
 from converters import OnnxModelError, model_to_onnx_text
 from tests.converters.models import model, tensor
+
+
+def cut_short(array):
+    array.raw_data = array.raw_data[:-4]
+    return array
 
 
 @pytest.mark.parametrize(
@@ -27,6 +33,43 @@ from tests.converters.models import model, tensor
         (
             model("(float[1,4,9,9] x) => (float[1,5,3,3] y) { y = Conv (x, w) }", tensor("w", 5, 3, 7, 7)),
             "Conv 'y': expected inputs that fit, got 4 channels where its weights take 3",
+        ),
+        (
+            model("(float[1,4,9,9] x) => (float[1,6,7,7] y) { y = Conv <group = 4> (x, w) }", tensor("w", 6, 1, 3, 3)),
+            "Conv 'y': expected inputs that fit, got 6 filters in 4 groups",
+        ),
+        (
+            model(
+                "(float[1,4,3,3] x) => (float[1,6,5,5] y) { y = ConvTranspose (x, w, b) }",
+                tensor("w", 4, 6, 3, 3),
+                tensor("b", 7),
+            ),
+            "ConvTranspose 'y': expected inputs that fit, got a bias of 7 for 6 filters",
+        ),
+        (
+            model("(float[2,3] x) => (float[2,4] y) { y = Gemm (x, w, b) }", tensor("w", 3, 4), tensor("b", 7)),
+            "Gemm 'y': expected inputs that fit, got weights of 7 for 2,4",
+        ),
+        (
+            model(
+                "(float[2,8] x) => (float[2,8] y) { y = LayerNormalization (x, w, b) }", tensor("w", 8), tensor("b", 7)
+            ),
+            "LayerNormalization 'y': expected inputs that fit, got weights of 7 for 8",
+        ),
+        (
+            model(
+                "(float[1,4] x) => (float[1] y) { y = Gather <axis = 1> (x, i) }",
+                numpy_helper.from_array(np.array(5), "i"),
+            ),
+            "Gather 'y': expected inputs that fit, got the index 5 into 4",
+        ),
+        (
+            model("(float[1,3] x) => (float[1,3] y) { y = MatMul (x, w) }", tensor("w", 3, 3), tensor("w", 3, 3)),
+            "expected one array of the name 'w', got two",
+        ),
+        (
+            model("(float[1,3] x) => (float[1,3] y) { y = MatMul (x, w) }", cut_short(tensor("w", 3, 3))),
+            "expected data of 'w' for its sizes 3,3, got 32 bytes",
         ),
         (model("(float[1] x) => (float[1] y) { y = com.x.Half (x) }", domain="nn"), "com.x"),
         (
@@ -56,6 +99,13 @@ from tests.converters.models import model, tensor
         "shapes",
         "window",
         "channels",
+        "groups",
+        "bias",
+        "bias of Gemm",
+        "bias of a norm",
+        "index",
+        "twice",
+        "cut short",
         "import",
         "branch",
         "own domain",
@@ -84,9 +134,19 @@ def test_what_is_no_onnx_file_is_refused_in_one_line(content, message, tmp_path)
     assert "\n" not in str(caught.value)
 
 
-def test_a_tensor_that_lies_about_its_shape_is_refused():
-    proto = model("(float[1,4] x) => (float[2,2] y) { y = Reshape (x, s) }")
-    proto.graph.initializer.append(numpy_helper.from_array(np.array([2, 2]), "s"))
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        (numpy_helper.from_array(np.array([2, 2]), "s"), "expected data of 's' for its sizes 1, got 16 bytes"),
+        (
+            make_tensor("s", TensorProto.INT64, [2], [2, 2]),
+            "tensor 's': expected as many numbers as its shape says, got: .*reshape",
+        ),
+    ],
+    ids=["bytes", "numbers"],
+)
+def test_a_tensor_that_lies_about_its_shape_is_refused(sizes, told):
+    proto = model("(float[1,4] x) => (float[2,2] y) { y = Reshape (x, s) }", sizes)
     proto.graph.initializer[0].dims[0] = 1
-    with pytest.raises(OnnxModelError, match=r"tensor 's': expected as many numbers as its shape says, got: .*reshape"):
+    with pytest.raises(OnnxModelError, match=told):
         model_to_onnx_text(proto)
