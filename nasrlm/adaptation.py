@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,6 +46,7 @@ from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
 from nasrlm.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
 from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
+from nasrlm.stray_labels import stray_labels
 from nasrlm.text_counts import AT_PLACES
 
 FEWEST_TO_SUM = 30  # labels; of fewer a sum of rows knows less than what resembles the device
@@ -52,7 +54,15 @@ SMALLEST_SHARE = 0.1  # of a sum; less is not worth the time that counting takes
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
 
 
-def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray, progress: bool = False) -> Checkpoint:
+def adapt(
+    checkpoint: Checkpoint,
+    pool: Pool,
+    objective: str,
+    labels: FloatArray,
+    progress: bool = False,
+    *,
+    names: Sequence[str] | None = None,
+) -> Checkpoint:
     """A checkpoint that also answers a new objective, or answers a known one anew.
 
     Args:
@@ -62,6 +72,10 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         labels: (N,) in the objective's unit, NaN or masked where there is none; ten are a good start. Of texts that are
             equal the mean counts; spellings of a network that never differ in it are taken for one.
         progress: show a bar on stderr where graph networks learn.
+        names: of the N texts, for warnings; their places if None.
+
+    Warns:
+        UserWarning: costs of 0, and those that are far from what all other labels tell.
 
     Raises:
         ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than MOST_LABELS, infinite
@@ -77,6 +91,7 @@ def adapt(checkpoint: Checkpoint, pool: Pool, objective: str, labels: FloatArray
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
     labels = labels[known]
+    _warn_of_costs(pool, objective, known, labels, names)
     known = _first_spellings(pool, known, labels)
     is_known = objective in pool.objectives
     if objective in checkpoint.read_off:  # it may have learned these very labels, and would seem to foresee them
@@ -124,6 +139,31 @@ def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) ->
     return known[firsts] if (labels == labels[firsts]).all() and firsts.any() else known
 
 
+def _warn_of_costs(
+    pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray, names: Sequence[str] | None
+) -> None:
+    """Of those that have failed, as it seems."""
+    if Objective.parse(objective).is_accuracy:
+        return
+    if labels.min() == 0 < labels.max():
+        warnings.warn(
+            f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
+            "be learned of them, and others are told less well. Leave out what failed.",
+            stacklevel=3,
+        )
+    if labels.min() <= 0:
+        return
+    rows, costs = _one_a_text(known, labels)
+    for place, expected in stray_labels(pool, rows, costs).items():
+        row = int(rows[place])
+        warnings.warn(
+            f"adapt: expected about {expected:.4g} as {objective} of {names[row] if names else f'text {row}'}, as the "
+            f"other {len(rows) - 1:,} labels tell, got {costs[place]:.4g}. It is learned as it is: leave it out if it "
+            "has failed.",
+            stacklevel=3,
+        )
+
+
 @dataclass(frozen=True)
 class _Expected:
     """Normal distributions of all labels of a pool, noise included, on the scale of ``readout.GRID``.
@@ -166,12 +206,6 @@ class _Expected:
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
     """As processes expect them that go by what the model predicts above all."""
     logarithmic = multiplies(objective, labels)
-    if labels.min() == 0 < labels.max() and not Objective.parse(objective).is_accuracy:
-        warnings.warn(
-            f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
-            "be learned of them, and others are told less well. Leave out what failed.",
-            stacklevel=3,
-        )
     places, of_each = places_of(known.tolist()), scaled_labels(labels, logarithmic)
     known, labels = _one_a_text(known, labels)
     scaled = scaled_labels(labels, logarithmic)

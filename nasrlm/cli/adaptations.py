@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,9 +21,12 @@ from nasrlm.checkpoint_folder import released_folder
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
+from nasrlm.evaluation import COLUMNS
 from nasrlm.examples import row_spaces
+from nasrlm.metrics import Quality, quality
 from nasrlm.model_card import adapted
 from nasrlm.pool import Pool, check_adaptable, choose_diverse, make_pool
+from nasrlm.predictor import Predictor
 from nasrlm.repeated_labels import mean_labels
 from spaces import get_space
 from studies.tables import (
@@ -38,6 +41,7 @@ from studies.tables import (
 )
 
 MOST_PRINTED = 50  # labels; --json lists all
+MOST_JUDGED = 300  # of the labelled rows that are not learned from: a second or two
 
 
 def register(app: typer.Typer) -> None:
@@ -91,14 +95,19 @@ def adapt_checkpoint(
         alone = "each may be told better by its own labels alone, with --space and an --out of its own"
         warn(f"{', '.join(spaces)}: learned together; {alone}.")
     known, labels = _with_labels(known, used, learned, measured, names)
+    name_of = dict(zip(texts, first_lines(row_names(frame), frame.index.tolist()), strict=False))
+    spelled = [name_of.get(text, "") for text in known.texts]
     for name, column in zip(tqdm(names, "learn", unit="objective"), labels.T, strict=True):
-        loaded = adapt(loaded, known, name, column, progress=True)
+        loaded = adapt(loaded, known, name, column, progress=True, names=spelled)
     save_changed(adapted(loaded, names, wanted, table, spaces), checkpoint or released_folder(), out)
+    others = np.setdiff1d(candidates, used)[:MOST_JUDGED]
+    judged = _judged(loaded, [texts[row] for row in others], frame.iloc[others], names)
     seconds = round(time.monotonic() - started, 1)
     if json:
-        print_json({"used": row_names(learned), "seconds": seconds})
+        print_json({"used": row_names(learned), "others": judged, "seconds": seconds})
     else:
         _print_learned(learned, names)
+        _print_judged(judged)
         say(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {seconds} s")
 
 
@@ -110,6 +119,22 @@ def _print_learned(learned: pd.DataFrame, names: Sequence[str]) -> None:
         title += f" {len(learned):,} rows, of which the first {len(shown)} are"
     cells = zip(first_lines(row_names(shown), shown.index.tolist()), *[shown[name] for name in names], strict=True)
     print_table(["architecture", *names], [list(row) for row in cells], title)
+
+
+def _judged(
+    checkpoint: Checkpoint, texts: Sequence[str], frame: pd.DataFrame, names: Sequence[str]
+) -> dict[str, Quality]:
+    """Metrics of each objective on labelled rows that were not learned from; nothing where there are too few."""
+    if not texts:
+        return {}
+    answer = Predictor(checkpoint).predict(texts, names)
+    return quality(answer, frame[list(names)].to_numpy(dtype=np.float64))
+
+
+def _print_judged(judged: Mapping[str, Quality]) -> None:
+    if judged:
+        rows = [[name, *found.values()] for name, found in judged.items()]
+        print_table(COLUMNS[1:], rows, "on other labelled rows, which were not learned from")
 
 
 def _drawn_rows(

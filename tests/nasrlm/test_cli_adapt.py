@@ -9,12 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from converters.counts import counts_by_name
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli import adaptations
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
 from nasrlm.point_decoder import POINT_DIGITS
+from spaces import get_space
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
 
@@ -91,6 +93,47 @@ def test_rows_of_one_architecture_with_different_texts_are_different_networks(
     assert done.status == 0, done.stderr
     assert "networks of other rows" not in done.stderr
     assert len(json.loads(done.stdout)["used"]) == 12
+
+
+def test_labelled_rows_that_are_not_learned_from_judge(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    table = architecture_table(40).assign(split="train", **{NEW: np.linspace(1.0, 9.0, 40)})
+    table.iloc[0, table.columns.get_loc(NEW)] = np.nan
+    table.to_parquet(tmp_path / "table.parquet")
+    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
+    done = nasrlm(*words, "--samples", 10, "--pool", 60, "--out", tmp_path / "new", "--json")
+    told = json.loads(done.stdout)
+    (judged,) = told["others"].values()
+    assert judged["n"] == len(set(table["architecture"][1:])) - 10
+    learned = table["architecture"].isin(told["used"])
+    table.assign(split=np.where(learned, "train", "valid")).iloc[1:].to_parquet(tmp_path / "table.parquet")
+    words = ("evaluate", "--table", tmp_path / "table.parquet", "--checkpoint", tmp_path / "new", "--split", "valid")
+    found = json.loads(nasrlm(*words, "--objectives", NEW, "--json").stdout)["nasbench201"]
+    assert judged == pytest.approx(found[NEW], rel=1e-5)
+    words = ("adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder)
+    shown = nasrlm(*words, "--samples", 10, "--pool", 60, "--out", tmp_path / "again").stdout
+    assert "on other labelled rows, which were not learned from" in shown
+    shown = nasrlm(*words, "--samples", "all", "--pool", 60, "--out", tmp_path / "again").stdout
+    assert "on other labelled rows" not in shown
+
+
+def test_a_label_that_strays_is_told_with_its_network(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    space = get_space("nasbench_macro")
+    networks = [space.sample(np.random.default_rng(seed)) for seed in range(14)]
+    costs = [1.0 + 0.01 * counts_by_name(space, network, ["macs@onnx"])["macs@onnx"] / 1e6 for network in networks]
+    table = pd.DataFrame({"architecture": [*map(space.format, networks)], "space": space.name, NEW: costs})
+    table.iloc[5, table.columns.get_loc(NEW)] = 1e9
+    table.drop_duplicates("architecture").to_csv(tmp_path / "table.csv", index=False)
+    words = ("adapt", "--table", tmp_path / "table.csv", "--objectives", NEW, "--checkpoint", checkpoint_folder)
+    with pytest.warns(UserWarning, match="^adapt: expected about .*, as the other .* labels tell, got 1e") as warned:
+        done = nasrlm(*words, "--samples", "all", "--pool", 30, "--out", tmp_path / "new")
+    assert done.status == 0, done.stderr
+    ((cost, network),) = re.findall(rf"about (\S+) as {NEW} of (\S+), ", str(warned[0].message))
+    assert network == table["architecture"][5]
+    assert float(cost) == pytest.approx(costs[5], rel=0.2)
 
 
 def test_texts_have_no_choices_to_draw_by(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
