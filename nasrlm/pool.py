@@ -157,13 +157,16 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
     return Pool(texts, names, _standardised(features), summaries, guessed)
 
 
-def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> NDArray[np.intp]:
+def choose_diverse(
+    pool: Pool, candidates: NDArray[np.intp], samples: int, *, measured: Sequence[int] = ()
+) -> NDArray[np.intp]:
     """The texts whose labels would tell most about all candidates: greatest fall of the mean posterior variance.
 
     Args:
         pool: texts as the checkpoint sees them.
         candidates: rows of the pool that may be chosen.
         samples: how many.
+        measured: other rows of the pool, whose labels are there already.
 
     Returns:
         (samples,) rows of the pool, most telling first.
@@ -175,16 +178,24 @@ def choose_diverse(pool: Pool, candidates: NDArray[np.intp], samples: int) -> ND
     """
     if len(candidates) < samples:
         raise ValueError(f"choose_diverse: expected {samples} candidates or more, got {len(candidates)}.")
-    covariance = likeness(pool.inputs[candidates], pool.inputs[candidates])
+    rows = np.concatenate([np.array(measured, dtype=np.intp), candidates])
+    covariance = likeness(pool.inputs[rows], pool.inputs[rows])
+    for place in range(len(measured)):
+        _tell(covariance, place)
+    covariance = covariance[len(measured) :, len(measured) :]
     chosen: list[int] = []
     for _ in range(samples):
         gain = np.einsum("ij,ij->j", covariance, covariance) / (covariance.diagonal() + NOISE)
         gain[chosen] = -np.inf
-        best = int(gain.argmax())
-        chosen.append(best)
-        column = covariance[:, best].copy()
-        covariance -= np.outer(column, column / (column[best] + NOISE))
+        chosen.append(int(gain.argmax()))
+        _tell(covariance, chosen[-1])
     return candidates[chosen]
+
+
+def _tell(covariance: FloatArray, place: int) -> None:
+    """What is left of a covariance once the label at a place is known."""
+    column = covariance[:, place].copy()
+    covariance -= np.outer(column, column / (column[place] + NOISE))
 
 
 def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> None:

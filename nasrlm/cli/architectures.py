@@ -97,13 +97,17 @@ def sample(
         typer.Option("--choose", help="Any, or those that tell most of others once they are measured, for `adapt`."),
     ] = "random",
     pool: Annotated[int, typer.Option(min=1, help="With --choose active: networks that are chosen among.")] = POOL,
+    measured: Annotated[
+        Path | None,
+        typer.Option(help="With --choose active: a table of networks that are measured already; others are chosen."),
+    ] = None,
     checkpoint: CheckpointOption = None,
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
     """Draw architectures, one a line in the space's published notation; or a table of them to learn from."""
     if choose == "random":
-        refuse_given(context, ["pool", "checkpoint"], "--choose active", "none")
+        refuse_given(context, ["pool", "checkpoint", "measured"], "--choose active", "none")
     if out is not None:
         refuse_given(context, ["choose"], "no --out", "one")
         _write_drawn(space or [], count, held_out, seed, out, json=json)
@@ -113,7 +117,7 @@ def sample(
         raise ValueError(f"sample: expected one --space, or --out for a table of several, got {', '.join(space)}.")
     chosen = require_space(space[0] if space else None, "sample")
     if choose == "active":
-        drawn = _most_telling(chosen, count, pool, seed, checkpoint)
+        drawn = _most_telling(chosen, count, pool, seed, checkpoint, measured)
     else:
         rng = np.random.default_rng(seed)
         drawn = [chosen.format(chosen.sample(rng)) for _ in range(count)]
@@ -290,18 +294,31 @@ def _count_tokens(texts: Sequence[str], checkpoint: Path | None) -> list[int]:
     return [len(token_ids) for token_ids in tokenizer.to_ids(texts)]
 
 
-def _most_telling(space: SearchSpace[Any], count: int, pool: int, seed: int, checkpoint: Path | None) -> Sequence[str]:
+def _most_telling(
+    space: SearchSpace[Any], count: int, pool: int, seed: int, checkpoint: Path | None, measured: Path | None
+) -> Sequence[str]:
     """Different architectures of a pool, those that would tell most of all others first."""
     from nasrlm.checkpoint import Checkpoint  # here: a second and more, for what draws at random
     from nasrlm.pool import choose_diverse, make_pool
+    from studies.tables import parsed_rows, read_rows
 
     loaded = Checkpoint.from_pretrained(checkpoint)
-    notations = [drawn.architecture for drawn in draw(space, pool, seed)]
-    if count > len(notations):
-        raise ValueError(f"sample: expected -n up to {len(notations):,}, as many as --pool draws, got {count:,}.")
-    texts = to_onnx_texts(space, list(map(space.parse, notations)), measured=True, progress=True)
-    known = make_pool(loaded, texts, progress=True, space=space.address)
-    return [notations[row] for row in choose_diverse(known, np.arange(len(notations)), count)]
+    known: dict[str, Any] = {}
+    if measured is not None:
+        if "architecture" not in (frame := read_rows(measured, space.address)):
+            raise ValueError(f"{measured}: --measured: expected a column architecture, got texts.")
+        known = {space.architecture_key(row): row for row in parsed_rows(space, frame, measured)}
+    drawn = [space.parse(row.architecture) for row in draw(space, pool, seed)]
+    new = [architecture for architecture in drawn if space.architecture_key(architecture) not in known]
+    if count > len(new):
+        raise ValueError(
+            f"sample: expected -n up to {len(new):,}, as many as --pool draws{' that are not measured' * bool(known)}, "
+            f"got {count:,}."
+        )
+    texts = to_onnx_texts(space, [*known.values(), *new], measured=True, progress=True)
+    everyone, first = make_pool(loaded, texts, progress=True, space=space.address), len(known)
+    best = choose_diverse(everyone, np.arange(first, len(texts)), count, measured=range(first))
+    return [space.format(new[row - first]) for row in best.tolist()]
 
 
 def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:

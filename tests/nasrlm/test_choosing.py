@@ -23,6 +23,19 @@ def test_diverse_rows_are_distinct_candidates_from_different_groups() -> None:
         choose_diverse(Pool(numbered(100), ["cost@x"], features[:, :1], features), candidates[:3], 4)
 
 
+def test_what_is_measured_already_is_not_asked_again() -> None:
+    rng = np.random.default_rng(0)
+    features = np.repeat(3 * np.eye(4), 25, axis=0) + rng.normal(0, 0.05, (100, 4))
+    pool = Pool(numbered(100), [f"cost@{x}" for x in range(4)], features, features)
+    for measured, expected in (((30,), [0, 2, 3]), ((3, 60, 80), [1])):
+        others = np.setdiff1d(np.arange(100), measured)
+        chosen = choose_diverse(pool, others, len(expected), measured=measured)
+        assert sorted(chosen // 25) == expected
+    first = choose_diverse(pool, np.arange(100), 3)
+    then = choose_diverse(pool, np.arange(100), 2, measured=first[:1].tolist())
+    assert then.tolist() == first[1:].tolist()
+
+
 def test_texts_that_are_all_alike_are_chosen_once_each() -> None:
     alike = Pool(numbered(6), ["cost@x"], np.ones((6, 1)), np.ones((6, 1)))
     assert sorted(choose_diverse(alike, np.arange(6), 6)) == [0, 1, 2, 3, 4, 5]

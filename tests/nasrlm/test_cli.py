@@ -54,6 +54,15 @@ def test_sample_what_tells_most(answers: Any, nasrlm: CommandLine, checkpoint_fo
     assert answers(*words, "-n", 2) == chosen[:2]
     pool = set(answers("sample", *SPACE, "-n", 30))
     assert pool > set(chosen)
+    pd.DataFrame({"architecture": chosen[:2], "latency_ms@mine": [1.0, 2.0]}).to_csv(tmp_path / "two.csv")
+    assert answers(*words, "-n", 2, "--measured", tmp_path / "two.csv") == chosen[2:]
+    assert "expected -n up to 28, as many as --pool draws that are not measured, got 29." in (
+        nasrlm(*words, "-n", 29, "--measured", tmp_path / "two.csv").stderr
+    )
+    pd.DataFrame({"text": ["Conv"]}).to_csv(tmp_path / "texts.csv")
+    refused = nasrlm(*words, "--measured", tmp_path / "texts.csv")
+    assert (refused.status, refused.stderr.count("\n")) == (2, 1)
+    assert "texts.csv: --measured: expected a column architecture, got texts." in refused.stderr
     assert "expected -n up to" in nasrlm(*words, "-n", 31).stderr
     assert "--choose: expected no --out beside it" in nasrlm(*words, "--out", tmp_path / "drawn.csv").stderr
     assert "--pool: expected --choose active beside it" in nasrlm("sample", *SPACE, "--pool", 30).stderr
