@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nasrlm.calibration import Calibration, read_calibration
-from nasrlm.checkpoint_folder import README, CheckpointError, read_tokenizer, released_folder
+from nasrlm.checkpoint_folder import README, CheckpointError, folder_or_released, read_tokenizer, released_folder
 from nasrlm.cost_sum import CostSum, CostSums
 from nasrlm.devices import torch_device
 from nasrlm.files import check_folder, make_readable, to_json
@@ -225,7 +225,7 @@ class Checkpoint:
             CheckpointError: a file is missing, broken, of a newer version, or does not fit the others.
             ValueError: torch cannot use the device.
         """
-        folder = Path(folder) if folder is not None else released_folder()
+        folder = folder_or_released(folder)
         tokenizer, config = read_tokenizer(folder), _read_config(folder)
         try:
             objectives, card = _objectives(config["objectives"]), dict(config["card"])

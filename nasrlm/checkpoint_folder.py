@@ -20,6 +20,11 @@ def released_folder() -> Path:
     return Path(str(files("nasrlm"))) / "released"
 
 
+def folder_or_released(folder: Path | str | None) -> Path:
+    """A checkpoint's folder, or that of the released one where none is named."""
+    return released_folder() if folder is None else Path(folder)
+
+
 def check_complete(folder: Path) -> None:
     """Complain of a folder without one of a checkpoint's files.
 

@@ -48,6 +48,11 @@ class RegressionLanguageModel(nn.Module):
         """Numbers it has, frozen ones included."""
         return sum(parameter.numel() for parameter in self.parameters())
 
+    @property
+    def device(self) -> torch.device:
+        """Where its weights are."""
+        return self.decoder.objectives.weight.device
+
     def forward(self, text_ids: Tensor, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
         """Teacher-forced log-probabilities of number tokens.
 

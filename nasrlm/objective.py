@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Self
 
 import numpy as np
@@ -170,6 +171,14 @@ def to_losses(goals: Sequence[Goal], objectives: FloatArray) -> FloatArray:
 def from_losses(goals: Sequence[Goal], losses: FloatArray) -> FloatArray:
     """The inverse of ``to_losses``: (N, M) losses to (N, M) objectives in their own units."""
     return to_losses(goals, losses)
+
+
+COVERED = 0.8  # of labels by the intervals that are told, 0.1 to 0.9
+
+
+def deviation_covering(distance: float) -> float:
+    """Of a normal distribution whose 80 % interval reaches this far from its mean."""
+    return distance / NormalDist().inv_cdf((1 + COVERED) / 2)
 
 
 def deviation_of(values: FloatArray, of_equal: float = 1.0, rounding: float = SMALLEST_DEVIATION) -> float:

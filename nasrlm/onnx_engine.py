@@ -77,7 +77,7 @@ class OnnxEngine:
 
 def why_not_onnx(model: RegressionLanguageModel) -> str | None:
     """What of a model ONNX Runtime cannot run here; None if it can."""
-    device = model.decoder.positions.weight.device.type
+    device = model.device.type
     if not isinstance(model.encoder, Encoder):
         return f"the backbone {model.config.backbone}"
     if not isinstance(model.decoder, Decoder):

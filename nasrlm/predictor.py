@@ -351,7 +351,7 @@ class Predictor:
                 raise ValueError(
                     f"objective: expected one of the checkpoint's {len(self._index)}, got {name!r}. {hint}"
                 )
-        device = self.checkpoint.model.decoder.positions.weight.device
+        device = self.checkpoint.model.device
         return torch.tensor([self._index[name] for name in names], device=device)
 
     def _answers(

@@ -14,17 +14,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from scipy.stats import norm
 from torch import Tensor, nn
 
 from nasrlm.arrays import FloatArray
 from nasrlm.graph_network import GraphNetwork
 from nasrlm.group_process import GroupProcess, Standardised
+from nasrlm.objective import COVERED, deviation_covering
 from nasrlm.readout import NAMES, NO_ROW, NUM_FEATURES, Readouts, no_sum, parts_of
 from nasrlm.row_sum import RowSum
 
 MAX_ANCHORS = 6000  # 3,000 of 6,236 lose 0.008; the time of a fit, 17 s for so many, grows with their cube
-COVERED = 0.8  # of labels by the interval whose width they decide
 HASHED = ("structures", "rows")  # whose numbers are of one scale; those of the other parts are standardised
 
 
@@ -88,8 +87,8 @@ class LeftOut:
         sizes = np.sort(np.abs(self.errors + unread[self.rows]) / self.deviations)
         texts = len(np.unique(self.rows))  # which are exchangeable; labels of one are alike
         rank = min(math.ceil(COVERED * (texts + 1)), texts)
-        asked = sizes[-(-rank * len(sizes) // texts) - 1] / norm.ppf((1 + COVERED) / 2)
-        return max(float(asked), 1 / math.sqrt(texts + 1))
+        asked = deviation_covering(float(sizes[-(-rank * len(sizes) // texts) - 1]))
+        return max(asked, 1 / math.sqrt(texts + 1))
 
     def are_all(self, texts: int) -> bool:
         """Whether all of N texts have labels."""

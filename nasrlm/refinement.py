@@ -21,7 +21,7 @@ from nasrlm.calibration import GRID, fit_calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import CostSum, rounded, without
 from nasrlm.examples import Examples
-from nasrlm.objective import MAX_LABEL, Objective
+from nasrlm.objective import COVERED, MAX_LABEL, Objective, deviation_covering
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by
 from nasrlm.repeated_labels import mean_labels, places_of
@@ -30,7 +30,6 @@ from nasrlm.row_sum import RowSum
 
 FEWEST_VALID = 20  # labels by which what is spelled and what is added up are compared
 GAIN = 0.05  # by which errors have to be smaller: sums that are hardly nearer rank no better
-COVERED = 0.8  # of labels by the interval that decides the deviation
 ROUNDING = 1e-9  # of logarithms: labels that are what is said, but for rounding
 
 
@@ -166,7 +165,7 @@ class _Fitted:
         farthest = float(np.quantile(np.abs(errors), COVERED, method="higher"))
         if not np.isfinite(farthest):  # too many sums are no costs
             return None
-        deviation = max(farthest / float(norm.ppf((1 + COVERED) / 2)), ROUNDING)
+        deviation = max(deviation_covering(farthest), ROUNDING)
         return replace(found, cost_sum=replace(cost_sum, deviation=deviation, levels=found._levels(deviation)))
 
     def error(self, rows: NDArray[np.intp]) -> float:

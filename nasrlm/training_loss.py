@@ -25,7 +25,7 @@ class TrainingLoss(nn.Module):
         super().__init__()
         self.model, self.rank_loss_weight = model, rank_loss_weight
         kernel = smoothing_kernel(model.code, smoothing_digits)
-        self.register_buffer("kernel", kernel.to(model.decoder.objectives.weight.device), persistent=False)
+        self.register_buffer("kernel", kernel.to(model.device), persistent=False)
 
     def forward(self, batch: Batch) -> Tensor:
         """Sum over the labels of a batch; zero if it has none."""

@@ -175,9 +175,6 @@ class SearchConfig:
                 f"search config: expected {', '.join(names)}, got unknown {unknown}, missing {missing}. "
                 "Check the spelling."
             )
-        goals = tuple(Goal.parse(text) for text in values["goals"])
-        constraints = tuple(Constraint.parse(text) for text in values.get("constraints", ()))
         guide = None if values.get("guide") is None else Guide.from_dict(values["guide"])
-        parsed = {"goals": goals, "constraints": constraints, "guide": guide}
         listed = {name: tuple(values.get(name, ())) for name in ("warm_start", "earlier_trials")}
-        return cls(**{**values, **parsed, **listed})
+        return cls(**{**values, "guide": guide, **listed})

@@ -17,7 +17,7 @@ from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import MOST_LABELS, adapt
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint, check_replaceable
-from nasrlm.checkpoint_folder import released_folder
+from nasrlm.checkpoint_folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
@@ -99,7 +99,7 @@ def adapt_checkpoint(
     spelled = [name_of.get(text, "") for text in known.texts]
     for name, column in zip(tqdm(names, "learn", unit="objective"), labels.T, strict=True):
         loaded = adapt(loaded, known, name, column, progress=True, names=spelled)
-    save_changed(adapted(loaded, names, wanted, table, spaces), checkpoint or released_folder(), out)
+    save_changed(adapted(loaded, names, wanted, table, spaces), folder_or_released(checkpoint), out)
     others = np.setdiff1d(candidates, used)[:MOST_JUDGED]
     judged = _judged(loaded, [texts[row] for row in others], frame.iloc[others], names)
     seconds = round(time.monotonic() - started, 1)

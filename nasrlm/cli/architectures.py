@@ -21,7 +21,7 @@ from converters.runtime import machine_description, measure_latencies
 from converters.statistics import statistics
 from converters.stream import StreamConfig
 from converters.text import prelude
-from nasrlm.checkpoint_folder import read_tokenizer, released_folder
+from nasrlm.checkpoint_folder import folder_or_released, read_tokenizer
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import (
     POOL,
@@ -290,7 +290,7 @@ def _counts(faithful: Graph, name: str) -> dict[str, int]:
 
 
 def _count_tokens(texts: Sequence[str], checkpoint: Path | None) -> list[int]:
-    tokenizer = read_tokenizer(checkpoint or released_folder())
+    tokenizer = read_tokenizer(folder_or_released(checkpoint))
     return [len(token_ids) for token_ids in tokenizer.to_ids(texts)]
 
 

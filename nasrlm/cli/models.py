@@ -17,7 +17,7 @@ from nasrlm.arguments import ascend_around_median
 from nasrlm.arrays import FloatArray
 from nasrlm.by_space import answer_by_space, objectives_of
 from nasrlm.checkpoint import Checkpoint, check_replaceable
-from nasrlm.checkpoint_folder import README, released_folder
+from nasrlm.checkpoint_folder import README, folder_or_released
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import (
     ArchitecturesArgument,
@@ -250,7 +250,7 @@ def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
         "versions": versions,
         "devices": devices,
         "checkpoint": {
-            "folder": str(checkpoint or released_folder()),
+            "folder": str(folder_or_released(checkpoint)),
             "parameters": loaded.model.num_parameters,
             "vocabulary": loaded.tokenizer.vocabulary_size,
             "objectives": list(loaded.objectives),
@@ -264,7 +264,7 @@ def info(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
         return
     print_table(["library", "version"], list(versions.items()))
     say(f"devices: {', '.join(devices)}")
-    card = Path(checkpoint or released_folder()) / README
+    card = folder_or_released(checkpoint) / README
     say(
         card.read_text(encoding="utf-8")
         if card.is_file()

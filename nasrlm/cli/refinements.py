@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from nasrlm.checkpoint import Checkpoint, check_replaceable
-from nasrlm.checkpoint_folder import released_folder
+from nasrlm.checkpoint_folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.labelled_tables import examples_of_tables
@@ -56,7 +56,7 @@ def refine_checkpoint(
     changed = {of_space: _changed(loaded, found, of_space, each) for of_space, each in compared.items()}
     folder = out if any(changed.values()) else None
     if folder:
-        save_changed(refined(found, changed, tables), checkpoint or released_folder(), folder)
+        save_changed(refined(found, changed, tables), folder_or_released(checkpoint), folder)
     seconds = round(time.monotonic() - started, 1)
     if json:
         told = {of_space: [x._asdict() for x in each] for of_space, each in compared.items()}
