@@ -189,7 +189,7 @@ class _Expected:
     logs_of_macs: FloatArray | None = None
 
     def read_off(self, features: TextFeatures) -> Readout:
-        """The same from the texts."""
+        """A readout that predicts these distributions from the texts alone."""
         network, share = (self.graphs.network, self.graphs.share) if self.graphs else (None, 0.0)
         given = [torch.from_numpy(x) for x in ((1 - share) * self.mean, self.deviation, self.table)]
         readout = Readout.fit(

@@ -35,9 +35,9 @@ class Levels(NamedTuple):
 
 @dataclass(frozen=True)
 class Answers:
-    """Of a model; arguments and results are those of ``nasrlm.decoding``, on the CPU.
+    """Answers of one model. Arguments and results are those of ``nasrlm.decoding``, on the CPU.
 
-    Objectives that are read or added up neither see others nor are seen by them.
+    Objectives that are read off or added up are independent of all others.
 
     Attributes:
         model: whose objectives these are.

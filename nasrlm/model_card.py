@@ -25,7 +25,7 @@ def release(
     measured: Evaluation | None,
     config: TrainConfig,
     config_path: str,
-    untold: Sequence[str] = (),
+    caveats: Sequence[str] = (),
 ) -> Path:
     """Save a trained checkpoint with its measured quality and its card to ``config.out/checkpoint``.
 
@@ -34,7 +34,7 @@ def release(
         measured: metrics on test rows, if there are any.
         config: of the run.
         config_path: as it was named on the command line, for the card.
-        untold: of ``untold_by_valid_rows``.
+        caveats: of ``calibration_caveats``.
     """
     steps = _earlier_steps(config)
     steps.append(
@@ -48,7 +48,7 @@ def release(
     card = {**result.checkpoint.card, "commands": steps, "test": measured.quality if measured else {}}
     checkpoint = replace(result.checkpoint, card=card)
     folder = config.out / "checkpoint"
-    checkpoint.save_pretrained(folder, _card(result, measured, config, steps, untold))
+    checkpoint.save_pretrained(folder, _card(result, measured, config, steps, caveats))
     return folder
 
 
@@ -183,7 +183,7 @@ def _card(
     measured: Evaluation | None,
     config: TrainConfig,
     steps: Sequence[Mapping[str, Any]],
-    untold: Sequence[str],
+    caveats: Sequence[str],
 ) -> str:
     model = result.checkpoint.model
     reads = "source code" if result.checkpoint.tokenizer.pieces == "code" else "ONNX text"
@@ -201,7 +201,7 @@ def _card(
         f"- Data: the train split of {', '.join(path.name for path in config.table)}, seed {config.seed}.",
         *[f"- {source}" for source in config.sources],
         f"- {_validated(result.checkpoint)}{'; the table is of the test split' if measured else ''}.",
-        *[f"- {words}." for words in untold],
+        *[f"- {words}." for words in caveats],
         f"- sha256 of texts, labels and splits: `{result.checkpoint.card['data_sha256']}`.",
     ]
     if measured is not None:

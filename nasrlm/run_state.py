@@ -19,12 +19,12 @@ from nasrlm.files import replacing
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
 
-# What a checkpoint does not tell of its run.
-UNTOLD = frozenset(
+# What may differ between configs of one run, and a checkpoint does not tell.
+NOT_IDENTITY = frozenset(
     {"initial_share", "out", "resume", "save_every_seconds", "shard", "sources", "tensorboard", "weight_bits"}
 )
 # What a run that goes on may have otherwise: its steps do not depend on it, but for rounding on ``device``.
-FREE_TO_CHANGE = UNTOLD | {"device", "patience", "table"}
+FREE_TO_CHANGE = NOT_IDENTITY | {"device", "patience", "table"}
 # Keys of a saved state and their values' types; ``identity`` is JSON, ``tokenizer`` too.
 KINDS: dict[str, type | tuple[type, ...]] = {
     "identity": str,
@@ -47,7 +47,7 @@ class RunIdentity:
     """What decides the numbers of a run.
 
     Attributes:
-        config: without what is ``UNTOLD``.
+        config: without what is ``NOT_IDENTITY``.
         data: digest of the examples.
         spaces: digest of the examples' spaces, by which rows are weighed and intervals calibrated.
         initial: digests of the checkpoints that the run begins with.
@@ -64,7 +64,7 @@ class RunIdentity:
         folders = [getattr(config, name) for name in BY_CONTENT]
         initial = [Checkpoint.from_pretrained(folder).sha256 for folder in folders if folder is not None]
         spaces = hashlib.sha256("\n".join(examples.spaces).encode()).hexdigest()
-        return cls(config.model_dump(mode="json", exclude=set(UNTOLD)), examples.digest(), spaces, initial)
+        return cls(config.model_dump(mode="json", exclude=set(NOT_IDENTITY)), examples.digest(), spaces, initial)
 
     def to_json(self) -> str:
         """As it is saved."""

@@ -22,13 +22,13 @@ from nasrlm.initial_model import check_origin
 from nasrlm.model_config import COMPACT
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
-from nasrlm.run_state import UNTOLD
+from nasrlm.run_state import NOT_IDENTITY
 from nasrlm.space_encoders import changes_of
 from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
 from nasrlm.training_run import TrainingRun, TrainResult, check_names, learned_objectives, scores_of
 
-__all__ = ["TrainResult", "train", "untold_by_valid_rows"]
+__all__ = ["TrainResult", "calibration_caveats", "train"]
 
 EVALUATIONS = 5  # of valid rows while a space's encoder is learned
 WARMUP = 0.05  # of its steps
@@ -112,7 +112,7 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     tau = float(np.mean([result.valid_tau for result in results.values()]))
     card = {
         **initial.card,
-        "training": config.model_dump(mode="json", exclude=set(UNTOLD)),
+        "training": config.model_dump(mode="json", exclude=set(NOT_IDENTITY)),
         "data_sha256": examples.digest(),
         "steps": steps,
         "seconds": round(seconds),
@@ -131,21 +131,23 @@ def _warn_unless_judged(run: TrainingRun, of_space: str) -> None:
         warnings.warn(f"{what}: the last weights are kept, intervals are not calibrated.", stacklevel=3)
 
 
-def untold_by_valid_rows(examples: Examples, objectives: Sequence[str]) -> list[str]:
-    """What they do not tell of the intervals of a model that learned these objectives, in words."""
+def calibration_caveats(examples: Examples, objectives: Sequence[str]) -> list[str]:
+    """Caveats, in words, on the intervals of a model that was trained on these rows for these objectives."""
     rows = examples.labelled(objectives)
     train_rows, valid = rows.split("train"), rows.split("valid")
     if not len(valid):
         return []  # which ``train`` has warned of
     counts = zip(valid.objectives, np.isfinite(valid.labels).sum(axis=0), strict=True)
-    untold: list[str] = []
+    caveats: list[str] = []
     if few := [name for name, count in counts if count < MIN_ROWS]:
-        untold.append(f"Of {', '.join(few)} fewer than {MIN_ROWS} valid rows have labels: intervals are not calibrated")
+        caveats.append(
+            f"Of {', '.join(few)} fewer than {MIN_ROWS} valid rows have labels: intervals are not calibrated"
+        )
     texts = set(valid.texts)
     if seen := len(texts.intersection(train_rows.texts)):
         what = f"{seen:,} of {len(texts):,} texts of valid rows are train rows' too"
-        untold.append(f"{what}: intervals are too narrow for other networks, as far as labels are alike")
-    return untold
+        caveats.append(f"{what}: intervals are too narrow for other networks, as far as labels are alike")
+    return caveats
 
 
 def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict[str, Examples]:

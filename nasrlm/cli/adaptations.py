@@ -21,6 +21,7 @@ from nasrlm.checkpoint_folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
+from nasrlm.cli.verbs import LIST
 from nasrlm.evaluation import COLUMNS
 from nasrlm.examples import row_spaces
 from nasrlm.metrics import Quality, quality
@@ -51,7 +52,7 @@ def register(app: typer.Typer) -> None:
 
 def adapt_checkpoint(
     table: Annotated[Path, typer.Option("--table", help="Architectures or texts with labels of the new objectives.")],
-    objectives: Annotated[str, typer.Option("--objectives", help="Names to learn, separated by commas.")],
+    objectives: Annotated[str, typer.Option("--objectives", metavar=LIST, help="Names to learn, separated by commas.")],
     out: Annotated[Path, typer.Option("--out", help="Folder of the new checkpoint.")],
     samples: Annotated[str, typer.Option("--samples", help="How many labelled rows to use, or all.")] = "10",
     choose: Annotated[

@@ -90,11 +90,12 @@ def sample(
         Path | None, typer.Option("--out", help="Write a table with splits, each once: .parquet, .csv or .jsonl.")
     ] = None,
     held_out: Annotated[
-        int, typer.Option(min=1, max=40, help="With --out: percent of the networks that are valid, and that are test.")
+        int,
+        typer.Option(min=1, max=40, help="With --out: percent of the networks in each of the splits valid and test."),
     ] = HELD_OUT_PERCENT,
     choose: Annotated[
         Literal["random", "active"],
-        typer.Option("--choose", help="Any, or those that tell most of others once they are measured, for `adapt`."),
+        typer.Option("--choose", help="random, or active: those whose measurements would say most about all others."),
     ] = "random",
     pool: Annotated[int, typer.Option(min=1, help="With --choose active: networks that are chosen among.")] = POOL,
     measured: Annotated[

@@ -11,6 +11,7 @@ import typer
 from nasrlm.cli.inputs import listed
 from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
 from nasrlm.cli.predictor_options import DeviceOption
+from nasrlm.cli.verbs import LIST
 from studies.benchmark.protocol import PROTOCOLS, get_protocol
 from studies.benchmark.results import summary
 from studies.benchmark.run import METHODS, BenchmarkConfig, known_targets, run_benchmark
@@ -28,9 +29,12 @@ def benchmark(
         "../shared/data"
     ),
     methods: Annotated[
-        str | None, typer.Option(help=f"Some of {', '.join(METHODS)}, separated by commas; all that are possible.")
+        str | None,
+        typer.Option(metavar=LIST, help=f"Some of {', '.join(METHODS)}, separated by commas; all that are possible."),
     ] = None,
-    sizes: Annotated[str | None, typer.Option(help="Numbers of labels, separated by commas; the protocol's.")] = None,
+    sizes: Annotated[
+        str | None, typer.Option(metavar=LIST, help="Numbers of labels, separated by commas; the protocol's.")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Random draws of the labelled rows.")] = 5,
     steps: Annotated[int, typer.Option(min=1, help="Of every training of a language model.")] = 600,
     checkpoint: Annotated[

@@ -34,6 +34,7 @@ from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, p
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.cli.space_predictions import warn_of_guesses, warn_of_strangers
 from nasrlm.cli.table_predictions import predict_whole_table
+from nasrlm.cli.verbs import LIST
 from nasrlm.devices import multiplies_bf16, torch_device
 from nasrlm.evaluation import COLUMNS, Evaluation, evaluate
 from nasrlm.files import check_folder
@@ -43,7 +44,7 @@ from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
 from nasrlm.reader import UnreadableTextError
 from nasrlm.train_config import TrainConfig
-from nasrlm.training import run_folder, train, untold_by_valid_rows
+from nasrlm.training import calibration_caveats, run_folder, train
 from nasrlm.versions import versions_of
 from spaces import get_space
 from studies.labelled_table import label_columns
@@ -54,7 +55,8 @@ LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", 
 MAX_SAMPLES = 100_000  # of an objective: thirty megabytes an architecture of all that the released checkpoint knows
 MAX_COLUMNS = 6  # of objectives; more become the rows of one table an architecture
 ObjectivesOption = Annotated[
-    str | None, typer.Option("--objectives", help="Names, separated by commas; all that are known if left out.")
+    str | None,
+    typer.Option("--objectives", metavar=LIST, help="Names, separated by commas; all that are known if left out."),
 ]
 
 
@@ -73,7 +75,7 @@ def predict(
     table: TableOption = None,
     objectives: ObjectivesOption = None,
     quantiles: Annotated[
-        str, typer.Option(help="Three levels or more, ascending, separated by commas; 0.5 among them.")
+        str, typer.Option(metavar=LIST, help="Three levels or more, ascending, separated by commas; 0.5 among them.")
     ] = ".1,.5,.9",
     input_shape: InputShapeOption = None,
     samples: Annotated[
@@ -206,7 +208,7 @@ def train_model(
     seed: Annotated[int | None, typer.Option("--seed", help="Instead of the config's.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Train a model; the same command goes on where a stopped run was. torchrun and accelerate launch may run it."""
+    """Train a model; run the same command again to go on after a stop. torchrun and accelerate launch may run it."""
     given = {"out": out, "device": device, "seed": seed}
     overrides = {key: value for key, value in given.items() if value is not None}
     chosen = TrainConfig.load(config_file(config), **overrides)
@@ -226,16 +228,16 @@ def train_model(
     learned = [name for name in examples.objectives if name in result.checkpoint.objectives]
     test = examples.labelled(learned).split("test")
     measured = evaluate(Predictor(result.checkpoint), test) if test.any_label else None
-    untold = untold_by_valid_rows(examples, learned) if result.checkpoint.model.config.head == "digits" else []
-    folder = release(result, measured, chosen, str(config), untold)
+    caveats = calibration_caveats(examples, learned) if result.checkpoint.model.config.head == "digits" else []
+    folder = release(result, measured, chosen, str(config), caveats)
     if json:
         quality = measured.quality if measured else {}
         told = {"checkpoint": str(folder), "steps": result.steps, "valid_tau": result.valid_tau, "test": quality}
-        print_json(told | ({"untold": untold} if untold else {}))
+        print_json(told | ({"caveats": caveats} if caveats else {}))
         return
     if measured:
         _print_quality(measured)
-    for words in untold:
+    for words in caveats:
         say(f"{words}.")
     why = f", out of patience ({chosen.patience} evaluations)" if result.out_of_patience else ""
     say(f"checkpoint: {folder} after {result.steps:,} steps, {result.seconds / 60:.0f} min{why}")

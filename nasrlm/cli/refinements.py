@@ -15,6 +15,7 @@ from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.labelled_tables import examples_of_tables
 from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
+from nasrlm.cli.verbs import LIST
 from nasrlm.examples import Examples
 from nasrlm.model_card import refined
 from nasrlm.refinement import FEWEST_VALID, Comparison, may_add_up, refine
@@ -33,13 +34,14 @@ def refine_checkpoint(
     tables: Annotated[list[Path], typer.Option("--table", help="Labelled architectures or texts; may be repeated.")],
     out: Annotated[Path, typer.Option("--out", help="Folder of the new checkpoint.")],
     objectives: Annotated[
-        str | None, typer.Option("--objectives", help="Costs, separated by commas; all that it knows if left out.")
+        str | None,
+        typer.Option("--objectives", metavar=LIST, help="Costs, separated by commas; all that it knows if left out."),
     ] = None,
     space: SpaceOption = None,
     checkpoint: CheckpointOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Say costs as sums of what operators cost where valid rows show that these are closer. Test rows are not used."""
+    """Predict costs as sums over operators, wherever these fit the valid rows better. Test rows are not used."""
     started, wanted = time.monotonic(), listed(objectives, "--objectives")
     check_replaceable(out)
     loaded = Checkpoint.from_pretrained(checkpoint)

@@ -19,6 +19,7 @@ from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, s
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.cli.users_evaluator import UsersEvaluator
+from nasrlm.cli.verbs import LIST
 from nasrlm.files import TABLE_ENDINGS
 from nasrlm.named_function import FUNCTION_NAME
 from nasrlm.objective import Goal
@@ -50,7 +51,7 @@ def register(app: typer.Typer) -> None:
 
 def search_space(
     context: typer.Context,
-    objectives: Annotated[str, typer.Option(help="max:… or min:… goals, separated by commas.")],
+    objectives: Annotated[str, typer.Option(metavar=LIST, help="max:… or min:… goals, separated by commas.")],
     out: Annotated[Path, typer.Option(help="Folder of the study.")],
     space: SpaceOption = None,
     trials: option.Trials = None,

@@ -51,7 +51,7 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
     if TEXT_SPACE in asked - set(known):
         but = buts[TEXT_SPACE]
         words.append(
-            f"of a network unlike these it can only guess{but}, and one that is of them is read best with --space"
+            f"for a network unlike these it can only guess{but} (if yours is from one of them, name it with --space)"
         )
     if words:
         sources = [(name in checkpoint.added and checkpoint.taught_spaces(name)) or known for name in objectives]

@@ -17,6 +17,7 @@ from nasrlm.arrays import FloatArray
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.cli.inputs import SpaceOption, listed
 from nasrlm.cli.output import JsonOption, SeedOption, check_table_out, print_json, print_table, warn
+from nasrlm.cli.verbs import LIST
 from nasrlm.files import write_table
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs
@@ -39,7 +40,8 @@ def teach(
     table: Annotated[Path, typer.Option("--table", help="Architectures of one space with labels and splits.")],
     out: Annotated[Path, typer.Option("--out", help="The table to write: .parquet, .csv or .jsonl.")],
     objectives: Annotated[
-        str | None, typer.Option(help="Names to teach, separated by commas; all of the table if it is left out.")
+        str | None,
+        typer.Option(metavar=LIST, help="Names to teach, separated by commas; all of the table if it is left out."),
     ] = None,
     count: Annotated[int, typer.Option("-n", min=1, help="Architectures to draw.")] = 4000,
     labels: Annotated[

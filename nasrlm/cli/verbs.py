@@ -32,7 +32,7 @@ VERBS = {
     "evaluate": ("models", "Compare predictions with the labels of tables: rank correlation, error and coverage."),
     "train": (
         "models",
-        "Train a model; the same command goes on where a stopped run was. torchrun and accelerate launch may run it.",
+        "Train a model; run the same command again to go on after a stop. torchrun and accelerate launch may run it.",
     ),
     "info": ("models", "Versions, torch devices, and what the checkpoint was trained on."),
     "adapt": (
@@ -41,7 +41,7 @@ VERBS = {
     ),
     "refine": (
         "refinements",
-        "Say costs as sums of what operators cost where valid rows show that these are closer. Test rows are not used.",
+        "Predict costs as sums over operators, wherever these fit the valid rows better. Test rows are not used.",
     ),
     "benchmark": (
         "benchmarks",
@@ -60,6 +60,7 @@ VERBS = {
     ),
 }
 
+LIST = "A,B,…"  # what the help calls several values in one word
 REPEATED = frozenset({"--space", "--table"})  # options that some verbs take several times
 
 
@@ -82,7 +83,7 @@ def _refuse_repeated(command: Any, words: Sequence[str]) -> None:
     """
     for option in command.params:
         given = sum(word.partition("=")[0] in option.opts for word in words)
-        is_list = "separated by commas" in (getattr(option, "help", None) or "")
+        is_list = getattr(option, "metavar", None) == LIST
         if given > 1 and (is_list or not REPEATED.isdisjoint(option.opts)) and not option.multiple:
             advice = " Separate several by commas." if is_list else ""
             raise ValueError(f"{option.opts[0]}: expected it once, got it {given} times.{advice}")

@@ -220,7 +220,7 @@ def test_a_space_that_the_checkpoint_has_not_seen_is_told(
     told = nasrlm(*words, "--space", "fbnet")
     assert told.status == 0
     assert told.stderr.startswith("nasrlm: the checkpoint learned from nasbench201, other; of fbnet it can only guess.")
-    assert "nasbench201, other; of a network unlike these it can only guess" in nasrlm(*words).stderr
+    assert "nasbench201, other; for a network unlike these it can only guess" in nasrlm(*words).stderr
     assert nasrlm(*words, "--space", "other").stderr == ""
 
 
@@ -230,7 +230,7 @@ def test_an_objective_that_was_adapted_to_is_no_guess(several: Checkpoint, tmp_p
     (tmp_path / "network.txt").write_text("Conv3\n")
     words = ("predict", tmp_path / "network.txt", "--checkpoint", tmp_path / "adapted")
     assert nasrlm(*words, "--objectives", "latency_ms@new").stderr == ""
-    assert "it can only guess, but for latency_ms@new, and one that is of them" in nasrlm(*words).stderr
+    assert "it can only guess, but for latency_ms@new (if yours is from one of them" in nasrlm(*words).stderr
 
 
 def test_an_objective_that_was_taught_anew_is_of_the_spaces_it_was_taught_in(several: Checkpoint) -> None:
@@ -256,7 +256,7 @@ def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
     assert guesses(predictor, ["/elsewhere/space.py:Mine", "other"], ["latency_ms@new"]) == ""
     told = guesses(predictor, ["", "fbnet", "darts", "nasbench201"], ["latency_ms@new"])
     assert told == (
-        "the checkpoint learned from mine/space.py:Mine, other; of darts, fbnet it can only guess; of a network unlike "
-        "these it can only guess, and one that is of them is read best with --space; latency_ms@new of nasbench201 it "
-        "can only guess, from other spaces."
+        "the checkpoint learned from mine/space.py:Mine, other; of darts, fbnet it can only guess; for a network "
+        "unlike these it can only guess (if yours is from one of them, name it with --space); latency_ms@new of "
+        "nasbench201 it can only guess, from other spaces."
     )

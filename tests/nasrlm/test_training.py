@@ -17,7 +17,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.files import only_one_in
 from nasrlm.model_config import Head, ModelConfig
-from nasrlm.training import run_folder, train, untold_by_valid_rows
+from nasrlm.training import calibration_caveats, run_folder, train
 from nasrlm.training_run import TrainingRun
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.runs import config, first_losses, log_of
@@ -45,17 +45,17 @@ def test_the_first_losses_of_a_seeded_run_stay_the_same(tmp_path: Path) -> None:
 def test_what_valid_rows_do_not_tell_is_said() -> None:
     rows = layer_examples(96)
     apart = rows.rows(np.unique(rows.texts, return_index=True)[1])
-    assert untold_by_valid_rows(apart, OBJECTIVES) == []
+    assert calibration_caveats(apart, OBJECTIVES) == []
     labels = apart.labels.copy()
     labels[np.flatnonzero(apart.splits == "valid")[MIN_ROWS - 1 :], 1] = np.nan
     copied = np.flatnonzero(apart.splits == "train")[:2]
     splits = np.concatenate([apart.splits, ["valid", "valid"]])
     index = np.concatenate([np.arange(len(apart)), copied])
     labels = np.concatenate([labels, np.full((2, 2), 5.0) * [1, np.nan]])
-    few, seen = untold_by_valid_rows(replace(apart.rows(index), labels=labels, splits=splits), OBJECTIVES)
+    few, seen = calibration_caveats(replace(apart.rows(index), labels=labels, splits=splits), OBJECTIVES)
     assert few == f"Of {OBJECTIVES[1]} fewer than 9 valid rows have labels: intervals are not calibrated"
     assert re.match(r"2 of \d+ texts of valid rows are train rows' too: intervals are too narrow", seen)
-    assert untold_by_valid_rows(apart.split("train"), OBJECTIVES) == []
+    assert calibration_caveats(apart.split("train"), OBJECTIVES) == []
 
 
 def with_labels(examples: Examples, missing: tuple[slice, slice]) -> Examples:
