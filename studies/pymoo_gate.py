@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pymoo.core.algorithm import Algorithm
 from pymoo.core.population import Population
-from pymoo.core.problem import Problem
+from pymoo.core.problem import LoopedElementwiseEvaluation, Problem
 from typing_extensions import TypeVar
 
 from nasrlm.arrays import FloatArray
@@ -39,7 +39,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
     Until there is a first result, everything else is evaluated. The front is that of the rows that meet the problem's
     own constraints. A copy, as of an algorithm that has the problem, goes on with results of its own.
 
-    Rows whose F is NaN tell where there are no results, and fewer networks like theirs are proposed.
+    Rows whose F is NaN tell where there are no results, and fewer networks like theirs are proposed. Where an
+    elementwise problem raises, the rows before it have their results: none is evaluated again.
 
     Rows of one architecture are told the values of the first: no variable that ``to_architecture`` leaves out may
     change them.
@@ -210,11 +211,11 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         keys = {row: self.space.architecture_key(architecture) for row, architecture in architectures.items()}
         new = {key: row for row, key in reversed(keys.items()) if key not in self._answers}
         rows = self._kept(sorted(new.values()), architectures)
-        if rows:
-            found = self._bounded(self.problem.evaluate(X[rows], *args, return_as_dictionary=True, **kwargs))
+        for together in self._evaluated_together(rows):
+            found = self._bounded(self.problem.evaluate(X[together], *args, return_as_dictionary=True, **kwargs))
             names = [name for name in ("F", "G", "H") if name in found]
-            self._answers |= {keys[row]: {name: found[name][index] for name in names} for index, row in enumerate(rows)}
-            self._learn([architectures[row] for row in rows], found)
+            self._answers |= {keys[row]: {name: found[name][at] for name in names} for at, row in enumerate(together)}
+            self._learn([architectures[row] for row in together], found)
         answers = list(self._answers.values())
         if not answers:
             raise ValueError(
@@ -225,6 +226,12 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         for name in answers[0]:
             worst = _beyond(name, np.array([answer[name] for answer in answers]))
             out[name] = np.array([answer.get(name, worst) for answer in told])
+
+    def _evaluated_together(self, rows: list[int]) -> list[list[int]]:
+        """One after the other where the problem does so: of a row that fails, those before it are kept."""
+        problem = self.problem
+        is_looped = problem.elementwise and isinstance(problem.elementwise_runner, LoopedElementwiseEvaluation)
+        return [[row] for row in rows] if is_looped else [rows] * bool(rows)
 
     def _warn_of_ignored(self, X: Any, architectures: Mapping[int, A]) -> None:
         """Of rows of one architecture that differ, once; not of real numbers, which many problems round."""

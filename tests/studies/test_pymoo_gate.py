@@ -321,6 +321,26 @@ def test_a_result_that_cannot_be_leads_no_front() -> None:
 
 
 @pytest.mark.filterwarnings("error")
+def test_rows_before_one_that_raises_are_not_evaluated_again() -> None:
+    asked: list[tuple[int, ...]] = []
+
+    class Breaking(ElementwiseProblem):  # type: ignore[misc]
+        def _evaluate(self, x: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+            asked.append(tuple(int(gene) for gene in x))
+            if len(asked) == 3:
+                raise OSError("the board is gone")
+            out["F"] = true_values(Row(asked[-1]))[:2] * np.array([-1, 1])
+
+    bounds = {"xl": 0, "xu": np.array([4, 4, 4, 3]), "vtype": int}
+    gated = make_gated(Breaking(n_var=4, n_obj=2, **bounds), Tolerant(sigma=0.1))
+    rows = np.array(SPACE_ROWS[:5])
+    with pytest.raises(OSError, match="the board is gone"):
+        gated.evaluate(rows)
+    assert gated.evaluate(rows).shape == (5, 2)
+    assert asked[:3] == SPACE_ROWS[:3]
+    assert set(asked[3:]).isdisjoint(SPACE_ROWS[:2])
+
+
 def test_signs_that_cannot_be_are_told_once() -> None:
     class Positive(Bench):
         def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
