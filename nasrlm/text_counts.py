@@ -157,15 +157,22 @@ def paths(graph: OperatorGraph) -> Sequence[float]:
             number, mean, variance, minimum, depth = reached[sources[0] if sources else 0]
             reached.append((number, mean + step, variance, minimum + step, depth + 1))
             continue
-        numbers, means, variances, minima, depths = zip(*(reached[x] for x in sources), strict=True)
-        most = max(numbers)
-        shares = [exp(number - most) for number in numbers]
-        total = sum(shares)
-        mean = sum(map(mul, shares, means)) / total
-        squares = sum(share * (x + y * y) for share, x, y in zip(shares, variances, means, strict=True)) / total
-        variance = max(squares - mean**2, 0.0)
-        reached.append((most + log(total), mean + step, variance, min(minima) + step, max(depths) + 1))
+        *moments, depths = zip(*(reached[x] for x in sources), strict=True)
+        number, mean, variance, minimum = mixed_paths(*moments)
+        reached.append((number, mean + step, variance, minimum + step, max(depths) + 1))
     return (*reached[-1], len(graph.labels))
+
+
+def mixed_paths(
+    numbers: Sequence[float], means: Sequence[float], variances: Sequence[float], minima: Sequence[float]
+) -> tuple[float, float, float, float]:
+    """The paths of several values together: their number (logarithm), mean, variance and minimum."""
+    most = max(numbers)
+    shares = [exp(number - most) for number in numbers]
+    total = sum(shares)
+    mean = sum(map(mul, shares, means)) / total
+    squares = sum(share * (x + y * y) for share, x, y in zip(shares, variances, means, strict=True)) / total
+    return most + log(total), mean, max(squares - mean**2, 0.0), min(minima)
 
 
 def places(body: Body, graph: OperatorGraph) -> Sequence[str]:

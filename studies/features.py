@@ -6,7 +6,6 @@ operators with all their attributes, widths among them. See docs/few-labels.md.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
@@ -22,7 +21,7 @@ from converters.engines import map_in_order, num_workers
 from converters.executed import compiled_graph
 from converters.graph import Graph, Node, depth_of
 from nasrlm.operator_graph import PASSED, OperatorGraph
-from nasrlm.text_counts import neighbours, walks
+from nasrlm.text_counts import mixed_paths, neighbours, walks
 from spaces.space import SearchSpace
 
 A = TypeVar("A", bound=Hashable)
@@ -222,20 +221,11 @@ def _paths(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
         sources = [moments[x] for x in node.inputs if x in moments]
         if not sources:
             continue  # a constant
-        number, mean, variance, minimum = sources[0] if len(sources) == 1 else _mixed(sources)
+        number, mean, variance, minimum = sources[0] if len(sources) == 1 else mixed_paths(*zip(*sources, strict=True))
         step = float(label.startswith(_CONV))
         moments.update(dict.fromkeys(node.outputs, (number, mean + step, variance, minimum + step)))
     names = ("paths", "path mean", "path variance", "path minimum")
     return dict(zip(names, moments.get(graph.outputs[0], (0.0, 0.0, 0.0, 0.0)), strict=True))
-
-
-def _mixed(sources: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
-    """Moments over the paths of several values together."""
-    number = float(np.logaddexp.reduce([source[0] for source in sources]))
-    shares = [math.exp(source[0] - number) for source in sources]
-    mean = sum(share * source[1] for share, source in zip(shares, sources, strict=True))
-    square = sum(share * (source[2] + source[1] ** 2) for share, source in zip(shares, sources, strict=True))
-    return number, mean, max(square - mean**2, 0.0), min(source[3] for source in sources)
 
 
 def _operator_graph(graph: Graph, labels: Sequence[str]) -> OperatorGraph:
