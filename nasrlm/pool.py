@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, standardised
 from nasrlm.averaged_process import likeness
 from nasrlm.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.named_spaces import Space, checked_space
@@ -80,7 +80,7 @@ class Pool:
         """(N, M + 1) what a cost may follow: a prediction, or, in spaces of which nothing is known, the multiply-
         accumulates; standardised.
         """
-        return np.concatenate([self.features, _standardised(self.logs_of_macs[:, None])], axis=1)
+        return np.concatenate([self.features, standardised(self.logs_of_macs[:, None])], axis=1)
 
     @property
     def follow_shares(self) -> FloatArray:
@@ -98,7 +98,7 @@ class Pool:
     def inputs(self) -> FloatArray:
         """(N, M + F) what costs are learned from: predictions, and the networks' sizes and operators, standardised."""
         sizes = np.concatenate([self.counts[:, -NUM_SIZES:], self._operators[0]], axis=1)
-        sizes = _standardised(sizes[:, np.ptp(sizes, axis=0) > 0])
+        sizes = standardised(sizes[:, np.ptp(sizes, axis=0) > 0])
         of_sizes = SIZES_BESIDE_GUESSES if self.guessed else SIZES
         weight = math.sqrt(of_sizes * max(self.features.shape[1], 1) / max(sizes.shape[1], 1))
         trust = np.where(self._is_guess, math.sqrt(GUESSES), 1.0)
@@ -120,7 +120,7 @@ class Pool:
 
     def pool_of(self, rows: NDArray[np.intp]) -> Pool:
         """The pool that some of the texts make."""
-        return replace(self.at(rows), features=_standardised(self.features[rows]))
+        return replace(self.at(rows), features=standardised(self.features[rows]))
 
     def without(self, objective: str) -> Pool:
         """The pool of a model that does not know an objective."""
@@ -154,7 +154,7 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
     scaled = [scaled_labels(medians, multiplies(name, medians)) for name, medians in columns]
     names, features, summaries = prediction.objectives, np.stack(scaled, axis=1), predictor.summaries(texts, progress)
     guessed = checkpoint.guessed_of(space) & {*names} if summaries[:, -NUM_COUNTS:].any() else frozenset()
-    return Pool(texts, names, _standardised(features), summaries, guessed)
+    return Pool(texts, names, standardised(features), summaries, guessed)
 
 
 def choose_diverse(
@@ -220,7 +220,3 @@ def scaled_labels(values: FloatArray, logarithmic: bool) -> FloatArray:
     """Labels on the scale on which they are learned; see ``multiplies``."""
     scaled: FloatArray = np.log(values) if logarithmic else values
     return scaled
-
-
-def _standardised(features: FloatArray) -> FloatArray:
-    return np.asarray((features - features.mean(axis=0)) / np.maximum(features.std(axis=0), 1e-9), dtype=np.float64)

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel
 
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, standardised
 from nasrlm.group_process import ROWS_TO_FIT_SCALES
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
@@ -112,7 +112,7 @@ class ProcessAdapter(Generic[A]):
         texts = [self.to_text(architecture) for architecture in architectures]
         networks = networks_of(self.space, architectures, texts, computed, compiled)
         said = self._memory.predict(texts, self._given.objectives, (0.5,)).median
-        return networks, (said - said.mean(axis=0)) / np.maximum(said.std(axis=0), 1e-9)
+        return networks, standardised(said)
 
     @cached_property
     def _pool(self) -> list[str]:

@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import OneHotEncoder
 
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, standardised
 from nasrlm.group_process import GroupProcess, NormalScores
 from studies.benchmark.task import Task
 from studies.features import feature_groups, feature_matrix
@@ -101,8 +101,7 @@ def expected_by_sources(task: Task) -> FloatArray:
     groups = feature_groups([*features, *task.table.features(task.rows)])
     fitted = GroupProcess(groups).fit(labelled, np.concatenate(scores))
     expected = fitted.expected_scores(len(features) + np.arange(len(task.rows)))
-    standardised: FloatArray = (expected - expected.mean()) / max(float(expected.std()), 1e-9)
-    return standardised
+    return standardised(expected)
 
 
 def _choices(task: Task) -> FloatArray:
