@@ -42,9 +42,9 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         raise lacks_networks(path, list(map(str, frame.columns)))
     missing = [name for name in require if name not in frame]
     if missing:
-        raise ValueError(
-            f"{path}: expected a column {', '.join(missing)}, got labels {', '.join(label_columns(frame)) or 'none'}."
-        )
+        labels = label_columns(frame)
+        got = f"labels {', '.join(labels)}" if labels else ", ".join(map(str, frame.columns))
+        raise ValueError(f"{path}: expected a column {', '.join(missing)}, got {got}.")
     if "space" in frame:
         frame["space"] = _found_spaces(frame["space"], path.parent)
     empty = frame[described].map(is_empty).all(axis=1)

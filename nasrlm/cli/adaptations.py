@@ -218,10 +218,11 @@ def _count(samples: str, labelled: int, table: Path, names: tuple[str, ...]) -> 
             f"--samples: expected at most {MOST_LABELS:,} labels, got {wanted:,}. Name a number, or use `nasrlm train`."
         )
     if not 2 <= wanted <= labelled:
-        apart = " Learn objectives of different rows one after the other, with --checkpoint." * (len(names) > 1)
+        advice = " Learn objectives of different rows one after the other, with --checkpoint." * (len(names) > 1)
+        advice = advice or " Use them all: --samples all." * (labelled > 1)
         raise ValueError(
             f"{table}: expected at least {max(wanted, 2)} rows outside the test split with labels of "
-            f"{' and '.join(names)}, got {labelled}.{apart}"
+            f"{' and '.join(names)}, got {labelled}.{advice}"
         )
     return wanted
 

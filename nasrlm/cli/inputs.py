@@ -55,6 +55,7 @@ InputShapeOption = Annotated[
 ONNX_TEXT_ENDING = ".onnxtxt"
 TEXT_ENDINGS = (".txt", ONNX_TEXT_ENDING)
 MODEL_ENDINGS = (".onnx",)
+LARGEST_SIZE = 2**31 - 1  # of an axis
 PLAIN = ("string", "integer", "floating", "boolean", "empty")  # columns that every kind of table can hold
 RECIPES = Path(studies.__file__).parent / "recipes"  # that ship with the package
 
@@ -103,8 +104,8 @@ def parse_shape(text: str) -> tuple[int, ...]:
         ValueError: these are none.
     """
     sizes = text.split(",")
-    if not all(size.strip().isdecimal() and int(size) > 0 for size in sizes):
-        raise ValueError(f"--input-shape: expected sizes such as 1,3,32,32, got {text!r}.")
+    if not all(size.strip().isdecimal() and 0 < int(size) <= LARGEST_SIZE for size in sizes):
+        raise ValueError(f"--input-shape: expected sizes such as 1,3,32,32, got {text!r:.60}.")
     return tuple([int(size) for size in sizes])
 
 
@@ -171,7 +172,7 @@ def read_inputs(
         return _read_table(table, space)
     names = list(given or [])
     shape = None if input_shape is None else parse_shape(input_shape)
-    is_file = [_has_shape(name, module_space) or Path(name).suffix in TEXT_ENDINGS for name in names]
+    is_file = [_has_shape(name, module_space) or Path(name).suffix.lower() in TEXT_ENDINGS for name in names]
     if all(is_file):
         texts = [read_text(name, shape) for name in names]
         _refuse_notation(names, texts, space)
@@ -239,7 +240,7 @@ def _file_rows(names: Sequence[str], texts: Sequence[str], space: str | None) ->
 
 def _has_shape(name: str, space: str | None) -> bool:
     """Whether this is a model's file, or a function that makes a torch module, which an architecture may look like."""
-    return Path(name).suffix in MODEL_ENDINGS or (space is None and FUNCTION_NAME.fullmatch(name) is not None)
+    return Path(name).suffix.lower() in MODEL_ENDINGS or (space is None and FUNCTION_NAME.fullmatch(name) is not None)
 
 
 def read_text(name: str, shape: Shape | None = None) -> str:
@@ -251,7 +252,7 @@ def read_text(name: str, shape: Shape | None = None) -> str:
     path = Path(name)
     if FUNCTION_NAME.fullmatch(name):  # which has no ending
         return checked(graph_to_onnx_text(named_graph(name, shape, name)), name)
-    if path.suffix in MODEL_ENDINGS:
+    if path.suffix.lower() in MODEL_ENDINGS:
         return model_to_onnx_text(path, shape)
     if not path.is_file():
         raise ValueError(f"{path}: expected a text file, got {instead_of_file(path)}.")
@@ -260,7 +261,7 @@ def read_text(name: str, shape: Shape | None = None) -> str:
     except UnicodeDecodeError as e:
         raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
     text = text.removesuffix(f"\n{prelude()}")  # which `nasrlm convert --out` adds
-    if path.suffix == ONNX_TEXT_ENDING:
+    if path.suffix.lower() == ONNX_TEXT_ENDING:
         try:
             to_model(text)
         except OnnxTextError as e:

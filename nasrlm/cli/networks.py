@@ -23,7 +23,7 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
         ValueError: it is none of these, or cannot be read; one line.
     """
     shape = None if input_shape is None else parse_shape(input_shape)
-    suffix = Path(given).suffix
+    suffix = Path(given).suffix.lower()
     if suffix in (*MODEL_ENDINGS, ONNX_TEXT_ENDING) and space is not None:
         raise ValueError(f"{what} {given}: expected no --space with a model's file, got {space}.")
     if suffix in MODEL_ENDINGS:

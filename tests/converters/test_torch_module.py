@@ -197,7 +197,7 @@ def test_export_leaves_the_module_as_it_is():
 
 
 def test_a_module_that_fails_is_refused_in_one_line():
-    with pytest.raises(OnnxModelError, match=r"expected a module that takes 1,4, got: .*") as caught:
+    with pytest.raises(OnnxModelError, match=r"expected a module that takes one tensor of 1,4, got: .*") as caught:
         module_to_onnx_text(nn.Linear(3, 2), (1, 4))
     assert "\n" not in str(caught.value)
 
