@@ -136,9 +136,9 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
         checkpoint: to be asked, and adapted later.
         texts: N.
         progress: show a bar on stderr.
-        space: of the texts, or its name; only what the checkpoint learned of it is predicted, and of one that it does
-            not know everything, which counts as guessed where texts are networks. Everything, and nothing as guessed,
-            if empty.
+        space: of the texts, or its name; only objectives that the checkpoint learned from this space are predicted. If
+            the checkpoint does not know the space, all are predicted and, where the texts are networks, count as
+            guesses. If empty, all are predicted and none counts as a guess.
 
     Raises:
         ValueError: no texts, one that is empty or longer than the model's context, no space, or a model that spells no

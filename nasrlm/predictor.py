@@ -80,13 +80,13 @@ class Predictor:
     def of_space(self, space: str | Space) -> Predictor:
         """The same for networks of one space: what it has learned of them, calibrated by them.
 
-        It costs nothing, but for spaces with an encoder of their own, which is put into an engine once.
+        It costs nothing, except for a space with an encoder of its own, which is loaded into an engine once.
 
         Args:
-            space: or its name; of one that the checkpoint does not know all is guessed.
+            space: a space or its name; for one that the checkpoint does not know, all predictions are guesses.
 
         Raises:
-            ValueError: neither.
+            ValueError: ``space`` is neither a space nor the name of one.
         """
         of_all = self._of_all
         space = checked_space(space, of_all.checkpoint.spaces)

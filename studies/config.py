@@ -65,8 +65,8 @@ class SearchConfig:
         twins: whether isomorphic architectures are evaluated "once" for all of them, or "apart", each on its own.
         checkpoint_sha256: ``Checkpoint.sha256`` of what predicts, so that no other goes on with the study; "" where
             nothing predicts, or it was not told.
-        earlier_trials: how many trials a study was given at first, and then, before it was given more: populations
-            end there, so that it repeats itself.
+        earlier_trials: earlier values of ``trials``, ascending, of a study that was resumed with more: populations end
+            at each of them, so that a resumed study proposes the same architectures again.
 
     Raises:
         ValueError: no goals, or two of one objective, numbers that are too small, an engine without such a sampler, a

@@ -65,11 +65,11 @@ class ParetoGate(Generic[A]):
         goals: one for each value of the study, in its order: ``max:accuracy@cifar10``.
         predictor: a ``nasrlm.Predictor``; the released checkpoint, loaded once in a process, if None.
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
-        constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``. Of an objective that is no
-            goal, a completed trial tells its real value in the user attribute of that name; without it the trial does
-            not join the front.
-        risk: probability, in (0, 0.5), that an architecture is better than the gate allows for, which its objectives
-            share alike; or of an objective, as ``{"latency_ms@pixel3": 0.2}``.
+        constraints: such as ``latency_ms@pixel3<=10``, or ``soft:latency_ms@pixel3<=10``. If it is on an objective that
+            is no goal, your objective function has to store the real value in the trial's user attribute of that name;
+            without it the trial does not join the front.
+        risk: accepted probability, in (0, 0.5), that an architecture is better than the gate assumes, divided equally
+            among the objectives; or one for each objective by name, as ``{"latency_ms@pixel3": 0.2}``.
         best: best conceivable values of some objectives; see ``studies.gate.Gate``.
         to_params: architecture to the parameters that the study's objective suggests; those of ``suggest`` if None.
 

@@ -34,8 +34,9 @@ MARGIN = 1e-6  # of what pruned rows are told, beyond the worst
 class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
     """A problem of which only those rows are evaluated that may still move the front, and no network twice.
 
-    pymoo has no word for a pruned row, so it is told values a little worse than any seen so far: any algorithm ranks it
-    last. So it does rows that are no architecture, and those with a NaN among their results or an infinite objective.
+    pymoo cannot mark a row as pruned, so a pruned row gets values a little worse than any seen so far, and every
+    algorithm ranks it last. The same holds for rows that are no architecture, and for those with a NaN among their
+    results or an infinite objective.
     Until there is a first result, everything else is evaluated. The front is that of the rows that meet the problem's
     own constraints. A copy, as of an algorithm that has the problem, goes on with results of its own.
 
@@ -55,8 +56,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         to_text: architecture to the text that the predictor reads; ``nasrlm.to_measured_text`` if None.
         constraints: on the goals' objectives, such as ``latency_ms@pixel3<=10``, which the algorithm is told as
             inequality constraints after the problem's own, or ``soft:latency_ms@pixel3<=10``, of the gate alone.
-        risk: probability, in (0, 0.5), that an architecture is better than the gate allows for, which its objectives
-            share alike; or of an objective, as ``{"latency_ms@pixel3": 0.2}``.
+        risk: accepted probability, in (0, 0.5), that an architecture is better than the gate assumes, divided equally
+            among the objectives; or one for each objective by name, as ``{"latency_ms@pixel3": 0.2}``.
         best: best conceivable values of some objectives; see ``studies.gate.Gate``.
 
     Attributes:

@@ -59,9 +59,9 @@ def adapt_checkpoint(
         Literal["random", "active"],
         typer.Option("--choose", help="Rows by the seed, or those whose labels would tell most."),
     ] = "random",
-    pool: Annotated[int, typer.Option(min=2, help="Other texts, of which predictions are learned too.")] = POOL,
+    pool: Annotated[int, typer.Option(min=2, help="Other texts to use; learning uses their predictions.")] = POOL,
     like_table: Annotated[
-        bool, typer.Option("--like-table", help="Texts beyond the table's: of its choices, as often as it makes them.")
+        bool, typer.Option("--like-table", help="Draw other networks with each choice as often as in the table.")
     ] = False,
     space: SpaceOption = None,
     checkpoint: CheckpointOption = None,
@@ -93,7 +93,7 @@ def adapt_checkpoint(
     learned = frame.iloc[used]
     spaces = sorted(set(row_spaces(learned)))
     if len(spaces) > 1:
-        alone = "each may be told better by its own labels alone, with --space and an --out of its own"
+        alone = "each may be predicted better from its own labels alone, with --space and an --out of its own"
         warn(f"{', '.join(spaces)}: learned together; {alone}.")
     known, labels = _with_labels(known, used, learned, measured, names)
     name_of = dict(zip(texts, first_lines(row_names(frame), frame.index.tolist()), strict=False))

@@ -67,7 +67,7 @@ def refine_checkpoint(
     print_table(COLUMNS, [_cells(of_space, x) for of_space, each in compared.items() for x in each])
     if folder:
         summed = sum(x.is_summed for each in compared.values() for x in each)
-        say(f"checkpoint: {folder}, costs said as sums: {summed}, {seconds} s")
+        say(f"checkpoint: {folder}, costs predicted as sums: {summed}, {seconds} s")
     else:
         say("no sum is closer: nothing is written")
 
@@ -104,7 +104,7 @@ def _changed(before: Checkpoint, after: Checkpoint, space: str, compared: Sequen
     dropped = [name for name in before.sums_by_space.get(space, {}) if name not in left]
     if dropped:
         lost = ", ".join(dropped)
-        warn(f"{lost}: said as sums before and spelled from now on, for these labels tell no sum that is closer.")
+        warn(f"{lost}: predicted as sums before and by digits from now on, as no sum is closer to these labels.")
     return [*(x.objective for x in compared if x.is_summed), *dropped]
 
 

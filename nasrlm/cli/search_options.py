@@ -48,7 +48,7 @@ AdaptEvery = Annotated[
     int, typer.Option(min=0, help="Real results after which the predictions learn from all of them; 0: never.")
 ]
 Samples = Annotated[
-    int, typer.Option(min=1, help="Of each candidate's distributions, to choose by the hypervolume expected.")
+    int, typer.Option(min=1, help="Draws from each candidate's predictions, to estimate its expected hypervolume.")
 ]
 Joint = Annotated[
     bool, typer.Option("--joint", help="Draw objectives jointly, as the model does until it learns from results.")
@@ -58,7 +58,7 @@ Exhaustive = Annotated[
 ]
 WarmStart = Annotated[Path | None, typer.Option(help="Known architectures to evaluate first: one a line, or a table.")]
 Twins = Annotated[
-    str | None, typer.Option(help="Isomorphic architectures: once, or apart where real costs differ (default).")
+    str | None, typer.Option(help="Evaluate isomorphic architectures once, or apart (default if real costs differ).")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the study in --out.")]
 

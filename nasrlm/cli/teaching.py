@@ -48,7 +48,7 @@ def teach(
         int, typer.Option(min=LEAST_LABELS, help="Labels that a process learns from, at most; time is cubic in it.")
     ] = 2500,
     like_table: Annotated[
-        bool, typer.Option("--like-table", help="Draw the table's choices, as often as its train rows make them.")
+        bool, typer.Option("--like-table", help="Draw each choice as often as the table's train rows have it.")
     ] = False,
     space: SpaceOption = None,
     seed: SeedOption = 0,

@@ -162,7 +162,7 @@ def test_labels_of_several_spaces_are_told(nasrlm: CommandLine, checkpoint_folde
     for option in ((), ("--space", "nasbench_macro")):
         done = nasrlm(*words, *option, "--samples", "all", "--pool", 10, "--out", tmp_path / "new")
         assert done.status == 0, done.stderr
-        told.append("nasbench201, nasbench_macro: learned together; each may be told better" in done.stderr)
+        told.append("nasbench201, nasbench_macro: learned together; each may be predicted better" in done.stderr)
     assert told == [True, False]
 
 

@@ -46,7 +46,7 @@ def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
     words = ("refine", "--checkpoint", "old", "--table", "table.parquet", "--out", "new")
     done = nasrlm(*words)
     assert done.status == 0, done.stderr
-    assert "checkpoint: new, costs said as sums: 2, " in done.stdout
+    assert "checkpoint: new, costs predicted as sums: 2, " in done.stdout
     card = Checkpoint.from_pretrained("new").card
     assert list(card["test"][SPACE.name]) == [ACCURACY, NOISE]
     assert card["commands"][-1]["changed"] == {SPACE.name: [LATENCY, THROUGHPUT]}
@@ -72,8 +72,8 @@ def test_the_command_writes_sums_and_what_no_longer_holds_is_forgotten(
     )
     assert dropped.status == 0, dropped.stderr
     assert "spelled: a label is not above 0" in dropped.stdout
-    assert f"{LATENCY}: said as sums before and spelled from now on" in dropped.stderr
-    assert "costs said as sums: 0, " in dropped.stdout
+    assert f"{LATENCY}: predicted as sums before and by digits from now on" in dropped.stderr
+    assert "costs predicted as sums: 0, " in dropped.stdout
     assert f"of {SPACE.name} `{THROUGHPUT}`." in Path("last/README.md").read_text()
     assert f"`{LATENCY}`" not in Path("last/README.md").read_text()
 
