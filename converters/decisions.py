@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from converters.errors import OnnxModelError
@@ -13,9 +13,15 @@ if TYPE_CHECKING:
 
 # torch itself is imported where it is used, see converters/torch_module.py.
 
-LOOKS = ("__bool__", "__int__", "__float__", "__index__", "__array__", "item", "tolist", "numpy")  # of a tensor
-COMPARISONS = ("equal", "allclose", "is_nonzero")  # of torch, whose answer is no tensor
-SELECTIONS = frozenset({"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount"})
+# Methods of tensors, and functions of torch, whose answer is no tensor.
+LOOKS = (
+    *("__bool__", "__int__", "__float__", "__complex__", "__index__", "__contains__", "__array__"),
+    *("item", "tolist", "numpy", "equal", "allclose", "is_nonzero"),
+)
+COMPARISONS = ("equal", "allclose", "is_nonzero")
+SELECTIONS = frozenset(
+    {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount", "repeat_interleave"}
+)
 DRAWS = 8  # other inputs, where sizes depend on values
 SPREAD = 3.0  # of their floats
 WHOLE_NUMBERS = 2  # below which theirs are: ids that every vocabulary has
@@ -39,7 +45,8 @@ class _Calls:
 def check_decisions(run: Run, example: torch.Tensor) -> None:
     """Refuse a module that looks at values of its input, or does something else where others are selected.
 
-    Sizes may be looked at, but for those of a selection, and values of parameters and buffers.
+    Sizes may be looked at, but for those of a selection, and values of parameters and buffers. What scripted functions
+    do is not seen, nor what other inputs than a few random ones would select (docs/limits.md).
 
     Args:
         run: the module, in evaluation mode.
@@ -47,51 +54,74 @@ def check_decisions(run: Run, example: torch.Tensor) -> None:
 
     Raises:
         OnnxModelError: it decides by values.
+
+    Cost: as much as the module takes for one input; nine times, where sizes depend on values.
     """
     import torch
 
     calls = _watched(run, example)
     generator = torch.Generator().manual_seed(0)
-    for _ in range(DRAWS if calls and calls.selects else 0):
+    for _ in range(DRAWS if calls.selects else 0):
         if example.is_floating_point():
             other = SPREAD * torch.randn(example.shape, generator=generator)
         else:
             other = torch.randint(WHOLE_NUMBERS, example.shape, generator=generator)
-        others = _watched(run, other.to(example))
-        if others and calls and others.functions != calls.functions:
+        try:
+            others = _watched(run, other.to(example))
+        except OnnxModelError:
+            raise
+        except Exception:  # of many kinds: it does not take these values
+            continue
+        if others.functions != calls.functions:
             raise _refusal("other ones where values differ")
 
 
-def _watched(run: Run, example: torch.Tensor) -> _Calls | None:
-    """What is called; None where it fails, as for a tensor that it does not take.
+def _watched(run: Run, example: torch.Tensor) -> _Calls:
+    """What is called.
 
     Raises:
         OnnxModelError: for a look at a value.
     """
     import torch
+    from torch.overrides import TorchFunctionMode
 
     looks = {getattr(torch.Tensor, name) for name in LOOKS} | {getattr(torch, name) for name in COMPARISONS}
-    calls = _Calls()
+    calls, computed = _Calls(), {id(example): example}
 
-    class Watched(torch.Tensor):
-        """As is everything that is computed of it."""
+    class Watch(TorchFunctionMode):
+        """Knows what is computed of the example; a tensor of a kind of its own would stay in the module's buffers."""
 
-        @classmethod
-        def __torch_function__(cls, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
-            if func in looks:
+        def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            given = list(tensors_of((args, kwargs or {})))
+            is_computed = any(id(x) in computed for x in given)
+            if is_computed and func in looks:
                 raise _refusal("a decision by its values")
-            given = (*args, *(kwargs or {}).values())
-            calls.functions.append((func, *(id(x) for x in given if isinstance(x, torch.nn.Parameter))))
-            calls.selects |= _selects(getattr(func, "__name__", ""), given)
-            return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[no-untyped-call]
+            answer = func(*args, **(kwargs or {}))
+            if is_computed:
+                computed.update((id(x), x) for x in tensors_of(answer))
+                calls.functions.append((func, *(id(x) for x in given if isinstance(x, torch.nn.Parameter))))
+                calls.selects |= _selects(getattr(func, "__name__", ""), args)
+            return answer
 
-    try:
-        run(example.as_subclass(Watched))
-    except OnnxModelError:
-        raise
-    except Exception:  # of many kinds
-        return None
+    with Watch():
+        answer = run(example)
+    if next(tensors_of(answer), None) is None:
+        raise OnnxModelError(f"expected a module that answers with tensors, got {type(answer).__name__}.")
     return calls
+
+
+def tensors_of(given: object) -> Iterator[torch.Tensor]:
+    """What is a tensor among arguments or answers: language models give caches and numbers beside them."""
+    import torch
+
+    if isinstance(given, torch.Tensor):
+        yield given
+    elif isinstance(given, Mapping | tuple | list):
+        for part in given.values() if isinstance(given, Mapping) else given:
+            yield from tensors_of(part)
+    elif is_dataclass(given):
+        for each in fields(given):
+            yield from tensors_of(getattr(given, each.name))
 
 
 def _selects(function: str, given: tuple[Any, ...]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from numbers import Integral
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 import onnx
 
-from converters.decisions import check_decisions
+from converters.decisions import check_decisions, tensors_of
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
 from converters.onnx_model import LEARNED, refuse_branches
@@ -54,8 +54,6 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
     with _evaluation_mode(module), _quiet():
         model = _traced(module, example)
         parameters = [name for name, _ in _of_one_input(module).named_parameters(remove_duplicate=False)]
-        with torch.no_grad():
-            check_decisions(module, example)
     model.metadata_props.add(key=LEARNED, value="\n".join(parameters))
     return model
 
@@ -117,17 +115,6 @@ def _quiet() -> Iterator[None]:
         logging.disable(disabled)
 
 
-def _tensors(answer: object) -> Iterator[torch.Tensor]:
-    """What a module's answer has of tensors: language models give caches and numbers beside them."""
-    import torch
-
-    if isinstance(answer, torch.Tensor):
-        yield answer
-    elif isinstance(answer, Mapping | tuple | list):
-        for part in answer.values() if isinstance(answer, Mapping) else answer:
-            yield from _tensors(part)
-
-
 def _of_one_input(module: torch.nn.Module) -> torch.nn.Module:
     """The module with no other argument, of which the exporter would make inputs, and with tensors as its answer."""
     import torch
@@ -141,7 +128,7 @@ def _of_one_input(module: torch.nn.Module) -> torch.nn.Module:
             self.module = module
 
         def forward(self, x: torch.Tensor) -> torch.Tensor | tuple[torch.Tensor, ...]:
-            found = tuple(_tensors(self.module(x)))
+            found = tuple(tensors_of(self.module(x)))
             return found[0] if len(found) == 1 else found
 
     made = OfOneInput()
@@ -150,21 +137,41 @@ def _of_one_input(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def _example(module: torch.nn.Module, input_shape: Shape) -> torch.Tensor:
-    """An input that the module takes."""
+    """An input that the module takes.
+
+    Raises:
+        OnnxModelError: it takes neither floats nor integers, gives no tensor, or decides by their values.
+    """
     import torch
 
     parameter = next(iter(module.parameters()), torch.zeros(()))
     floats = torch.zeros(input_shape, dtype=parameter.dtype, device=parameter.device)
     try:
-        module(floats)
-    except Exception as error:  # whatever it has to say of floats
+        _run(module, floats)
+    except OnnxModelError:
+        raise
+    except Exception as of_floats:  # whatever it has to say of them
         integers = torch.zeros(input_shape, dtype=torch.int64, device=parameter.device)
         try:
-            module(integers)
-        except Exception:
-            raise error from None
+            _run(module, integers)
+        except OnnxModelError:
+            raise
+        except Exception as of_integers:
+            if str(of_integers) == str(of_floats):
+                raise of_floats from None
+            raise ValueError(f"for floats {of_floats}; for integers {of_integers}") from of_integers
         return integers
     return floats
+
+
+def _run(module: torch.nn.Module, example: torch.Tensor) -> None:
+    """Watched, but for what fails then alone, as ``torch.cond`` does."""
+    try:
+        check_decisions(module, example)
+    except OnnxModelError:
+        raise
+    except Exception:  # of many kinds
+        module(example)
 
 
 @contextmanager

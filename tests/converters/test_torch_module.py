@@ -1,5 +1,7 @@
 """Torch modules: exported and converted, the same text as our own converters', the same numbers as torch."""
 
+from copy import deepcopy
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -343,6 +345,8 @@ class Deciding(nn.Module):
             "number": lambda: x.sum().item() > 0,
             "numpy": lambda: x.detach().numpy().max() > 0,
             "equality": lambda: torch.equal(x, torch.zeros_like(x)),
+            "equal": lambda: x.equal(torch.zeros_like(x)),
+            "contained": lambda: 0 in x,
             "number of some": lambda: (x <= 0).nonzero().shape[0] > 3,
             "length of some": lambda: len(x[x > 0]),
             "size": lambda: x.shape[0] * 2 > 1 and int(x.shape[1]) == 4,
@@ -351,7 +355,7 @@ class Deciding(nn.Module):
         return self.layer(x) if looks[self.what]() else self.other(self.other(x))
 
 
-@pytest.mark.parametrize("what", ["value", "number", "numpy", "equality"])
+@pytest.mark.parametrize("what", ["value", "number", "numpy", "equality", "equal", "contained"])
 def test_decisions_by_values_of_the_input_are_refused(what):
     with pytest.raises(OnnxModelError, match="expected the same operators for every input, got a decision"):
         module_to_onnx_text(Deciding(what), (1, 4))
@@ -407,6 +411,42 @@ def test_what_torch_export_has_made_is_a_module_too():
     assert module_to_onnx_text(exported, (1, 4)) == module_to_onnx_text(module, (1, 4))
 
 
+class WithState(nn.Module):
+    """Keeps what it has computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("mean", torch.zeros(4))
+
+    def forward(self, x):
+        self.mean = 0.9 * self.mean + x.mean(0)
+        return self.layer(x) + self.mean
+
+
+def test_a_module_is_left_as_one_that_can_be_copied_and_saved(tmp_path):
+    module = WithState()
+    module_to_onnx_text(module, (2, 4))
+    assert type(module.mean) is torch.Tensor
+    torch.save(deepcopy(module).state_dict(), tmp_path / "module.pt")
+
+
+@dataclass
+class Answer:
+    logits: torch.Tensor
+    step: int = 1
+
+
+def test_answers_may_be_dataclasses_and_have_to_hold_tensors():
+    layer = nn.Linear(4, 2)
+    module = nn.Module()
+    module.layer, module.forward = layer, lambda x: Answer(layer(x))
+    assert module_to_onnx_text(module, (1, 4)) == module_to_onnx_text(layer, (1, 4))
+    module.forward = lambda x: 3
+    with pytest.raises(OnnxModelError, match="expected a module that answers with tensors, got int"):
+        module_to_onnx_text(module, (1, 4))
+
+
 class OfTokens(nn.Module):
     """Says itself that it takes no floats."""
 
@@ -417,11 +457,22 @@ class OfTokens(nn.Module):
     def forward(self, ids):
         if ids.is_floating_point():
             raise ValueError("expected token ids")
+        if ids.shape[1] > 8:
+            raise ValueError("expected eight ids at most")
         return self.embedding(ids)
 
 
 def test_a_module_that_refuses_floats_reads_integers():
     assert "(int64[1,4] v0)" in module_to_onnx_text(OfTokens(), (1, 4))
+    with pytest.raises(OnnxModelError, match="for floats expected token ids; for integers expected eight ids at most"):
+        module_to_onnx_text(OfTokens(), (1, 9))
+
+
+def test_branches_of_torch_are_refused_as_such():
+    module = nn.Module()
+    module.forward = lambda x: torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x * 2, (x,))
+    with pytest.raises(OnnxModelError, match="expected a network without loops and branches, got If"):
+        module_to_onnx_text(module, (2, 4))
 
 
 @pytest.mark.parametrize("what", ["size", "buffer"])
