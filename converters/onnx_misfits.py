@@ -1,8 +1,8 @@
-"""What does not fit in a node, where ONNX's own checks and inference let it pass; ONNX Runtime would not run it."""
+"""What is broken in a model, where ONNX's own checks and inference let it pass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -15,15 +15,26 @@ from converters.graph import Shape
 from converters.onnx_layers import integer_of
 
 SLIDING = frozenset({"AveragePool", "Conv", "ConvBias", "LpPool", "MaxPool"})  # windows over all axes but two
-HALF_BYTES = frozenset({TensorProto.INT4, TensorProto.UINT4, TensorProto.FLOAT4E2M1})
+BITS = {"INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4}  # of a number, where it is less than a byte
+# Where numbers stand that are not in one string of bytes, of types of which each takes one place.
+PLACES: Mapping[int, str] = {
+    TensorProto.FLOAT: "float_data",
+    TensorProto.DOUBLE: "double_data",
+    TensorProto.INT32: "int32_data",
+    TensorProto.INT64: "int64_data",
+}
 
 Shapes = Callable[[str], Shape | None]
 
 
-def refuse_broken_arrays(graph: GraphProto) -> None:
+def refuse_broken_arrays(graph: GraphProto, constants: Iterable[TensorProto]) -> None:
     """Complain of two initializers of one name, and of data that are not as many as their sizes say.
 
     Arrays without any data pass: their values are never looked at.
+
+    Args:
+        graph: with initializers.
+        constants: of its nodes.
 
     Raises:
         OnnxModelError: naming the array.
@@ -33,20 +44,28 @@ def refuse_broken_arrays(graph: GraphProto) -> None:
         if tensor.name in seen:
             raise OnnxModelError(f"expected one array of the name {tensor.name!r}, got two.")
         seen.add(tensor.name)
-        given, bits = 8 * len(tensor.raw_data), _bits(tensor.data_type)
-        wanted = prod(tensor.dims) * bits
-        if given and bits and -(-wanted // 8) * 8 != given:
+    for tensor in (*graph.initializer, *constants):
+        if got := _other_data(tensor):
             sizes = ",".join(map(str, tensor.dims))
-            raise OnnxModelError(f"expected data of {tensor.name!r} for its sizes {sizes}, got {given // 8:,} bytes.")
+            raise OnnxModelError(f"expected data of {tensor.name or 'a constant'!r} for its sizes {sizes}, got {got}.")
+
+
+def _other_data(tensor: TensorProto) -> str:
+    """What an array has instead of as many data as its sizes say, or ""."""
+    count, bits = prod(tensor.dims), _bits(tensor.data_type)
+    if tensor.raw_data:
+        fits = not bits or len(tensor.raw_data) == -(-count * bits // 8)
+        return "" if fits else f"{len(tensor.raw_data):,} bytes"
+    numbers = len(getattr(tensor, PLACES.get(tensor.data_type, ""), ()))
+    return "" if numbers in (0, count) else f"{numbers:,} numbers"
 
 
 def _bits(dtype: int) -> int:
     """Of a number; 0 where that is not known."""
-    if dtype in HALF_BYTES:
-        return 4
     try:
-        return 0 if dtype == TensorProto.STRING else 8 * tensor_dtype_to_np_dtype(dtype).itemsize
-    except KeyError:
+        name = TensorProto.DataType.Name(dtype)
+        return 0 if name == "STRING" else BITS.get(name) or 8 * tensor_dtype_to_np_dtype(dtype).itemsize
+    except (KeyError, ValueError):
         return 0
 
 
@@ -70,8 +89,7 @@ def misfit(node: NodeProto, shape: Shapes, arrays: Mapping[str, Array]) -> str:
         case "Gemm" if len(inputs) > 2:
             return _misfit_of_bias(inputs[2], shape(node.output[0]))
         case "LayerNormalization" if inputs[0]:
-            normalised = inputs[0][integer_of(node, "axis", -1) % len(inputs[0]) :]
-            return next(filter(None, (_misfit_of_bias(x, normalised) for x in inputs[1:])), "")
+            return next(filter(None, (_misfit_of_bias(x, inputs[0]) for x in inputs[1:])), "")
         case "Gather" if inputs[0] and node.input[1] in arrays:
             size, indices = inputs[0][integer_of(node, "axis", 0)], arrays[node.input[1]].ravel().tolist()
             return next((f"the index {index} into {size}" for index in indices if not -size <= index < size), "")
@@ -82,6 +100,8 @@ def _misfit_of_convolution(node: NodeProto, inputs: Sequence[Shape | None]) -> s
     (before, weight, bias, *_), groups = (*inputs, None), integer_of(node, "group", 1)
     if not before or not weight:
         return ""
+    if len(weight) != len(before):
+        return f"weights of {len(weight)} axes for an input of {len(before)}"
     taken, filters = weight[1] * groups, weight[0]
     if node.op_type == "ConvTranspose":
         taken, filters = weight[0], weight[1] * groups
@@ -93,7 +113,7 @@ def _misfit_of_convolution(node: NodeProto, inputs: Sequence[Shape | None]) -> s
 
 
 def _misfit_of_bias(bias: Shape | None, made: Shape | None) -> str:
-    """Of weights that are multiplied or added to each of the last axes."""
+    """Of weights that are multiplied with or added to what is made, along its last axes."""
     if bias is None or made is None:
         return ""
     try:

@@ -110,7 +110,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
     with one_line_errors("expected a valid ONNX model"):
         if excess := excess_of_model(model):
             raise OnnxModelError(f"{excess}.")
-        refuse_broken_arrays(model.graph)
+        refuse_broken_arrays(model.graph, filter(None, map(_tensor_of_constant, model.graph.node)))
         light, weights, missing = _without_weights(model)
         _refuse_what_the_checker_lets_pass(light)
         if not light.graph.output:

@@ -105,7 +105,7 @@ def coverage(low: FloatArray, high: FloatArray, measured: FloatArray) -> FloatAr
         high: (N, M) likewise.
         measured: (N, M) labels, NaN where there is none.
     """
-    known = ~(np.isnan(low) | np.isnan(high) | np.isnan(measured))
+    known = ~(np.isnan(low) | np.isnan(high)) & np.isfinite(measured)
     inside = known & (low <= measured) & (measured <= high)
     counts = known.sum(axis=0)
     return np.where(counts > 0, inside.sum(axis=0) / np.maximum(counts, 1), np.nan)

@@ -178,24 +178,20 @@ def choose_diverse(
     """
     if len(candidates) < samples:
         raise ValueError(f"choose_diverse: expected {samples} candidates or more, got {len(candidates)}.")
-    rows = np.concatenate([np.array(measured, dtype=np.intp), candidates])
-    covariance = likeness(pool.inputs[rows], pool.inputs[rows])
-    for place in range(len(measured)):
-        _tell(covariance, place)
-    covariance = covariance[len(measured) :, len(measured) :]
+    covariance = likeness(pool.inputs[candidates], pool.inputs[candidates])
+    if len(measured):
+        known = pool.inputs[np.array(measured)]
+        across = likeness(known, pool.inputs[candidates])
+        covariance -= across.T @ np.linalg.solve(likeness(known, known) + NOISE * np.eye(len(measured)), across)
     chosen: list[int] = []
     for _ in range(samples):
         gain = np.einsum("ij,ij->j", covariance, covariance) / (covariance.diagonal() + NOISE)
         gain[chosen] = -np.inf
-        chosen.append(int(gain.argmax()))
-        _tell(covariance, chosen[-1])
+        best = int(gain.argmax())
+        chosen.append(best)
+        column = covariance[:, best].copy()
+        covariance -= np.outer(column, column / (column[best] + NOISE))
     return candidates[chosen]
-
-
-def _tell(covariance: FloatArray, place: int) -> None:
-    """What is left of a covariance once the label at a place is known."""
-    column = covariance[:, place].copy()
-    covariance -= np.outer(column, column / (column[place] + NOISE))
 
 
 def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> None:

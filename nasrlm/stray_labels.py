@@ -16,8 +16,8 @@ from nasrlm.averaged_process import AveragedProcess
 from nasrlm.objective import deviation_of
 from nasrlm.pool import Pool
 
-FEWEST, MOST = 6, 1000  # labels that tell of one that it strays; among more one does little
-ONE_IN = 8  # labels may stray, or one of fewer
+FEWEST, MOST = 6, 300  # labels that tell of one that it strays; among more one does little
+ONE_IN, MOST_STRAYS = 8, 5  # labels may stray, one of fewer, and so many at most
 FAR = 8.0  # times as far as others are from what is expected of them
 LEAST_RATIO = 2.0  # to what is expected
 SUSPECTED = 3  # of the labels, those that are least expected, are looked at each time
@@ -37,11 +37,11 @@ def stray_labels(pool: Pool, rows: NDArray[np.intp], labels: FloatArray) -> Mapp
     Returns:
         By places among the n labels.
 
-    Cost: some 20 ms for twenty labels, half a second for a thousand.
+    Cost: some 30 ms for twenty labels, a quarter of a second for 300, and as much for each that strays.
     """
     strays: dict[int, float] = {}
     logs, kept = np.log(labels), np.ones(len(rows), dtype=np.bool_)
-    while FEWEST <= len(rows) <= MOST and len(strays) < max(len(rows) // ONE_IN, 1):
+    while FEWEST <= len(rows) <= MOST and len(strays) < min(max(len(rows) // ONE_IN, 1), MOST_STRAYS):
         times, place, expected = max(_suspects(pool, rows, logs, kept), default=(0.0, 0, 0.0))
         if times < FAR or abs(logs[place] - expected) < math.log(LEAST_RATIO):
             break

@@ -56,6 +56,7 @@ class Advisor(Generic[A]):
 
     Attributes:
         has_warned: of results that cannot be, which is done once.
+        has_warned_of_fractions: of accuracies that seem to be fractions, likewise.
         has_told: of objectives that the model can only guess, likewise.
     """
 
@@ -86,7 +87,7 @@ class Advisor(Generic[A]):
         self._predictor = predictor or released_predictor().of_space(self.space.address)
         self.gate.guessed = guessed_objectives(self._predictor, self.space, self._learned)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
-        self.has_warned = self.has_told = False
+        self.has_warned = self.has_warned_of_fractions = self.has_told = False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """One with a front of its own and the same model, for pymoo's ``save_history`` copies each generation."""
@@ -163,7 +164,7 @@ class Advisor(Generic[A]):
         every = checked_whole("adapt_callback: every", every, 1)
         adapt = adapt or ProcessAdapter(self.space, self._predictor, self._learned, to_text=self.to_text)
         if self.gate.guessed:
-            sure = without_guesses(self._predictor, self.space, self._learned)
+            sure = without_guesses(self._predictor, self.gate.guessed)
             self._learning = LearningModel(self.space, sure, self.to_text, self.objectives)
             self.gate.guessed = frozenset()
         self._learning.learn_by(adapt, every)
@@ -184,15 +185,13 @@ class Advisor(Generic[A]):
             objective = Objective.parse(name)
             is_possible = bool(np.isfinite(value) and objective.allows(value))
             kept.append(value if is_possible else np.nan)
-            if self.has_warned or not np.isfinite(value) or (is_possible and not objective.seems_fraction(value)):
-                continue
-            self.has_warned = True
-            as_percent = f"If it is a fraction, give {100 * value:g}."
-            warnings.warn(
-                f"gate: expected {objective.range_in_words} for {name}, got {value:g} of {whose}. "
-                f"{as_percent if is_possible else 'The gate leaves such results out.'}",
-                stacklevel=6,
-            )
+            told = f"gate: expected {objective.range_in_words} for {name}, got {value:g} of {whose}. "
+            if np.isfinite(value) and not is_possible and not self.has_warned:
+                self.has_warned = True
+                warnings.warn(f"{told}The gate leaves such results out.", stacklevel=6)
+            if is_possible and objective.seems_fraction(value) and not self.has_warned_of_fractions:
+                self.has_warned_of_fractions = True
+                warnings.warn(f"{told}If it is a fraction, give {100 * value:g}.", stacklevel=6)
         return kept
 
     def _tell_of_guesses(self) -> None:

@@ -125,7 +125,8 @@ class Gate:
         losses = to_losses(self.goals, results[:, : len(self.goals)])
         feasible = feasible_mask(self.objectives, self.constraints, results)
         preferred = preferred_losses(self.goals, self.constraints, results)
-        self._front.add(compress(zip(names, losses, strict=True), feasible), preferred[feasible])
+        members = compress(zip(names, losses, strict=True), feasible)
+        self._front = self._front.joined(members, preferred[feasible])
 
     def check(self, texts: Sequence[str], predictor: TextPredictor) -> list[Decision]:
         """Decide about N candidates.
@@ -179,7 +180,7 @@ class Gate:
 
     def _no_front(self) -> Front[tuple[str, FloatArray]]:
         """Members are names, with (goals,) losses as they are."""
-        return Front(len(self.goals))
+        return Front.empty(len(self.goals))
 
     def _best_losses(self, best: Mapping[str, float]) -> FloatArray:
         """(goals,) best conceivable losses."""

@@ -82,11 +82,9 @@ def guided_search(
     """
     guide = _checked_guide(config, predictor, adapt)
     real = [name for name in config.objectives if name not in (*evaluator.modelled, *COUNTS)]
-    gate = Gate(config.goals, config.constraints, risk=guide.risk)
-    if adapt is not None and guide.adapt_every:
-        predictor = without_guesses(predictor, space, real)
-    else:
-        gate.guessed = guessed_objectives(predictor, space, real)
+    guessed, learns = guessed_objectives(predictor, space, real), adapt is not None and guide.adapt_every
+    gate = Gate(config.goals, config.constraints, risk=guide.risk, guessed=() if learns else guessed)
+    predictor = without_guesses(predictor, guessed) if learns else predictor
     out = out.absolute()  # an evaluator may change the working directory
     opened = open_study(config, space, out, truth=truth, known=evaluator.known, resume=resume)
     with opened as (config, searched, known):

@@ -108,6 +108,7 @@ class ParetoGate(Generic[A]):
         self._lock = RLock()
         self._added: set[int] = set()  # trial numbers
         self._entries: dict[int, Entry] = {}  # of finished trials, by trial number
+        self._unknown: set[int] = set()  # numbers of those that tell no architecture
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}
@@ -229,7 +230,7 @@ class ParetoGate(Generic[A]):
 
     def _tried(self, trials: Sequence[FrozenTrial]) -> list[Entry]:
         """One entry a network: of twins that of the trial with results, or else of one that failed."""
-        known = [trial for trial in trials if tells_architecture(trial, self.space)]
+        known = [trial for trial in trials if self._is_known(trial)]
         known.sort(key=lambda trial: (trial.state == TrialState.COMPLETE, trial.state == TrialState.FAIL))
         return list({entry.key: entry for entry in map(self._entry, known)}.values())
 
@@ -286,7 +287,7 @@ class ParetoGate(Generic[A]):
                 "Make a gate for each study."
             )
         new = [trial for trial in trials if trial.number not in self._added]
-        if not self._added and (unnamed := sum(not tells_architecture(trial, self.space) for trial in new)):
+        if not self._added and (unnamed := sum(not self._is_known(trial) for trial in new)):
             warnings.warn(
                 f"ParetoGate: expected completed trials with their notation in the attribute {ARCHITECTURE}, got "
                 f"{unnamed} without. The gate counts their values; the model does not learn from them, and may propose "
@@ -296,11 +297,24 @@ class ParetoGate(Generic[A]):
         if not self._added and new:
             self._warn_of_untold(new)
         if feasible := [trial for trial in new if is_feasible(trial)]:
-            names = [str(trial.user_attrs.get(ARCHITECTURE, f"trial {trial.number}")) for trial in feasible]
+            names = [self._name(trial) for trial in feasible]
             self.gate.add(names, np.array([self._results(trial) for trial in feasible]))
         self._added.update(trial.number for trial in new)
         if new and self._advisor.learns:
             self._advisor.learn(self._tried(trials))
+
+    def _is_known(self, trial: FrozenTrial) -> bool:
+        """Whether its architecture is; of a trial that has ended told once."""
+        if trial.number in self._entries or trial.number in self._unknown:
+            return trial.number in self._entries
+        is_known = tells_architecture(trial, self.space)
+        if not is_known and trial.state.is_finished():
+            self._unknown.add(trial.number)
+        return is_known
+
+    def _name(self, trial: FrozenTrial) -> str:
+        """By which reasons call it."""
+        return self._entry(trial).architecture if self._is_known(trial) else f"trial {trial.number}"
 
     def _warn_of_untold(self, complete: Sequence[FrozenTrial]) -> None:
         for name in self.gate.objectives[len(self.gate.goals) :]:
@@ -315,7 +329,7 @@ class ParetoGate(Generic[A]):
     def _twin(self, trial: optuna.Trial, key: str) -> FrozenTrial | None:
         """Another trial of the same network that is completed or running."""
         for other in trial.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.RUNNING)):
-            is_candidate = tells_architecture(other, self.space) and PRUNED_REASON not in other.user_attrs
+            is_candidate = self._is_known(other) and PRUNED_REASON not in other.user_attrs
             if other.number != trial.number and is_candidate and self._entry(other).key == key:
                 return other
         return None

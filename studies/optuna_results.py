@@ -30,10 +30,10 @@ def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, othe
 
 
 def tells_architecture(trial: FrozenTrial, space: SearchSpace[Any]) -> bool:
-    """Whether its attribute does, or, of one that ended unchecked, the genes that ``ParetoGate.suggest`` gave it."""
+    """Whether its attribute does, or, of one completed unchecked, the genes that ``ParetoGate.suggest`` gave it."""
     if ARCHITECTURE in trial.user_attrs:
         return True
-    return trial.state in (TrialState.COMPLETE, TrialState.FAIL) and _by_genes(trial, space) is not None
+    return trial.state == TrialState.COMPLETE and _by_genes(trial, space) is not None
 
 
 def architecture_of(trial: FrozenTrial, space: SearchSpace[Any]) -> Any:

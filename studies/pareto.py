@@ -1,9 +1,10 @@
 """Pareto fronts and hypervolumes, by moocore. N architectures, M objectives; losses are minimised."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import compress
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import moocore
 import numpy as np
@@ -34,26 +35,28 @@ def pareto_mask(losses: FloatArray) -> BoolArray:
     return np.asarray(moocore.is_nondominated(losses, keep_weakly=True), dtype=np.bool_)
 
 
+@dataclass(frozen=True)
 class Front(Generic[T]):
-    """What no other dominates of all that was added so far.
-
-    Args:
-        num_goals: M.
+    """What no other dominates of all that has joined.
 
     Attributes:
-        members: F of them, in the order added.
+        members: F of them, in the order in which they joined.
         losses: (F, M) theirs, minimised.
     """
 
-    def __init__(self, num_goals: int) -> None:
-        self.members: list[T] = []
-        self.losses = np.empty((0, num_goals))
+    members: Sequence[T]
+    losses: FloatArray
 
-    def add(self, members: Iterable[T], losses: FloatArray) -> None:
-        """Let N members with (N, M) losses join, and what they dominate leave."""
+    @classmethod
+    def empty(cls, num_goals: int) -> Self:
+        """Of M goals."""
+        return cls((), np.empty((0, num_goals)))
+
+    def joined(self, members: Iterable[T], losses: FloatArray) -> "Front[T]":
+        """With N members more, of (N, M) losses, and without what they dominate."""
         everyone, merged = [*self.members, *members], np.vstack([self.losses, losses])
         mask = pareto_mask(merged)
-        self.members, self.losses = list(compress(everyone, mask)), merged[mask]
+        return Front(list(compress(everyone, mask)), merged[mask])
 
 
 def no_worse(front: FloatArray, points: FloatArray) -> BoolArray:

@@ -95,7 +95,7 @@ class Problem(Generic[A]):
         self._rng = np.random.default_rng(config.seed)
         self._futile = 0
         self._reserved: set[str] = set()
-        self._front = Front[A](len(config.goals))
+        self._front = Front[A].empty(len(config.goals))
 
     @property
     def batch_size(self) -> int:
@@ -178,7 +178,7 @@ class Problem(Generic[A]):
 
     def _new_neighbour(self) -> A | None:
         for _ in range(MUTATION_WALKS if self._front.members else 0):
-            architecture = self._front.members[self._rng.integers(len(self._front.members))]
+            architecture = self._front.members[int(self._rng.integers(len(self._front.members)))]
             for _ in range(MUTATION_STEPS):
                 architecture = self.space.mutate(architecture, self._rng)
                 if self.reserve(architecture):
@@ -221,7 +221,7 @@ class Problem(Generic[A]):
         losses = preferred_losses(self.config.goals, self.config.constraints, medians)
         feasible = feasible_mask(self.config.objectives, self.config.constraints, medians)
         self._record(self.history, architectures, values, feasible)
-        self._front.add(itertools.compress(architectures, feasible), losses[feasible])
+        self._front = self._front.joined(itertools.compress(architectures, feasible), losses[feasible])
         self._count(complete)
         self._reserved.clear()
         self._on_batch(self)

@@ -34,7 +34,7 @@ from studies.graph_process import GraphProcess, Networks, networks_of
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.scale import Scale
 from studies.text_process import TextGroups, TextProcess
-from studies.without_guesses import without_guesses
+from studies.without_guesses import guessed_objectives, without_guesses
 
 A = TypeVar("A", bound=Hashable)
 
@@ -99,7 +99,7 @@ class ProcessAdapter(Generic[A]):
         self.to_text = TextMemory.of(to_text)
         self.pool_size = pool_size
         self._given = predictor  # whose guesses are features too
-        self._predictor = without_guesses(predictor, space, objectives)
+        self._predictor = without_guesses(predictor, guessed_objectives(predictor, space, objectives))
         self._memory = PredictorMemory(predictor)
         self._all_networks, self._progress = networks, progress
 

@@ -212,11 +212,15 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         keys = {row: self.space.architecture_key(architecture) for row, architecture in architectures.items()}
         new = {key: row for row, key in reversed(keys.items()) if key not in self._answers}
         rows = self._kept(sorted(new.values()), architectures)
-        for together in self._evaluated_together(rows):
-            found = self._bounded(self.problem.evaluate(X[together], *args, return_as_dictionary=True, **kwargs))
-            names = [name for name in ("F", "G", "H") if name in found]
-            self._answers |= {keys[row]: {name: found[name][at] for name in names} for at, row in enumerate(together)}
-            self._learn([architectures[row] for row in together], found)
+        evaluated: dict[int, Answer] = {}
+        try:
+            for together in self._evaluated_together(rows):
+                found = self._bounded(self.problem.evaluate(X[together], *args, return_as_dictionary=True, **kwargs))
+                names = [name for name in ("F", "G", "H") if name in found]
+                evaluated |= {row: {name: found[name][at] for name in names} for at, row in enumerate(together)}
+        finally:  # of rows before one that raises, too
+            self._answers |= {keys[row]: answer for row, answer in evaluated.items()}
+            self._learn([architectures[row] for row in evaluated], list(evaluated.values()))
         answers = list(self._answers.values())
         if not answers:
             raise ValueError(
@@ -271,7 +275,10 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self.decisions += decisions
         return [row for row, decision in zip(rows, decisions, strict=True) if decision.kept]
 
-    def _learn(self, architectures: Sequence[A], found: Answer) -> None:
+    def _learn(self, architectures: Sequence[A], answers: Sequence[Answer]) -> None:
+        if not answers:
+            return
+        found = {name: np.array([answer[name] for answer in answers]) for name in answers[0]}
         told = from_losses(self.gate.goals, np.where(np.isfinite(found["F"]), found["F"], np.nan))
         if not self._evaluated:
             self._advisor.has_warned = _warn_of_signs(self.gate.goals, told)

@@ -46,12 +46,9 @@ def guessed_objectives(
     return frozenset() if checkpoint is None else checkpoint.guessed_of(space.address).intersection(objectives)
 
 
-def without_guesses(
-    predictor: SamplingPredictor, space: SearchSpace[A], objectives: Sequence[str]
-) -> SamplingPredictor:
+def without_guesses(predictor: SamplingPredictor, guessed: frozenset[str]) -> SamplingPredictor:
     """The same, as one that does not know its ``guessed_objectives``.
 
     Guesses are as sure as answers: whoever goes by them passes over all that could teach better ones.
     """
-    guessed = guessed_objectives(predictor, space, objectives)
     return WithoutGuesses(predictor, guessed) if guessed else predictor

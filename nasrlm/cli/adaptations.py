@@ -90,7 +90,7 @@ def adapt_checkpoint(
         used = choose_diverse(known, candidates, wanted)
     else:
         used = rng.choice(candidates, wanted, replace=False)
-    learned = frame.iloc[used]
+    learned, learned_texts = frame.iloc[used], {texts[row] for row in used}
     spaces = sorted(set(row_spaces(learned)))
     if len(spaces) > 1:
         alone = "each may be predicted better from its own labels alone, with --space and an --out of its own"
@@ -101,7 +101,8 @@ def adapt_checkpoint(
     for name, column in zip(tqdm(names, "learn", unit="objective"), labels.T, strict=True):
         loaded = adapt(loaded, known, name, column, progress=True, names=spelled)
     save_changed(adapted(loaded, names, wanted, table, spaces), folder_or_released(checkpoint), out)
-    others = np.setdiff1d(candidates, used)[:MOST_JUDGED]
+    others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
+    others = others[:MOST_JUDGED]
     judged = _judged(loaded, [texts[row] for row in others], frame.iloc[others], names)
     seconds = round(time.monotonic() - started, 1)
     if json:

@@ -54,7 +54,7 @@ def cut_short(array):
             model(
                 "(float[2,8] x) => (float[2,8] y) { y = LayerNormalization (x, w, b) }", tensor("w", 8), tensor("b", 7)
             ),
-            "LayerNormalization 'y': expected inputs that fit, got weights of 7 for 8",
+            "LayerNormalization 'y': expected inputs that fit, got weights of 7 for 2,8",
         ),
         (
             model(
@@ -120,6 +120,26 @@ def test_what_is_no_network_is_refused_in_one_line(proto, message):
     assert "\n" not in str(caught.value)
 
 
+def test_data_of_a_constant_that_are_cut_short_are_refused():
+    proto = model("(float[1,3] x) => (float[1,3] y) { w = Constant <value = float[1,3] {1, 2, 3}> ()  y = Add (x, w) }")
+    del proto.graph.node[0].attribute[0].t.float_data[2:]
+    with pytest.raises(OnnxModelError, match=r"expected data of .* for its sizes 1,3, got 2 numbers"):
+        model_to_onnx_text(proto)
+
+
+def test_weights_of_one_axis_are_no_convolution():
+    proto = model("(float[1,3,8,8] x) => (float y) { y = Conv <kernel_shape = [3, 3]> (x, w) }", tensor("w", 5))
+    with pytest.raises(OnnxModelError, match="expected inputs that fit, got"):
+        model_to_onnx_text(proto)
+
+
+@pytest.mark.parametrize("shape", [(8,), (1, 8), (3, 8), (1, 1, 8), (2, 3, 8), (1,), ()])
+def test_a_norm_may_be_scaled_along_more_axes_than_it_normalises(shape):
+    scale = numpy_helper.from_array(np.ones(shape, np.float32) + np.arange(np.prod(shape)).reshape(shape) / 9, "w")
+    scale = numpy_helper.from_array(numpy_helper.to_array(scale).astype(np.float32), "w")
+    model_to_onnx_text(model("(float[2,3,8] x) => (float[2,3,8] y) { y = LayerNormalization (x, w) }", scale))
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [(None, "got no such file"), (b"not onnx at all", "expected an ONNX model"), (b"", "expected a model with nodes")],
@@ -140,7 +160,7 @@ def test_what_is_no_onnx_file_is_refused_in_one_line(content, message, tmp_path)
         (numpy_helper.from_array(np.array([2, 2]), "s"), "expected data of 's' for its sizes 1, got 16 bytes"),
         (
             make_tensor("s", TensorProto.INT64, [2], [2, 2]),
-            "tensor 's': expected as many numbers as its shape says, got: .*reshape",
+            "expected data of 's' for its sizes 1, got 2 numbers",
         ),
     ],
     ids=["bytes", "numbers"],

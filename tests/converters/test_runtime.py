@@ -98,7 +98,7 @@ def test_median_and_quartiles(monkeypatch, log):
 def test_real_latencies_follow_the_work():
     small, large = measure_latencies([network(8), network(96)], repeats=5, warmup=1)
     assert 0 < small.iqr_ms[0] <= small.median_ms <= small.iqr_ms[1]
-    assert large.iqr_ms[0] > small.iqr_ms[0]  # of 144 times the work; medians are of how busy the machine is, too
+    assert large.iqr_ms[0] > 3 * small.iqr_ms[0]  # of 144 times the work; medians tell how busy the machine is, too
 
 
 def test_loading_and_warm_up_are_not_timed(monkeypatch):

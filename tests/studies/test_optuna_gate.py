@@ -122,6 +122,17 @@ def test_accuracies_that_seem_to_be_fractions_are_told_once() -> None:
     assert len(told) == 1
 
 
+def test_a_fraction_hides_no_result_that_cannot_be(recwarn: pytest.WarningsRecorder) -> None:
+    study, gate = make_study(), make_gate()
+    for number, values in enumerate(([0.9, 1.0], [90.0, -1.0])):
+        notation = {"architecture": f"0-1-2-{number}"}
+        study.add_trial(optuna.trial.create_trial(values=values, user_attrs=notation))
+    gate.check(study.ask(), SPACE.decode((0, 1, 3, 3)))
+    fraction, impossible = [str(warning.message) for warning in recwarn]
+    assert "got 0.9 of trial 0. If it is a fraction, give 90." in fraction
+    assert "got -1 of trial 1. The gate leaves such results out." in impossible
+
+
 def test_results_that_cannot_be_prune_nothing_and_are_told_once() -> None:
     gate, study = make_gate(), make_study()
     for values in ([999.0, -1.0], [100.0, -2.0]):

@@ -341,6 +341,24 @@ def test_rows_before_one_that_raises_are_not_evaluated_again() -> None:
     assert set(asked[3:]).isdisjoint(SPACE_ROWS[:2])
 
 
+@pytest.mark.parametrize("is_negated", [True, False])
+def test_signs_are_judged_by_all_first_rows_of_an_elementwise_problem(
+    is_negated: bool, recwarn: pytest.WarningsRecorder
+) -> None:
+    class Failing(ElementwiseProblem):  # type: ignore[misc]
+        def _evaluate(self, x: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+            accuracy, latency, _ = true_values(Row(tuple(int(gene) for gene in x)))
+            is_first = (x == rows[0]).all()
+            out["F"] = np.array([-accuracy if is_negated else accuracy, -1.0 if is_first else latency])
+
+    rows = np.array(SPACE_ROWS[:4])
+    bounds = {"xl": 0, "xu": np.array([4, 4, 4, 3]), "vtype": int}
+    make_gated(Failing(n_var=4, n_obj=2, **bounds), Tolerant(sigma=0.1)).evaluate(rows)
+    (told,) = [str(warning.message) for warning in recwarn]
+    assert ("F holds maximised objectives negated" in told) != is_negated
+    assert ("got -1 of evaluation 0. The gate leaves such results out." in told) == is_negated
+
+
 def test_signs_that_cannot_be_are_told_once() -> None:
     class Positive(Bench):
         def _evaluate(self, X: Any, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
