@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -277,6 +278,17 @@ def test_the_model_learns_from_results(tmp_path: Path) -> None:
     run(config, tmp_path / "killed", rest, resume=True, **options)
     assert broken.asked + rest.asked == whole.asked
     pd.testing.assert_frame_equal(history_of(tmp_path / "killed"), history_of(tmp_path / "whole"))
+
+
+@pytest.mark.parametrize("guesses", [False, True])
+def test_guesses_of_other_spaces_prune_nothing(guesses: bool, tmp_path: Path) -> None:
+    """Though they are as sure as other predictions, and results are not learned from."""
+    predictor = ToyPredictor(sigma=0.01)
+    if guesses:
+        predictor.checkpoint = SimpleNamespace(guessed_of=lambda space: frozenset(OBJECTIVES))  # type: ignore[attr-defined]
+    result = run(guided_config(guide={"adapt_every": 0}), tmp_path, predictor=predictor)
+    assert result.evaluations == 14
+    assert (result.pruned == 0) == guesses
 
 
 @pytest.mark.parametrize("twins", TWINS)
