@@ -243,7 +243,7 @@ def test_an_objective_learned_anew_is_no_sum_any_more(summing: Checkpoint, table
     said = Predictor(adapted).of_space(SPACE.name).predict(texts, [LATENCY, THROUGHPUT]).median
     assert (np.abs(said[:, 0] - 7) < 4).all()
     before = Predictor(summing).of_space(SPACE.name).predict(texts, [THROUGHPUT]).median
-    np.testing.assert_allclose(said[:, 1:], before, rtol=1e-9)
+    np.testing.assert_allclose(said[:, 1:], before, rtol=1e-6)  # 32 bits: one objective, and one of two
 
 
 def test_test_rows_are_not_used(spelling: Checkpoint, summing: Checkpoint, table: pd.DataFrame) -> None:
