@@ -84,21 +84,23 @@ def _watched(run: Run, example: torch.Tensor) -> _Calls:
     """
     import torch
     from torch.overrides import TorchFunctionMode
+    from torch.utils.weak import WeakTensorKeyDictionary
 
     looks = {getattr(torch.Tensor, name) for name in LOOKS} | {getattr(torch, name) for name in COMPARISONS}
-    calls, computed = _Calls(), {id(example): example}
+    calls, computed = _Calls(), WeakTensorKeyDictionary({example: None})  # which keeps no activations
 
     class Watch(TorchFunctionMode):
         """Knows what is computed of the example; a tensor of a kind of its own would stay in the module's buffers."""
 
         def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
             given = list(tensors_of((args, kwargs or {})))
-            is_computed = any(id(x) in computed for x in given)
+            is_computed = any(x in computed for x in given)
             if is_computed and func in looks:
                 raise _refusal("a decision by its values")
             answer = func(*args, **(kwargs or {}))
             if is_computed:
-                computed.update((id(x), x) for x in tensors_of(answer))
+                for x in tensors_of(answer):
+                    computed[x] = None
                 calls.functions.append((func, *(id(x) for x in given if isinstance(x, torch.nn.Parameter))))
                 calls.selects |= _selects(getattr(func, "__name__", ""), args)
             return answer
