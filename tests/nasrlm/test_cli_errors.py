@@ -64,7 +64,7 @@ MISTAKES = {
     ),
     "a module without outputs": (
         ("convert", "own_networks:Silent", "--input-shape", "1,3"),
-        "own_networks:Silent: model: expected a model with outputs, got none.",
+        "own_networks:Silent: expected a module that answers with tensors, got NoneType.",
     ),
     "an own space that fails": (
         ("stats", "--space", "./own_space.py:Broken", "[16]"),
