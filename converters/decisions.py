@@ -13,12 +13,11 @@ if TYPE_CHECKING:
 
 # torch itself is imported where it is used, see converters/torch_module.py.
 
-# Methods of tensors, and functions of torch, whose answer is no tensor.
+# Methods of tensors, some of which are functions of torch too, whose answer is no tensor.
 LOOKS = (
     *("__bool__", "__int__", "__float__", "__complex__", "__index__", "__contains__", "__array__"),
     *("item", "tolist", "numpy", "equal", "allclose", "is_nonzero"),
 )
-COMPARISONS = ("equal", "allclose", "is_nonzero")
 SELECTIONS = frozenset(
     {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount", "repeat_interleave"}
 )
@@ -86,7 +85,7 @@ def _watched(run: Run, example: torch.Tensor) -> _Calls:
     from torch.overrides import TorchFunctionMode
     from torch.utils.weak import WeakTensorKeyDictionary
 
-    looks = {getattr(torch.Tensor, name) for name in LOOKS} | {getattr(torch, name) for name in COMPARISONS}
+    looks = {getattr(owner, name) for owner in (torch.Tensor, torch) for name in LOOKS if hasattr(owner, name)}
     calls, computed = _Calls(), WeakTensorKeyDictionary({example: None})  # which keeps no activations
 
     class Watch(TorchFunctionMode):

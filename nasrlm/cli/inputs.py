@@ -97,6 +97,11 @@ def listed(names: str | None, option: str) -> tuple[str, ...]:
     return found
 
 
+def ending_of(path: Path | str) -> str:
+    """Of a file's name, in small letters."""
+    return Path(path).suffix.lower()
+
+
 def parse_shape(text: str) -> tuple[int, ...]:
     """Sizes separated by commas.
 
@@ -172,7 +177,7 @@ def read_inputs(
         return _read_table(table, space)
     names = list(given or [])
     shape = None if input_shape is None else parse_shape(input_shape)
-    is_file = [_has_shape(name, module_space) or Path(name).suffix.lower() in TEXT_ENDINGS for name in names]
+    is_file = [_has_shape(name, module_space) or ending_of(name) in TEXT_ENDINGS for name in names]
     if all(is_file):
         texts = [read_text(name, shape) for name in names]
         _refuse_notation(names, texts, space)
@@ -240,7 +245,7 @@ def _file_rows(names: Sequence[str], texts: Sequence[str], space: str | None) ->
 
 def _has_shape(name: str, space: str | None) -> bool:
     """Whether this is a model's file, or a function that makes a torch module, which an architecture may look like."""
-    return Path(name).suffix.lower() in MODEL_ENDINGS or (space is None and FUNCTION_NAME.fullmatch(name) is not None)
+    return ending_of(name) in MODEL_ENDINGS or (space is None and FUNCTION_NAME.fullmatch(name) is not None)
 
 
 def read_text(name: str, shape: Shape | None = None) -> str:
@@ -252,7 +257,7 @@ def read_text(name: str, shape: Shape | None = None) -> str:
     path = Path(name)
     if FUNCTION_NAME.fullmatch(name):  # which has no ending
         return checked(graph_to_onnx_text(named_graph(name, shape, name)), name)
-    if path.suffix.lower() in MODEL_ENDINGS:
+    if ending_of(path) in MODEL_ENDINGS:
         return model_to_onnx_text(path, shape)
     if not path.is_file():
         raise ValueError(f"{path}: expected a text file, got {instead_of_file(path)}.")
@@ -261,7 +266,7 @@ def read_text(name: str, shape: Shape | None = None) -> str:
     except UnicodeDecodeError as e:
         raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
     text = text.removesuffix(f"\n{prelude()}")  # which `nasrlm convert --out` adds
-    if path.suffix.lower() == ONNX_TEXT_ENDING:
+    if ending_of(path) == ONNX_TEXT_ENDING:
         try:
             to_model(text)
         except OnnxTextError as e:

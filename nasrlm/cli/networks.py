@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
 from converters import Graph, model_to_graph, to_graph, to_model
-from nasrlm.cli.inputs import MODEL_ENDINGS, ONNX_TEXT_ENDING, named_graph, parse_shape, read_text
+from nasrlm.cli.inputs import MODEL_ENDINGS, ONNX_TEXT_ENDING, ending_of, named_graph, parse_shape, read_text
 from nasrlm.named_function import FUNCTION_NAME
 from spaces import get_space
 
@@ -23,7 +21,7 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
         ValueError: it is none of these, or cannot be read; one line.
     """
     shape = None if input_shape is None else parse_shape(input_shape)
-    suffix = Path(given).suffix.lower()
+    suffix = ending_of(given)
     if suffix in (*MODEL_ENDINGS, ONNX_TEXT_ENDING) and space is not None:
         raise ValueError(f"{what} {given}: expected no --space with a model's file, got {space}.")
     if suffix in MODEL_ENDINGS:

@@ -20,6 +20,16 @@ SIZES = ModelConfig(
 )
 OBJECTIVES = ("accuracy@cifar10", "latency_ms@raspi4")
 LAYERS = {"Conv3": (5.0, 2.0), "Conv1": (2.0, 0.5), "Pool": (1.0, 0.25), "Skip": (0.0, 0.0)}  # accuracy, latency
+FRAME = pd.DataFrame(
+    {
+        "architecture": ["0123", "4-5"],
+        "split": ["train", "test"],
+        "accuracy@cifar10": [93.25, np.nan],
+        "latency_ms@raspi4": [7, 8],
+        "params": [1000, 2000],
+        "index": [0, 1],
+    }
+)
 
 
 def tiny_model(seed: int = 0, *, vocabulary_size: int = 20, num_objectives: int = 2) -> RegressionLanguageModel:

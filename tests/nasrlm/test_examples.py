@@ -1,21 +1,10 @@
 """Texts with labels: what a table's rows become, and what does not fit together."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from nasrlm.examples import Examples, make_examples
-
-FRAME = pd.DataFrame(
-    {
-        "architecture": ["0123", "4-5"],
-        "split": ["train", "test"],
-        "accuracy@cifar10": [93.25, np.nan],
-        "latency_ms@raspi4": [7, 8],
-        "params": [1000, 2000],
-        "index": [0, 1],
-    }
-)
+from tests.nasrlm.scenes import FRAME
 
 
 def examples(**changes: object) -> Examples:

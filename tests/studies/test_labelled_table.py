@@ -13,18 +13,9 @@ from nasrlm.examples import make_examples
 from nasrlm.files import to_json, write_table
 from studies.labelled_table import label_columns, objective_columns, read_table
 from studies.tables import read_rows, row_names
+from tests.nasrlm.scenes import FRAME
 
 ENDINGS = (".parquet", ".csv", ".jsonl")
-FRAME = pd.DataFrame(
-    {
-        "architecture": ["0123", "4-5"],
-        "split": ["train", "test"],
-        "accuracy@cifar10": [93.25, np.nan],
-        "latency_ms@raspi4": [7, 8],
-        "params": [1000, 2000],
-        "index": [0, 1],
-    }
-)
 
 
 @pytest.fixture(params=ENDINGS)
