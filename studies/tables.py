@@ -114,6 +114,14 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progr
     return [texts[row] for row in frame.index]
 
 
+def texts_of_tables(
+    frames: Sequence[pd.DataFrame], paths: Sequence[Path], *, measured: bool = True, progress: bool = False
+) -> list[str]:
+    """Those of the rows of several tables, one table after another; see ``table_texts``."""
+    of_tables = zip(frames, paths, strict=True)
+    return [text for each in of_tables for text in table_texts(*each, measured=measured, progress=progress)]
+
+
 def written_texts(frame: pd.DataFrame) -> dict[Hashable, str]:
     """By row, the column ``text`` where it is not empty."""
     if "text" not in frame:

@@ -29,7 +29,7 @@ from studies.tables import (
     require_labels,
     space_of_row,
     splits_of,
-    table_texts,
+    texts_of_tables,
     written_texts,
 )
 
@@ -118,12 +118,7 @@ def _converted(config: TrainConfig, frames: Sequence[pd.DataFrame], progress: bo
     if config.resume and path.is_file() and (texts := _read_texts(path, key)) is not None:
         return texts
     check_config(config)
-    measured = config.text == "measured"
-    parts = [
-        table_texts(frame, table, measured=measured, progress=progress)
-        for frame, table in zip(frames, config.table, strict=True)
-    ]
-    texts = [text for part in parts for text in part]
+    texts = texts_of_tables(frames, config.table, measured=config.text == "measured", progress=progress)
     if is_first_process():
         stored, buffer = pa.table({"text": texts}).replace_schema_metadata({KEY: key}), io.BytesIO()
         pq.write_table(stored, buffer, compression="zstd")

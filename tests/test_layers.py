@@ -179,7 +179,7 @@ def test_a_relative_import_in_a_package_starts_at_the_package() -> None:
         ("converters.text", "import onnx.parser\nimport onnx.printer"),
         ("nasrlm.honest", "import torch\nfrom nasrlm.objective import Objective\nfrom nasrlm import Goal"),
         ("nasrlm.cli", "import studies, converters, spaces\nfrom nasrlm import search"),
-        ("nasrlm.cli.models", "import studies, converters, spaces\nfrom nasrlm.cli import inputs"),
+        ("nasrlm.cli.verbs.predict", "import studies, converters, spaces\nfrom nasrlm.cli import inputs"),
         ("nasrlm.optuna", "from studies.optuna_gate import ParetoGate"),
         ("studies.honest", "import nasrlm\nfrom converters import to_onnx_text\nimport spaces\nimport cli"),
         ("benchmarks.honest", "from benchmarks.engine import measure\nimport nasrlm, converters, studies, spaces"),

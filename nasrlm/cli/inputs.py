@@ -27,6 +27,7 @@ from converters.table_columns import WORDS
 from converters.text import prelude
 from converters.torch_module import export_module
 from nasrlm.cli.users_module import users_module
+from nasrlm.cli.verbs import LIST
 from nasrlm.named_function import FUNCTION_NAME
 from spaces import UnknownSpaceError, get_space
 from spaces.space import SearchSpace
@@ -44,6 +45,10 @@ ArchitecturesArgument = Annotated[
 ]
 TableOption = Annotated[
     Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture or text.")
+]
+ObjectivesOption = Annotated[
+    str | None,
+    typer.Option("--objectives", metavar=LIST, help="Names, separated by commas; all that are known if left out."),
 ]
 InputShapeOption = Annotated[
     str | None,

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import typer
 
-from converters import Graph, model_to_graph, to_graph, to_model
+from converters import Graph, graph_to_onnx_text, model_to_graph, to_graph, to_model
+from converters.convert import checked
+from nasrlm.checkpoint_folder import folder_or_released, read_tokenizer
 from nasrlm.cli.inputs import MODEL_ENDINGS, ONNX_TEXT_ENDING, ending_of, named_graph, parse_shape, read_text
 from nasrlm.named_function import FUNCTION_NAME
 from spaces import get_space
@@ -40,3 +45,18 @@ def read_network(given: str, space: str | None, input_shape: str | None, what: s
         )
     chosen = get_space(space)
     return to_graph(chosen, chosen.parse(given))
+
+
+def canonical_text(faithful: Graph, name: str) -> str:
+    """The text of a network that was read, under the name that it was given by.
+
+    Raises:
+        ValueError: it has none; the message names it.
+    """
+    return checked(graph_to_onnx_text(faithful), name)
+
+
+def count_tokens(texts: Sequence[str], checkpoint: Path | None) -> list[int]:
+    """Of each text, as a checkpoint reads it, or the released one."""
+    tokenizer = read_tokenizer(folder_or_released(checkpoint))
+    return [len(token_ids) for token_ids in tokenizer.to_ids(texts)]

@@ -6,7 +6,7 @@ import io
 import math
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from decimal import Decimal
 from pathlib import Path
@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nasrlm.cli.progress_lines import ProgressLines
-from nasrlm.files import check_not_read, check_table_path, to_json
+from nasrlm.files import check_not_read, check_table_path, to_json, write_table
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything drawn.")]
@@ -89,6 +89,13 @@ def check_table_out(out: Path, *given: Path | None) -> None:
     check_not_read(out, *given)
     if out.exists():
         warn(f"{out}: the table that is there will be replaced.")
+
+
+def write_rows(rows: Sequence[Mapping[Any, Any]], out: Path) -> None:
+    """A table of these rows; its ending says of which kind."""
+    import pandas as pd  # here: it takes half a second
+
+    write_table(pd.DataFrame(rows), out)
 
 
 def _stream() -> TextIO:

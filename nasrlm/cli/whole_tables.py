@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
 from tqdm import tqdm
 
 from converters.stream import StreamConfig, StreamResult, convert_table
 from nasrlm.cli.output import print_json, say, warn
 from nasrlm.files import check_not_read
+
+ArchitecturesOption = Annotated[
+    Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture.")
+]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Of a table: processes; as many as are of use if left out.")
+]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Of a table: go on with a run that was killed.")]
+WorkersEngineOption = Annotated[str, typer.Option("--engine", help="Of a table: process, or ray.")]
+OF_NETWORKS = ("checkpoint", "input_shape")  # options that say nothing of a table
 
 
 def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from converters.counts import counts_by_name
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.cli import adaptations
+from nasrlm.cli.verbs import adapt
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
@@ -53,8 +53,8 @@ def test_the_command_takes_other_texts_of_the_tables_choices(
     nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[list[str]] = []
-    make = adaptations.make_pool
-    monkeypatch.setattr(adaptations, "make_pool", lambda *given, **more: asked.append(given[1]) or make(*given, **more))
+    make = adapt.make_pool
+    monkeypatch.setattr(adapt, "make_pool", lambda *given, **more: asked.append(given[1]) or make(*given, **more))
     table = architecture_table(300)
     table = table[~table["architecture"].str.contains("conv_3x3")][:12].assign(split="train", **{NEW: range(12)})
     table.to_parquet(tmp_path / "table.parquet")
@@ -219,7 +219,7 @@ def test_of_all_labels_none_are_chosen(
 ) -> None:
     table = architecture_table(24)
     table.to_parquet(tmp_path / "table.parquet")
-    monkeypatch.setattr("nasrlm.cli.adaptations.choose_diverse", lambda *_: pytest.fail("all are learned from"))
+    monkeypatch.setattr("nasrlm.cli.verbs.adapt.choose_diverse", lambda *_: pytest.fail("all are learned from"))
     words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder]
     done = nasrlm(*words, "--samples", "all", "--choose", "active", "--pool", 30, "--out", tmp_path / "new", "--json")
     learned = table[(table["split"] != "test") & table[NEW].notna()]
@@ -255,7 +255,7 @@ def test_what_cannot_be_adapted_is_refused_in_a_line(
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nasrlm.cli.adaptations.table_texts", lambda *_, **__: pytest.fail("it worked before"))
+    monkeypatch.setattr("nasrlm.cli.verbs.adapt.table_texts", lambda *_, **__: pytest.fail("it worked before"))
     points = ModelConfig(width=16, num_heads=2, head="mse")
     model = RegressionLanguageModel(points, checkpoint.tokenizer.vocabulary_size, 2, NumberCode(POINT_DIGITS))
     replace(checkpoint, model=model, calibration={}).save_pretrained("points")

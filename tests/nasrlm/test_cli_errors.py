@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nasrlm.cli import architectures, models
+from nasrlm.cli.verbs import convert, info, train
 from nasrlm.files import write_table
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.mistakes_of_runs import MISTAKES_OF_RUNS
@@ -307,7 +307,7 @@ def test_a_stream_that_fails_leaves_nothing_behind(nasrlm: CommandLine, workplac
 
 
 def test_our_own_mistakes_show_a_traceback(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models.Checkpoint, "from_pretrained", None)
+    monkeypatch.setattr(info.Checkpoint, "from_pretrained", None)
     with pytest.raises(TypeError, match="'NoneType' object is not callable"):
         nasrlm("info")
 
@@ -324,7 +324,7 @@ def test_too_little_memory_is_one_line(nasrlm: CommandLine, monkeypatch: pytest.
     def asking(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(models.Checkpoint, "from_pretrained", asking)
+    monkeypatch.setattr(info.Checkpoint, "from_pretrained", asking)
     said = str(error).partition("\n")[0]
     assert_one_line(nasrlm("info"), f"expected enough memory, got too little ({said}). Ask for less at a time")
 
@@ -335,7 +335,7 @@ def test_code_that_ends_itself_does_not_end_a_command_as_done(
     def leaving(*_: object, **__: object) -> None:
         sys.exit()
 
-    monkeypatch.setattr(models.Checkpoint, "from_pretrained", leaving)
+    monkeypatch.setattr(info.Checkpoint, "from_pretrained", leaving)
     assert_one_line(nasrlm("info"), "SystemExit")
 
 
@@ -352,18 +352,18 @@ def test_an_interrupt_ends_with_its_own_status(nasrlm: CommandLine, monkeypatch:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(models.Checkpoint, "from_pretrained", interrupted)
+    monkeypatch.setattr(info.Checkpoint, "from_pretrained", interrupted)
     finished = nasrlm("info")
     assert (finished.status, finished.stderr) == (130, "nasrlm: interrupted.\n")
 
     def importing(*_: object, **__: object) -> None:
         raise ImportError("initialization failed") from KeyboardInterrupt()
 
-    monkeypatch.setattr(models.Checkpoint, "from_pretrained", importing)
+    monkeypatch.setattr(info.Checkpoint, "from_pretrained", importing)
     finished = nasrlm("info")
     assert (finished.status, finished.stderr) == (130, "nasrlm: interrupted.\n")
-    monkeypatch.setattr(models.TrainConfig, "load", interrupted)
+    monkeypatch.setattr(train.TrainConfig, "load", interrupted)
     assert nasrlm("train", "--config", "c.yaml").stderr == "nasrlm: interrupted. The same command goes on.\n"
-    monkeypatch.setattr(architectures, "convert_whole_table", interrupted)
+    monkeypatch.setattr(convert, "convert_whole_table", interrupted)
     finished = nasrlm("convert", "--table", "t.csv", "--out", "texts.parquet")
     assert finished.stderr == "nasrlm: interrupted. The same command with --resume goes on.\n"

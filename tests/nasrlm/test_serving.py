@@ -18,7 +18,7 @@ import pytest
 
 from converters import to_measured_text, to_onnx_text
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.cli import services
+from nasrlm.cli.verbs import serve
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
@@ -372,7 +372,7 @@ def test_the_command_serves_until_it_is_ended(checkpoint_folder: Path, host: Seq
 
 
 def test_a_port_in_use_is_told_in_one_line(nasrlm: CommandLine, checkpoint_folder: Path) -> None:
-    with services._listen("127.0.0.1", 0) as taken:
+    with serve._listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         finished = nasrlm("serve", "--port", port, "--checkpoint", checkpoint_folder)
     assert finished.status == 2
@@ -381,7 +381,7 @@ def test_a_port_in_use_is_told_in_one_line(nasrlm: CommandLine, checkpoint_folde
 
 @needs_ipv6
 def test_an_address_of_ipv6_stands_in_brackets(nasrlm: CommandLine, checkpoint_folder: Path) -> None:
-    with services._listen("::1", 0) as taken:
+    with serve._listen("::1", 0) as taken:
         port = taken.getsockname()[1]
         finished = nasrlm("serve", "--host", "::1", "--port", port, "--checkpoint", checkpoint_folder)
     assert finished.status == 2

@@ -14,7 +14,7 @@ from optuna.samplers import RandomSampler
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli import main
-from nasrlm.cli.searches import print_front
+from nasrlm.cli.verbs.search import print_front
 from spaces import get_space
 from studies.all_architectures import every_architecture
 from studies.report import StudyResult

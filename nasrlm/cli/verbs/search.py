@@ -44,12 +44,7 @@ MOST_OF_GP = 64  # proposals on predictions that take about a minute
 JOURNAL_FILE = "journal.log"  # in the study's folder: the storage where none is named
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb of this file."""
-    app.command("search")(search_space)
-
-
-def search_space(
+def run(
     context: typer.Context,
     objectives: Annotated[str, typer.Option(metavar=LIST, help="max:… or min:… goals, separated by commas.")],
     out: Annotated[Path, typer.Option(help="Folder of the study.")],

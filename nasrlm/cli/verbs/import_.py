@@ -12,12 +12,7 @@ from nasrlm.cli.output import JsonOption, check_table_out, print_json, print_tab
 from nasrlm.files import write_table
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs of this file."""
-    app.command("import")(import_benchmark)
-
-
-def import_benchmark(
+def run(
     benchmark: Annotated[str, typer.Argument(help=f"One of {', '.join(importer_names())}.")],
     path: Annotated[Path, typer.Argument(metavar="FILE", help="The official file, or folder where it is one.")],
     out: Annotated[

@@ -31,12 +31,7 @@ from studies.tables import all_objectives, only_space, parsed_rows, read_rows, s
 LEAST_LABELS = 20  # of an objective
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb of this file."""
-    app.command()(teach)
-
-
-def teach(
+def run(
     table: Annotated[Path, typer.Option("--table", help="Architectures of one space with labels and splits.")],
     out: Annotated[Path, typer.Option("--out", help="The table to write: .parquet, .csv or .jsonl.")],
     objectives: Annotated[

@@ -11,12 +11,7 @@ from nasrlm.cli.output import JsonOption, print_json, say
 from studies.plots import plot_studies, plot_study
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb of this file."""
-    app.command()(plot)
-
-
-def plot(
+def run(
     folders: Annotated[list[Path], typer.Argument(help="A study's folder; several are compared.")],
     out: Annotated[Path | None, typer.Option(help="Where to write; the first study's folder if left out.")] = None,
     json: JsonOption = False,

@@ -13,24 +13,18 @@ from nasrlm.checkpoint import Checkpoint, check_replaceable
 from nasrlm.checkpoint_folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
-from nasrlm.cli.labelled_tables import examples_of_tables
 from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
 from nasrlm.cli.verbs import LIST
 from nasrlm.examples import Examples
 from nasrlm.model_card import refined
 from nasrlm.refinement import FEWEST_VALID, Comparison, may_add_up, refine
 from studies.labelled_table import label_columns
-from studies.tables import read_rows, require_labels, splits_of
+from studies.tables import read_rows, require_labels, splits_of, texts_of_tables
 
 COLUMNS = ("space", "objective", "labels", "error spelled", "error of the sum", "from now on")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb of this file."""
-    app.command("refine")(refine_checkpoint)
-
-
-def refine_checkpoint(
+def run(
     tables: Annotated[list[Path], typer.Option("--table", help="Labelled architectures or texts; may be repeated.")],
     out: Annotated[Path, typer.Option("--out", help="Folder of the new checkpoint.")],
     objectives: Annotated[
@@ -84,7 +78,7 @@ def _examples(tables: Sequence[Path], space: str | None, wanted: Sequence[str], 
     if not names:
         raise ValueError(f"{_named(tables)}: expected labels of costs that the checkpoint spells, got none.")
     require_labels(frames, tables, names)
-    return examples_of_tables(frames, tables, names)
+    return Examples.of_tables(frames, tables, texts_of_tables(frames, tables, progress=True), names)
 
 
 def _check_judged(compared: Mapping[str, Sequence[Comparison]], wanted: Sequence[str], tables: Sequence[Path]) -> None:

@@ -18,12 +18,7 @@ from studies.benchmark.run import METHODS, BenchmarkConfig, known_targets, run_b
 from studies.benchmark.task import Tables
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb of this file."""
-    app.command("benchmark")(benchmark)
-
-
-def benchmark(
+def run(
     protocol: Annotated[str, typer.Option(help=f"One of {', '.join(PROTOCOLS)}.")],
     tables: Annotated[Path, typer.Option(help="Folder with a table <space>.parquet of every space.")] = Path(
         "../shared/data"

@@ -45,12 +45,7 @@ MOST_PRINTED = 50  # labels; --json lists all
 MOST_JUDGED = 300  # of the labelled rows that are not learned from: a second or two
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verb of this file."""
-    app.command("adapt")(adapt_checkpoint)
-
-
-def adapt_checkpoint(
+def run(
     table: Annotated[Path, typer.Option("--table", help="Architectures or texts with labels of the new objectives.")],
     objectives: Annotated[str, typer.Option("--objectives", metavar=LIST, help="Names to learn, separated by commas.")],
     out: Annotated[Path, typer.Option("--out", help="Folder of the new checkpoint.")],

@@ -17,12 +17,7 @@ GRACE_SECONDS = 10  # that a request has to end when the service is to
 EXTRA = ("fastapi", "starlette", "uvicorn")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the verbs of this file."""
-    app.command()(serve)
-
-
-def serve(
+def run(
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all, :: for all of IPv6.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
     max_networks: Annotated[int, typer.Option(min=1, help="Networks that one request may ask about.")] = 1024,

@@ -1,0 +1,17 @@
+"""Metrics of predictions, for people."""
+
+from __future__ import annotations
+
+from nasrlm.cli.output import print_table, say
+from nasrlm.evaluation import COLUMNS, Evaluation
+
+
+def print_evaluation(evaluation: Evaluation) -> None:
+    """A table of every space's objectives, and how fast they were predicted."""
+    rows = [
+        [space, objective, *metrics.values()]
+        for space, measured in evaluation.quality.items()
+        for objective, metrics in measured.items()
+    ]
+    print_table(COLUMNS, rows)
+    say(f"{evaluation.predictions_per_second:,.0f} predictions/s, each of all objectives with intervals")

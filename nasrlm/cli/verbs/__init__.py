@@ -1,0 +1,95 @@
+"""The verbs of the command line, a module each, imported when it is run: together they take seconds to load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from keyword import iskeyword
+from types import ModuleType
+from typing import Any
+
+import typer
+import typer.core
+
+# What ``nasrlm --help`` says of every verb, whose docstring begins with it.
+VERBS = {
+    "spaces": "List the search spaces, their sizes and published objectives.",
+    "sample": "Draw architectures, one a line in the space's published notation; or a table of them to learn from.",
+    "convert": "Print the canonical ONNX text of a network, or write it as a file; or convert a whole table.",
+    "stats": "Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph.",
+    "measure": "Time networks in ONNX Runtime on this machine: warm, interleaved, median and quartiles.",
+    "predict": "Predict objectives with calibrated intervals.",
+    "evaluate": "Compare predictions with the labels of tables: rank correlation, error and coverage.",
+    "train": (
+        "Train a model; run the same command again to go on after a stop. torchrun and accelerate launch may run it."
+    ),
+    "info": "Versions, torch devices, and what the checkpoint was trained on.",
+    "adapt": (
+        "Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used."
+    ),
+    "refine": "Predict costs as sums over operators, wherever these fit the valid rows better. Test rows are not used.",
+    "benchmark": (
+        "Rank the test rows of a space from a few labels, by several methods; the same command goes on after a stop."
+    ),
+    "search": "Search a space for its Pareto front.",
+    "plot": "Draw the figures of a finished or running study, or compare several.",
+    "serve": "Answer over HTTP: POST /predict, POST /convert, GET /health; /docs describes them.",
+    "import": "Turn an official benchmark file into a table of architectures, or of source code, and labels.",
+    "teach": "Draw architectures and write labels that models of graph features expect of them, from the train rows.",
+}
+
+LIST = "A,B,…"  # what the help calls several values in one word
+REPEATED = frozenset({"--space", "--table"})  # options that some verbs take several times
+
+
+class Verbs(typer.core.TyperGroup):
+    """Knows all verbs by name and help; the one that is run takes the place of its entry."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The name, command and words of what is run."""
+        name, command, words = super().resolve_command(ctx, args)
+        if name in VERBS:
+            command = load_verb(name)
+            _refuse_repeated(command, words)
+        return name, command, words
+
+
+def _refuse_repeated(command: Any, words: Sequence[str]) -> None:
+    """Of what some verbs take several times, or one as a list, the last alone would count.
+
+    Of other options it does: a script's own words are changed by more words behind them.
+    """
+    for option in command.params:
+        given = sum(word.partition("=")[0] in option.opts for word in words)
+        is_list = getattr(option, "metavar", None) == LIST
+        if given > 1 and (is_list or not REPEATED.isdisjoint(option.opts)) and not option.multiple:
+            advice = " Separate several by commas." if is_list else ""
+            raise ValueError(f"{option.opts[0]}: expected it once, got it {given} times.{advice}")
+
+
+def load_verb(name: str) -> Any:
+    """The command of a verb, with its options."""
+    from nasrlm.cli.output import results_alone  # takes a tenth of a second
+
+    app = typer.Typer()
+    app.command(name)(_module(name).run)
+    app.callback()(_entry)  # one verb alone would not be a group
+    command = typer.main.get_group(app).commands[name]
+    assert command.callback is not None, "a verb does something"
+    command.callback = results_alone()(command.callback)
+    return command
+
+
+def register(app: typer.Typer) -> None:
+    """Add an entry for every verb."""
+    for name, help_ in VERBS.items():
+        app.command(name, help=help_)(_entry)
+
+
+def _module(name: str) -> ModuleType:
+    """That of a verb, whose function ``run`` is the command."""
+    return import_module(f"{__name__}.{name}_" if iskeyword(name) else f"{__name__}.{name}")
+
+
+def _entry() -> None:
+    """What stands for a verb until it is run."""

@@ -1,0 +1,80 @@
+"""The verb convert: the ONNX text of a network, or of a whole table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import onnx
+import typer
+
+from converters import to_model
+from converters.errors import check_ending
+from converters.stream import StreamConfig
+from converters.text import prelude
+from nasrlm.cli.idle_options import refuse_given
+from nasrlm.cli.inputs import CheckpointOption, InputShapeOption, SpaceOption
+from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, read_network
+from nasrlm.cli.output import JsonOption, print_json, say
+from nasrlm.cli.whole_tables import (
+    OF_NETWORKS,
+    ArchitecturesOption,
+    ResumeOption,
+    WorkersEngineOption,
+    WorkersOption,
+    convert_whole_table,
+)
+from nasrlm.files import check_folder, check_not_read, write_atomically
+
+
+def run(
+    context: typer.Context,
+    architecture: Annotated[str | None, NETWORK_ARGUMENT] = None,
+    space: SpaceOption = None,
+    table: ArchitecturesOption = None,
+    input_shape: InputShapeOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Write a runnable .onnx model, or an .onnxtxt text with its prelude; of a table, .parquet."
+        ),
+    ] = None,
+    workers: WorkersOption = None,
+    resume: ResumeOption = False,
+    engine: WorkersEngineOption = "process",
+    checkpoint: CheckpointOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the canonical ONNX text of a network, or write it as a file; or convert a whole table."""
+    if table is not None:
+        if architecture is not None or out is None:
+            raise ValueError("convert --table: expected --out and no architecture. See --help.")
+        refuse_given(context, OF_NETWORKS, "an architecture", "--table")
+        return convert_whole_table(StreamConfig(table, out, space, workers, engine, resume), "convert", json=json)
+    if architecture is None or workers is not None or resume:
+        raise ValueError("convert: expected an architecture, or --table with --workers or --resume. See --help.")
+    refuse_given(context, ["engine"], "--table", "an architecture")
+    if not json:
+        refuse_given(context, ["checkpoint"], "--json", "none")
+    if out is not None:
+        _check_network_out(out, architecture)
+    text = canonical_text(read_network(architecture, space, input_shape, "convert"), architecture)
+    if out is not None:
+        _write_network(text, out)
+    if json:
+        print_json({"text": text, "tokens": count_tokens([text], checkpoint)[0]})
+    elif out is None:
+        say(text)
+
+
+def _check_network_out(out: Path, given: str) -> None:
+    """Before a network is read that is to be written there."""
+    check_ending(out, ".onnx", ".onnxtxt")
+    check_not_read(out, given)
+    check_folder(out.parent)
+
+
+def _write_network(text: str, out: Path) -> None:
+    model: onnx.ModelProto = to_model(text)
+    is_text = out.suffix == ".onnxtxt"
+    write_atomically(out, f"{text}\n{prelude()}".encode() if is_text else model.SerializeToString())

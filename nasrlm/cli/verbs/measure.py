@@ -1,0 +1,77 @@
+"""The verb measure: latencies on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from converters.runtime import machine_description, measure_latencies
+from nasrlm.cli.inputs import ArchitecturesArgument, InputShapeOption, SpaceOption, TableOption, read_inputs
+from nasrlm.cli.output import (
+    JsonOption,
+    SeedOption,
+    check_table_out,
+    first_lines,
+    print_json,
+    print_table,
+    some,
+    warn,
+    write_rows,
+)
+from nasrlm.objective import Objective
+
+
+def run(
+    architectures: ArchitecturesArgument = None,
+    space: SpaceOption = None,
+    table: TableOption = None,
+    input_shape: InputShapeOption = None,
+    threads: Annotated[int, typer.Option(min=1, max=1024, help="Threads of ONNX Runtime.")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 50,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write a table, which is replaced: .parquet, .csv or .jsonl.")
+    ] = None,
+    objective: Annotated[
+        str, typer.Option(help="What the latency is called in the table, for `nasrlm adapt`: latency_ms@context.")
+    ] = "latency_ms@here",
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Time networks in ONNX Runtime on this machine: warm, interleaved, median and quartiles."""
+    if Objective.parse(objective).unit != "ms":
+        raise ValueError(f"--objective: expected a name in milliseconds, such as latency_ms@mine, got {objective}.")
+    if out is not None:
+        check_table_out(out, table)
+    inputs = read_inputs(architectures, table, space, input_shape)
+    names = [f"{table}, row {number}" for number in inputs.numbers] or inputs.names
+    options = {"threads": threads, "repeats": repeats, "seed": seed}
+    latencies = measure_latencies(inputs.texts, **options, names=names, progress=True)
+    machine = machine_description()
+    measured = [
+        {
+            objective: latency.median_ms,
+            "latency_q25_ms": latency.iqr_ms[0],
+            "latency_q75_ms": latency.iqr_ms[1],
+            "repeats": latency.repeats,
+            "threads": threads,
+            **{f"machine_{key}": value for key, value in machine.items()},
+        }
+        for latency in latencies
+    ]
+    if out is not None:
+        again = [name for name in measured[0] if name in inputs.rows[0]]
+        if lost := [*inputs.left_out, *again]:
+            warn(f"{out}: of the table it has nothing of {some(lost)}.")
+        write_rows([x | y for x, y in zip(inputs.rows, measured, strict=True)], out)
+    if json:
+        spaces = [{"space": space} if space else {} for space in inputs.spaces]
+        rows = zip(inputs.names, spaces, measured, strict=True)
+        print_json([{"architecture": name} | space | row for name, space, row in rows])
+    else:
+        columns = [objective, "latency_q25_ms", "latency_q75_ms"]
+        title = ", ".join(f"{key} {value}" for key, value in machine.items())
+        named = zip(first_lines(inputs.names, inputs.numbers), measured, strict=True)
+        cells = [[name, *[row[column] for column in columns]] for name, row in named]
+        print_table(["architecture", *columns], cells, title)

@@ -1,0 +1,145 @@
+"""The verb predict: objectives with calibrated intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from nasrlm.arguments import ascend_around_median
+from nasrlm.arrays import FloatArray
+from nasrlm.by_space import answer_by_space, objectives_of
+from nasrlm.cli.idle_options import refuse_given
+from nasrlm.cli.inputs import (
+    ArchitecturesArgument,
+    CheckpointOption,
+    InputShapeOption,
+    ObjectivesOption,
+    SpaceOption,
+    TableOption,
+    listed,
+    read_inputs,
+)
+from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say
+from nasrlm.cli.predictor_options import DeviceOption, EngineOption
+from nasrlm.cli.space_predictions import warn_of_guesses, warn_of_strangers
+from nasrlm.cli.table_predictions import predict_whole_table
+from nasrlm.cli.verbs import LIST
+from nasrlm.prediction import Prediction, spell_interval
+from nasrlm.predictor import Predictor
+from nasrlm.reader import UnreadableTextError
+from spaces import get_space
+
+MAX_SAMPLES = 100_000  # of an objective: thirty megabytes an architecture of all that the released checkpoint knows
+MAX_COLUMNS = 6  # of objectives; more become the rows of one table an architecture
+
+
+def run(
+    context: typer.Context,
+    architectures: ArchitecturesArgument = None,
+    space: SpaceOption = None,
+    table: TableOption = None,
+    objectives: ObjectivesOption = None,
+    quantiles: Annotated[
+        str, typer.Option(metavar=LIST, help="Three levels or more, ascending, separated by commas; 0.5 among them.")
+    ] = ".1,.5,.9",
+    input_shape: InputShapeOption = None,
+    samples: Annotated[
+        int, typer.Option(min=0, max=MAX_SAMPLES, help="Also draw so many samples of each objective.")
+    ] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Of a table of any size: write its columns architecture, text, space and split and the predictions, "
+            "row by row, to this .parquet, which is replaced.",
+        ),
+    ] = None,
+    checkpoint: CheckpointOption = None,
+    device: DeviceOption = "cpu",
+    engine: EngineOption = "auto",
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Predict objectives with calibrated intervals."""
+    if samples and not json:
+        raise ValueError("predict --samples: expected --json, which prints them. See --help.")
+    if not samples:
+        refuse_given(context, ["seed"], "--samples", "none")
+    predictor = Predictor.from_pretrained(checkpoint, device, engine)
+    levels = _levels(quantiles)
+    if space is not None and space not in predictor.checkpoint.spaces:
+        get_space(space)  # one of texts alone is known to the checkpoint, if to anybody
+    asked = listed(objectives, "--objectives")
+    predictor.predict([], asked or None, levels)  # unknown objectives fail before any work
+    if out is not None:
+        if table is None or architectures or samples:
+            raise ValueError("predict --out: expected --table, and no architectures or --samples. See --help.")
+        refuse_given(context, ["input_shape"], "a model or a function", "--table")
+        return predict_whole_table(predictor, table, out, space=space, objectives=asked, quantiles=levels, json=json)
+    inputs = read_inputs(architectures, table, space, input_shape)
+    names = asked or objectives_of(predictor, inputs.spaces)
+    ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
+    try:
+        values = ask(lambda own, x: own.predict(x, names, levels, progress=True).values)
+    except UnreadableTextError as e:
+        if table is None:
+            raise e.in_row(e.row, inputs.names[e.row]) from e
+        raise ValueError(f"{table}: {e.in_row(inputs.numbers[e.row])}") from e
+    warn_of_guesses(predictor, inputs.spaces, names)
+    if space is not None and table is None and "file" in inputs.rows[0]:
+        warn_of_strangers(inputs.names, inputs.texts, space)
+    prediction = Prediction(names, levels, values)
+    rng = np.random.default_rng(seed)  # goes on from space to space
+    drawn = ask(lambda own, x: own.sample(x, names, samples, rng)) if samples else None
+    if json:
+        print_json(_answers(inputs.names, prediction, drawn))
+    else:
+        _print_prediction(first_lines(inputs.names, inputs.numbers), prediction)
+
+
+def _answers(names: Sequence[str], prediction: Prediction, drawn: FloatArray | None) -> list[dict[str, Any]]:
+    """An architecture an element: the interval of every objective, more than three quantiles, and samples if any."""
+    rows = []
+    for index, architecture in enumerate(names):
+        answers: dict[str, Any] = {"architecture": architecture}
+        for column, name in enumerate(prediction.objectives):
+            parts = {"median": prediction.median, "low": prediction.low, "high": prediction.high}
+            answers[name] = {word: float(part[index, column]) for word, part in parts.items()}
+            if len(prediction.quantiles) > 3:
+                levels = map(str, prediction.quantiles)
+                answers[name]["quantiles"] = dict(zip(levels, prediction.values[index, column], strict=True))
+            if drawn is not None:
+                answers[name]["samples"] = drawn[index, column].tolist()
+        rows.append(answers)
+    return rows
+
+
+def _print_prediction(names: Sequence[str], prediction: Prediction) -> None:
+    """One table; or one an architecture, of many objectives or quantiles."""
+    objectives, levels = prediction.objectives, prediction.quantiles
+    if len(objectives) > MAX_COLUMNS or len(levels) > 3:
+        for architecture, of_objectives in zip(names, prediction.values.tolist(), strict=True):
+            say(architecture)
+            cells = [[name, *quantiles] for name, quantiles in zip(objectives, of_objectives, strict=True)]
+            print_table(["objective", *[f"{100 * level:g} %" for level in levels]], cells)
+        return
+    rows = _answers(names, prediction, None)
+    cells = [[row["architecture"], *[spell_interval(row[name]) for name in objectives]] for row in rows]
+    print_table(["architecture", *objectives], cells)
+
+
+def _levels(quantiles: str) -> tuple[float, ...]:
+    try:
+        levels = tuple(float(level) for level in quantiles.split(","))
+    except ValueError:
+        levels = ()
+    if len(levels) < 3 or not ascend_around_median(levels):
+        raise ValueError(
+            f"--quantiles: expected three ascending levels or more in (0, 1), 0.5 among them, got {quantiles!r}."
+        )
+    return levels

@@ -1,0 +1,111 @@
+"""The verb sample: architectures of a space, at random or those whose measurements would tell most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import typer
+from tqdm import tqdm
+
+from converters.bulk import to_onnx_texts
+from nasrlm.cli.idle_options import refuse_given
+from nasrlm.cli.inputs import POOL, CheckpointOption, require_space
+from nasrlm.cli.output import JsonOption, SeedOption, check_table_out, print_json, say, write_rows
+from spaces import SearchSpace
+from spaces.drawing import HELD_OUT_PERCENT, draw
+
+
+def run(
+    context: typer.Context,
+    space: Annotated[
+        list[str] | None,
+        typer.Option("--space", help="A registered space or path/to/file.py:ClassName; with --out, may be repeated."),
+    ] = None,
+    count: Annotated[int, typer.Option("-n", min=1, help="Draws of each space; --out writes equal ones once.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write a table with splits, each once: .parquet, .csv or .jsonl.")
+    ] = None,
+    held_out: Annotated[
+        int,
+        typer.Option(min=1, max=40, help="With --out: percent of the networks in each of the splits valid and test."),
+    ] = HELD_OUT_PERCENT,
+    choose: Annotated[
+        Literal["random", "active"],
+        typer.Option("--choose", help="random, or active: those whose measurements would say most about all others."),
+    ] = "random",
+    pool: Annotated[int, typer.Option(min=1, help="With --choose active: networks that are chosen among.")] = POOL,
+    measured: Annotated[
+        Path | None,
+        typer.Option(help="With --choose active: a table of networks that are measured already; others are chosen."),
+    ] = None,
+    checkpoint: CheckpointOption = None,
+    seed: SeedOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Draw architectures, one a line in the space's published notation; or a table of them to learn from."""
+    if choose == "random":
+        refuse_given(context, ["pool", "checkpoint", "measured"], "--choose active", "none")
+    if out is not None:
+        refuse_given(context, ["choose"], "no --out", "one")
+        _write_drawn(space or [], count, held_out, seed, out, json=json)
+        return
+    refuse_given(context, ["held_out"], "--out", "none")
+    if space and len(space) > 1:
+        raise ValueError(f"sample: expected one --space, or --out for a table of several, got {', '.join(space)}.")
+    chosen = require_space(space[0] if space else None, "sample")
+    if choose == "active":
+        drawn = _most_telling(chosen, count, pool, seed, checkpoint, measured)
+    else:
+        rng = np.random.default_rng(seed)
+        drawn = [chosen.format(chosen.sample(rng)) for _ in range(count)]
+    if json:
+        print_json(drawn)
+    else:
+        say("\n".join(drawn))
+
+
+def _most_telling(
+    space: SearchSpace[Any], count: int, pool: int, seed: int, checkpoint: Path | None, measured: Path | None
+) -> Sequence[str]:
+    """Different architectures of a pool, those that would tell most of all others first."""
+    from nasrlm.checkpoint import Checkpoint  # here: a second and more, for what draws at random
+    from nasrlm.pool import choose_diverse, make_pool
+    from studies.tables import parsed_rows, read_rows
+
+    loaded = Checkpoint.from_pretrained(checkpoint)
+    known: dict[str, Any] = {}
+    if measured is not None:
+        if "architecture" not in (frame := read_rows(measured, space.address)):
+            raise ValueError(f"{measured}: --measured: expected a column architecture, got texts.")
+        known = {space.architecture_key(row): row for row in parsed_rows(space, frame, measured)}
+    drawn = [space.parse(row.architecture) for row in draw(space, pool, seed)]
+    new = [architecture for architecture in drawn if space.architecture_key(architecture) not in known]
+    if count > len(new):
+        raise ValueError(
+            f"sample: expected -n up to {len(new):,}, as many as --pool draws{' that are not measured' * bool(known)}, "
+            f"got {count:,}."
+        )
+    texts = to_onnx_texts(space, [*known.values(), *new], measured=True, progress=True)
+    everyone, first = make_pool(loaded, texts, progress=True, space=space.address), len(known)
+    best = choose_diverse(everyone, np.arange(first, len(texts)), count, measured=range(first))
+    return [space.format(new[row - first]) for row in best.tolist()]
+
+
+def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:
+    check_table_out(out)
+    spaces = {name: require_space(name, "sample") for name in names}
+    if not spaces:
+        raise ValueError("sample: expected --space, got none. `nasrlm spaces` lists them.")
+    rows = [
+        {"space": name, **drawn._asdict()}
+        for name, space in spaces.items()
+        for drawn in tqdm(draw(space, count, seed, held_out_percent=held_out), f"sample {name}", count)
+    ]
+    write_rows(rows, out)
+    if json:
+        print_json({"rows": len(rows)})
+    else:
+        say(f"{len(rows):,} different architectures of {count * len(spaces):,} drawn: {out}")

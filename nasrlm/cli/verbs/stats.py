@@ -1,0 +1,92 @@
+"""The verb stats: counts of networks."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from converters import Graph
+from converters.counts import derive_counts
+from converters.statistics import statistics
+from converters.stream import StreamConfig
+from nasrlm.cli.idle_options import refuse_given
+from nasrlm.cli.inputs import CheckpointOption, InputShapeOption, SpaceOption
+from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, read_network
+from nasrlm.cli.output import JsonOption, print_json, print_table
+from nasrlm.cli.whole_tables import (
+    OF_NETWORKS,
+    ArchitecturesOption,
+    ResumeOption,
+    WorkersEngineOption,
+    WorkersOption,
+    convert_whole_table,
+)
+
+TIMED_AT_ONCE = 8  # networks, which a killed run may lose
+
+
+def run(
+    context: typer.Context,
+    architectures: Annotated[list[str] | None, NETWORK_ARGUMENT] = None,
+    space: SpaceOption = None,
+    table: ArchitecturesOption = None,
+    input_shape: InputShapeOption = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Of a table: write it with its counts, .parquet.")] = None,
+    latency: Annotated[
+        bool, typer.Option("--latency", help="Of a table: also time every network in ONNX Runtime on this machine.")
+    ] = False,
+    repeats: Annotated[int, typer.Option(min=1, help="Timed runs of each network.")] = 20,
+    texts: Annotated[
+        bool, typer.Option("--texts", help="Of a table: also write the text that is predicted from, to train on.")
+    ] = False,
+    workers: WorkersOption = None,
+    resume: ResumeOption = False,
+    engine: WorkersEngineOption = "process",
+    checkpoint: CheckpointOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph."""
+    if table is not None:
+        if architectures or out is None:
+            raise ValueError("stats --table: expected --out and no architecture. See --help.")
+        refuse_given(context, OF_NETWORKS, "an architecture", "--table")
+        if not latency:
+            refuse_given(context, ["repeats"], "--latency", "none")
+        counts = derive_counts(repeats if latency else None, texts)
+        workers = 1 if latency and workers is None else workers  # they would slow each other down
+        config = StreamConfig(table, out, space, workers, engine, resume, derivation=counts)
+        if latency:
+            config = replace(config, chunk_rows=TIMED_AT_ONCE, part_chunks=1)
+        return convert_whole_table(config, "stats", json=json)
+    if not architectures or out is not None or latency or texts or workers is not None or resume:
+        raise ValueError("stats: expected an architecture, or --table with --out. See --help.")
+    refuse_given(context, ["engine", "repeats"], "--table", "an architecture")
+    graphs = [read_network(name, space, input_shape, "stats") for name in architectures]
+    tokens = count_tokens(list(map(canonical_text, graphs, architectures)), checkpoint)
+    named = zip(architectures, graphs, tokens, strict=True)
+    counted = [_counts(graph, name) | {"tokens": count} for name, graph, count in named]
+    if len(counted) == 1:
+        _print_counts(counted[0], json=json)
+        return
+    rows = [{"architecture": name, **counts} for name, counts in zip(architectures, counted, strict=True)]
+    if json:
+        print_json(rows)
+    else:
+        print_table(list(rows[0]), [list(row.values()) for row in rows])
+
+
+def _print_counts(counts: dict[str, int], *, json: bool) -> None:
+    if json:
+        print_json(counts)
+    else:
+        print_table(["count", "value"], list(counts.items()))
+
+
+def _counts(faithful: Graph, name: str) -> dict[str, int]:
+    try:
+        return asdict(statistics(faithful))
+    except ValueError as e:
+        raise ValueError(f"{name}: {e}") from e

@@ -1,0 +1,64 @@
+"""The verb train."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nasrlm.checkpoint import check_replaceable
+from nasrlm.cli.evaluations import print_evaluation
+from nasrlm.cli.inputs import config_file
+from nasrlm.cli.output import JsonOption, print_json, say, warn
+from nasrlm.devices import multiplies_bf16, torch_device
+from nasrlm.evaluation import evaluate
+from nasrlm.files import check_folder
+from nasrlm.model_card import release
+from nasrlm.predictor import Predictor
+from nasrlm.processes import is_first_process
+from nasrlm.train_config import TrainConfig
+from nasrlm.training import calibration_caveats, run_folder, train
+from studies.training_examples import training_examples
+
+
+def run(
+    config: Annotated[Path, typer.Option("--config", help="YAML file, see docs/training.md; or a recipe's name.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run, instead of the config's.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="Where torch runs, instead of the config's.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Instead of the config's.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Train a model; run the same command again to go on after a stop. torchrun and accelerate launch may run it."""
+    given = {"out": out, "device": device, "seed": seed}
+    overrides = {key: value for key, value in given.items() if value is not None}
+    chosen = TrainConfig.load(config_file(config), **overrides)
+    if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
+        warn("bf16: this processor multiplies 16 bits slower than 32; training in 32.")
+    check_folder(chosen.out)
+    with run_folder(chosen.out):  # refused now, not when all texts are converted
+        pass
+    check_replaceable(chosen.out / "checkpoint")
+    try:
+        examples = training_examples(chosen, progress=is_first_process())
+        result = train(chosen, examples, progress=True)
+    except ImportError as e:  # of an extra that the config asks for
+        raise ValueError(str(e)) from e
+    if not is_first_process():
+        return
+    learned = [name for name in examples.objectives if name in result.checkpoint.objectives]
+    test = examples.labelled(learned).split("test")
+    measured = evaluate(Predictor(result.checkpoint), test) if test.any_label else None
+    caveats = calibration_caveats(examples, learned) if result.checkpoint.model.config.head == "digits" else []
+    folder = release(result, measured, chosen, str(config), caveats)
+    if json:
+        quality = measured.quality if measured else {}
+        told = {"checkpoint": str(folder), "steps": result.steps, "valid_tau": result.valid_tau, "test": quality}
+        print_json(told | ({"caveats": caveats} if caveats else {}))
+        return
+    if measured:
+        print_evaluation(measured)
+    for words in caveats:
+        say(f"{words}.")
+    why = f", out of patience ({chosen.patience} evaluations)" if result.out_of_patience else ""
+    say(f"checkpoint: {folder} after {result.steps:,} steps, {result.seconds / 60:.0f} min{why}")
