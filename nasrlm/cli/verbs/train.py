@@ -1,4 +1,4 @@
-"""The verb train."""
+"""The verb train: a model of a config, resumed where a run of it was stopped."""
 
 from __future__ import annotations
 
