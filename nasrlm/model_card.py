@@ -53,7 +53,7 @@ def release(
 
 
 def adapted(
-    checkpoint: Checkpoint, objectives: Sequence[str], labels: int, table: Path, spaces: Sequence[str]
+    checkpoint: Checkpoint, objectives: Sequence[str], labels: int, tables: Sequence[Path], spaces: Sequence[str]
 ) -> Checkpoint:
     """A checkpoint that has learned objectives from a few labels, with a card that says so.
 
@@ -61,14 +61,14 @@ def adapted(
         checkpoint: that has learned them, with the card of the one before.
         objectives: that were learned; what was measured of them before is forgotten.
         labels: of each.
-        table: that they are from.
+        tables: that they are from.
         spaces: of its networks.
     """
     step = {
         "command": "nasrlm adapt",
         "objectives": list(objectives),
         "labels": labels,
-        "table": table.name,
+        "table": ", ".join(table.name for table in tables),
         "spaces": list(spaces),
     }
     return _with_step(checkpoint, step)

@@ -13,9 +13,8 @@ import pandas as pd
 from converters.bulk import to_onnx_texts
 from nasrlm.examples import row_splits
 from spaces import get_space
-from spaces.drawing import Sample, sample_like
 from spaces.registry import same_spaces
-from spaces.space import SearchSpace
+from spaces.space import Genotype, SearchSpace
 from studies.labelled_table import is_empty, label_columns, numbers_of, objective_columns, read_table
 
 
@@ -176,8 +175,8 @@ def parsed_rows(space: SearchSpace[Any], frame: pd.DataFrame, path: Path | str) 
     return pd.Series(parsed, notations.index, dtype=object)
 
 
-def sample_like_rows(space: SearchSpace[Any], architectures: pd.Series[Any], path: Path) -> Sample:
-    """Draws like these architectures of a table's rows, see ``sample_like``.
+def row_genotypes(space: SearchSpace[Any], architectures: pd.Series[Any], path: Path) -> list[Genotype]:
+    """The choices of these architectures of a table's rows.
 
     Raises:
         ValueError: one has choices that are not among the space's; the message names file and row.
@@ -188,4 +187,4 @@ def sample_like_rows(space: SearchSpace[Any], architectures: pd.Series[Any], pat
             genotypes.append(space.encode(architecture))
         except ValueError as e:
             raise ValueError(f"{path}, row {row}: {e}") from e
-    return sample_like(space, genotypes)
+    return genotypes

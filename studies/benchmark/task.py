@@ -19,10 +19,11 @@ from converters.bulk import to_onnx_texts
 from nasrlm.arrays import FloatArray
 from nasrlm.files import file_digest
 from spaces import get_space
+from spaces.drawing import sample_like
 from studies.benchmark.protocol import Protocol, Target
 from studies.features import Features, feature_groups, features_of
 from studies.labelled_table import read_table
-from studies.tables import parsed_rows, rows_of_space, sample_like_rows
+from studies.tables import parsed_rows, row_genotypes, rows_of_space
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -91,7 +92,7 @@ class SpaceTable:
         if count <= 0:
             return []
         given = pd.Series(self._some(rows.tolist()), self.frame.index[rows], dtype=object)
-        sample = sample_like_rows(self.space, given, self.path)
+        sample = sample_like(self.space, row_genotypes(self.space, given, self.path))
         rng = np.random.default_rng(0)
         drawn = [sample(rng) for _ in range(count)]
         return to_onnx_texts(self.space, drawn, measured=measured)

@@ -55,6 +55,10 @@ def test_sample_what_tells_most(answers: Any, nasrlm: CommandLine, checkpoint_fo
     pool = set(answers("sample", *SPACE, "-n", 30))
     assert pool > set(chosen)
     pd.DataFrame({"architecture": chosen[:2], "latency_ms@mine": [1.0, 2.0]}).to_csv(tmp_path / "two.csv")
+    for part in range(2):
+        pd.DataFrame({"architecture": chosen[part : part + 1]}).to_csv(tmp_path / f"part{part}.csv")
+    parts = ("--measured", tmp_path / "part0.csv", "--measured", tmp_path / "part1.csv")
+    assert answers(*words, "-n", 2, *parts) == chosen[2:]
     assert answers(*words, "-n", 2, "--measured", tmp_path / "two.csv") == chosen[2:]
     assert "expected -n up to 28, as many as --pool draws that are not measured, got 29." in (
         nasrlm(*words, "-n", 29, "--measured", tmp_path / "two.csv").stderr

@@ -118,6 +118,61 @@ def test_labelled_rows_that_are_not_learned_from_judge(
     assert "on other labelled rows" not in shown
 
 
+def test_labels_of_several_tables_are_learned_together(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    table = architecture_table(12)[:9].assign(split="train", **{NEW: np.arange(1.0, 10.0)})
+    parts = table[:5], table[4:].assign(**{NEW: table[NEW][4:] + 2, OBJECTIVES[0]: np.nan})
+    for name, part in zip(("first.csv", "then.parquet"), parts, strict=True):
+        (part.to_csv if name.endswith("csv") else part.to_parquet)(tmp_path / name, index=False)
+    words = ("--table", tmp_path / "first.csv", "--table", tmp_path / "then.parquet", "--pool", 20)
+    common = ("--checkpoint", checkpoint_folder, "--objectives", NEW, "--out", tmp_path / "new")
+    told = nasrlm("adapt", *words, *common, "--samples", "all", "--json")
+    assert sorted(json.loads(told.stdout)["used"]) == sorted(table["architecture"])
+    joined = table.assign(**{NEW: [1.0, 2.0, 3.0, 4.0, 6.0, *np.arange(8.0, 12.0)]})
+    joined.to_parquet(tmp_path / "joined.parquet")
+    one = ("--table", tmp_path / "joined.parquet", "--pool", 20, *common[:-1], tmp_path / "of_one", "--samples", "all")
+    assert nasrlm("adapt", *one).status == 0
+    asked = ("--space", "nasbench201", *table["architecture"], "--objectives", NEW, "--json")
+    answers = [
+        [row[NEW]["median"] for row in json.loads(nasrlm("predict", *asked, "--checkpoint", tmp_path / x).stdout)]
+        for x in ("new", "of_one")
+    ]
+    assert answers[0] == pytest.approx(answers[1], rel=0.05)
+    shown = nasrlm("info", "--checkpoint", tmp_path / "new").stdout
+    assert f"`nasrlm adapt` added `{NEW}`, from 9 labels each of first.csv, then.parquet." in shown
+    refused = nasrlm("adapt", *words, *common, "--samples", 10)
+    assert (refused.status, refused.stderr.count("\n")) == (2, 2)
+    assert f"first.csv, {tmp_path / 'then.parquet'}: expected at least 10 rows outside the test split" in refused.stderr
+
+
+def test_objectives_of_different_tables_are_learned_of_networks_in_both(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    table = architecture_table(12)[:9].assign(split="train")
+    table.assign(**{NEW: np.arange(9.0) + 1}).to_parquet(tmp_path / "times.parquet")
+    other = "energy_mj@unheard"
+    table[::-1][:7].assign(**{other: np.arange(7.0) + 5}).to_csv(tmp_path / "energies.csv", index=False)
+    tables = ("--table", tmp_path / "times.parquet", "--table", tmp_path / "energies.csv")
+    words = (*tables, "--objectives", f"{NEW},{other}", "--checkpoint", checkpoint_folder, "--out", tmp_path / "new")
+    told = json.loads(nasrlm("adapt", *words, "--samples", "all", "--pool", 12, "--json").stdout)
+    assert sorted(told["used"]) == sorted(table["architecture"][2:])
+    assert {NEW, other} <= set(Checkpoint.from_pretrained(tmp_path / "new").objectives)
+
+
+def test_texts_of_several_tables_are_named_by_theirs(
+    nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
+) -> None:
+    texts = layer_table(8).assign(split="train", **{NEW: np.arange(1.0, 9.0)})
+    texts["text"] = [f"Pool\n{text}" for text in texts["text"]]
+    texts[:4].to_csv(tmp_path / "a.csv", index=False)
+    texts[4:].to_csv(tmp_path / "b.csv", index=False)
+    words = ("--table", tmp_path / "a.csv", "--table", tmp_path / "b.csv", "--checkpoint", checkpoint_folder)
+    shown = nasrlm("adapt", *words, "--objectives", NEW, "--samples", "all", "--pool", 2, "--out", tmp_path / "new")
+    named = set(re.findall(r"row (\d) of \S*?(\w)\.csv: Pool …", shown.stdout))
+    assert named == {(str(row), table) for row in range(4) for table in "ab"}
+
+
 def test_a_label_that_strays_is_told_with_its_network(
     nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
@@ -151,6 +206,9 @@ def test_learning_a_known_objective_anew_is_said(nasrlm: CommandLine, checkpoint
     done = nasrlm(*words, "--checkpoint", checkpoint_folder, "--samples", 3, "--pool", 8)
     assert done.status == 0, done.stderr
     assert f"{OBJECTIVES[1]}: known already; " in done.stderr
+    assert "Give the labels of before too" not in done.stderr
+    again = nasrlm(*words, "--checkpoint", tmp_path / "new", "--samples", 3, "--pool", 8)
+    assert "in every space. Give the labels of before too, with another --table." in again.stderr
 
 
 def test_labels_of_several_spaces_are_told(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:
@@ -255,7 +313,7 @@ def test_what_cannot_be_adapted_is_refused_in_a_line(
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("nasrlm.cli.verbs.adapt.table_texts", lambda *_, **__: pytest.fail("it worked before"))
+    monkeypatch.setattr("nasrlm.cli.verbs.adapt.texts_of_tables", lambda *_, **__: pytest.fail("it worked before"))
     points = ModelConfig(width=16, num_heads=2, head="mse")
     model = RegressionLanguageModel(points, checkpoint.tokenizer.vocabulary_size, 2, NumberCode(POINT_DIGITS))
     replace(checkpoint, model=model, calibration={}).save_pretrained("points")

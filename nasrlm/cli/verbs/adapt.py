@@ -20,7 +20,8 @@ from nasrlm.checkpoint import Checkpoint, check_replaceable
 from nasrlm.checkpoint_folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import POOL, CheckpointOption, SpaceOption, listed
-from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say, warn
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, warn
+from nasrlm.cli.several_tables import measured_rows, named, of_each, shown_names
 from nasrlm.cli.verbs import LIST
 from nasrlm.evaluation import COLUMNS
 from nasrlm.examples import row_spaces
@@ -30,14 +31,13 @@ from nasrlm.pool import Pool, check_adaptable, choose_diverse, make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.repeated_labels import mean_labels
 from spaces import get_space
+from spaces.drawing import sample_like
 from studies.tables import (
     only_space,
     parsed_rows,
-    read_rows,
+    row_genotypes,
     row_names,
-    sample_like_rows,
-    splits_of,
-    table_texts,
+    texts_of_tables,
     written_texts,
 )
 
@@ -46,7 +46,10 @@ MOST_JUDGED = 300  # of the labelled rows that are not learned from: a second or
 
 
 def run(
-    table: Annotated[Path, typer.Option("--table", help="Architectures or texts with labels of the new objectives.")],
+    tables: Annotated[
+        list[Path],
+        typer.Option("--table", help="Architectures or texts with labels of the new objectives; may be repeated."),
+    ],
     objectives: Annotated[str, typer.Option("--objectives", metavar=LIST, help="Names to learn, separated by commas.")],
     out: Annotated[Path, typer.Option("--out", help="Folder of the new checkpoint.")],
     samples: Annotated[str, typer.Option("--samples", help="How many labelled rows to use, or all.")] = "10",
@@ -69,17 +72,20 @@ def run(
     check_replaceable(out)
     loaded = Checkpoint.from_pretrained(checkpoint)
     check_adaptable(loaded, names)
-    measured = read_rows(table, space, require=names)
-    measured = measured[splits_of(measured, table) != "test"]
-    frame, wanted = _drawn_rows(measured, table, names, samples, pool, rng)
+    measured = measured_rows(tables, space, names)
+    frame, wanted = _drawn_rows(measured, tables, names, samples, pool, rng)
     if like_table and not _is_of_a_space(frame):
-        raise ValueError(f"{table}: --like-table: expected architectures of one space, got texts or several spaces.")
+        raise ValueError(
+            f"{named(tables)}: --like-table: expected architectures of one space, got texts or several spaces."
+        )
     if again := [name for name in names if name in loaded.objectives]:
-        warn(f"{', '.join(again)}: known already; {out} will answer by these labels alone, in every space.")
-    texts = table_texts(frame, table, progress=True)
-    texts += _more_texts(frame, table, wanted + pool - len(frame), rng, like_table)
-    named = sorted(set(row_spaces(frame)))
-    known = make_pool(loaded, texts, progress=True, space=named[0] if len(named) == 1 else "")
+        advice = " Give the labels of before too, with another --table." if loaded.added.intersection(again) else ""
+        warn(f"{', '.join(again)}: known already; {out} will answer by these labels alone, in every space.{advice}")
+    parts = of_each(frame, tables)
+    texts = texts_of_tables(*parts, progress=True)
+    texts += _more_texts(*parts, wanted + pool - len(frame), rng, like_table)
+    of_spaces = sorted(set(row_spaces(frame)))
+    known = make_pool(loaded, texts, progress=True, space=of_spaces[0] if len(of_spaces) == 1 else "")
     candidates = np.flatnonzero(_labelled(frame, names))
     if choose == "active" and wanted < len(candidates):  # to order all of thousands would take minutes
         used = choose_diverse(known, candidates, wanted)
@@ -91,11 +97,11 @@ def run(
         alone = "each may be predicted better from its own labels alone, with --space and an --out of its own"
         warn(f"{', '.join(spaces)}: learned together; {alone}.")
     known, labels = _with_labels(known, used, learned, measured, names)
-    name_of = dict(zip(texts, first_lines(row_names(frame), frame.index.tolist()), strict=False))
+    name_of = dict(zip(texts, shown_names(frame, tables), strict=False))
     spelled = [name_of.get(text, "") for text in known.texts]
     for name, column in zip(tqdm(names, "learn", unit="objective"), labels.T, strict=True):
         loaded = adapt(loaded, known, name, column, progress=True, names=spelled)
-    save_changed(adapted(loaded, names, wanted, table, spaces), folder_or_released(checkpoint), out)
+    save_changed(adapted(loaded, names, wanted, tables, spaces), folder_or_released(checkpoint), out)
     others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
     others = others[:MOST_JUDGED]
     judged = _judged(loaded, [texts[row] for row in others], frame.iloc[others], names)
@@ -103,18 +109,18 @@ def run(
     if json:
         print_json({"used": row_names(learned), "others": judged, "seconds": seconds})
     else:
-        _print_learned(learned, names)
+        _print_learned(learned, tables, names)
         _print_judged(judged)
         say(f"checkpoint: {out}, {len(loaded.objectives)} objectives, {seconds} s")
 
 
-def _print_learned(learned: pd.DataFrame, names: Sequence[str]) -> None:
+def _print_learned(learned: pd.DataFrame, tables: Sequence[Path], names: Sequence[str]) -> None:
     """The labels, or the first of many."""
     shown = learned[:MOST_PRINTED]
     title = "learned from"
     if len(shown) < len(learned):
         title += f" {len(learned):,} rows, of which the first {len(shown)} are"
-    cells = zip(first_lines(row_names(shown), shown.index.tolist()), *[shown[name] for name in names], strict=True)
+    cells = zip(shown_names(shown, tables), *[shown[name] for name in names], strict=True)
     print_table(["architecture", *names], [list(row) for row in cells], title)
 
 
@@ -135,16 +141,21 @@ def _print_judged(judged: Mapping[str, Quality]) -> None:
 
 
 def _drawn_rows(
-    measured: pd.DataFrame, table: Path, names: tuple[str, ...], samples: str, pool: int, rng: np.random.Generator
+    measured: pd.DataFrame,
+    tables: Sequence[Path],
+    names: tuple[str, ...],
+    samples: str,
+    pool: int,
+    rng: np.random.Generator,
 ) -> tuple[pd.DataFrame, int]:
-    """Networks of a table's rows for the pool, and how many labelled ones are to be learned from.
+    """Networks of tables' rows for the pool, and how many labelled ones are to be learned from.
 
     Raises:
-        ValueError: the table has too few labels.
+        ValueError: the tables have too few labels.
     """
     frame = _one_a_network(measured, names)
     labelled = _labelled(frame, names)
-    wanted = _count(samples, int(labelled.sum()), table, names)
+    wanted = _count(samples, int(labelled.sum()), tables, names)
     return frame.iloc[_pool_rows(labelled, wanted, wanted + pool, rng)], wanted
 
 
@@ -205,7 +216,7 @@ def _labelled(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.bool_]:
     return frame[list(names)].notna().all(axis=1).to_numpy()
 
 
-def _count(samples: str, labelled: int, table: Path, names: tuple[str, ...]) -> int:
+def _count(samples: str, labelled: int, tables: Sequence[Path], names: tuple[str, ...]) -> int:
     if samples != "all" and not (samples.isdecimal() and int(samples) > 1):
         raise ValueError(f"--samples: expected all or a number above 1, got {samples!r}.")
     wanted = labelled if samples == "all" else int(samples)
@@ -217,7 +228,7 @@ def _count(samples: str, labelled: int, table: Path, names: tuple[str, ...]) -> 
         advice = " Learn objectives of different rows one after the other, with --checkpoint." * (len(names) > 1)
         advice = advice or " Use them all: --samples all." * (labelled > 1)
         raise ValueError(
-            f"{table}: expected at least {max(wanted, 2)} rows outside the test split with labels of "
+            f"{named(tables)}: expected at least {max(wanted, 2)} rows outside the test split with labels of "
             f"{' and '.join(names)}, got {labelled}.{advice}"
         )
     return wanted
@@ -236,11 +247,16 @@ def _is_of_a_space(frame: pd.DataFrame) -> bool:
     return "text" not in frame and bool(only_space(frame))
 
 
-def _more_texts(frame: pd.DataFrame, table: Path, count: int, rng: np.random.Generator, like_table: bool) -> list[str]:
-    """Of architectures drawn from the table's space; none where its rows are of several spaces or have texts."""
-    if not _is_of_a_space(frame):
+def _more_texts(
+    frames: Sequence[pd.DataFrame], tables: Sequence[Path], count: int, rng: np.random.Generator, like_table: bool
+) -> list[str]:
+    """Of architectures drawn from the tables' space; none where their rows are of several spaces or have texts."""
+    if not _is_of_a_space(frame := pd.concat(frames)):
         return []
-    space = get_space(only_space(frame))
-    sample = sample_like_rows(space, parsed_rows(space, frame, table), table) if like_table else space.sample
-    drawn = [sample(rng) for _ in range(max(count, 0))]
+    space, sample = get_space(only_space(frame)), None
+    if like_table:
+        of_rows = zip(frames, tables, strict=True)
+        given = [x for rows, table in of_rows for x in row_genotypes(space, parsed_rows(space, rows, table), table)]
+        sample = sample_like(space, given)
+    drawn = [(sample or space.sample)(rng) for _ in range(max(count, 0))]
     return to_onnx_texts(space, drawn, measured=True, progress=True)

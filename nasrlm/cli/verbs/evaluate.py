@@ -12,6 +12,7 @@ from nasrlm.cli.evaluations import print_evaluation
 from nasrlm.cli.inputs import CheckpointOption, ObjectivesOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, print_json, say
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
+from nasrlm.cli.several_tables import named
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.predictor import Predictor
@@ -35,10 +36,9 @@ def run(
     frames = [_rows_of_split(read_rows(table, space), split, table) for table in tables]
     labels = wanted or tuple(dict.fromkeys(name for frame in frames for name in label_columns(frame)))
     known = [name for name in labels if wanted or name in predictor.objectives]
-    named = ", ".join(map(str, tables))
     if not known:
         raise ValueError(
-            f"{named}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
+            f"{named(tables)}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
         )
     require_labels(frames, tables, known)
     predictor.predict([], known)  # unknown objectives fail before any work
@@ -46,7 +46,7 @@ def run(
     result = evaluate(predictor, examples, progress=True)
     answered = {name for of_space in result.quality.values() for name in of_space}
     if unlabelled := [name for name in wanted if name not in answered]:
-        raise ValueError(f"{named}: expected two labels or more of {', '.join(unlabelled)}, got fewer.")
+        raise ValueError(f"{named(tables)}: expected two labels or more of {', '.join(unlabelled)}, got fewer.")
     skipped = [name for name in labels if name not in answered]
     if json:
         speed = round(result.predictions_per_second, 1)

@@ -14,6 +14,7 @@ from nasrlm.checkpoint_folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
+from nasrlm.cli.several_tables import named
 from nasrlm.cli.verbs import LIST
 from nasrlm.examples import Examples
 from nasrlm.model_card import refined
@@ -76,7 +77,7 @@ def _examples(tables: Sequence[Path], space: str | None, wanted: Sequence[str], 
     frames = [frame[splits_of(frame, table) != "test"] for frame, table in zip(frames, tables, strict=True)]
     names = wanted or tuple(dict.fromkeys(x for frame in frames for x in label_columns(frame) if may_add_up(known, x)))
     if not names:
-        raise ValueError(f"{_named(tables)}: expected labels of costs that the checkpoint spells, got none.")
+        raise ValueError(f"{named(tables)}: expected labels of costs that the checkpoint spells, got none.")
     require_labels(frames, tables, names)
     return Examples.of_tables(frames, tables, texts_of_tables(frames, tables, progress=True), names)
 
@@ -87,7 +88,7 @@ def _check_judged(compared: Mapping[str, Sequence[Comparison]], wanted: Sequence
     missing = [name for name in wanted if name not in judged]
     if missing or not judged:
         raise ValueError(
-            f"{_named(tables)}: expected {FEWEST_VALID} labels of {', '.join(missing) or 'a cost'} or more in rows of "
+            f"{named(tables)}: expected {FEWEST_VALID} labels of {', '.join(missing) or 'a cost'} or more in rows of "
             "split valid, got fewer. They tell whether sums are nearer."
         )
 
@@ -106,7 +107,3 @@ def _cells(space: str, x: Comparison) -> list[object]:
     """A row of the table."""
     from_now_on = "sum" if x.is_summed else ": ".join(filter(None, ("spelled", x.why)))
     return [space, x.objective, x.labels, x.spelled, x.summed, from_now_on]
-
-
-def _named(tables: Sequence[Path]) -> str:
-    return ", ".join(map(str, tables))

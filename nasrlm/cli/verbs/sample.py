@@ -38,8 +38,12 @@ def run(
     ] = "random",
     pool: Annotated[int, typer.Option(min=1, help="With --choose active: networks that are chosen among.")] = POOL,
     measured: Annotated[
-        Path | None,
-        typer.Option(help="With --choose active: a table of networks that are measured already; others are chosen."),
+        list[Path] | None,
+        typer.Option(
+            "--measured",
+            help="With --choose active: a table of networks that are measured already, for others to be chosen; may be "
+            "repeated.",
+        ),
     ] = None,
     checkpoint: CheckpointOption = None,
     seed: SeedOption = 0,
@@ -57,7 +61,7 @@ def run(
         raise ValueError(f"sample: expected one --space, or --out for a table of several, got {', '.join(space)}.")
     chosen = require_space(space[0] if space else None, "sample")
     if choose == "active":
-        drawn = _most_telling(chosen, count, pool, seed, checkpoint, measured)
+        drawn = _most_telling(chosen, count, pool, seed, checkpoint, measured or [])
     else:
         rng = np.random.default_rng(seed)
         drawn = [chosen.format(chosen.sample(rng)) for _ in range(count)]
@@ -68,7 +72,7 @@ def run(
 
 
 def _most_telling(
-    space: SearchSpace[Any], count: int, pool: int, seed: int, checkpoint: Path | None, measured: Path | None
+    space: SearchSpace[Any], count: int, pool: int, seed: int, checkpoint: Path | None, measured: Sequence[Path]
 ) -> Sequence[str]:
     """Different architectures of a pool, those that would tell most of all others first."""
     from nasrlm.checkpoint import Checkpoint  # here: a second and more, for what draws at random
@@ -77,10 +81,10 @@ def _most_telling(
 
     loaded = Checkpoint.from_pretrained(checkpoint)
     known: dict[str, Any] = {}
-    if measured is not None:
-        if "architecture" not in (frame := read_rows(measured, space.address)):
-            raise ValueError(f"{measured}: --measured: expected a column architecture, got texts.")
-        known = {space.architecture_key(row): row for row in parsed_rows(space, frame, measured)}
+    for table in measured:
+        if "architecture" not in (frame := read_rows(table, space.address)):
+            raise ValueError(f"{table}: --measured: expected a column architecture, got texts.")
+        known |= {space.architecture_key(row): row for row in parsed_rows(space, frame, table)}
     drawn = [space.parse(row.architecture) for row in draw(space, pool, seed)]
     new = [architecture for architecture in drawn if space.architecture_key(architecture) not in known]
     if count > len(new):

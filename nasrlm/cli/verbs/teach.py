@@ -24,9 +24,9 @@ from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess, NormalScores
 from nasrlm.objective import Objective
 from spaces import SearchSpace, get_space
-from spaces.drawing import draw
+from spaces.drawing import draw, sample_like
 from studies.features import feature_groups, features_of
-from studies.tables import all_objectives, only_space, parsed_rows, read_rows, sample_like_rows, splits_of
+from studies.tables import all_objectives, only_space, parsed_rows, read_rows, row_genotypes, splits_of
 
 LEAST_LABELS = 20  # of an objective
 
@@ -55,7 +55,8 @@ def run(
     frame, judged, names = _train_rows(table, space, named)
     chosen = get_space(only_space(frame))
     known = parsed_rows(chosen, frame, table)
-    sample = sample_like_rows(chosen, known[frame[list(names)].notna().any(axis=1)], table) if like_table else None
+    labelled = known[frame[list(names)].notna().any(axis=1)]
+    sample = sample_like(chosen, row_genotypes(chosen, labelled, table)) if like_table else None
     drawn = [x.architecture for x in tqdm(draw(chosen, count, seed, sample), "draw", count)]
     architectures = [*known, *map(chosen.parse, drawn)]
     _warn_of_judged(chosen, architectures[len(known) :], parsed_rows(chosen, judged, table), table)

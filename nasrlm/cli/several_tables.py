@@ -1,0 +1,41 @@
+"""Labelled rows of several tables as those of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from nasrlm.cli.output import first_lines
+from studies.tables import read_rows, require_labels, row_names, splits_of
+
+
+def named(tables: Sequence[Path]) -> str:
+    """For messages."""
+    return ", ".join(map(str, tables))
+
+
+def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequence[str]) -> pd.DataFrame:
+    """Rows outside the test split, indexed by the number of their table and their own in it.
+
+    Raises:
+        ValueError: a table cannot be read, or none has the labels.
+    """
+    frames = [read_rows(table, space) for table in tables]
+    require_labels(frames, tables, objectives)
+    kept = [frame[splits_of(frame, table) != "test"] for frame, table in zip(frames, tables, strict=True)]
+    return pd.concat(kept, keys=range(len(kept)), names=["table", "row"])
+
+
+def of_each(frame: pd.DataFrame, tables: Sequence[Path]) -> tuple[list[pd.DataFrame], list[Path]]:
+    """Some of ``measured_rows`` as those of each table that has any, indexed by their own numbers, and these tables."""
+    numbers = frame.index.unique("table")
+    of_tables = [frame[frame.index.get_level_values("table") == number].droplevel("table") for number in numbers]
+    return of_tables, [tables[number] for number in numbers]
+
+
+def shown_names(frame: pd.DataFrame, tables: Sequence[Path]) -> list[str]:
+    """What some of ``measured_rows`` are called in a table for people: of several tables, texts by theirs as well."""
+    numbers = [row if len(tables) == 1 else f"{row} of {tables[number]}" for number, row in frame.index]
+    return first_lines(row_names(frame), numbers)
