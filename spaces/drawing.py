@@ -13,6 +13,7 @@ from spaces.space import ArchitectureError, Genotype, SearchSpace
 Sample = Callable[[np.random.Generator], Any]  # an architecture, drawn at random
 
 TRIES = 1000  # genotypes in a row that are no architecture
+POOL = 1500  # networks beside those that are measured, to adapt to a device
 HELD_OUT_PERCENT = 5  # of the networks are for validation and as many for tests; the others are for training
 
 

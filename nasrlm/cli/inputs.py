@@ -33,7 +33,6 @@ from spaces import UnknownSpaceError, get_space
 from spaces.space import SearchSpace
 
 SpaceOption = Annotated[str | None, typer.Option("--space", help="A registered space or path/to/file.py:ClassName.")]
-POOL = 1500  # networks beside those that are measured, to adapt to a device
 CheckpointOption = Annotated[
     Path | None, typer.Option("--checkpoint", help="Checkpoint folder; the released one if left out.")
 ]

@@ -113,21 +113,6 @@ def some(words: Sequence[str]) -> str:
     return f"{', '.join(words[:NAMED])}{more}"
 
 
-def first_lines(names: Sequence[str], numbers: Sequence[Any] = ()) -> list[str]:
-    """What networks are called in a table for people: of texts of several lines the first, and their row.
-
-    Args:
-        names: as they were given, notations or texts.
-        numbers: of their rows in the table that they are from; none without a table.
-    """
-    shown = []
-    for index, name in enumerate(names):
-        line, *others = name.strip().splitlines() or [""]
-        row = f"row {numbers[index]}: " if len(numbers) else ""
-        shown.append(f"{row}{line} …" if others else name.strip())
-    return shown
-
-
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
     """A table as wide as it needs to be; numbers to four significant digits, right-aligned, a dash for NaN.
 

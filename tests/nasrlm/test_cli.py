@@ -60,14 +60,14 @@ def test_sample_what_tells_most(answers: Any, nasrlm: CommandLine, checkpoint_fo
     parts = ("--measured", tmp_path / "part0.csv", "--measured", tmp_path / "part1.csv")
     assert answers(*words, "-n", 2, *parts) == chosen[2:]
     assert answers(*words, "-n", 2, "--measured", tmp_path / "two.csv") == chosen[2:]
-    assert "expected -n up to 28, as many as --pool draws that are not measured, got 29." in (
+    assert "expected up to 28 to choose, as many as a pool of 30 has that are not measured, got 29." in (
         nasrlm(*words, "-n", 29, "--measured", tmp_path / "two.csv").stderr
     )
     pd.DataFrame({"text": ["Conv"]}).to_csv(tmp_path / "texts.csv")
     refused = nasrlm(*words, "--measured", tmp_path / "texts.csv")
     assert (refused.status, refused.stderr.count("\n")) == (2, 1)
-    assert "texts.csv: --measured: expected a column architecture, got texts." in refused.stderr
-    assert "expected -n up to" in nasrlm(*words, "-n", 31).stderr
+    assert "texts.csv: measured: expected a column architecture, got texts." in refused.stderr
+    assert "expected up to 30 to choose" in nasrlm(*words, "-n", 31).stderr
     assert "--choose: expected no --out beside it" in nasrlm(*words, "--out", tmp_path / "drawn.csv").stderr
     assert "--pool: expected --choose active beside it" in nasrlm("sample", *SPACE, "--pool", 30).stderr
 

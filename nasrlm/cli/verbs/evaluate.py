@@ -12,11 +12,11 @@ from nasrlm.cli.evaluations import print_evaluation
 from nasrlm.cli.inputs import CheckpointOption, ObjectivesOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, print_json, say
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
-from nasrlm.cli.several_tables import named
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.predictor import Predictor
 from studies.labelled_table import label_columns
+from studies.several_tables import named
 from studies.tables import read_rows, require_labels, splits_of, texts_of_tables
 
 

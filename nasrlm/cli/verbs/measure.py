@@ -13,7 +13,6 @@ from nasrlm.cli.output import (
     JsonOption,
     SeedOption,
     check_table_out,
-    first_lines,
     print_json,
     print_table,
     some,
@@ -21,6 +20,7 @@ from nasrlm.cli.output import (
     write_rows,
 )
 from nasrlm.objective import Objective
+from spaces.shown import first_lines
 
 
 def run(

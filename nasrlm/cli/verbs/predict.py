@@ -24,7 +24,7 @@ from nasrlm.cli.inputs import (
     listed,
     read_inputs,
 )
-from nasrlm.cli.output import JsonOption, SeedOption, first_lines, print_json, print_table, say
+from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.cli.space_predictions import warn_of_guesses, warn_of_strangers
 from nasrlm.cli.table_predictions import predict_whole_table
@@ -33,6 +33,7 @@ from nasrlm.prediction import Prediction, spell_interval
 from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError
 from spaces import get_space
+from spaces.shown import first_lines
 
 MAX_SAMPLES = 100_000  # of an objective: thirty megabytes an architecture of all that the released checkpoint knows
 MAX_COLUMNS = 6  # of objectives; more become the rows of one table an architecture

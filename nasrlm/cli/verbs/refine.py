@@ -14,12 +14,12 @@ from nasrlm.checkpoint_folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
 from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
-from nasrlm.cli.several_tables import named
 from nasrlm.cli.verbs import LIST
 from nasrlm.examples import Examples
 from nasrlm.model_card import refined
 from nasrlm.refinement import FEWEST_VALID, Comparison, may_add_up, refine
 from studies.labelled_table import label_columns
+from studies.several_tables import named
 from studies.tables import read_rows, require_labels, splits_of, texts_of_tables
 
 COLUMNS = ("space", "objective", "labels", "error spelled", "error of the sum", "from now on")

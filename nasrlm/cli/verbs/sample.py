@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import typer
 from tqdm import tqdm
 
-from converters.bulk import to_onnx_texts
 from nasrlm.cli.idle_options import refuse_given
-from nasrlm.cli.inputs import POOL, CheckpointOption, require_space
+from nasrlm.cli.inputs import CheckpointOption, require_space
 from nasrlm.cli.output import JsonOption, SeedOption, check_table_out, print_json, say, write_rows
-from spaces import SearchSpace
-from spaces.drawing import HELD_OUT_PERCENT, draw
+from spaces.drawing import HELD_OUT_PERCENT, POOL, draw
 
 
 def run(
@@ -61,7 +58,11 @@ def run(
         raise ValueError(f"sample: expected one --space, or --out for a table of several, got {', '.join(space)}.")
     chosen = require_space(space[0] if space else None, "sample")
     if choose == "active":
-        drawn = _most_telling(chosen, count, pool, seed, checkpoint, measured or [])
+        from nasrlm.checkpoint import Checkpoint  # here: a second and more, for what draws at random
+        from studies.choosing import most_telling
+
+        loaded = Checkpoint.from_pretrained(checkpoint)
+        drawn = most_telling(loaded, chosen, count, pool=pool, seed=seed, measured=measured or [], progress=True)
     else:
         rng = np.random.default_rng(seed)
         drawn = [chosen.format(chosen.sample(rng)) for _ in range(count)]
@@ -69,33 +70,6 @@ def run(
         print_json(drawn)
     else:
         say("\n".join(drawn))
-
-
-def _most_telling(
-    space: SearchSpace[Any], count: int, pool: int, seed: int, checkpoint: Path | None, measured: Sequence[Path]
-) -> Sequence[str]:
-    """Different architectures of a pool, those that would tell most of all others first."""
-    from nasrlm.checkpoint import Checkpoint  # here: a second and more, for what draws at random
-    from nasrlm.pool import choose_diverse, make_pool
-    from studies.tables import parsed_rows, read_rows
-
-    loaded = Checkpoint.from_pretrained(checkpoint)
-    known: dict[str, Any] = {}
-    for table in measured:
-        if "architecture" not in (frame := read_rows(table, space.address)):
-            raise ValueError(f"{table}: --measured: expected a column architecture, got texts.")
-        known |= {space.architecture_key(row): row for row in parsed_rows(space, frame, table)}
-    drawn = [space.parse(row.architecture) for row in draw(space, pool, seed)]
-    new = [architecture for architecture in drawn if space.architecture_key(architecture) not in known]
-    if count > len(new):
-        raise ValueError(
-            f"sample: expected -n up to {len(new):,}, as many as --pool draws{' that are not measured' * bool(known)}, "
-            f"got {count:,}."
-        )
-    texts = to_onnx_texts(space, [*known.values(), *new], measured=True, progress=True)
-    everyone, first = make_pool(loaded, texts, progress=True, space=space.address), len(known)
-    best = choose_diverse(everyone, np.arange(first, len(texts)), count, measured=range(first))
-    return [space.format(new[row - first]) for row in best.tolist()]
 
 
 def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from nasrlm.cli.output import first_lines
+from spaces.shown import first_lines
 from studies.tables import read_rows, require_labels, row_names, splits_of
 
 
