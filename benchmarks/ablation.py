@@ -164,13 +164,13 @@ class Ablation:
             append_line(self._path, self.cells[-1])
 
     def _settings_of(self, name: str) -> dict[str, str]:
-        """Of a variant's cells; those of a peer tell which it was, and are kept by whoever asks without one."""
+        """Settings stored with a variant's cells; those of a peer name it, and are kept in a run without a peer."""
         if self.config.peer is None or name not in VARIANTS or not VARIANTS[name].peer:
             return self._settings
         return self._settings | {"peer": self.config.peer.identity}
 
     def tau(self, name: str, seed: int) -> float | None:
-        """Of a cell; None if it is not there, or all predictions were alike."""
+        """Kendall τ of a cell; None if it is not there, or all predictions were alike."""
         found = [cell["kendall_tau"] for cell in self.cells if (cell["variant"], cell["seed"]) == (name, seed)]
         tau = found[0] if found else None
         return None if tau is None or math.isnan(float(str(tau))) else float(str(tau))
@@ -230,7 +230,7 @@ class Ablation:
         return out / "checkpoint"
 
     def _steps(self, kind: str, config: TrainConfig, examples: Examples) -> int:
-        """As many as fit into the minutes of a run; timed once for each kind, and written down."""
+        """Number of steps that fit into the minutes of a run; timed once for each kind, and written down."""
         if self.config.steps is not None:
             return self.config.steps
         path = self.config.out / f"steps-{kind}.json"
@@ -302,13 +302,13 @@ class Ablation:
 
 
 def _tau(test: Examples, predicted: FloatArray) -> float:
-    """Of the last objective predicted, the accuracy."""
+    """Kendall τ of the last objective predicted, the accuracy."""
     accuracy = predicted.shape[1] - 1
     return tau_of(predicted[:, accuracy], test.labels[:, accuracy])
 
 
 def _seconds_per_step(config: TrainConfig, examples: Examples) -> float:
-    """Of the processor, which other work does not lengthen.
+    """Measure processor seconds a training step, which other work does not lengthen.
 
     Measured in runs that are thrown away: one warms up, one tells what there is beside steps, a longer one the rest.
     """

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Around a command: a table, folder or device that cannot be used is told in one line, and the exit status is 2."""
+    """Within this, a table, folder or device that cannot be used is told in one line, and the exit status is 2."""
     try:
         yield
     except (ValueError, OSError) as e:
@@ -18,7 +18,7 @@ def one_line_errors() -> Iterator[None]:
 
 
 def check_counts(config: object, *names: str) -> None:
-    """Refuse less than one of what is counted, once or several times.
+    """Refuse options whose number, or any of whose numbers, is below 1.
 
     Raises:
         ValueError: names the option and its value.

@@ -197,7 +197,7 @@ def measure_ours(config: Config, texts: Sequence[str]) -> tuple[dict[str, int], 
 
 
 def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], installed: InstalledPeer) -> Peer:
-    """The same of regress-lm.
+    """Measure regress-lm: its identity, sizes and cases.
 
     Raises:
         PeerError: it does not run.
@@ -223,7 +223,7 @@ def measure_peer(config: Config, texts: Sequence[str], size: dict[str, int], ins
 
 
 def report(config: Config, size: dict[str, int], ours: Sequence[Measurement], peer: Peer | None) -> dict[str, object]:
-    """Everything, as JSON."""
+    """Collect sizes, cases, ratios and circumstances as values for JSON."""
     return {
         "nasrlm": {**size, "cases": ours},
         "regress_lm": {"identity": peer.identity, **peer.size, "cases": peer.cases} if peer else None,
@@ -236,7 +236,7 @@ def report(config: Config, size: dict[str, int], ours: Sequence[Measurement], pe
 
 
 def print_report(config: Config, size: dict[str, int], ours: Sequence[Measurement], peer: Peer | None) -> None:
-    """The same as a table."""
+    """Print cases and ratios as a table."""
     second = "processor second" if config.processor_time else "second"
     title = f"texts a {second}, {config.threads} threads, nasrlm {_spell_size(size)}"
     if peer:

@@ -39,7 +39,7 @@ def tested(config: Config, space: str, *objectives: str) -> tuple[SpaceTable, Ro
 
 
 def read_config(description: str | None, words: Sequence[str] | None) -> Config:
-    """From the words of a command line."""
+    """Read the config from the words of a command line."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path)
     parser.add_argument("--checkpoint", type=Path, default=None)

@@ -15,7 +15,7 @@ UNIT = 1 if sys.platform == "darwin" else 1024  # bytes in ru_maxrss
 
 
 def main() -> None:
-    """Until stdin ends."""
+    """Run each program named on stdin and print its exit status and peak memory, until stdin ends."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))  # the programs inherit both
     nowhere = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]

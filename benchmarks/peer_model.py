@@ -18,7 +18,7 @@ NUM_HEADS = 8  # of its decoder, whatever the width
 
 @dataclass(frozen=True)
 class PeerModel:
-    """How its models are made.
+    """Sizes and vocabulary from which models of regress-lm are made.
 
     Attributes:
         vocabulary: of its encoder.
@@ -31,7 +31,7 @@ class PeerModel:
     width: int = 0
 
     def make(self, length: int, objectives: int = 1) -> Any:
-        """One with random weights that reads so many tokens."""
+        """Make a model with random weights that reads up to ``length`` tokens."""
         encoder_layers, decoder_layers = self.layers
         return rlm.RegressLM.from_scratch(
             device="cpu",
@@ -45,7 +45,7 @@ class PeerModel:
         )
 
     def of_size(self, parameters: int, length: int) -> PeerModel:
-        """Of widths that its heads divide evenly, the one with the number of parameters nearest to this."""
+        """Set the width, of those that heads divide evenly, that comes nearest to this number of parameters."""
         sizes: dict[int, int] = {}
         for width in count(2 * NUM_HEADS, 2 * NUM_HEADS):
             sizes[width] = num_parameters(replace(self, width=width).make(length))
@@ -55,12 +55,12 @@ class PeerModel:
 
 
 def num_parameters(lm: Any) -> int:
-    """Of a model."""
+    """Number of parameters of a model."""
     return sum(parameter.numel() for parameter in lm.model.parameters())
 
 
 def train_vocabulary(texts: Sequence[str], size: int) -> Any:
-    """Of its encoder, by SentencePiece."""
+    """Train a vocabulary of the peer's encoder, by SentencePiece."""
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "texts.txt"
         corpus.write_text("\n".join(texts))
@@ -78,12 +78,12 @@ def make_examples(texts: Sequence[str], values: Sequence[Sequence[float]]) -> li
 
 
 def to_tensors(lm: Any, examples: Sequence[Any]) -> dict[str, Any]:
-    """By name, a row for each example, padded to all that the model reads."""
+    """Convert examples to tensors by name, a row for each, padded to all that the model reads."""
     return dict(_converter(lm).convert_examples(examples))
 
 
 def trimmed(lm: Any, tensors: dict[str, Any]) -> dict[str, Any]:
-    """As its own training reads a batch: newer versions cut off what is padding in all texts."""
+    """Cut off what is padding in all texts, as the peer's own training does in newer versions."""
     converter = _converter(lm)
     return converter.trim_padding(tensors) if hasattr(converter, "trim_padding") else tensors
 
@@ -93,12 +93,12 @@ def _converter(lm: Any) -> Any:
 
 
 def losses_of(lm: Any, tensors: dict[str, Any]) -> Any:
-    """(N,) of a batch."""
+    """(N,) losses of a batch."""
     return lm.model.compute_losses_and_metrics(tensors)[0]
 
 
 def train_step(lm: Any, optimizer: torch.optim.Optimizer, tensors: dict[str, Any]) -> int:
-    """One step by a batch, of how many rows."""
+    """Train one step on a batch; return its number of rows."""
     lm.model.train()
     losses = losses_of(lm, tensors)
     optimizer.zero_grad()

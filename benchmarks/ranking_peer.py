@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _train(lm: Any, rate: float, request: dict[str, Any]) -> tuple[float, int]:
-    """The loss on valid rows of the weights that are kept, and how many steps were done."""
+    """Train with one rate and keep the weights with the least loss on valid rows; return it and the number of steps."""
     train, valid = (
         to_tensors(lm, make_examples(request[name]["texts"], request[name]["values"])) for name in ("train", "valid")
     )

@@ -85,7 +85,7 @@ class Config:
 
 @dataclass(frozen=True)
 class Utilisation:
-    """Of training steps of one model; the rates are of the median step."""
+    """Speed and memory of training steps of one model; the rates are of the median step."""
 
     size: str
     tokens_per_state: int
@@ -99,7 +99,7 @@ class Utilisation:
 
 
 def measure(config: Config, *, progress: bool) -> list[Utilisation]:
-    """One model after another.
+    """Measure one model after another.
 
     Raises:
         ValueError: torch cannot use the device here.
@@ -111,7 +111,7 @@ def measure(config: Config, *, progress: bool) -> list[Utilisation]:
 
 
 def stated_tflops(device: torch.device) -> float | None:
-    """By its maker, if we know."""
+    """Peak TFLOPS as the maker of a device states them; None where they are not known here."""
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)
@@ -119,7 +119,7 @@ def stated_tflops(device: torch.device) -> float | None:
 
 
 def measured_tflops(device: torch.device) -> float:
-    """Of the fastest of some products of two square matrices, in bf16 and, on a CPU, where that can be slower, fp32."""
+    """TFLOPS of the fastest of some products of square matrices, in bf16, and in fp32 on a CPU."""
     fastest = float("inf")
     for dtype in (torch.bfloat16, torch.float32) if device.type == "cpu" else (torch.bfloat16,):
         x = torch.ones(SQUARE, SQUARE, dtype=dtype, device=device)
@@ -190,7 +190,7 @@ def _wait(device: torch.device) -> None:
 
 
 def _peak_bytes(device: torch.device) -> int:
-    """Of the device's memory; on a CPU, of this process, which is that of the largest model so far."""
+    """Peak bytes of the device's memory; on a CPU of this process, which is that of the largest model so far."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -75,7 +75,7 @@ class Config:
     goals: tuple[str, ...] = ()
 
     def goals_of(self, space: str) -> tuple[str, ...]:
-        """What is searched for in it."""
+        """Goals of the search in a space."""
         return self.goals or GOALS[space]
 
 
@@ -148,7 +148,7 @@ def _read(
 
 
 def _methods(config: Config, task: SearchTask[Any], predictors: Mapping[str, Predictor]) -> dict[str, Method]:
-    """Those asked for; features are counted for checkpoints once a space."""
+    """Return the methods asked for, by name; features are counted for checkpoints once a space."""
     methods, names = dict(ALONE), (*ALONE, *config.checkpoints)
     wanted = config.methods or names
     if unknown := [method for method in wanted if method not in names]:

@@ -75,11 +75,11 @@ class SearchTask(Generic[A]):
 
     @property
     def space(self) -> SearchSpace[A]:
-        """With the keys by which architectures are evaluated once."""
+        """The space with the keys by which architectures are evaluated once."""
         return self.config.searched(self.table.space)
 
     def losses(self, architectures: list[A]) -> FloatArray:
-        """(N, M)."""
+        """(N, M) true losses of N architectures."""
         return to_losses(self.config.goals, self.table.evaluate(architectures).median)
 
 

@@ -67,12 +67,12 @@ class Comparison:
 
     @property
     def accuracies(self) -> list[str]:
-        """Those that were tested."""
+        """Names of the accuracies that were tested."""
         return _accuracies(self.joint)
 
     @property
     def costs(self) -> list[str]:
-        """Everything else that was tested."""
+        """Names of the other objectives that were tested."""
         return [name for name in self.joint if name not in self.accuracies]
 
 

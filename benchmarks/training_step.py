@@ -38,7 +38,7 @@ def make_step(model: RegressionLanguageModel, loss_of: Loss) -> Callable[[Batch]
 
 
 def add_gradients(loss_of: Loss, batch: Batch) -> None:
-    """Those of the mean loss of a label of the batch."""
+    """Add the gradients of the mean loss of a label of the batch."""
     with autocast(batch.text_ids.device):
         loss = loss_of(batch) / int(batch.present.sum())
     loss.backward()  # type: ignore[no-untyped-call]

@@ -41,8 +41,10 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def measure(config: Config) -> dict[str, Any]:
-    """Of each cost of the table: Spearman of test rows by the number of labels, mean and worst of the draws, and the
-    mean share of labels in 80 % intervals; and the Spearman of multiply-accumulates, up to its sign.
+    """Measure how well adapting ranks each cost of the table.
+
+    Gives the Spearman of test rows by the number of labels, mean and worst of the draws, and the mean share of labels
+    in 80 % intervals; and the Spearman of multiply-accumulates, up to its sign.
 
     Raises:
         ValueError: the table cannot be read, has no costs, or is of a space that the checkpoint knows.

@@ -33,7 +33,9 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def measure(config: Config) -> dict[str, Any]:
-    """Of each accuracy: ranks and intervals of all test rows, of those whose network no train row has, and of the rest.
+    """Measure ranks and intervals of each accuracy.
+
+    They are of all test rows, of those whose network no train row has, and of the rest.
 
     Of fewer than two rows there are none.
 

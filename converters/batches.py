@@ -69,7 +69,7 @@ class BatchedTable:
         return _with_whole_texts(self.path, _resized(with_context, self.schema, size, start), start)
 
     def batches_of_space(self, space: str | None, size: int, *, start: int = 0) -> Iterator[TableBatch]:
-        """The same, of each only the rows of a space, where one is named and the table says which those are.
+        """Read ``batches`` with the rows of one space alone, or all rows if no space or no column ``space`` is given.
 
         Raises:
             ValueError: as ``batches`` does.
@@ -87,7 +87,7 @@ class BatchedTable:
             yield TableBatch(numbers, rows, num_read)
 
     def space_names(self) -> set[str]:
-        """Those that rows name, and "" where one names none; no other column is read.
+        """Names of the spaces in the table, "" for rows that name none; no other column is read.
 
         Raises:
             ValueError: the file is damaged.

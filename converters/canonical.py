@@ -180,7 +180,7 @@ class _Colours:
         return tied
 
     def _find_readers(self) -> list[list[tuple[int, int]]]:
-        """Reader and slot, of every vertex."""
+        """List for every vertex who reads it, each as reader and slot."""
         readers: list[list[tuple[int, int]]] = [[] for _ in self.colour]
         for index, (op_type, _, operands) in enumerate(self.vertices, start=self.num_entries):
             commutes = op_type in COMMUTATIVE

@@ -206,7 +206,9 @@ def _is_users(space: SearchSpace[Any]) -> bool:
 
 
 def _stems(space: SearchSpace[Any]) -> tuple[str, ...]:
-    """Of the modules here that may build a space of this package: its name, and its file, which may hold a family.
+    """Names of modules in this folder that may build a space of this package: its name, and that of its file.
+
+    A file may hold a family of spaces.
 
     A space belongs where it got its name: a user's file may be called like any of our modules.
     """

@@ -38,7 +38,7 @@ def derive_counts(repeats: int | None = None, texts: bool = False) -> Derivation
 
 @dataclass(frozen=True)
 class Counting:
-    """``counts_of`` with these arguments; a copy equals it, by which workers remember its answers."""
+    """A picklable ``counts_of`` with fixed arguments; copies are equal, by which workers remember answers."""
 
     repeats: int | None
     texts: bool
@@ -56,7 +56,7 @@ def named_counts(space: SearchSpace[Any], architectures: Sequence[Any], names: S
 
 
 def counts_by_name(space: SearchSpace[Any], architecture: Any, names: Sequence[str]) -> dict[str, float]:
-    """The same of one architecture."""
+    """``named_counts`` of one architecture, by name."""
     (counts,) = named_counts(space, [architecture], names).tolist()
     return dict(zip(names, counts, strict=True))
 

@@ -59,7 +59,7 @@ def _widened(kind: Any, words: Any) -> Any:
 
 @contextmanager
 def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
-    """These columns as the words that they hold; all if none are named."""
+    """Read these columns, or all if none are named, as the words that they hold."""
     uneven: list[Any] = []
 
     def refuse(row: Any) -> str:

@@ -48,7 +48,7 @@ def _can_be_pickled(what: object) -> bool:
 
 
 def _num_cores() -> int:
-    """Those that a scheduler, or taskset, leaves to this process, where the system tells."""
+    """Number of cores that a scheduler, or taskset, leaves to this process, where the system tells."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -172,7 +172,7 @@ def _begin(started: Event) -> None:
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for tasks for ever."""
+    """End this worker when its parent is killed, as it would wait for tasks for ever."""
     parent = parent_process()
     assert parent is not None, "a worker has a parent"
 

@@ -17,7 +17,7 @@ def instead_of_file(path: Path) -> str:
 
 
 def check_ending(path: Path, *endings: str) -> None:
-    """To be asked of a file that is to be written.
+    """Check the ending of a file that is to be written.
 
     Raises:
         ValueError: it has none of these endings.

@@ -79,7 +79,7 @@ def _json_column(field: Any, values: Sequence[Any], start: int) -> Any:
 
 
 def _of_one_kind(name: str, values: Sequence[Any], start: int, use: Callable[[Sequence[Any]], Any]) -> Any:
-    """What ``use`` makes of values; if it cannot, the first one that it cannot go beyond is told."""
+    """Return what ``use`` makes of values; if it fails, say at which value."""
     try:
         return use(values)
     except DAMAGE as e:

@@ -65,7 +65,7 @@ class _Writer:
         self._types: dict[str, TypeProto.Tensor] = {x.name: x.type.tensor_type for x in model.graph.input}
 
     def infer_types(self) -> None:
-        """As far as they follow by now."""
+        """Infer the types of values, as far as they follow by now."""
         graph = onnx.shape_inference.infer_shapes(self._model).graph
         self._types = {x.name: x.type.tensor_type for x in (*graph.input, *graph.value_info)}
 
@@ -143,7 +143,7 @@ class _Writer:
 
 
 def _parameters(kind: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Of an activation: in one list, or each under a name of its own."""
+    """Parameters of an activation by name, whether given in one list or each as an attribute of its own."""
     names = ACTIVATIONS[kind]
     if "activation_params" in given:
         return dict(zip(names, given["activation_params"], strict=False))

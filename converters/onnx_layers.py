@@ -59,7 +59,7 @@ class Weight(NamedTuple):
 
     @classmethod
     def stored(cls, name: str, shape: Shape, dtype: int) -> Weight:
-        """One that is made of nothing else."""
+        """Make a weight that is made of no other."""
         return cls(name, shape, dtype, {} if dtype in INDICES else {name: prod(shape)})
 
 

@@ -61,7 +61,7 @@ def _other_data(tensor: TensorProto) -> str:
 
 
 def _bits(dtype: int) -> int:
-    """Of a number; 0 where that is not known."""
+    """Bits of one number of this type; 0 where that is not known."""
     try:
         name = TensorProto.DataType.Name(dtype)
         return 0 if name == "STRING" else BITS.get(name) or 8 * tensor_dtype_to_np_dtype(dtype).itemsize
@@ -113,7 +113,7 @@ def _misfit_of_convolution(node: NodeProto, inputs: Sequence[Shape | None]) -> s
 
 
 def _misfit_of_bias(bias: Shape | None, made: Shape | None) -> str:
-    """Of weights that are multiplied with or added to what is made, along its last axes."""
+    """Say why weights cannot be multiplied with, or added to, what is made along its last axes; "" if they can."""
     if bias is None or made is None:
         return ""
     try:

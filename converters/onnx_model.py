@@ -166,7 +166,7 @@ def _learned(model: ModelProto) -> set[str]:
 
 
 def _parameters(model: ModelProto) -> frozenset[str] | None:
-    """What the model names as learned, if it does."""
+    """Names that the model lists as learned; None if it has no such list."""
     named = {entry.key: entry.value for entry in model.metadata_props}.get(LEARNED)
     return None if named is None else frozenset(named.split("\n"))
 
@@ -272,7 +272,10 @@ def _refuse_what_the_checker_lets_pass(model: ModelProto) -> None:
 
 
 def _remove_dead_nodes(graph: GraphProto) -> None:
-    """Those whose outputs nobody reads. Of live branches, which are refused next, it may remove what they read."""
+    """Remove nodes whose outputs nobody reads.
+
+    What branches read may be removed too; these are refused next.
+    """
     needed = {value.name for value in graph.output}
     live: list[NodeProto] = []
     for node in reversed(graph.node):
@@ -299,7 +302,7 @@ def refuse_branches(model: ModelProto) -> None:
 
 
 def _opset(model: ModelProto) -> int:
-    """Of the standard operators; the pinned one where there are none."""
+    """Lowest opset that the model imports of the standard operators; the pinned one if it imports none."""
     return min([entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS], default=OPSET)
 
 

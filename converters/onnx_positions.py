@@ -57,7 +57,7 @@ def read_at(nodes: Iterable[NodeProto], positions: Mapping[str, Sequence[int]]) 
 
 
 def trimmed(inputs: Iterable[str]) -> tuple[str, ...]:
-    """Without optional ones that are left out at the end."""
+    """Drop the optional inputs that are left out at the end."""
     kept = list(inputs)
     while kept and not kept[-1]:
         kept.pop()

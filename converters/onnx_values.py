@@ -53,7 +53,7 @@ class Values:
         self._splits: dict[str, NodeProto] = {}  # by the sequences that they make
 
     def shape(self, x: str) -> Shape | None:
-        """Of a value, if every size is known."""
+        """Shape of a value, if every size is known."""
         return static_shape(self.types.get(x))
 
     def is_empty(self, x: str) -> bool:
@@ -144,7 +144,7 @@ class Values:
         return part
 
     def _cast(self, node: NodeProto) -> NodeProto:
-        """To the type that a value has: nothing."""
+        """Replace a cast to the type that a value already has by Identity."""
         x, output = node.input[0], node.output[0]
         wanted = element_type(self.types.get(output))
         if not wanted:
@@ -167,7 +167,7 @@ class Values:
         return bool(np.array_equal(indices.ravel(), np.arange(shape[integer_of(node, "axis", 0)])))
 
     def _is_made_of_zeros(self, x: str) -> bool:
-        """Not written down in the model, but computed: nothing that was learned."""
+        """Whether an array was computed, not stored in the model, and is all zeros: nothing that was learned."""
         return x in self.computed and not self.arrays[x].any()
 
     def take_in(self, node: NodeProto) -> bool:
@@ -187,7 +187,7 @@ class Values:
         return True
 
     def _is_told_by_shape(self, x: str) -> bool:
-        """Of such an array the text has no numbers: who reads it takes what is made of it for a weight."""
+        """Whether the text tells only the shape of an array, so that what is made of it counts as a weight."""
         return x in self.arrays and x not in self.computed and counts_as_weight(self.arrays[x])
 
     def _computed(self, node: NodeProto) -> dict[str, Array] | None:
@@ -236,12 +236,12 @@ class Values:
         return {x: weight._replace(params=params) for x, weight in made.items()}
 
     def _stored(self, x: str, kind: TypeProto) -> Weight:
-        """A weight that is made of nothing else."""
+        """Make a weight that is stored in the model and made of nothing else."""
         weight = Weight.stored(x, static_shape(kind) or (), element_type(kind))
         return weight if self._learned is None or x in self._learned else weight._replace(params={})
 
     def _identity(self, node: NodeProto) -> str:
-        """The same for the same computation on the same weights.
+        """Identity of a computed weight: the same for the same computation on the same weights.
 
         NOTE: but for Identity. Exporters name weights of different layers by it where their numbers are equal, as
         those of new batch norms are.

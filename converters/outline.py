@@ -140,7 +140,7 @@ def _repeated_runs(symbols: Sequence[int]) -> Iterator[list[Run]]:
 
 
 def _continued(starts: Sequence[int], symbols: Sequence[int], offset: int) -> list[list[int]]:
-    """Of equal runs, those that go on with the same symbol as another."""
+    """Group equal runs by the symbol that follows them, without groups of one."""
     found: dict[int, list[int]] = {}
     for start in starts:
         if start + offset < len(symbols):

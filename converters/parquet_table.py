@@ -35,7 +35,7 @@ def read(path: Path, schema: Any) -> Iterator[Any]:
 
 
 def _words(name: str, column: Any, start: int) -> Any:
-    """As strings, whatever spells them: bytes, categories, or a notation that is a list or an object itself."""
+    """Convert a column to strings, whatever it holds: bytes, categories, or a notation that is a list or an object."""
     if pa.types.is_nested(column.type) or (name == TEXT and not _holds_strings(column.type)):
         return pa.array(spelled(name, column.to_pylist(), start), pa.string())
     return column.cast(pa.string())

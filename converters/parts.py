@@ -118,7 +118,7 @@ class Parts:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Arrow's errors name no file."""
+        """Within this, errors of Arrow, which name no file, name the output."""
         try:
             yield
         except OSError as e:

@@ -42,7 +42,7 @@ def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def absorb_unbiased_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
-    """The same without the last weight, which is no function of ours."""
+    """``(x - mean) / (variance + epsilon) ** 0.5 * weight`` over the last axis, which is no function of ours."""
     for x, scale in (node.inputs, node.inputs[::-1]) if node.op_type == "Mul" else ():
         normed = _normed(x, at) if at.producer(scale, "nn.Weight") else None
         if normed and at.shapes[scale] == at.shapes.get(normed[0], ())[-1:]:
@@ -73,7 +73,7 @@ def absorb_group_norm(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def _scaled_and_shifted(node: Node, at: Surroundings) -> Iterator[tuple[str, Node, Node]]:
-    """Of an ``Add``: what one weight scales before another is added, and both; operands may be either way round."""
+    """Yield what an ``Add`` scales by one weight before it adds another, and both weights, in any order of operands."""
     for product, shift in (node.inputs, node.inputs[::-1]) if node.op_type == "Add" else ():
         made, shift_weight = at.producer(product, "Mul"), at.producer(shift, "nn.Weight")
         for x, scale in (made.inputs, made.inputs[::-1]) if made and shift_weight else ():
@@ -86,7 +86,7 @@ def _weight_shape(weight: Node, at: Surroundings) -> Shape:
 
 
 class _Groups(NamedTuple):
-    """Of ``x``, channels of which a group is normalised together; the shape of a weight a channel."""
+    """A value whose channels are normalised in groups, and the shape of a weight with one number a channel."""
 
     x: str
     num_groups: int

@@ -102,7 +102,7 @@ def _convolutions(graph: Graph) -> list[Node]:
 
 
 def _weights(graph: Graph) -> dict[str, Shape]:
-    """By name, the shapes of weights that plain operators read, those that stand as integers too, turned or not."""
+    """Shapes by name of the weights that plain operators read, those stored as integers and views of these included."""
     shapes: dict[str, Shape] = {}
     quantised: set[str] = set()
     for node in graph.nodes:
@@ -118,7 +118,10 @@ def _weights(graph: Graph) -> dict[str, Shape]:
 
 
 def _params(graph: Graph) -> int:
-    """Layers that own the same tensors count once, and so do arrays that the weights of several are made of."""
+    """Count the parameters of a graph.
+
+    Layers that own the same tensors count once, and so do arrays that the weights of several are made of.
+    """
     scales = {x for node in graph.nodes for x in _read_at(node, QUANTISATION)}
     own = {node.weights: node for node in graph.nodes if node.weights and scales.isdisjoint(node.outputs)}
     layers = {names: node for names, node in own.items() if node.attribute("dtype") not in INDICES}
@@ -142,7 +145,10 @@ def _layer_params(node: Node) -> int:
 
 
 def _macs(graph: Graph) -> int:
-    """Every element of an output takes one weight row: input channels of a group, times kernel."""
+    """Count the multiply-accumulates of a graph.
+
+    Every element of an output takes one weight row: input channels of a group, times kernel.
+    """
     owned = _weights(graph)
     _refuse_unknown(graph, owned)
     in_layers = sum(
@@ -164,7 +170,7 @@ def _macs(graph: Graph) -> int:
 
 
 def _refuse_unknown(graph: Graph, owned: Mapping[str, Shape]) -> None:
-    """Operators of other domains that would count as nothing; those that read integers are told to do so."""
+    """Refuse operators of other domains that would count as nothing, apart from those that read integers."""
     integers = {node.outputs[0] for node in graph.nodes if node.op_type == "nn.Weight" and _is_of_integers(node)}
     matrices = {x for x, shape in owned.items() if len(shape) > 1} - integers
     for node in graph.nodes:
@@ -181,7 +187,10 @@ def _is_of_integers(node: Node) -> bool:
 
 
 def _plain_convolution_macs(graph: Graph, node: Node, weight_shape: Shape) -> int:
-    """The same; of a transposed convolution, every element of its input takes the outputs of a group, times kernel."""
+    """Multiply-accumulates of a plain convolution: every element of its output takes one weight row.
+
+    Of a transposed one, every element of its input takes the outputs of a group, times kernel.
+    """
     x = node.inputs[0] if node.op_type == "ConvTranspose" else node.outputs[0]
     return _size(graph, x, node) * prod(weight_shape[1:])
 

@@ -231,7 +231,10 @@ def _convert(compute: Compute, request: Request) -> Answer:
 
 @lru_cache(maxsize=CACHED)
 def _computed(compute: Compute, space: str, architecture: Any) -> tuple[Any, ...]:
-    """NOTE: not one for all of an ``architecture_key``; isomorphic modules of NAS-Bench-101 may differ in channels."""
+    """Compute the new values of one row.
+
+    NOTE: not one for all of an ``architecture_key``; isomorphic modules of NAS-Bench-101 may differ in channels.
+    """
     return compute(cached_space(space), architecture)
 
 

@@ -87,7 +87,10 @@ class _Ranks:
 
 
 def _share_common_parts(graph: Graph, sums: Mapping[str, Terms], shapes: dict[str, Shape]) -> dict[str, Terms]:
-    """Largest part first; among equals the canonical order of the flat graph decides."""
+    """Let sums share their common parts as sums of their own, the largest part first.
+
+    Among equals the canonical order of the flat graph decides.
+    """
     rank = _Ranks(graph, sums)
     by_term: dict[str, list[str]] = defaultdict(list)  # every sum at one of its terms
     for x, total in sums.items():

@@ -8,7 +8,7 @@ from converters.graph import Shape
 
 
 def element_type(kind: TypeProto | None) -> int:
-    """Of a tensor; UNDEFINED for anything else."""
+    """Element type of a tensor; UNDEFINED for anything else."""
     return kind.tensor_type.elem_type if kind is not None else TensorProto.UNDEFINED
 
 

@@ -59,7 +59,7 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
 
 
 def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
-    """By the TorchScript exporter, which takes little time; what it does not know, by the newer one."""
+    """Export a module by the TorchScript exporter, which takes little time, or by the newer one if that fails."""
     import torch
 
     buffer = io.BytesIO()
@@ -88,7 +88,7 @@ def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
 
 
 def _exported_anew(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
-    """By the newer exporter; not optimised, or batch norms would be folded, and parameters lost."""
+    """Export a module by the newer exporter; not optimised, or batch norms would be folded, and parameters lost."""
     import torch
 
     program = torch.onnx.export(
@@ -100,7 +100,7 @@ def _exported_anew(module: torch.nn.Module, example: torch.Tensor) -> onnx.Model
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Exporters say much that is no concern of ours."""
+    """Silence what torch's exporters log and print."""
     import torch
 
     disabled = logging.root.manager.disable
@@ -165,7 +165,7 @@ def _example(module: torch.nn.Module, input_shape: Shape) -> torch.Tensor:
 
 
 def _run(module: torch.nn.Module, example: torch.Tensor) -> None:
-    """Watched, but for what fails then alone, as ``torch.cond`` does."""
+    """Run a module on an example under ``check_decisions``; without it if only that fails, as with ``torch.cond``."""
     try:
         check_decisions(module, example)
     except OnnxModelError:
@@ -176,7 +176,7 @@ def _run(module: torch.nn.Module, example: torch.Tensor) -> None:
 
 @contextmanager
 def _evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
-    """For a while; each part is left in the mode it was in."""
+    """Put a module in evaluation mode for a while; each part is left in the mode it was in."""
     was_training = {part: part.training for part in module.modules()}
     with suppress(NotImplementedError):  # of what torch.export has made, which has one mode alone
         module.eval()

@@ -12,7 +12,10 @@ import spaces
 
 @cache
 def code_digest() -> str:
-    """Of the spaces' and the converters' source: results of one digest may be put together, those of two may differ."""
+    """Hash of the spaces' and the converters' source.
+
+    Results of one digest may be put together, those of two may differ.
+    """
     digest = hashlib.sha256()
     for package in (spaces, converters):
         (folder,) = map(Path, package.__path__)

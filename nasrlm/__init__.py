@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from nasrlm.train_config import TrainConfig
     from nasrlm.training import train
     from spaces import get_space, space_names
+    from studies.adapting import AdaptConfig, adapt_to_tables
     from studies.config import SearchConfig
     from studies.search import search
     from studies.training_examples import training_examples
 
 __all__ = [
+    "AdaptConfig",
     "Checkpoint",
     "Examples",
     "Goal",
@@ -45,6 +47,7 @@ __all__ = [
     "SearchConfig",
     "TrainConfig",
     "adapt",
+    "adapt_to_tables",
     "get_space",
     "kendall_tau",
     "make_pool",
@@ -60,6 +63,7 @@ __all__ = [
 
 # The module each public name lives in.
 _HOME = {
+    "AdaptConfig": "studies.adapting",
     "Checkpoint": "nasrlm.checkpoint",
     "Examples": "nasrlm.examples",
     "Goal": "nasrlm.objective",
@@ -70,6 +74,7 @@ _HOME = {
     "SearchConfig": "studies.config",
     "TrainConfig": "nasrlm.train_config",
     "adapt": "nasrlm.adaptation",
+    "adapt_to_tables": "studies.adapting",
     "get_space": "spaces",
     "kendall_tau": "nasrlm.metrics",
     "make_pool": "nasrlm.pool",

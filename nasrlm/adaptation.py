@@ -30,7 +30,6 @@ import torch
 from numpy.typing import NDArray
 
 from nasrlm.arrays import FloatArray
-from nasrlm.averaged_process import AveragedProcess
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint, round_weights
 from nasrlm.cost_sum import without
@@ -38,7 +37,7 @@ from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs, best_share
 from nasrlm.group_process import GroupProcess, Standardised
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, Objective, decoding_order, deviation_of
+from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, Objective, decoding_order
 from nasrlm.onnx_network import up_to_executed
 from nasrlm.pool import Pool, check_adaptable, multiplies, scaled_labels
 from nasrlm.readout import GRID, REACH
@@ -131,7 +130,9 @@ def _labelled(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp
 
 
 def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> NDArray[np.intp]:
-    """The labelled texts, each as the first of its network; unchanged if spellings differ in a label, or are of one.
+    """Replace each labelled text by the first spelling of its network.
+
+    Nothing changes if spellings of a network differ in a label, or if all labelled texts are of one network.
 
     A label that all spellings share is the network's, and would seem foreseen where another of them has told it.
     """
@@ -142,7 +143,7 @@ def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) ->
 def _warn_of_costs(
     pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray, names: Sequence[str] | None
 ) -> None:
-    """Of those that have failed, as it seems."""
+    """Warn of costs that look like failed measurements: zeros beside positive labels, and labels far from others."""
     if Objective.parse(objective).is_accuracy:
         return
     if labels.min() == 0 < labels.max():
@@ -189,7 +190,7 @@ class _Expected:
     logs_of_macs: FloatArray | None = None
 
     def read_off(self, features: TextFeatures) -> Readout:
-        """A readout that predicts these distributions from the texts alone."""
+        """Fit a readout that predicts these distributions from the texts alone."""
         network, share = (self.graphs.network, self.graphs.share) if self.graphs else (None, 0.0)
         given = [torch.from_numpy(x) for x in ((1 - share) * self.mean, self.deviation, self.table)]
         readout = Readout.fit(
@@ -204,15 +205,15 @@ class _Expected:
 
 
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
-    """As processes expect them that go by what the model predicts above all."""
+    """Expect the labels of all texts by Gaussian processes whose main features are the model's own predictions."""
     logarithmic = multiplies(objective, labels)
     places, of_each = places_of(known.tolist()), scaled_labels(labels, logarithmic)
     known, labels = _one_a_text(known, labels)
     scaled = scaled_labels(labels, logarithmic)
-    centre, scale = scaled.mean(), deviation_of(scaled)
-    targets = (scaled - centre) / scale
-    process = AveragedProcess(pool.inputs[known], pool.followed[known], targets, pool.follow_shares)
-    table = centre + scale * GRID.numpy()
+    scale = Standardised.of(scaled)
+    targets = scale.forward(scaled)
+    process = pool.process_of(known, targets)
+    table = scale.backward(GRID.numpy())
     if not logarithmic:
         table = table.clip(*Objective.parse(objective).bounds)
     mean, deviation = process.predict(pool.inputs, pool.followed)
@@ -228,13 +229,13 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
         expected = _towards_sum(expected, pool, labels, Objective.parse(objective).is_rate)
     found = expected.left_out
     assert found is not None
-    errors = found.errors[places] + (of_each - scaled[places]) / scale
+    errors = found.errors[places] + (of_each - scaled[places]) / scale.deviation
     return replace(expected, left_out=LeftOut(known[places], errors, found.deviations[places]))
 
 
 def _process_of_networks(pool: Pool) -> GroupProcess:
-    """By what texts say of their networks, and also in proportion to predictions that are no guesses, and to the
-    multiply-accumulates.
+    """Make a Gaussian process of what texts say of their networks, with two linear groups: predictions that are no
+    guesses, and the logarithm of the multiply-accumulates.
     """
     _, *groups = pool.text_features.numbers()  # the encoder's states add nothing
     groups += [pool.learned, pool.followed[:, -1:]]
@@ -242,13 +243,13 @@ def _process_of_networks(pool: Pool) -> GroupProcess:
 
 
 def _one_a_text(known: NDArray[np.intp], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-    """A label that another of its text tells would seem foreseen."""
+    """Merge labels of equal texts into their mean, as one of them would make the others seem foreseen when left out."""
     firsts, means = mean_labels(known.tolist(), labels[:, None])
     return known[firsts], means[:, 0]
 
 
 def _towards_sum(expected: _Expected, pool: Pool, labels: FloatArray, is_rate: bool) -> _Expected:
-    """The same, but as near to the sum of what the texts' rows cost as left-out labels ask for."""
+    """Move expected costs towards sums of what the rows of each text cost, by the share that left-out labels favour."""
     left_out = expected.left_out
     assert left_out is not None
     fitted = RowSum.fit([row_counts(pool.texts[row]) for row in left_out.rows], labels, is_rate)
@@ -274,7 +275,8 @@ def _towards_sum(expected: _Expected, pool: Pool, labels: FloatArray, is_rate: b
 def _expected_by_networks(
     pool: Pool, known: NDArray[np.intp], labels: FloatArray, is_known: bool, progress: bool
 ) -> _Expected:
-    """The same, of an accuracy, by what texts say of their networks and, one group more, other accuracies as predicted.
+    """Expect an accuracy of all texts by what they say of their networks and by the model's predictions of other
+    accuracies, which make one more group of features.
 
     The mean is halfway to what boosted trees expect, which see steps that a process smooths, and from there as far to
     what a graph network expects as labels say that were kept from others like it.
@@ -300,10 +302,10 @@ def _expected_by_networks(
 
 
 def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> Checkpoint:
-    """The same model that also reads one objective; accuracies stand before costs."""
+    """Return the checkpoint with a readout for one objective; accuracies stand before costs."""
     old = checkpoint.model
     names = decoding_order(dict.fromkeys((*checkpoint.objectives, objective)))
-    weights = {name: x for name, x in old.state_dict().items() if not name.startswith("readouts.")}
+    weights = old.weights_without_readouts()
     prompts = weights["decoder.objectives.weight"]
     rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
     weights["decoder.objectives.weight"] = torch.stack(rows)
@@ -339,7 +341,7 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
 
 
 def _readouts(checkpoint: Checkpoint) -> dict[str, Readout]:
-    """Those of every objective that a checkpoint reads already."""
+    """Return the readouts that a checkpoint already has, by objective."""
     readouts = checkpoint.model.readouts
     if readouts is None:
         return {}

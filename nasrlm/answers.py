@@ -27,7 +27,7 @@ ROWS_PER_SLICE = 16_384  # objectives x levels of a text that are spelled at a t
 
 
 class Levels(NamedTuple):
-    """(M, Q) or (N, M, Q) levels at which to ask, those of each calibrated by its own scores."""
+    """Quantile levels at which to ask, (M, Q) or (N, M, Q): each kind of answer is calibrated by its own scores."""
 
     of_model: Tensor  # of what is spelled or read
     of_sums: Tensor
@@ -111,16 +111,16 @@ class Answers:
         return self._all(encoded, objectives, spelled, read)
 
     def reads(self, objectives: Tensor) -> bool:
-        """Whether all of them are read off the text."""
+        """Whether all these objectives are read off the text."""
         readouts = self.model.readouts
         return readouts is not None and bool(readouts.hold(objectives).all())
 
     def adds_up(self, objectives: Tensor) -> bool:
-        """Whether all of them are sums."""
+        """Whether all these objectives are predicted as sums."""
         return all(x in self.sums for x in objectives.tolist())
 
     def summed(self, texts: Sequence[str], objectives: Tensor, levels: Levels) -> tuple[NDArray[np.intp], Tensor]:
-        """Numbers of texts of which sums tell all M objectives, and (numbers, M, Q) what they tell."""
+        """Numbers of the texts of which sums tell all M objectives, and their (numbers, M, Q) quantiles."""
         readings, known = read_sums([self.sums[x] for x in objectives.tolist()], texts)
         rows = known.all(dim=1)
         return np.flatnonzero(rows.numpy()), readings.quantiles(levels.of_sums)[rows]
@@ -136,7 +136,10 @@ class Answers:
     def _all(
         self, encoded: Encoded, objectives: Tensor, spelled: Spelled, read: Read, summed: Read | None = None
     ) -> Tensor:
-        """(N, M, ...) answers of any kind, in the order of the objectives; ``summed`` is ``read`` if None."""
+        """Combine spelled, read and summed answers to (N, M, ...), in the order of the objectives.
+
+        ``read`` also answers for sums if ``summed`` is None; a text that a sum does not know is spelled.
+        """
         columns, readouts = torch.arange(len(objectives)), self.model.readouts
         adds_up = torch.tensor([x in self.sums for x in objectives.tolist()], dtype=torch.bool)
         is_read = torch.zeros_like(adds_up) if readouts is None else readouts.hold(objectives).cpu()

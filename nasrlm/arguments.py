@@ -1,4 +1,4 @@
-"""What a predictor is asked beside texts; what is of another kind is refused with what was expected.
+"""Checks of a predictor's arguments other than texts: errors say what was expected.
 
 N texts, M objectives, Q quantiles.
 """
@@ -17,7 +17,7 @@ from nasrlm.arrays import FloatArray
 
 
 def checked_names(objectives: Iterable[str]) -> tuple[str, ...]:
-    """M names.
+    """Return the names of M objectives as a tuple.
 
     Raises:
         ValueError: one name, whose letters would be read as names, or something else.
@@ -30,7 +30,7 @@ def checked_names(objectives: Iterable[str]) -> tuple[str, ...]:
 
 
 def checked_levels(quantiles: Iterable[float]) -> tuple[float, ...]:
-    """Q numbers; ``Prediction`` refuses those that do not ``ascend``.
+    """Return Q quantile levels as a tuple; ``Prediction`` refuses those that do not ``ascend``.
 
     Raises:
         ValueError: one number, or something else.
@@ -71,7 +71,7 @@ def checked_whole(what: str, number: Any, least: int) -> int:
 
 
 def checked_values(given: ArrayLike, texts: Sequence[str], objectives: Sequence[str]) -> FloatArray:
-    """(N, M) numbers.
+    """Return (N, M) numbers, one for each text and objective.
 
     Raises:
         ValueError: something else.
@@ -121,7 +121,7 @@ def _finite_or_nan(name: str, values: tuple[Any, ...]) -> FloatArray:
 
 
 def _listed(given: Any) -> tuple[Any, ...] | None:
-    """None if it is one thing."""
+    """Return the items as a tuple, or None if a single value was given."""
     try:
         return None if isinstance(given, str) else tuple(given)
     except TypeError:

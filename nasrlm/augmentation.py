@@ -45,7 +45,7 @@ def load_augmentation(name: str) -> Augmentation:
 
 
 def _num_parameters(name: str, function: Callable[..., object]) -> int:
-    """One or two that have no default."""
+    """Count the parameters of an augmentation that have no default, which must be one or two."""
     try:
         signature = inspect.signature(function)
     except ValueError as e:  # of what is written in C
@@ -65,6 +65,6 @@ def _num_parameters(name: str, function: Callable[..., object]) -> int:
 
 
 def _place_of(error: BaseException) -> str:
-    """The line of the function that was called; none of what is written in C."""
+    """Say in which file and line of the called function an error arose; "" for functions written in C."""
     frames = traceback.extract_tb(error.__traceback__)[1:2]
     return "".join(f" ({frame.filename}:{frame.lineno})" for frame in frames)

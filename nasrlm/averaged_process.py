@@ -75,7 +75,7 @@ class AveragedProcess:
         return _mixed(self._logs, *_beside(answers))
 
     def left_out(self) -> tuple[FloatArray, FloatArray]:
-        """(n,) labels less what is expected of each by those who know all others, and deviations expected of that."""
+        """Predict each label from all others: (n,) errors, label less expectation, and (n,) expected deviations."""
         errors, variances = _beside([group.left_out() for group in self._groups])
         without = self._logs - norm.logpdf(errors, scale=np.sqrt(variances))  # evidence of all labels but the own
         return _mixed(without, errors, variances)

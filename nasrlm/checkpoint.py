@@ -78,7 +78,7 @@ class Checkpoint:
         vars(self).update(state, encoders={space: of_bytes(x) for space, x in state["encoders"].items()})
 
     def of_space(self, space: str) -> Checkpoint:
-        """The same for networks of one space: its own calibration, sums and encoder, where it has them."""
+        """The checkpoint for networks of one space, with its own calibration, sums and encoder where it has them."""
         own = {name: levels for name, levels in self.calibration_by_space.get(space, {}).items() if levels}
         sums = {**self.sums, **self.sums_by_space.get(space, {})}
         known = replace(self, calibration={**self.calibration, **own}, sums=sums)
@@ -259,7 +259,7 @@ class Checkpoint:
 
 
 def check_replaceable(folder: Path) -> None:
-    """To be asked before long work whose outcome ``save_pretrained`` is to write.
+    """Check, before long work, that ``save_pretrained`` may write to ``folder``.
 
     Raises:
         ValueError: it is a file, the released checkpoint's folder, or one that holds other things than a checkpoint,
@@ -310,7 +310,7 @@ def _read_sums(stored: Any, objectives: Sequence[str]) -> CostSums:
 
 
 def round_weights(model: RegressionLanguageModel) -> None:
-    """To what 16 bits hold, for a checkpoint whose ``weight_bits`` are 16.
+    """Round a model's weights to 16 bits in place, for a checkpoint whose ``weight_bits`` are 16.
 
     Raises:
         ValueError: a weight lies beyond what they hold.
@@ -324,7 +324,7 @@ def round_weights(model: RegressionLanguageModel) -> None:
 
 
 def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path) -> int:
-    """Into the model; gives the bits of a learned one."""
+    """Check a file of weights and load it into the model; return the bits of a learned weight, 16 or 32."""
     weights = read_tensors(path)
     expected, learned = model.state_dict(), dict(model.named_parameters())
     for name in sorted(expected.keys() | weights.keys()):
@@ -349,7 +349,7 @@ def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Pat
 
 
 def _largest(name: str) -> float:
-    """Of a learned weight; a graph network multiplies its own along the edges."""
+    """Largest magnitude that a learned weight may have; a graph network multiplies its own along the edges."""
     return LARGEST_GRAPH_WEIGHT if name.startswith("readouts.networks.") else LARGEST_WEIGHT
 
 
@@ -367,7 +367,7 @@ def checked_checkpoint(given: object, who: str) -> None:
 
 
 def _file_and_class(space: str) -> str:
-    """A user's own space by whatever path its file is named."""
+    """Return the file name and class of a user's own space, whatever the path to its file."""
     return space.rpartition("/")[2]
 
 

@@ -46,7 +46,7 @@ def check_complete(folder: Path) -> None:
 
 
 def read_tokenizer(folder: Path) -> TextTokenizer:
-    """That of a checkpoint, for texts of any length.
+    """Read the tokenizer of a checkpoint's folder, without a limit on the length of texts.
 
     Raises:
         CheckpointError: a file is missing, or the tokenizer broken.

@@ -39,7 +39,7 @@ class CostSum:
     levels: Sequence[float] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored; ``of_json`` is the inverse."""
+        """Return a JSON object to store; ``of_json`` is the inverse."""
         costs = [[float(f"{cost:.{STORED_DIGITS}g}") for cost in each] for each in self.row_sum.costs]
         of_rows = {"rows": self.row_sum.rows.tolist(), "costs": costs}
         more = {"deviation": self.deviation, "levels": list(self.levels)}
@@ -73,12 +73,12 @@ CostSums = Mapping[str, CostSum]  # by objective
 
 
 def without(sums: CostSums, names: Collection[str]) -> dict[str, CostSum]:
-    """Those of other objectives."""
+    """Return the sums of all objectives except ``names``."""
     return {name: x for name, x in sums.items() if name not in names}
 
 
 def read_sums(sums: Sequence[CostSum], texts: Sequence[str]) -> tuple[Readings, Tensor]:
-    """What K sums say of N texts, and (N, K) bool of which they can say it; readings of others mean nothing."""
+    """Compute what K sums say of N texts, and (N, K) flags of the readings that are known; the others mean nothing."""
     counts = list(map(row_counts, texts))
     said = torch.from_numpy(rounded(labels_of([each.row_sum for each in sums], counts)))
     known = said.isfinite()

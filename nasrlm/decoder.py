@@ -29,7 +29,7 @@ class Memory(NamedTuple):
 
     @classmethod
     def of(cls, layers: nn.ModuleList, encoded: Encoded) -> Memory:
-        """Of encoded texts, for every decoder layer."""
+        """Compute the keys and values of encoded texts for every decoder layer."""
         pairs = [
             split_heads(layer.memory(encoded.states), 2, layer.num_heads)
             for layer in cast(Iterator[DecoderLayer], iter(layers))

@@ -18,7 +18,7 @@ class EncodedText(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        """That it takes."""
+        """Bytes of memory that it takes."""
         return self.states.nbytes + self.token_ids.nbytes
 
     def clone(self) -> EncodedText:

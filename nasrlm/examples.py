@@ -22,7 +22,7 @@ SPLITS = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class Origins:
-    """Where rows were read, for messages.
+    """The file and number from which each row was read, for messages.
 
     Attributes:
         files: (N,) names; empty for a row that is of no file.
@@ -34,12 +34,12 @@ class Origins:
 
     @classmethod
     def of_tables(cls, frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> Origins:
-        """Of the rows of tables, one table after another; their indices are the numbers in the files."""
+        """Take the rows of tables, one table after another; their indices are the numbers in the files."""
         files = np.array(list(map(str, paths)), dtype=object)
         return cls(np.repeat(files, list(map(len, frames))), np.concatenate([frame.index for frame in frames]))
 
     def at(self, index: NDArray[np.intp]) -> Origins:
-        """Those at ``index``."""
+        """Select the origins at ``index``."""
         return Origins(self.files[index], self.rows[index])
 
 
@@ -113,7 +113,7 @@ class Examples:
 
     @property
     def any_label(self) -> bool:
-        """Whether a row has one."""
+        """Whether any row has a label."""
         return bool(np.isfinite(self.labels).any())
 
     def split(self, name: str) -> Examples:
@@ -128,15 +128,15 @@ class Examples:
         return Examples(texts, self.objectives, *of_rows)
 
     def number(self, row: int) -> int:
-        """Of a row where it was read, or among the examples that it was taken from."""
+        """Number of a row in its file, or among the examples if their origins are not known."""
         return row if self.origins is None else int(self.origins.rows[row])
 
     def file(self, row: int) -> str:
-        """In which a row was read, empty if in none."""
+        """Name of the file from which a row was read; empty if it is of none."""
         return "" if self.origins is None else str(self.origins.files[row])
 
     def place(self, row: int) -> str:
-        """Both in words."""
+        """File and number of a row in words."""
         return ", ".join(filter(None, (self.file(row), f"row {self.number(row)}")))
 
     def labelled(self, objectives: Sequence[str]) -> Examples:

@@ -109,7 +109,7 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def check_table_path(path: Path) -> None:
-    """To be asked before long work whose outcome ``write_table`` is to write.
+    """Check, before long work, that ``write_table`` can write to ``path``.
 
     Raises:
         ValueError: it ends in none of .parquet, .csv and .jsonl, or is a folder.
@@ -124,7 +124,7 @@ def check_table_path(path: Path) -> None:
 
 
 def check_not_read(out: Path, *given: Path | str | None) -> None:
-    """To be asked before a file is written that may be one of those that are read.
+    """Check that a file to be written is none of those that are read.
 
     Raises:
         ValueError: it is one of them.
@@ -144,7 +144,7 @@ def file_digest(path: Path) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """To be asked before long work whose outcome goes into a folder, which need not be there yet.
+    """Check, before long work, that a folder can be written, which need not exist yet.
 
     Raises:
         OSError: nothing can be written there; the message names it.
@@ -174,7 +174,10 @@ def write_table(frame: pd.DataFrame, path: Path) -> None:
 
 
 def make_readable(path: Path) -> None:
-    """For all whom the umask lets: temporary files and those that safetensors writes are their owner's alone."""
+    """Give a file the permissions that the umask allows.
+
+    Temporary files, and those that safetensors writes, are otherwise readable by their owner alone.
+    """
     path.chmod(0o666 & ~_umask())
 
 

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nasrlm.onnx_bodies import remembered
 from nasrlm.onnx_network import read_written_out
 from nasrlm.operator_graph import NO_OPERATORS, OperatorGraph
+from nasrlm.remembered import remembered
 
 NUM_HASHES = 256  # an operator has two of them; a space has some twenty operators
 WIDTH, LAYERS = 64, 3
@@ -46,7 +46,7 @@ class Operators:
 
     @classmethod
     def of(cls, graph: OperatorGraph) -> Operators:
-        """Of all operators."""
+        """Group the operators of a graph that are alike."""
         readers: list[list[int]] = [[] for _ in graph.labels]
         for number, sources in enumerate(graph.sources):
             for source in sources:
@@ -63,7 +63,7 @@ class Operators:
 
     @classmethod
     def of_text(cls, text: str) -> Operators:
-        """Of a text's network; none where it has none. Cost: some milliseconds."""
+        """Read the operators of a text's network; of other text, input and output alone. Cost: some milliseconds."""
         bodies = read_written_out(text)
         return cls.of(OperatorGraph.of(bodies[0].body) if bodies else NO_OPERATORS)
 
@@ -76,7 +76,7 @@ class Batch(NamedTuple):
 
     @classmethod
     def of(cls, several: Sequence[Operators], device: torch.device) -> Batch:
-        """On a device."""
+        """Join the operators of several networks, on a device."""
         sizes = torch.tensor([len(x.kinds) for x in several])
         offsets = (sizes.cumsum(0) - sizes).tolist()
         operators = Operators(
@@ -134,7 +134,7 @@ class GraphNetwork(nn.Module):
         return torch.cat(list(map(self._scores, parts)))
 
     def _scores(self, batch: Batch) -> Tensor:
-        """(B,) of a batch."""
+        """(B,) scores of the networks of a batch."""
         operators, networks = batch
         x = self.kinds(operators.kinds).sum(dim=1)
         for along, against, norm in zip(self.along, self.against, self.norms, strict=True):
@@ -148,7 +148,7 @@ class GraphNetwork(nn.Module):
 
 
 def _read(x: Tensor, edges: Tensor) -> Tensor:
-    """(V, D) sums of what each operator's edges lead from."""
+    """(V, D) for each operator the sum of the rows of ``x`` that its edges lead from."""
     start, end = edges
     return _sums(x.index_select(0, start), end, len(x))  # whose gradient takes a third of that of x[start]
 

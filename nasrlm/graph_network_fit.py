@@ -1,4 +1,4 @@
-"""A graph network is learned from few labels, and from parts of them three more, which tell how far to go by it.
+"""Fit a graph network to few labels, and three more to parts of them, which tell how far to go by it.
 
 N networks, n labelled ones.
 """
@@ -42,8 +42,10 @@ class FittedGraphs:
     def fit(
         cls, networks: Sequence[Operators], targets: FloatArray, errors: FloatArray, progress: bool = False
     ) -> FittedGraphs | None:
-        """None of fewer than ``FEWEST_LABELS``, or where the first that does not know all labels is of little use, or
-        any are of none.
+        """Fit a graph network to all labels, and others to parts of them, whose left-out errors decide its share.
+
+        Returns None for fewer than ``FEWEST_LABELS`` labels, if the share is below ``LEAST_SHARE`` after the first of
+        the others, or 0 after any.
 
         Args:
             networks: n.
@@ -102,7 +104,10 @@ def _fitted(networks: Sequence[Operators], targets: FloatArray, seed: int) -> Gr
 
 
 def best_share(errors: FloatArray, others: FloatArray) -> float:
-    """Of the first in the mean of two, given their (N,) errors, that has the least squared error; in [0, 1]."""
+    """Share of the first in a weighted mean of two predictions that minimises its squared error, in [0, 1].
+
+    Takes the (N,) errors of both.
+    """
     apart = others - errors
     share = float(apart @ others) / max(float(apart @ apart), 1e-9)
     return min(max(share, 0.0), 1.0)

@@ -84,7 +84,7 @@ class Standardised:
 
     @classmethod
     def of(cls, labels: FloatArray) -> Standardised:
-        """By these labels."""
+        """Take mean and deviation from these labels."""
         return cls(float(labels.mean()), deviation_of(labels))
 
     def forward(self, labels: FloatArray) -> FloatArray:
@@ -156,7 +156,10 @@ class GroupProcess:
         return self._conditioned(self._covariance(rows, self._rows), self._variance(rows))
 
     def predict_others(self, groups: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """The same of N rows that it was not made with, by the (N, F) features of every group; kinds are not told."""
+        """Mean and standard deviation of the scores of N rows that the process was not made with.
+
+        Takes the (N, F) features of every group; the process must have no kinds, as those of other rows are not known.
+        """
         assert self._kinds is None, "of other rows nobody knows them"
         learned = [group[self._rows] for group in self._groups]
         given = [group for group in groups if group.shape[1]]
@@ -189,7 +192,7 @@ class GroupProcess:
         return np.stack([self._scales.curved, self._scales.lengths], axis=1)
 
     def weights_for(self, targets: FloatArray) -> FloatArray:
-        """(n,) how much each row that was learned from counts, by its likeness, towards other targets of theirs."""
+        """Solve for the (n,) kernel weights of the rows learned from, for other (n,) targets of theirs."""
         return np.asarray(cho_solve((self._factor, True), targets))
 
     def left_out(self) -> FloatArray:
@@ -197,7 +200,7 @@ class GroupProcess:
         return np.asarray(self._weights / inverse_diagonal(self._factor))
 
     def sample(self, rows: NDArray[np.intp], samples: int, rng: np.random.Generator, noise: float = 0.0) -> FloatArray:
-        """(N, S) scores of (N,) rows drawn jointly, each with noise of that variance.
+        """Draw (N, S) scores of (N,) rows jointly, each with noise of variance ``noise``.
 
         Cost: cubic in N; a tenth of a second for 300.
         """
@@ -258,7 +261,7 @@ class _Scales:
 
     @property
     def lengths(self) -> FloatArray:
-        """Of the same."""
+        """Lengths of the kernels with a length."""
         return np.asarray(np.exp(self.logs[1 : 2 * self.num_curved : 2]))
 
     @property
@@ -274,7 +277,7 @@ class _Scales:
 
 @dataclass(frozen=True)
 class _Likeness:
-    """Of some rows with some others: distances in each group, products in the linear ones, and 1 where of one kind."""
+    """How like some rows are to others: distances by group, products by linear group, and 1 where of one kind."""
 
     distances: Sequence[FloatArray]
     products: Sequence[FloatArray]
@@ -287,7 +290,7 @@ class _Likeness:
 
 
 def _fit_scales(likeness: _Likeness, targets: FloatArray) -> _Scales:
-    """Those under which the targets are likely."""
+    """Fit the scales by the likelihood of the targets, with a prior around the starting values."""
     starts = [_START_VARIANCE, _START_LENGTH] * len(likeness.distances) + [_START_LINEAR] * len(likeness.products)
     start = np.log([*starts, *([] if likeness.same is None else [_START_KIND]), _START_NOISE])
     diagonal, num_curved = np.diag_indices(len(targets)), len(likeness.distances)
@@ -318,7 +321,7 @@ def inverse_diagonal(factor: FloatArray) -> FloatArray:
 
 
 def _inverse(factor: FloatArray) -> FloatArray:
-    """All of it, in a third of the time that solving for the identity takes."""
+    """Invert a matrix given its lower Cholesky factor, in a third of the time that solving for the identity takes."""
     lower, _ = dpotri(factor, lower=1)
     return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
 
@@ -334,14 +337,14 @@ def _kernels(scales: _Scales, likeness: _Likeness, decays: Iterable[_Decay]) -> 
 
 
 def _slopes(kernels: Sequence[FloatArray], decays: Sequence[_Decay]) -> Iterator[FloatArray]:
-    """Of each kernel along the logarithms of its own scales: along that of its variance it is the kernel itself."""
+    """Yield the derivatives of each kernel along the logarithms of its scales; along its variance's, it is itself."""
     for kernel, (distance, decay) in zip(kernels, decays, strict=False):
         yield from (kernel, decay * distance**2 * (1 + distance) / 3)
     yield from kernels[len(decays) :]
 
 
 def _decays(scales: _Scales, likeness: _Likeness) -> Iterator[_Decay]:
-    """Of each curved kernel the distances in its lengths, and what its variance falls to over these."""
+    """Yield for each curved kernel distances in units of length / sqrt(5), and its variance times exp(-distance)."""
     log_variances = scales.logs[: 2 * scales.num_curved : 2]
     for log_variance, length, distances in zip(log_variances, scales.lengths, likeness.distances, strict=True):
         distance = np.sqrt(5) * distances / length

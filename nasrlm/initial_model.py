@@ -125,7 +125,7 @@ def _from_checkpoint(
     model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(rows.objectives), initial.model.code)
     _standardise(model, rows)
     fresh = model.state_dict()
-    weights = {name: x for name, x in initial.model.state_dict().items() if not name.startswith("readouts.")}
+    weights = initial.model.weights_without_readouts()
     if config.extend_tokenizer:
         weights[TOKENS] = _extended(weights[TOKENS], initial.tokenizer, tokenizer)
     shared = [(row, initial.objectives.index(x)) for row, x in enumerate(rows.objectives) if x in initial.objectives]
@@ -139,19 +139,14 @@ def _from_checkpoint(
 
 
 def _kept_sizes(config: TrainConfig, initial: Checkpoint) -> ModelConfig:
-    """Of a model that is trained further; refuses what the config asks of it and it does not have."""
+    """Return the sizes of a model to train further; refuse settings of the config that it cannot follow."""
     _check_kept(config, initial)
     sizes = replace(
-        initial.model.config,
+        initial.model.config.without_readouts(),
         dropout=config.model.dropout,
         max_text_tokens=_context(config, initial),
         truncation=config.model.truncation,
         freeze_backbone=config.model.freeze_backbone,
-        num_readouts=0,
-        num_anchors=0,
-        num_graph_networks=0,
-        num_sum_rows=0,
-        reads_macs=False,
     )
     if (config.extend_tokenizer or config.only_encoder) and sizes.backbone != COMPACT:
         raise ValueError(

@@ -36,7 +36,7 @@ def append_line(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def _ends_with_a_line(path: Path) -> bool:
-    """Or has nothing, or is none; reads the last byte alone, for files grow long."""
+    """Whether a file ends with a whole line, is empty or is missing; reads only its last byte, as files grow long."""
     if not path.is_file():
         return True
     with path.open("rb") as stream:

@@ -45,13 +45,17 @@ class RegressionLanguageModel(nn.Module):
 
     @property
     def num_parameters(self) -> int:
-        """Numbers it has, frozen ones included."""
+        """Number of parameters, frozen ones included."""
         return sum(parameter.numel() for parameter in self.parameters())
 
     @property
     def device(self) -> torch.device:
         """Where its weights are."""
         return self.decoder.objectives.weight.device
+
+    def weights_without_readouts(self) -> dict[str, Tensor]:
+        """By name, of all that spells objectives."""
+        return {name: x for name, x in self.state_dict().items() if not name.startswith("readouts.")}
 
     def forward(self, text_ids: Tensor, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
         """Teacher-forced log-probabilities of number tokens.
@@ -68,7 +72,7 @@ class RegressionLanguageModel(nn.Module):
         return self.decode(self.decoder.remember(self.encoder(text_ids)), objectives, numbers, visible)
 
     def decode(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
-        """The same of texts that the encoder has read and the decoder remembers."""
+        """Log-probabilities as ``forward`` gives them, of texts that were encoded before; ``memory`` holds them."""
         logits = self.decoder(memory, objectives, numbers, visible)
         allowed = self.decoder.grammar[numbers[..., :1], torch.arange(self.code.length, device=numbers.device)]
         return masked_log_softmax(logits, allowed)

@@ -220,5 +220,5 @@ def _card(
 
 
 def _spelled(value: float, how: str) -> str:
-    """A dash for NaN, as in tables for people."""
+    """Format a number for a table; NaN is a dash."""
     return "-" if math.isnan(value) else format(value, how)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
 COMPACT = "compact"
@@ -95,3 +95,7 @@ class ModelConfig:
                 f"ModelConfig: expected lora_rank of 0 or more, and a backbone to freeze or adapt, "
                 f"got lora_rank {self.lora_rank}, freeze_backbone {self.freeze_backbone}, backbone {self.backbone}."
             )
+
+    def without_readouts(self) -> ModelConfig:
+        """The sizes of a model that spells every objective."""
+        return replace(self, num_readouts=0, num_anchors=0, num_graph_networks=0, num_sum_rows=0, reads_macs=False)

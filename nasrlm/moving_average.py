@@ -16,7 +16,9 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class MovingAverage(Generic[M]):
-    """A model beside one that learns. If that is split, each process averages its parts and the first has the whole.
+    """A copy of a learning model whose weights are a moving average of that model's.
+
+    If the learning model is split, each process averages its parts and the first has the whole.
 
     Args:
         learning: not yet split.
@@ -46,7 +48,7 @@ class MovingAverage(Generic[M]):
         torch._foreach_lerp_([local(x) for x in self._parts], [local(x) for x in weights], 1 - decay)
 
     def gather(self) -> None:
-        """Into the first process; every process must call it."""
+        """Collect the whole average in the first process; every process must call it."""
         if self._processes.shard:
             for average, part in zip(_learned_weights(self.model), self._parts, strict=True):
                 if (found := whole(part, keep=self.is_here)) is not None:
@@ -59,5 +61,5 @@ class MovingAverage(Generic[M]):
 
 
 def _learned_weights(model: nn.Module) -> list[Tensor]:
-    """Without those that are frozen."""
+    """Weights of a model, without frozen ones."""
     return [parameter.detach() for parameter in model.parameters() if parameter.requires_grad]

@@ -13,7 +13,7 @@ _REGISTERED = re.compile(r"[\w-]+")  # not the file of a user's own
 
 
 class Space(Protocol):
-    """A search space, as far as its name goes."""
+    """A search space of which only its address is used."""
 
     @property
     def address(self) -> str: ...

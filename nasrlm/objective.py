@@ -177,7 +177,7 @@ COVERED = 0.8  # of labels by the intervals that are told, 0.1 to 0.9
 
 
 def deviation_covering(distance: float) -> float:
-    """Of a normal distribution whose 80 % interval reaches this far from its mean."""
+    """Standard deviation of a normal distribution whose 80 % interval reaches ``distance`` from its mean."""
     return distance / NormalDist().inv_cdf((1 + COVERED) / 2)
 
 

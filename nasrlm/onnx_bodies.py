@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import lru_cache, wraps
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from nasrlm.remembered import remembered
 
 START = "<\n   ir_version: "
 CALL = "block."
-LONGEST_KEPT = 2048  # characters
 
 # None of these takes longer than a text's length times a constant, whatever the text: a server reads anybody's.
 _GRAPH = re.compile(r"network \((?P<inputs>[^()]*)\) => \((?P<outputs>[^()]*)\) \{")
@@ -21,19 +21,7 @@ _REFERENCE = re.compile(r"@(a\d+)")
 _ARGUMENT = re.compile(r"(a\d+)=(\[[^\[\]]*\]|[^,]+)")
 _TYPED = re.compile(r"(?:^|(?<=, ))([^\s,\[]+\[[^\[\]]*\]) (\S+?)(?:, |$)")
 
-F = TypeVar("F", bound=Callable[..., Any])
 Arguments = tuple[tuple[str, str], ...]  # of a call: parameter and value
-
-
-def remembered(function: F, size: int = 16_384) -> F:
-    """Keeps what it gave for the last short strings; few long ones would take all memory of a server."""
-    kept = lru_cache(maxsize=size)(function)
-
-    @wraps(function)
-    def remembering(text: str, *arguments: Hashable) -> Any:
-        return kept(text, *arguments) if len(text) <= LONGEST_KEPT else function(text, *arguments)
-
-    return cast(F, remembering)
 
 
 class OtherTextError(ValueError):
@@ -59,7 +47,7 @@ class Line(NamedTuple):
         return self.op_type.removeprefix(CALL) if self.op_type.startswith(CALL) else ""
 
     def arguments(self) -> Arguments:
-        """Of a call.
+        """Arguments of a call, read from its attributes.
 
         Raises:
             OtherTextError: they are spelled otherwise.

@@ -30,7 +30,7 @@ def encoder_model(encoder: Encoder, *, int8: bool = False) -> bytes:
 
 
 def _joined(graph: OnnxBuilder, x: str, is_text: str, join: Join) -> tuple[str, str]:
-    """(N, S, D) of (N, L, D), and the mask (N, S) of (N, L)."""
+    """Join neighbouring tokens: (N, L, D) to (N, S, D), and their mask (N, L) to (N, S)."""
     text = graph.node("Sign", graph.node("Cast", graph.node("Unsqueeze", is_text, graph.ints(2)), to=FLOAT))
     length = graph.node("Shape", is_text, start=1)
     tokens = graph.ints(join.tokens)

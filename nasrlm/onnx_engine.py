@@ -46,7 +46,7 @@ class OnnxEngine:
         self._sessions: dict[int, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without sessions, which cannot be copied: they are made when they are first asked."""
+        """State without sessions, which cannot be copied; they are made anew when first needed."""
         return vars(self) | {"_sessions": {}}
 
     def encode(self, text_ids: Tensor) -> Tensor:

@@ -75,7 +75,7 @@ class OnnxBuilder:
         return self.node("DynamicQuantizeMatMul", x, rounded, self.constant(scale), domain=FUSED)
 
     def rms_norm(self, x: str, norm: nn.RMSNorm) -> str:
-        """Of the last axis."""
+        """Root mean square normalisation of the last axis."""
         return self.node("SimplifiedLayerNormalization", x, self.weight(norm.weight), axis=-1, epsilon=_epsilon(norm))
 
     def add_and_norm(self, x: str, change: str, norm: nn.RMSNorm) -> tuple[str, str]:

@@ -9,7 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nasrlm.onnx_bodies import Body, Line, remembered
+from nasrlm.onnx_bodies import Body, Line
+from nasrlm.remembered import remembered
 
 INPUT, OUTPUT = "input", "output"
 PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
@@ -33,7 +34,7 @@ class OperatorGraph:
 
     @classmethod
     def of(cls, body: Body) -> OperatorGraph:
-        """What reads values of no body reads nothing."""
+        """Build the graph of a body's operators; values that nothing in the body makes have no edges."""
         sources: list[Sequence[int]] = [[]]
         maker = dict.fromkeys(body.inputs, 0)
         for number, line in enumerate(body.lines, start=1):

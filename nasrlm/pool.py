@@ -1,4 +1,4 @@
-"""Texts as a checkpoint sees them, to adapt it by; and which of them to measure, since their labels would tell most.
+"""Texts with what a checkpoint predicts of them, which adapting needs, and a choice of the texts to measure.
 
 N texts, M known objectives, S numbers of a summary, C counts, F of them that are sizes and differ.
 """
@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from nasrlm.arrays import FloatArray, standardised
-from nasrlm.averaged_process import likeness
+from nasrlm.averaged_process import AveragedProcess, likeness
 from nasrlm.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.named_spaces import Space, checked_space
 from nasrlm.objective import Objective
@@ -63,7 +63,7 @@ class Pool:
 
     @property
     def counts(self) -> FloatArray:
-        """(N, C) of the texts' networks."""
+        """(N, C) counts of the texts' networks, see ``text_counts``."""
         return self.summaries[:, -NUM_COUNTS:]
 
     @cached_property
@@ -72,7 +72,7 @@ class Pool:
 
     @property
     def logs_of_macs(self) -> FloatArray:
-        """(N,) of the texts' networks."""
+        """(N,) logarithms of the multiply-accumulates of the texts' networks."""
         return self._operators[1]
 
     @cached_property
@@ -84,7 +84,7 @@ class Pool:
 
     @property
     def follow_shares(self) -> FloatArray:
-        """(M + 1,) how probable it is beforehand that a cost follows each of ``followed`` rather than another.
+        """(M + 1,) prior probabilities that a cost follows each of ``followed`` rather than another.
 
         Guesses, of which there may be seventy, have ``GUESSES_FOLLOWED`` together.
         """
@@ -112,6 +112,10 @@ class Pool:
     def text_features(self) -> TextFeatures:
         """What a readout compares the texts by."""
         return TextFeatures.of(torch.from_numpy(self.summaries))
+
+    def process_of(self, rows: NDArray[np.intp], targets: FloatArray) -> AveragedProcess:
+        """A process of (n,) labels, of mean 0 and variance 1, of some texts; asked by ``inputs`` and ``followed``."""
+        return AveragedProcess(self.inputs[rows], self.followed[rows], targets, self.follow_shares)
 
     def at(self, rows: NDArray[np.intp]) -> Pool:
         """Some of the texts, predictions as this pool standardised them; one with several labels several times."""
@@ -195,7 +199,7 @@ def choose_diverse(
 
 
 def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> None:
-    """To be asked before texts are read for ``adapt``.
+    """Check, before texts are read, that ``adapt`` can teach a checkpoint these objectives.
 
     Raises:
         ValueError: no checkpoint, a model that spells no digits, or a name that is no objective's.
@@ -208,7 +212,10 @@ def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> N
 
 
 def multiplies(objective: str, values: FloatArray) -> bool:
-    """Costs multiply from device to device and are learned on a logarithmic scale, accuracies as they are."""
+    """Whether an objective is learned on a logarithmic scale: costs above 0 are, accuracies are not.
+
+    Costs multiply from device to device.
+    """
     return not Objective.parse(objective).is_accuracy and bool((values > 0).all())
 
 

@@ -78,7 +78,7 @@ class Predictor:
         return cls(Checkpoint.from_pretrained(folder, device), engine, MEMORY_BYTES)
 
     def of_space(self, space: str | Space) -> Predictor:
-        """The same for networks of one space: what it has learned of them, calibrated by them.
+        """Return a predictor for networks of one space, with what was learned of that space and its calibration.
 
         It costs nothing, except for a space with an encoder of its own, which is loaded into an engine once.
 
@@ -335,7 +335,7 @@ class Predictor:
         )
 
     def _calibrations(self) -> tuple[Calibration, Calibration]:
-        """Of what the model says, and of sums."""
+        """Return the calibrated levels of what the model says, and those of sums, by objective."""
         return self.checkpoint.calibration, {name: each.levels for name, each in self.checkpoint.sums.items()}
 
     def _sums(self) -> dict[int, CostSum]:

@@ -64,13 +64,13 @@ class Processes:
         return context
 
     def sum(self, value: float) -> float:
-        """Over all processes."""
+        """Sum a number over all processes."""
         if self._accelerator is None:
             return value
         total = self._accelerator.reduce(torch.tensor(value, dtype=torch.float32, device=self.device), "sum")
         return float(total)
 
-    def agree(self, due: bool) -> bool:
+    def saves(self, due: bool) -> bool:
         """Whether this process is to save now: all of a split model when the first says so, else the first alone."""
         return self.from_first(lambda: due) if self.shard else due and self.rank == 0
 

@@ -58,13 +58,13 @@ class UnreadableTextError(ValueError):
         self.problem, self.row, self._rest = problem, row, rest
 
     def in_row(self, row: int, file: str = "") -> UnreadableTextError:
-        """The same, said of a row of what those texts were taken from."""
+        """Return this error with another row number and file: those of the data that the texts were taken from."""
         return UnreadableTextError(self.problem, row, self._rest, file)
 
 
 @contextmanager
 def told_by(row_of: Callable[[int], int], file_of: Callable[[int], str] = lambda _: "") -> Iterator[None]:
-    """A text that cannot be read is told by ``row_of`` its row among the texts that were asked about, and its file."""
+    """Within this, errors of unreadable texts name the row and file that ``row_of`` and ``file_of`` give for a text."""
     try:
         yield
     except UnreadableTextError as e:
@@ -127,7 +127,7 @@ class TextReader:
         return Encoded(states, mask[:, None, None, :], ids.to(states.device), batch.texts)
 
     def _warn_of_notations(self, texts: Iterable[str]) -> None:
-        """Of a line that is no word, as a notation or the name of a file is, where ONNX text was learned."""
+        """Warn of texts of one line that look like a notation or a file name, if the model has learned ONNX text."""
         if self._tokenizer.reads_onnx and any("\n" not in text and not text.isalpha() for text in texts):
             warnings.warn(
                 "texts: expected canonical ONNX text, such as the model has learned, got a line like a notation or the "
@@ -160,7 +160,7 @@ class TextReader:
 
 
 def checked_texts(texts: Iterable[str]) -> list[str]:
-    """A list of them; rows of a pandas Series would be looked up by its index.
+    """Return texts as a list, as rows of a pandas Series would be looked up by its index.
 
     Raises:
         ValueError: one text, whose characters would be read as texts, or something else in a row.

@@ -118,7 +118,7 @@ class Readouts(nn.Module):
         return torch.isin(objectives, self.objectives)
 
     def forward(self, summaries: Tensor, objectives: Tensor, texts: Sequence[str]) -> Readings:
-        """What (N, S) summaries say of (M,) objectives that are read, and their N texts where some ask for these."""
+        """Read (M,) objectives off the (N, S) summaries of N texts, and off the texts where objectives need them."""
         own = (objectives[:, None] == self.objectives).int().argmax(dim=1)
         read = [self._by_anchors(summaries, row) for row in own.tolist()]
         mean, log_deviation = torch.stack(read, dim=1).unbind(-1)
@@ -127,7 +127,7 @@ class Readouts(nn.Module):
         return Readings(mean, log_deviation.clamp(-12, 3).exp(), self.table[own].double(), self.logarithmic[own])
 
     def _by_anchors(self, summaries: Tensor, row: int) -> Tensor:
-        """(N, 2) mean and logarithm of the deviation by a row's own anchors; beside more, sums round otherwise."""
+        """(N, 2) mean and logarithm of the deviation by a row's own anchors alone; more would change rounding."""
         weights = self.weights[row].double()
         used = weights.any(dim=0).nonzero()
         count = int(used[-1]) + 1 if len(used) else 0
@@ -139,7 +139,7 @@ class Readouts(nn.Module):
         return alike @ weights[:, :count].mT + self.offsets[row]
 
     def _by_graphs(self, texts: Sequence[str], own: Tensor) -> Tensor:
-        """(N or 1, M) what is added to means of the (M,) rows."""
+        """(N or 1, M) what graph networks add to the means of the (M,) rows."""
         added = torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
         if not self.networks or not self.shares[own].any():
             return added
@@ -150,7 +150,7 @@ class Readouts(nn.Module):
         return added
 
     def _along_macs(self, texts: Sequence[str], own: Tensor) -> Tensor:
-        """(N or 1, M) likewise, in proportion to the logarithms of multiply-accumulates."""
+        """(N or 1, M) what logarithms of multiply-accumulates add to the means of the (M,) rows, in proportion."""
         if not self.reads_macs or not self.macs[own, 0].any():
             return torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
         slopes, centres = self.macs[own].double().T
@@ -160,7 +160,10 @@ class Readouts(nn.Module):
     def _towards_sums(
         self, mean: Tensor, log_deviation: Tensor, texts: Sequence[str], own: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Both (N, M) of the (M,) rows; where a sum does not know a row of the text, as they would be without it."""
+        """Move (N, M) means of the (M,) rows towards sums of what the rows of each text cost.
+
+        Where a sum does not know a row of the text, mean and deviation are as they would be without a sum.
+        """
         if not self.has_sums or not self.sum_shares[own].any():
             return mean, log_deviation
         counts = list(map(row_counts, texts))
@@ -174,7 +177,7 @@ class Readouts(nn.Module):
         return mean, log_deviation
 
     def _by_sum(self, counts: Sequence[RowCounts], row: int) -> Tensor:
-        """(N,) on the scale of ``GRID``, NaN where ``RowSum`` has none."""
+        """(N,) predictions of one readout's sum on the scale of ``GRID``; NaN where ``RowSum`` has none."""
         rows, costs = self.sum_rows[row].cpu(), self.sum_costs[row].cpu()
         stored = rows[rows != NO_ROW].numpy(), costs[rows != NO_ROW].numpy(), bool(self.sum_is_rate[row])
         sums = torch.from_numpy(RowSum(*stored).of(counts))
@@ -185,7 +188,7 @@ class Readouts(nn.Module):
 
 
 def no_sum(num_rows: int) -> dict[str, Tensor]:
-    """What a readout without a sum has beside others, whose sums are of up to ``num_rows``; nothing if none has one."""
+    """Tensors of a readout without a sum, beside others with sums of up to ``num_rows`` rows; empty if that is 0."""
     if not num_rows:
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Readouts are fitted: a Gaussian process of the five parts of a summary, taught by somebody who knows more.
+"""Fit readouts: Gaussian processes of the five parts of a summary, which learn what a better informed model expects.
 
 N texts, n labelled ones, S numbers of a summary, F features, P anchors, G points of a table.
 """
@@ -43,7 +43,7 @@ class TextFeatures:
 
     @classmethod
     def of(cls, summaries: Tensor) -> TextFeatures:
-        """By (N, S) summaries of texts. Cost: a second for 6,000 on one core."""
+        """Compute the features of texts from their (N, S) summaries. Cost: a second for 6,000 on one core."""
         centre = summaries.mean(dim=0).float()
         centred = parts_of(summaries - centre)
         projections = [
@@ -60,7 +60,7 @@ class TextFeatures:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is expected of labels by somebody who knows those of all texts but their own.
+    """What is expected of each label by a model that knows the labels of all other texts.
 
     Attributes:
         rows: (n,) of the N texts; of one with several labels several times.
@@ -73,7 +73,7 @@ class LeftOut:
     deviations: FloatArray
 
     def width(self, unread: FloatArray) -> float:
-        """What deviations have to be multiplied by so that 80 % intervals hold a label that is not known.
+        """Factor by which to multiply deviations so that 80 % intervals hold a label that is not known.
 
         Labels that are all equal leave what they would if one more deviated as expected.
 
@@ -136,7 +136,7 @@ class Readout:
         row_sum: RowSum | None = None,
         logs_of_macs: FloatArray | None = None,
     ) -> Readout:
-        """So that it reads what somebody who knows more than the texts says of them.
+        """Fit a readout that reproduces given normal distributions from texts alone.
 
         What it cannot read is added to the deviations. Cost: three seconds for 1,500 texts on one core.
 
@@ -197,7 +197,10 @@ class Readout:
 
 
 def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
-    """The state of ``Readouts`` but for its objectives, anchors of no weight and no rows where others have more."""
+    """Stack readouts to the state of ``Readouts`` without its objectives.
+
+    Readouts with fewer anchors are padded with some of no weight, sums with fewer rows with none.
+    """
     most = max(len(readout.tensors["anchors"]) for readout in readouts)
     most_rows = max(len(readout.tensors.get("sum_rows", ())) for readout in readouts)
     no_macs = {"macs": torch.zeros(2)} if any("macs" in readout.tensors for readout in readouts) else {}
@@ -212,7 +215,7 @@ def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
 
 
 def apart(readouts: Readouts) -> list[Readout]:
-    """Each of them, on the CPU."""
+    """Split ``Readouts`` into the readout of each objective, on the CPU."""
     tensors = {name: x.cpu() for name, x in readouts.named_buffers() if name not in ("objectives", "shares")}
     found = [_of_row(tensors, row) for row in range(len(readouts.objectives))]
     for number, network in enumerate(readouts.networks):

@@ -34,7 +34,7 @@ ROUNDING = 1e-9  # of logarithms: labels that are what is said, but for rounding
 
 
 class Comparison(NamedTuple):
-    """Of one objective.
+    """Errors of one objective on valid rows, spelled by the model and as a sum.
 
     Attributes:
         objective: its name.
@@ -108,7 +108,7 @@ def refine(
 
 
 def _one_a_text(examples: Examples) -> Examples:
-    """Labels of a text are their mean, which is one of train rows where one of them is."""
+    """Merge equal texts into one row with the mean of their labels; it is a train row if any of them is."""
     firsts, labels = mean_labels(examples.texts, examples.labels)
     learned = {examples.texts[row] for row in np.flatnonzero(examples.splits == "train").tolist()}
     found = examples.rows(firsts)
@@ -117,14 +117,14 @@ def _one_a_text(examples: Examples) -> Examples:
 
 
 def may_add_up(checkpoint: Checkpoint, objective: str) -> bool:
-    """Whether it is a cost that the checkpoint spells."""
+    """Whether an objective is a cost that the checkpoint spells, and may become a sum."""
     spelled = objective in checkpoint.objectives and objective not in checkpoint.read_off
     return spelled and not Objective.parse(objective).is_accuracy
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """What rows cost by labels, and what is expected of each label by all others.
+    """A sum fitted to labels of one cost, and what is expected of each label by all others.
 
     Attributes:
         cost_sum: by all labels.
@@ -149,7 +149,7 @@ class _Fitted:
         of_each: FloatArray,
         places: NDArray[np.intp],
     ) -> _Fitted | None:
-        """None where labels are not all above 0, or do not tell what rows cost."""
+        """Fit a sum to labels; None where these are not all above 0, or do not tell what rows cost."""
         rows, known = np.flatnonzero(np.isfinite(labels)), np.isfinite(of_each)
         labels = labels[rows]
         if not (of_each[known] > 0).all():
@@ -169,12 +169,12 @@ class _Fitted:
         return replace(found, cost_sum=replace(cost_sum, deviation=deviation, levels=found._levels(deviation)))
 
     def error(self, rows: NDArray[np.intp]) -> float:
-        """Mean absolute one, of the labels of some of the texts."""
+        """Mean absolute error of what is expected of the labels of some of the texts."""
         of_these = np.isin(self.rows, rows)
         return float(np.abs(np.nan_to_num(self.expected) - self.labels)[of_these].mean())
 
     def _levels(self, deviation: float) -> list[float]:
-        """Calibrated ones; those asked for where labels are what is said."""
+        """Calibrated levels, or ``GRID`` itself where labels equal their sums but for rounding."""
         if deviation <= ROUNDING:
             return list(map(float, GRID))
         return fit_calibration({"": norm.cdf(self.errors / deviation)})[""]

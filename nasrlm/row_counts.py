@@ -16,8 +16,9 @@ from math import prod
 from typing import NamedTuple
 
 from nasrlm.inlining import MAX_DEPTH, MAX_LINES
-from nasrlm.onnx_bodies import Arguments, Body, Line, OtherTextError, remembered
+from nasrlm.onnx_bodies import Arguments, Body, Line, OtherTextError
 from nasrlm.onnx_network import AS_EXECUTED, is_executed, read_canonical
+from nasrlm.remembered import remembered
 
 WHOLE, OTHER = range(2)  # numbers of rows: every text has the first once, those that are no networks the second
 LARGEST = 1e30  # sums of sums, blocks of blocks or weights that somebody spells are more than any number
@@ -26,7 +27,7 @@ _IMAGE = re.compile(r"network \w+\[\w+,\d+,(\d+(?:,\d+)*)\]")
 
 
 class RowCounts(NamedTuple):
-    """Of a text.
+    """Counts of the rows of a text, and the size of its input.
 
     Attributes:
         by_row: how often it has each, by numbers of rows.
@@ -38,7 +39,9 @@ class RowCounts(NamedTuple):
 
 
 def row_counts(text: str) -> RowCounts:
-    """Rows are numbers of names such as ``Conv weight_shape=[…] /4``, of blocks as executed without the place, which is
+    """Count the rows of a canonical ONNX text.
+
+    Rows are numbers of names such as ``Conv weight_shape=[…] /4``, of blocks as executed without the place, which is
     not known. One more says what the inputs are, and whether there are blocks as executed.
 
     Cost: a tenth to a quarter of a millisecond.
@@ -64,13 +67,13 @@ _OF_OTHERS = RowCounts({WHOLE: 1, OTHER: 1})
 
 
 def num_pixels(graph: Body) -> float:
-    """Of an input image; 1 where there is none."""
+    """Number of pixels of a network's input image; 1 where it is no image."""
     image = _IMAGE.fullmatch(graph.header)
     return min(prod(map(float, image[1].split(","))), LARGEST) if image else 1.0
 
 
 def times_smaller(line: Line, before: float) -> float:
-    """How many times smaller than the network's input what a line gives is, of what it reads ``before``."""
+    """How many times smaller a line's output is than the network's input; its own input is ``before`` times smaller."""
     stride = _stride(line.attributes)
     return before / stride if "Transpose" in line.op_type else min(before * stride, LARGEST)
 
@@ -98,7 +101,7 @@ class _Block:
 
     @cached_property
     def depth(self) -> int:
-        """Of the blocks in it."""
+        """How many levels of blocks are nested, this one included."""
         return 1 + max((callee.depth for callee in self.callees.values()), default=0)
 
 
@@ -106,7 +109,7 @@ _Items = tuple[tuple[int, float], ...]  # of counts, which others would change
 
 
 class _Counted(NamedTuple):
-    """Of a block given its attributes and how many times smaller than the network's its inputs are.
+    """Counts of a block for given attributes and sizes of its inputs.
 
     Attributes:
         rows: their counts.
@@ -120,14 +123,14 @@ class _Counted(NamedTuple):
 
 
 class _Blocks:
-    """Those of one text; equal ones of several texts are the same."""
+    """The blocks of one text; equal blocks of several texts are one object."""
 
     def __init__(self, functions: Mapping[str, Body]) -> None:
         self._functions = functions
         self._known: dict[str, _Block] = {}
 
     def block(self, body: Body, depth: int = 0) -> _Block:
-        """Of a body of the text.
+        """Return a body of the text with the blocks that it calls.
 
         Raises:
             OtherTextError: blocks call each other in a circle, or too deep.
@@ -148,7 +151,10 @@ def _block(body: Body, callees: tuple[tuple[str, _Block], ...]) -> _Block:
 
 
 def _counted(block: _Block, given: Arguments, sizes: Sequence[float]) -> _Counted:
-    """Looks at no more than MAX_LINES lines: blocks that call each other twice with other values would take hours."""
+    """Count the rows of a block, in up to MAX_LINES lines.
+
+    Without a limit, blocks that call each other twice with other values would take hours.
+    """
     body, counts = block.body, defaultdict[int, float](float)
     looked_at, calls = len(body.lines), set[tuple[object, ...]]()
     try:

@@ -44,7 +44,7 @@ class RowSum:
     def fit(
         cls, counts: Sequence[RowCounts], labels: FloatArray, is_rate: bool = False
     ) -> tuple[RowSum, FloatArray] | None:
-        """By ridge regression, whose strength left-out labels decide.
+        """Fit the costs of rows by ridge regression, whose strength left-out labels decide.
 
         Args:
             counts: of n texts.
@@ -92,9 +92,7 @@ class RowSum:
         return found, found._labels_of(left_out)
 
     def of(self, counts: Sequence[RowCounts]) -> FloatArray:
-        """(N,) what labels are expected to be; NaN of texts with a row that no labelled one had, or where that is not
-        above 0.
-        """
+        """(N,) expected labels; NaN of texts with a row that no labelled one had, or where they are not above 0."""
         return labels_of([self], counts)[:, 0]
 
     def _labels_of(self, sums: FloatArray) -> FloatArray:

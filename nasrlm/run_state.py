@@ -60,18 +60,18 @@ class RunIdentity:
 
     @classmethod
     def of(cls, config: TrainConfig, examples: Examples) -> RunIdentity:
-        """Of a run that begins with these."""
+        """Identify a run by the config and the examples that it begins with."""
         folders = [getattr(config, name) for name in BY_CONTENT]
         initial = [Checkpoint.from_pretrained(folder).sha256 for folder in folders if folder is not None]
         spaces = hashlib.sha256("\n".join(examples.spaces).encode()).hexdigest()
         return cls(config.model_dump(mode="json", exclude=set(NOT_IDENTITY)), examples.digest(), spaces, initial)
 
     def to_json(self) -> str:
-        """As it is saved."""
+        """JSON text as a state holds it."""
         return json.dumps(asdict(self), sort_keys=True)
 
     def differences(self, text: str) -> list[str]:
-        """What of a saved identity is another than here, as far as it goes, beyond what is free to change.
+        """List in words how a saved identity differs from this one, beyond what is free to change.
 
         Keys of a config that it is too old to have had their defaults.
 
@@ -121,7 +121,7 @@ def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
 
 @contextmanager
 def told_as_broken(path: Path) -> Iterator[None]:
-    """What fails while a state is taken up is the fault of its file, but for too little memory.
+    """Within this, any failure but too little memory is reported as a broken state file.
 
     Raises:
         ValueError: something failed.
@@ -146,7 +146,7 @@ def _misfit(state: object) -> str:
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Atomically, and with no copy of it in memory."""
+    """Write a state atomically, without a copy of it in memory."""
     assert state.keys() == KINDS.keys(), "what is saved is what is read"
     with replacing(path) as temporary, temporary.open("wb") as stream:
         try:
@@ -158,7 +158,7 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
 
 
 def saved_tokenizer(path: Path, state: dict[str, Any] | None) -> TextTokenizer | None:
-    """That of the state saved at ``path``, if there is one.
+    """Return the tokenizer of a state that was read from ``path``; None without a state.
 
     Raises:
         ValueError: it is none.

@@ -49,17 +49,17 @@ def with_changes(model: RegressionLanguageModel, changes: Changes) -> Regression
 
 
 def as_bytes(changes: Changes) -> Changes:
-    """With bytes for numbers of 8 bits, which torch pickles and does not read again; ``of_bytes`` is the inverse."""
+    """View numbers of 8 bits as bytes, as torch cannot read the former from a pickle; ``of_bytes`` is the inverse."""
     return {name: x.view(torch.uint8) if x.dtype == EIGHT_BITS else x for name, x in changes.items()}
 
 
 def of_bytes(changes: Changes) -> Changes:
-    """What ``as_bytes`` was given."""
+    """View bytes as numbers of 8 bits again: the inverse of ``as_bytes``."""
     return {name: x.view(EIGHT_BITS) if x.dtype == torch.uint8 else x for name, x in changes.items()}
 
 
 def save_changes(path: Path, encoders: Mapping[str, Changes]) -> None:
-    """Those of every space, in one safetensors file."""
+    """Write the changes of every space's encoder to one safetensors file."""
     save_file({f"{space}/{name}": x for space, changes in encoders.items() for name, x in changes.items()}, path)
 
 

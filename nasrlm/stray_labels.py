@@ -1,4 +1,4 @@
-"""Labels to be looked at again, as of a measurement that has failed: far from what all others tell.
+"""Find labels to check again, such as failed measurements: those far from what all other labels tell.
 
 n labels of a pool's texts, costs above 0.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nasrlm.arrays import BoolArray, FloatArray
 from nasrlm.averaged_process import AveragedProcess
-from nasrlm.objective import deviation_of
+from nasrlm.group_process import Standardised
 from nasrlm.pool import Pool
 
 FEWEST, MOST = 6, 300  # labels that tell of one that it strays; among more one does little
@@ -24,7 +24,9 @@ SUSPECTED = 3  # of the labels, those that are least expected, are looked at eac
 
 
 def stray_labels(pool: Pool, rows: NDArray[np.intp], labels: FloatArray) -> Mapping[int, float]:
-    """What all others expect instead of labels that are ``FAR`` from it, without which they foresee each other better.
+    """Find labels that are ``FAR`` from what all others expect, and return what is expected instead.
+
+    Without such a label the others foresee each other better.
 
     NOTE: they may be right. Of 48 draws of ten latencies of NAS-Bench-201 one had such a label, of 36 of FBNet none;
     of labels that were made three times as large 14 and all were found, of 1e9 all (docs/log.md, 2026-11-27).
@@ -51,28 +53,30 @@ def stray_labels(pool: Pool, rows: NDArray[np.intp], labels: FloatArray) -> Mapp
 
 
 def _suspects(pool: Pool, rows: NDArray[np.intp], logs: FloatArray, kept: BoolArray) -> list[tuple[float, int, float]]:
-    """Of the labels that are least expected how many times as far as the others each is, its place and what is."""
+    """Of the least expected labels, list those without which the others foresee each other better.
+
+    Each comes as how many times the usual error it is off, its place, and the logarithm that is expected instead.
+    """
     _, errors = _left_out(pool, rows[kept], logs[kept])
     found = []
     for suspect in np.argsort(-np.abs(errors))[:SUSPECTED].tolist():
         place, others = int(np.flatnonzero(kept)[suspect]), kept.copy()
         others[place] = False
+        scale = Standardised.of(logs[others])
         process, left_out = _left_out(pool, rows[others], logs[others])
         mean, deviation = process.predict(pool.inputs[rows[[place]]], pool.followed[rows[[place]]])
-        scale = deviation_of(logs[others])
-        expected = float(logs[others].mean() + scale * mean[0])
+        expected = float(scale.backward(mean)[0])
         if _size(left_out) < _size(np.delete(errors, suspect)):
-            usual = max(_size(left_out), scale * float(deviation[0]))
+            usual = max(_size(left_out), scale.deviation * float(deviation[0]))
             found.append((abs(logs[place] - expected) / usual, place, expected))
     return found
 
 
 def _left_out(pool: Pool, rows: NDArray[np.intp], logs: FloatArray) -> tuple[AveragedProcess, FloatArray]:
     """A process of some labels, and (n,) what each is beyond what the others expect."""
-    scale = deviation_of(logs)
-    targets = (logs - logs.mean()) / scale
-    process = AveragedProcess(pool.inputs[rows], pool.followed[rows], targets, pool.follow_shares)
-    return process, scale * process.left_out()[0]
+    scale = Standardised.of(logs)
+    process = pool.process_of(rows, scale.forward(logs))
+    return process, scale.deviation * process.left_out()[0]
 
 
 def _size(errors: FloatArray) -> float:

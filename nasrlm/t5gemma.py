@@ -43,7 +43,7 @@ class T5GemmaTextEncoder(nn.Module):
 
     @property
     def embedding(self) -> nn.Embedding:
-        """Of all text tokens."""
+        """Embedding of all text tokens."""
         embedding: nn.Embedding = self.backbone.get_input_embeddings()  # type: ignore[no-untyped-call]
         return embedding
 
@@ -105,7 +105,7 @@ def load_t5gemma(config: ModelConfig) -> T5Gemma:
 
 @contextmanager
 def _without_report() -> Iterator[None]:
-    """Without what transformers prints of weights: a bar, and a list of all those of the decoder that nobody reads."""
+    """Silence what transformers prints of weights: a bar, and a list of the decoder's weights, which are not used."""
     from huggingface_hub.utils.tqdm import enable_progress_bars
     from transformers.utils import logging as untyped
 

@@ -105,7 +105,7 @@ class TextTokenizer:
             merges = _without(merges, changing)
 
     def check_room(self, vocabulary_size: int) -> None:
-        """Of a vocabulary that is to be extended.
+        """Check that an extended vocabulary has more tokens than this one.
 
         Raises:
             ValueError: it has as many tokens, or more.
@@ -117,7 +117,7 @@ class TextTokenizer:
             )
 
     def _of_chains(self) -> TextTokenizer:
-        """The same tokens, but new ones may go over chains; no token of lines does."""
+        """Copy the tokenizer so that new tokens may span lines of a chain; tokens that it has stay the same."""
         tokenizer = Tokenizer.from_str(self.to_json())
         tokenizer.pre_tokenizer = _splitting("chains")
         return TextTokenizer(tokenizer, self._limit)
@@ -143,7 +143,7 @@ class TextTokenizer:
 
     @property
     def pieces(self) -> Pieces | None:
-        """Within which its tokens were learned; None for those of others, such as a T5Gemma's."""
+        """Pieces of text within which the tokens were learned; None for tokenizers of others, such as a T5Gemma's."""
         stored = self.to_json()
         return next((pieces for pieces, pattern in _PATTERNS.items() if json.dumps(pattern) in stored), None)
 

@@ -198,7 +198,7 @@ class TrainConfig(BaseModel):
         return self
 
     def num_steps(self, num_rows: int) -> int:
-        """Of a run that trains on so many rows, unless it stops early."""
+        """Number of steps of a run that trains on ``num_rows`` rows, unless it stops early."""
         steps = self.epochs * math.ceil(num_rows / self.batch_size)
         return steps if self.max_steps is None else min(steps, self.max_steps)
 
@@ -208,7 +208,7 @@ class TrainConfig(BaseModel):
         return np.array([self.space_weights.get(str(space), 1.0) for space in names])[which]
 
     def of_objectives(self, names: Sequence[str]) -> TrainConfig:
-        """The same for rows that have only these labels."""
+        """Copy the config for rows that have only these labels."""
         changes = {
             "objectives": tuple(name for name in self.objectives if name in names),
             "monitor": tuple(name for name in self.monitor if name in names),
@@ -219,7 +219,7 @@ class TrainConfig(BaseModel):
     def of_steps(
         self, steps: int, num_rows: int, *, evaluations: int, warmup_share: float | None = None
     ) -> TrainConfig:
-        """The same for so many steps, none fewer, with evaluations at equal distances.
+        """Copy the config for a run of ``steps`` steps, without early stopping, evaluated at equal distances.
 
         Args:
             steps: of the run.

@@ -75,7 +75,7 @@ def run_folder(out: Path) -> AbstractContextManager[None]:
 
 
 def check_config(config: TrainConfig) -> None:
-    """Refuse what no rows could be trained with; to be asked before they are converted, which may take hours.
+    """Check, before rows are converted, which may take hours, that a config can be trained with.
 
     Raises:
         ValueError: a device, an augmentation, or a checkpoint or backbone to begin with that cannot be used.
@@ -179,7 +179,7 @@ def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict
 
 
 def _of_space(config: TrainConfig, space: str, rows: Examples) -> TrainConfig:
-    """Of the run of one space."""
+    """Make the config of the run that trains the encoder of one space."""
     folder = quote(space, safe="")  # a user's own space is named by a path
     changes = {"out": config.out / folder, "encoder_steps": {}, "only_encoder": True, "weight_bits": 32}  # then 8
     own = config.of_objectives(rows.objectives).model_copy(update=changes)

@@ -113,7 +113,7 @@ class TrainingRun:
                 store_ids(self._ids_path, key, token_ids)
         with denormals_as_zero():
             self._take_steps()
-        if self.processes.agree(True):
+        if self.processes.saves(True):
             self._save_state()
         if first:
             self.log.close()
@@ -134,7 +134,7 @@ class TrainingRun:
                 else:
                     bar.set_postfix(loss=f"{np.mean(self.losses[-20:]):.3f}", best_tau=f"{self.best_tau:.4f}")
                 bar.update()
-                if self.processes.agree(time.monotonic() - saved > self.config.save_every_seconds):
+                if self.processes.saves(time.monotonic() - saved > self.config.save_every_seconds):
                     self._save_state()
                     saved = time.monotonic()
 
@@ -154,7 +154,7 @@ class TrainingRun:
         )
 
     def _token_ids(self, rows: Examples) -> list[NDArray[np.int32]]:
-        """Of the train rows, read once a run; ``finish`` stores them."""
+        """Token ids of the train rows, read once a run; ``finish`` stores them."""
         key = key_of(rows.digest(), self.predictor.checkpoint.tokenizer, self.model.config)
         token_ids = stored_ids(self._ids_path, key) if self.config.resume else None
         if token_ids is None:
@@ -261,7 +261,7 @@ class TrainingRun:
         return self.config.out / "state.pt"
 
     def _save_state(self) -> None:
-        """By the first process, with the help of all if the model is split; the state is whole, as if it were not."""
+        """Save the state in the first process, whole even if the model is split; every process must call it then."""
         first = self.processes.rank == 0
         self.average.gather()
         model = whole(self.model.state_dict(), keep=first)
@@ -332,7 +332,7 @@ class TrainingRun:
         return TrainResult(checkpoint, tau, self.step, self.seconds, self.step < self.total_steps)
 
     def _with_initial_share(self, learned: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Between what a run learned and where it began; both are of use if neither went far.
+        """Mix learned weights with those that the run began with; both are of use if neither went far.
 
         Source:
             Wortsman et al. 2022, "Robust fine-tuning of zero-shot models".
@@ -344,7 +344,7 @@ class TrainingRun:
         }
 
     def _calibration(self) -> tuple[Calibration, dict[str, Calibration]]:
-        """By all valid rows, and by those of every space if there are several; none for a head without intervals."""
+        """Calibrate by all valid rows, and by those of each space of several; empty for a head without intervals."""
         if self.model.config.head == "mse":
             return {}, {}
         scores: dict[str, list[FloatArray]] = {}
@@ -361,7 +361,7 @@ class TrainingRun:
 
 
 def _cut_as_before() -> AbstractContextManager[object]:
-    """Texts that are cut were warned of when the run began."""
+    """Silence warnings of cut texts, which were given when the run began."""
     return warnings.catch_warnings(action="ignore", category=CutTextWarning)
 
 

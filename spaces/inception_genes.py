@@ -77,7 +77,7 @@ def _arrangements(channels: int, num_paths: int) -> list[tuple[int, ...]]:
 
 
 def count_stages(channels: int) -> int:
-    """How many there are."""
+    """Number of different stages of ``channels``."""
     blocks = sum(
         prod(_count_paths(length, out) for length, out in zip(lengths, widths, strict=True))
         for lengths in LAYOUTS

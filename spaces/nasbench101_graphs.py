@@ -94,7 +94,10 @@ def _rows(source: int, interior: int) -> list[Bits]:
 
 
 def _automorphisms(edges: Sequence[tuple[int, int]], interior: int) -> tuple[Permutation, ...]:
-    """Empty if a renaming of the interior vertices gives smaller bits: then another graph stands for the class."""
+    """Renamings of the interior vertices that leave a graph's bits as they are.
+
+    Empty if a renaming gives smaller bits: then another graph stands for the class.
+    """
     value = sum(_WEIGHT[edge] for edge in edges)
     found: list[Permutation] = []
     for places in permutations(range(1, interior + 1)):

@@ -1,4 +1,4 @@
-"""What a user's own space gives, looked at when it is opened: else a wrong type is met much later, by code of ours."""
+"""Check what a user's own space gives when it is opened, as a wrong type would be met much later, in our code."""
 
 from __future__ import annotations
 

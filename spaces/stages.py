@@ -65,7 +65,7 @@ class SupernetChoices:
         return stages * prod(map(len, self.settings.values()))
 
     def fixed(self, **settings: float | None) -> SupernetChoices:
-        """The same with one choice for every setting that is given a value here; None leaves it free."""
+        """Return the choices with one for every setting that is given a value here; None leaves it free."""
         chosen = {
             name: (self.pick(name, value, self.settings[name]),)
             for name, value in settings.items()
@@ -115,7 +115,7 @@ class SupernetChoices:
         return flags
 
     def genotypes(self) -> Iterator[Genotype]:
-        """All, in lexicographic order, genes not in use 0."""
+        """Iterate over all genotypes in lexicographic order; genes not in use are 0."""
         block = [range(len(choices)) for choices in self.parts.values()]
         stages = [
             [

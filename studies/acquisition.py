@@ -52,7 +52,9 @@ def expected_improvements(losses: FloatArray, front: FloatArray, reference_point
 
 
 def joint_improvements(losses: FloatArray, front: FloatArray, reference_point: FloatArray) -> FloatArray:
-    """The same with goals that depend on each other: the mean of what every sample adds.
+    """The hypervolume that each candidate alone is expected to add, its goals depending on each other.
+
+    It is the mean of what every joint sample adds.
 
     Args:
         losses: (N, S, M), sample s of all goals drawn together.

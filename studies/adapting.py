@@ -190,7 +190,7 @@ def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def _networks(frame: pd.DataFrame) -> list[str]:
-    """What tells a row's network from others: its text where it has one, as that is what is learned from."""
+    """Identify the network of each row by its text, or else by its space and notation."""
     texts = written_texts(frame)
     named = zip(frame.index, row_spaces(frame), row_names(frame), strict=True)
     return [texts.get(row) or f"{space} {name}" for row, space, name in named]
@@ -199,7 +199,7 @@ def _networks(frame: pd.DataFrame) -> list[str]:
 def _with_labels(
     known: Pool, used: NDArray[np.intp], learned: pd.DataFrame, measured: pd.DataFrame, names: Sequence[str]
 ) -> tuple[Pool, FloatArray]:
-    """A pool and (its texts, M) labels, NaN where there is none.
+    """Return the pool and its labels, (texts of the pool, M), NaN where there is none.
 
     Where networks that are learned from were measured several times, these rows stand behind the pool, each with its
     own labels.
@@ -224,7 +224,10 @@ def _with_labels(
 def _repeats(
     measured: pd.DataFrame, learned: pd.DataFrame, names: Sequence[str]
 ) -> tuple[pd.DataFrame, NDArray[np.intp]]:
-    """All labelled rows of what is learned from, and (rows,) which of it each is of; none where each has one row."""
+    """Find all labelled rows of the networks learned from, and (rows,) the place of each row's network in ``learned``.
+
+    Both are empty where each of these networks has one row.
+    """
     place_of = {network: place for place, network in enumerate(_networks(learned))}
     labelled = measured[measured[list(names)].notna().any(axis=1)]
     places = np.array([place_of.get(network, -1) for network in _networks(labelled)], dtype=np.intp)
@@ -264,7 +267,7 @@ def _pool_rows(labelled: NDArray[np.bool_], wanted: int, size: int, rng: np.rand
 
 
 def _is_of_a_space(frame: pd.DataFrame) -> bool:
-    """Whether architectures like its rows can be drawn."""
+    """Whether all rows are architectures of one space, of which more can be drawn."""
     return "text" not in frame and bool(only_space(frame))
 
 

@@ -90,7 +90,7 @@ class Advisor(Generic[A]):
         self.has_warned = self.has_warned_of_fractions = self.has_told = False
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        """One with a front of its own and the same model, for pymoo's ``save_history`` copies each generation."""
+        """Copy with a front of its own and the same model, as pymoo's ``save_history`` copies each generation."""
         other = copy(self)
         other.gate, other._learning = deepcopy(self.gate, memo), copy(self._learning)
         return other

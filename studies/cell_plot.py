@@ -55,7 +55,7 @@ def _draw(axes: Axes, graph: CellGraph, colours: dict[str, str]) -> None:
 
 
 def _ends(graph: CellGraph) -> tuple[float, float]:
-    """Of the upright axis, with room for what is written."""
+    """Ends of the upright axis, with room for what is written."""
     heights = [graph.curve(index)[:, 1] for index in range(len(graph.edges))]
     low, high = min((y.min() for y in heights), default=0.0), max((y.max() for y in heights), default=0.0)
     return float(low) - 0.3, float(high) + 0.3

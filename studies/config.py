@@ -132,7 +132,7 @@ class SearchConfig:
 
     @property
     def hard_constraints(self) -> tuple[Constraint, ...]:
-        """Those that every front member meets."""
+        """Constraints that every front member must meet."""
         return tuple(constraint for constraint in self.constraints if not constraint.soft)
 
     @property

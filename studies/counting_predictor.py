@@ -96,7 +96,7 @@ class CountingPredictor(Generic[A]):
 
 
 class JointCountingPredictor(CountingPredictor[A]):
-    """The same of a ``JointPredictor``."""
+    """A ``CountingPredictor`` around a ``JointPredictor``."""
 
     def joint_samples(self, texts: Sequence[str], objectives: Sequence[str], samples: int, *, seed: int) -> FloatArray:
         """(N, M, S) values in own units."""

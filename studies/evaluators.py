@@ -132,7 +132,7 @@ def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Seque
 
 
 def _number(value: object) -> float:
-    """A user's; words and truths, of which Python makes numbers as well, are mistakes."""
+    """Convert a user's answer to a number; refuse strings and truth values, which Python would convert as well."""
     if isinstance(value, str | bytes | bool | np.bool_):
         raise TypeError
     return float(value)  # type: ignore[arg-type]
@@ -200,14 +200,14 @@ class FunctionEvaluator(Generic[A]):
         return values
 
     def _with_counts(self, answer: Mapping[str, float], notation: str) -> Mapping[str, float]:
-        """An answer, with what is counted where it has none; what is no answer is left to be told."""
+        """Add counts that a user's answer lacks; an answer that is no mapping is returned as it is."""
         lacking = [name for name in self._counted if isinstance(answer, Mapping) and name not in answer]
         if not lacking:
             return answer
         return {**answer, **counts_by_name(self.space, self.space.parse(notation), lacking)}
 
     def _fractions(self, values: Sequence[float], notation: str) -> str | None:
-        """What to warn of, if there is an accuracy that seems to be none in percent."""
+        """Return a warning if an accuracy looks like a fraction instead of percent, else None."""
         for name, value in zip(self.objectives, values, strict=True):
             if Objective.parse(name).seems_fraction(value):
                 return (

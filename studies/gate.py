@@ -100,7 +100,7 @@ class Gate:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the F front members."""
+        """Names of the F front members."""
         return tuple(name for name, _ in self._front.members)
 
     @property
@@ -179,7 +179,7 @@ class Gate:
         return decisions
 
     def _no_front(self) -> Front[tuple[str, FloatArray]]:
-        """Members are names, with (goals,) losses as they are."""
+        """An empty front, whose members are to be names with (goals,) losses as they are."""
         return Front.empty(len(self.goals))
 
     def _best_losses(self, best: Mapping[str, float]) -> FloatArray:

@@ -112,7 +112,9 @@ class LearningScale:
 
     @classmethod
     def of(cls, name: str, labels: FloatArray) -> "LearningScale":
-        """Accuracies are learned as errors. Costs are learned as they are: logarithms stretch the cheapest apart.
+        """Choose the scale of an objective: errors for accuracies, values as they are for costs.
+
+        Logarithms of costs would stretch the cheapest apart.
 
         NOTE: a network that fails is as accurate as chance, to a hair, and errors alone tell 10 % from 25 % worse than
         93 % from 94 %: what costs nothing and fails was then evaluated again and again for what it might gain.

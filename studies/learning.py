@@ -19,7 +19,7 @@ Adapt = Callable[[pd.DataFrame], SamplingPredictor]  # real results so far, to a
 
 
 class LearningModel(Generic[A]):
-    """A model, and what makes a better one of results.
+    """A model that is renewed from results as they come in.
 
     Args:
         space: of the architectures.

@@ -65,7 +65,7 @@ class Entry:
         real: FloatArray | None = None,
         feasible: bool = True,
     ) -> "Entry":
-        """Of an architecture, whose key may be known; nothing is predicted or answered unless it is given."""
+        """Make the entry of an architecture, whose key may be known; predictions and results are NaN unless given."""
         return cls(
             architecture=space.format(architecture),
             key=space.architecture_key(architecture) if key is None else key,
@@ -211,5 +211,5 @@ class Ledger:
 
 
 def _predicted_columns(config: SearchConfig) -> list[str]:
-    """Of a guided search's history: median, low and high of every objective."""
+    """Columns of a guided search's history with predictions: median, low and high of every objective."""
     return [f"{name} predicted{bound}" for name in config.objectives for bound in BOUNDS]

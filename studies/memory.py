@@ -62,7 +62,7 @@ class TextMemory(Generic[A]):
         return to_text if isinstance(to_text, cls) else cls(to_text)
 
     def __call__(self, architecture: A) -> str:
-        """Its text."""
+        """Return the text of an architecture."""
         kept = self._kept.get(architecture)
         if kept is None:
             kept = self._to_text(architecture)
@@ -81,7 +81,7 @@ class TextMemory(Generic[A]):
             self._keep(architecture, text)
 
     def architecture_of(self, text: str) -> A:
-        """The first one that it was asked to write so.
+        """Return the first architecture that was written as this text.
 
         Raises:
             KeyError: there is none.

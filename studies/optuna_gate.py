@@ -118,7 +118,7 @@ class ParetoGate(Generic[A]):
 
     @property
     def gate(self) -> Gate:
-        """Its front, levels and objectives."""
+        """The gate, with its front, levels and objectives."""
         return self._advisor.gate
 
     def suggest(self, trial: optuna.Trial) -> A:
@@ -189,7 +189,7 @@ class ParetoGate(Generic[A]):
             _prune(trial, decision.stage, decision.reason, decision.dominated_by)
 
     def _key_of(self, notation: object) -> str:
-        """Of what somebody proposed; "" where it is no architecture."""
+        """Key of a proposed architecture; "" where the notation spells none."""
         try:
             return self.space.architecture_key(self.space.parse(spelled_notation(notation)))
         except (ArchitectureError, AttributeError, TypeError):
@@ -229,7 +229,7 @@ class ParetoGate(Generic[A]):
         return architectures
 
     def _tried(self, trials: Sequence[FrozenTrial]) -> list[Entry]:
-        """One entry a network: of twins that of the trial with results, or else of one that failed."""
+        """Make one entry a network: of twins, the trial with results, or else one that failed."""
         known = [trial for trial in trials if self._is_known(trial)]
         known.sort(key=lambda trial: (trial.state == TrialState.COMPLETE, trial.state == TrialState.FAIL))
         return list({entry.key: entry for entry in map(self._entry, known)}.values())
@@ -304,7 +304,7 @@ class ParetoGate(Generic[A]):
             self._advisor.learn(self._tried(trials))
 
     def _is_known(self, trial: FrozenTrial) -> bool:
-        """Whether its architecture is; of a trial that has ended told once."""
+        """Whether a trial's architecture is known; a finished trial that does not tell it is not asked again."""
         if trial.number in self._entries or trial.number in self._unknown:
             return trial.number in self._entries
         is_known = tells_architecture(trial, self.space)
@@ -313,7 +313,7 @@ class ParetoGate(Generic[A]):
         return is_known
 
     def _name(self, trial: FrozenTrial) -> str:
-        """By which reasons call it."""
+        """Name of a trial in reasons: its architecture, or else its number."""
         return self._entry(trial).architecture if self._is_known(trial) else f"trial {trial.number}"
 
     def _warn_of_untold(self, complete: Sequence[FrozenTrial]) -> None:

@@ -30,14 +30,17 @@ def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, othe
 
 
 def tells_architecture(trial: FrozenTrial, space: SearchSpace[Any]) -> bool:
-    """Whether its attribute does, or, of one completed unchecked, the genes that ``ParetoGate.suggest`` gave it."""
+    """Whether a trial tells its architecture.
+
+    It does so by its attribute or, if it was completed unchecked, by the genes that ``ParetoGate.suggest`` gave it.
+    """
     if ARCHITECTURE in trial.user_attrs:
         return True
     return trial.state == TrialState.COMPLETE and _by_genes(trial, space) is not None
 
 
 def architecture_of(trial: FrozenTrial, space: SearchSpace[Any]) -> Any:
-    """What it tells; see ``tells_architecture``.
+    """Return the architecture that a trial tells; see ``tells_architecture``.
 
     Raises:
         ValueError: its attribute spells none of the space.

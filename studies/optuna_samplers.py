@@ -163,7 +163,10 @@ class _NSGAIII(_Generations, NSGAIIISampler):
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """For torch's many small products: on busy cores, threads that wait for each other take ten times as long."""
+    """Let torch use one thread within this, for many small products.
+
+    On busy cores, threads that wait for each other take ten times as long.
+    """
     import torch  # here: other samplers do without
 
     threads = torch.get_num_threads()

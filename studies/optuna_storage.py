@@ -123,7 +123,7 @@ def with_driver(url: str) -> str:
 
 
 def _open_database(url: str) -> RDBStorage:
-    """Of several workers that begin at the same moment one makes the tables, and the others fail to."""
+    """Open a database, trying again where another worker, begun at the same moment, makes its tables."""
     engine: dict[str, Any] = {"pool_pre_ping": True}  # a connection that broke is made anew
     if url.startswith("postgresql+psycopg"):
         engine["connect_args"] = ALIVE
@@ -139,7 +139,7 @@ def _open_database(url: str) -> RDBStorage:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without Optuna's line for every study, and its warnings that a sampler is experimental."""
+    """Silence Optuna's line for every study, and its warnings that a sampler is experimental."""
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(max(verbosity, optuna.logging.WARNING))
     try:
@@ -242,7 +242,7 @@ def stored_study(config: SearchConfig, *, is_new: bool) -> Iterator["StoredStudy
 
 @contextmanager
 def answering(name: str) -> Iterator[None]:
-    """Of a storage, by its URL or path.
+    """Within this, a storage, named by its URL or path, is reported in one line if it does not answer.
 
     Raises:
         StudyError: it does not answer, or its disk is full.

@@ -37,7 +37,7 @@ def pareto_mask(losses: FloatArray) -> BoolArray:
 
 @dataclass(frozen=True)
 class Front(Generic[T]):
-    """What no other dominates of all that has joined.
+    """Members that no other member dominates, of all that have joined.
 
     Attributes:
         members: F of them, in the order in which they joined.
@@ -49,11 +49,11 @@ class Front(Generic[T]):
 
     @classmethod
     def empty(cls, num_goals: int) -> Self:
-        """Of M goals."""
+        """A front of M goals without members."""
         return cls((), np.empty((0, num_goals)))
 
     def joined(self, members: Iterable[T], losses: FloatArray) -> "Front[T]":
-        """With N members more, of (N, M) losses, and without what they dominate."""
+        """Return the front after N more members with (N, M) losses have joined, without those that are dominated."""
         everyone, merged = [*self.members, *members], np.vstack([self.losses, losses])
         mask = pareto_mask(merged)
         return Front(list(compress(everyone, mask)), merged[mask])

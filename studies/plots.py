@@ -119,7 +119,7 @@ def _intervals(config: SearchConfig, history: History, columns: Sequence[int]) -
 
 
 def _told_apart(folders: Sequence[Path]) -> list[str]:
-    """Their paths from the folder that all are in: ``first/study`` and ``second/study`` have one name."""
+    """Name studies by their paths from the folder that all are in, as ``a/study`` and ``b/study`` share a name."""
     paths = [folder.resolve() for folder in folders]
     shared = os.path.commonpath([path.parent for path in paths])
     return [str(path.relative_to(shared)) for path in paths]
@@ -131,7 +131,7 @@ def _kind(config: SearchConfig) -> str:
 
 
 def _cells(config: SearchConfig, history: History, rows: Sequence[int]) -> list[tuple[list[str], list[CellGraph]]]:
-    """Some of the front, evenly from one end to the other: their objectives in words, and their cells."""
+    """Describe some of the front, evenly from one end to the other: their objectives in words, and their cells."""
     space = get_space(config.space)
     places = np.unique(np.linspace(0, len(rows) - 1, CELLS).round().astype(int)).tolist()
     shown = []

@@ -177,7 +177,7 @@ def _search(
 
 
 def _seed(config: SearchConfig, batch: int, attempt: int) -> int:
-    """Of one attempt at a batch; searches with neighbouring seeds share none."""
+    """Seed of one attempt at a batch; searches with neighbouring seeds share none."""
     return int(np.random.SeedSequence([config.seed, batch, attempt]).generate_state(1)[0])
 
 

@@ -124,7 +124,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
 
     @property
     def gate(self) -> Gate:
-        """Its front, levels and objectives."""
+        """The gate, with its front, levels and objectives."""
         return self._advisor.gate
 
     def propose(self, count: int, *, guide: Guide | None = None, seed: int = 0) -> NDArray[Any] | Population:
@@ -173,7 +173,10 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         return Population.new(X=rows) if rows.dtype == object else rows
 
     def _refuse_unmet(self, pruned: Sequence[Entry]) -> None:
-        """An algorithm that begins with no rows fails in pymoo, without a word of the constraint."""
+        """Refuse to go on if the gate prunes architectures for constraints before there is any front.
+
+        An algorithm that begins with no rows would fail in pymoo, without a word of the constraint.
+        """
         if pruned and not self.gate.names:
             raise ValueError(
                 f"GatedProblem: expected an architecture of {self.space.name} that may meet the constraints, got none "
@@ -233,13 +236,16 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             out[name] = np.array([answer.get(name, worst) for answer in told])
 
     def _evaluated_together(self, rows: list[int]) -> list[list[int]]:
-        """One after the other where the problem does so: of a row that fails, those before it are kept."""
+        """Group rows into calls of the problem: one a call where it loops over them, else all in one.
+
+        If a row fails, the results of the calls before it are kept.
+        """
         problem = self.problem
         is_looped = problem.elementwise and isinstance(problem.elementwise_runner, LoopedElementwiseEvaluation)
         return [[row] for row in rows] if is_looped else [rows] * bool(rows)
 
     def _warn_of_ignored(self, X: Any, architectures: Mapping[int, A]) -> None:
-        """Of rows of one architecture that differ, once; not of real numbers, which many problems round."""
+        """Warn once of different rows that mean one architecture; not of real numbers, which many problems round."""
         if X.dtype.kind == "f":
             return
         for row, architecture in architectures.items():
@@ -268,7 +274,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             return None
 
     def _kept(self, rows: list[int], architectures: Mapping[int, A]) -> list[int]:
-        """Of some rows, those that the gate lets pass."""
+        """Those of some rows that the gate lets pass."""
         if not self._answers:
             return rows
         decisions = self._advisor.check([architectures[row] for row in rows])
@@ -291,7 +297,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
 
 
 def _warn_of_signs(goals: Sequence[Goal], results: FloatArray) -> bool:
-    """Of an objective whose first results could all be if they were negated; whether there is one."""
+    """Warn of objectives whose first results would be possible if negated; return whether there is any."""
     has_warned = False
     for goal, values in zip(goals, results.T, strict=True):
         objective, known = Objective.parse(goal.objective), values[~np.isnan(values)]

@@ -51,6 +51,6 @@ class Scale:
         return np.asarray(np.exp(values) if self.kind == "log" else values, dtype=np.float64)
 
     def deviation(self, values: FloatArray) -> float:
-        """Of values on the scale; of equal ones, which do not tell it, what it would be if they varied e-fold."""
+        """Standard deviation of values on the scale; for equal values, what it would be if they varied e-fold."""
         largest = float(np.abs(values).max())
         return deviation_of(values, of_equal=largest if self.kind == "linear" and largest > 0 else 1.0)

@@ -12,7 +12,7 @@ from studies.tables import read_rows, require_labels, row_names, splits_of
 
 
 def named(tables: Sequence[Path]) -> str:
-    """For messages."""
+    """List the paths of tables in words, for messages."""
     return ", ".join(map(str, tables))
 
 
@@ -29,13 +29,16 @@ def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequenc
 
 
 def of_each(frame: pd.DataFrame, tables: Sequence[Path]) -> tuple[list[pd.DataFrame], list[Path]]:
-    """Some of ``measured_rows`` as those of each table that has any, indexed by their own numbers, and these tables."""
+    """Split some of ``measured_rows`` into one frame a table, indexed by the row numbers in it.
+
+    Returns these frames and the tables that they are of, without tables that have no row among them.
+    """
     numbers = frame.index.unique("table")
     of_tables = [frame[frame.index.get_level_values("table") == number].droplevel("table") for number in numbers]
     return of_tables, [tables[number] for number in numbers]
 
 
 def shown_names(frame: pd.DataFrame, tables: Sequence[Path]) -> list[str]:
-    """What some of ``measured_rows`` are called in a table for people: of several tables, texts by theirs as well."""
+    """Name some of ``measured_rows`` for a printed table; texts of several tables are told with their table."""
     numbers = [row if len(tables) == 1 else f"{row} of {tables[number]}" for number, row in frame.index]
     return first_lines(row_names(frame), numbers)

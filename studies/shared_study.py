@@ -119,7 +119,7 @@ class SharedStudy(Generic[A]):
             )
 
     def patiently(self, act: Callable[[], T]) -> T:
-        """What ``act`` gives, which is called again where the storage does not answer: what it did may stand there.
+        """Return what ``act`` gives, called again where the storage does not answer; what it did may stand there.
 
         Raises:
             StudyError: it has not answered for a minute, or its disk is full.
@@ -144,7 +144,7 @@ class SharedStudy(Generic[A]):
             raise
 
     def _let_go(self) -> None:
-        """Of what was taken in a turn that failed, of which nobody else will hear."""
+        """Release the trial that was taken in a turn that failed, as nobody else will hear of it."""
         if self._taken is not None:
             self.locks.release(self._taken)
 
@@ -176,7 +176,7 @@ class SharedStudy(Generic[A]):
                 self._enqueue(entry.genotype, attributes)
 
     def _store(self, pruned: Sequence[Entry]) -> None:
-        """Of a key that any worker has stored before, nothing is stored again."""
+        """Store pruned entries as trials, except those whose key any worker has stored before."""
         for trial in self.study.get_trials(deepcopy=False, states=(TrialState.PRUNED,)):
             if PRUNED_STAGE in trial.user_attrs and trial.number not in self._stored_keys:
                 architecture = self.space.parse(trial.user_attrs[ARCHITECTURE])

@@ -47,7 +47,7 @@ class StorageLocks(Protocol):
         yield
 
     def check_turn(self) -> None:
-        """To be asked in one's turn before something is written.
+        """Check, before something is written in a turn, that the turn still lasts.
 
         Raises:
             TurnLostError: somebody else may have taken theirs.
@@ -203,7 +203,10 @@ class PostgresLocks:
         return self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def _take_again(self) -> None:
-        """What a broken connection held. The server may not have noticed yet that it broke, or another worker look."""
+        """Try to take the locks again that a broken connection held.
+
+        This fails while the server has not noticed yet that it broke, or another worker looks whether they are held.
+        """
         for number in tuple(self._lost):
             if self._ask("SELECT pg_try_advisory_lock(:a, :b)", {"a": self._study, "b": number}):
                 self._lost.discard(number)
@@ -262,5 +265,8 @@ def held_alone(storage: BaseStorage, name: str, study_name: str) -> Iterator[Non
 
 
 def _locks_beside(file: str, study_name: str) -> FileLocks:
-    """The same by whatever link or relative path the file is named; a user's own space is named by a path."""
+    """Locks beside a storage's file, the same by whatever link or relative path it is named.
+
+    The study's name is quoted, as a user's own space is named by a path.
+    """
     return FileLocks(Path(f"{Path(file).resolve()}.locks") / quote(study_name, safe=""))

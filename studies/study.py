@@ -30,8 +30,9 @@ def open_study(
     known: Sequence[A] | None,
     resume: bool,
 ) -> Iterator[tuple[SearchConfig, SearchSpace[A], dict[str, A] | None]]:
-    """The study's config, the space as it is searched, and by key all that is known of it, unless that is None; the
-    study's folder is made, or opened, and held.
+    """Make or open a study's folder and hold it, within this.
+
+    Yields its config, the space as it is searched, and by key all architectures that are known; None if ``known`` is.
 
     A new study that fails before anything was evaluated leaves none behind, so that the corrected one can begin there.
 

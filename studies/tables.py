@@ -116,7 +116,7 @@ def table_texts(frame: pd.DataFrame, path: Path, *, measured: bool = True, progr
 def texts_of_tables(
     frames: Sequence[pd.DataFrame], paths: Sequence[Path], *, measured: bool = True, progress: bool = False
 ) -> list[str]:
-    """Those of the rows of several tables, one table after another; see ``table_texts``."""
+    """Texts of the rows of several tables, one table after another; see ``table_texts``."""
     of_tables = zip(frames, paths, strict=True)
     return [text for each in of_tables for text in table_texts(*each, measured=measured, progress=progress)]
 

@@ -102,14 +102,14 @@ def _warn_of_judged(space: SearchSpace[Any], drawn: Sequence[Any], judged: Itera
 
 
 class _Networks:
-    """The operators of architectures, each read when a graph network first asks for it: most are of no use to any."""
+    """Operators of architectures, read only when a graph network first asks for them, as most are never needed."""
 
     def __init__(self, space: SearchSpace[Any], architectures: Sequence[Any], progress: bool) -> None:
         self._space, self._architectures, self.progress = space, architectures, progress
         self._read: dict[int, Operators] = {}
 
     def at(self, rows: NDArray[np.intp]) -> list[Operators]:
-        """Those of some rows."""
+        """Return the operators of some rows."""
         new = [row for row in rows.tolist() if row not in self._read]
         texts = to_onnx_texts(
             self._space, [self._architectures[row] for row in new], progress=self.progress and bool(new)

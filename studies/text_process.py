@@ -54,7 +54,7 @@ class TextGroups:
         self.linear = (0, len(self._parts)) if self._parts else (0,)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy counts anew."""
+        """State without the counts, so that a copy counts anew."""
         return vars(self) | {"_counted": {}}
 
     def of(self, texts: Sequence[str]) -> list[FloatArray]:

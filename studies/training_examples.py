@@ -107,7 +107,7 @@ def _read(path: Path, space: str | None, objectives: Sequence[str]) -> _Table:
 
 
 def _texts(config: TrainConfig, tables: Sequence[_Table], progress: bool) -> list[str]:
-    """Of all rows: those that the tables hold, and the others converted."""
+    """Texts of all rows: those that the tables hold, and the others converted."""
     spelled = [table.spelled() for table in tables]
     converted = iter(_converted(config, spelled, progress) if any(map(len, spelled)) else ())
     return [table.texts[row] if row in table.texts else next(converted) for table in tables for row in table.rows.index]

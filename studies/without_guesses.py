@@ -12,7 +12,7 @@ A = TypeVar("A", bound=Hashable)
 
 
 class WithoutGuesses:
-    """Does not know some objectives, until results have taught them.
+    """A predictor that does not know some objectives, until results have taught them.
 
     Args:
         predictor: answers.
@@ -35,7 +35,7 @@ class WithoutGuesses:
 def guessed_objectives(
     predictor: SamplingPredictor, space: SearchSpace[A], objectives: Sequence[str]
 ) -> frozenset[str]:
-    """Those of the objectives that a predictor has learned of other spaces alone.
+    """Return those of the objectives that a predictor can only guess: it learned them of other spaces alone.
 
     Args:
         predictor: of a ``nasrlm.Predictor`` it is known what it has learned of which space.
@@ -47,7 +47,7 @@ def guessed_objectives(
 
 
 def without_guesses(predictor: SamplingPredictor, guessed: frozenset[str]) -> SamplingPredictor:
-    """The same, as one that does not know its ``guessed_objectives``.
+    """Return the predictor as one that does not know the objectives in ``guessed``.
 
     Guesses are as sure as answers: whoever goes by them passes over all that could teach better ones.
     """

@@ -116,12 +116,12 @@ def _row(record: Mapping[str, Any], target: str) -> dict[str, Any]:
 
 
 def _context(space: str) -> str:
-    """Of a space that is not known: its letters, digits, dots and hyphens, as names of objectives have them."""
+    """Context for objectives of a space that is not known: its name in letters, digits, ``.``, ``-`` and ``_``."""
     return re.sub(r"[^a-z0-9_.-]+", "-", space.lower()).strip("-._") or "other"
 
 
 def _language(metadata: Any) -> str | None:
-    """Of the string of a Python dict, which is read as data."""
+    """Read the language from the string of a Python dict, which is parsed as data; None if it has none."""
     if not isinstance(metadata, str) or not metadata:
         return None
     fields = ast.literal_eval(metadata)

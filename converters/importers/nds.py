@@ -81,7 +81,7 @@ def _labels(record: dict[str, Any], place: str) -> dict[str, float]:
 
 
 def _errors(record: dict[str, Any], key: str, place: str) -> list[float]:
-    """Of every epoch, in percent; NaN where training had failed."""
+    """Errors of every epoch, in percent; NaN where training had failed."""
     errors = [float(x) for x in field(record, key, list, place)]
     if wrong := [x for x in errors if x < 0 or x > 100]:
         raise BenchmarkFileError(f"{place}: expected errors in percent, 0 to 100, in {key!r}, got {wrong[0]:g}.")

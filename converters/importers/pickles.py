@@ -96,7 +96,7 @@ class PlainUnpickler(pickle.Unpickler):
 
 
 def _drop(*_: Any) -> None:
-    """In place of a tensor."""
+    """Stand in for a function that would make a tensor; returns None."""
 
 
 def _dtype(spec: str, *_: Any) -> np.dtype[Any]:
@@ -112,7 +112,7 @@ def _scalar(dtype: np.dtype[Any], raw: bytes) -> float | int | bool:
 
 
 def _empty_array(*_: Any) -> NDArray[np.uint8]:
-    """What the pickle fills next; the sizes in the file are the array's own business."""
+    """Make an array for the pickle to fill next; the sizes in the file are not used."""
     return np.empty(0, np.uint8)
 
 

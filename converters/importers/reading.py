@@ -37,7 +37,7 @@ def reading(place: object, expected: str) -> Iterator[None]:
 
 
 def mean(values: Iterable[Any]) -> float:
-    """Of the values that are there; NaN where there are none."""
+    """Mean of the values that are not None; NaN where there are none."""
     known = [float(value) for value in values if value is not None]
     return math.fsum(known) / len(known) if known else math.nan
 

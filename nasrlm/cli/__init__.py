@@ -105,7 +105,7 @@ def _how_to_go_on(words: Sequence[str]) -> str:
 def _spelled_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """One of ours in one line, without the place in our code."""
+    """Format a warning of ours as one line, without the place in our code; other warnings as usual."""
     if issubclass(category, UserWarning) and is_ours(filename):
         return f"nasrlm: {' '.join(str(message).split())}\n"
     return _usual_format(message, category, filename, lineno, line)

@@ -10,7 +10,7 @@ from nasrlm.model_card import changed_readme
 
 
 def save_changed(checkpoint: Checkpoint, origin: Path, out: Path) -> None:
-    """With the README of the checkpoint that it was made of, brought up to date."""
+    """Save a checkpoint that was made of the one in ``origin``, with that one's README brought up to date."""
     readme = changed_readme(checkpoint, origin)  # before ``out``, which may be the same folder, is replaced
     if (out / "config.json").exists():
         warn(f"{out}: the checkpoint that was there is replaced.")

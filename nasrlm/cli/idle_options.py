@@ -1,4 +1,4 @@
-"""Options that have no effect beside others: whoever gives one expects it to have."""
+"""Refuse options that have no effect beside others, as whoever gives one expects an effect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import typer
 
 
 def refuse_given(context: typer.Context, names: Sequence[str], needed: str, found: str) -> None:
-    """Complain of an option that stands on the command line.
+    """Refuse options that were given on the command line and have no effect.
 
     Args:
         context: of the verb.

@@ -102,7 +102,7 @@ def listed(names: str | None, option: str) -> tuple[str, ...]:
 
 
 def ending_of(path: Path | str) -> str:
-    """Of a file's name, in small letters."""
+    """Return a file name's suffix in small letters."""
     return Path(path).suffix.lower()
 
 

@@ -57,6 +57,6 @@ def canonical_text(faithful: Graph, name: str) -> str:
 
 
 def count_tokens(texts: Sequence[str], checkpoint: Path | None) -> list[int]:
-    """Of each text, as a checkpoint reads it, or the released one."""
+    """Count the tokens of each text as a checkpoint reads it; as the released one does if ``checkpoint`` is None."""
     tokenizer = read_tokenizer(folder_or_released(checkpoint))
     return [len(token_ids) for token_ids in tokenizer.to_ids(texts)]

@@ -75,7 +75,7 @@ def warn(message: str) -> None:
 
 
 def check_table_out(out: Path, *given: Path | None) -> None:
-    """To be asked before long work whose outcome is a table; tells of one that is there and will be replaced.
+    """Check, before long work, that a table can be written to ``out``; warn if that replaces one.
 
     Args:
         out: where it will be.

@@ -27,7 +27,7 @@ class ProgressLines:
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """As streams do."""
+        """Write text to the stream, states of a bar only now and then; return its length."""
         if text.startswith("\r"):
             self._of_bar, self._within = True, False
             self._follow(text.strip())

@@ -30,7 +30,7 @@ EVALUATIONS = 6
 ENSEMBLE = 3
 POOL = 2000  # texts that a teacher labels
 NEVER_SECONDS = 1e9  # no state of these short runs is kept
-COMPACT = ModelConfig(width=128, num_heads=4, hidden=384, dropout=0.1, max_text_tokens=4096)
+SMALL_MODEL = ModelConfig(width=128, num_heads=4, hidden=384, dropout=0.1, max_text_tokens=4096)
 OF_ENSEMBLE = ModelConfig(width=96, num_heads=4, num_encoder_layers=3, hidden=256, dropout=0.1, max_text_tokens=4096)
 
 
@@ -51,11 +51,11 @@ class LanguageModels:
 
     def scratch(self, task: Task) -> FloatArray:
         """From random weights, numbers spelled."""
-        return self._trained(task, self._config(COMPACT, task.seed), measured=False)
+        return self._trained(task, self._config(SMALL_MODEL, task.seed), measured=False)
 
     def mse(self, task: Task) -> FloatArray:
         """The same encoder with one number learned by its squared error."""
-        return self._trained(task, self._config(replace(COMPACT, head="mse"), task.seed), measured=False)
+        return self._trained(task, self._config(replace(SMALL_MODEL, head="mse"), task.seed), measured=False)
 
     def ensemble(self, task: Task) -> FloatArray:
         """Mean of the standardised answers of ENSEMBLE smaller models from scratch."""
@@ -72,7 +72,7 @@ class LanguageModels:
 
     def taught(self, task: Task) -> FloatArray:
         """From random weights, or the checkpoint if there is one: learned from what a process expects of POOL rows."""
-        config = self._config(COMPACT, task.seed)
+        config = self._config(SMALL_MODEL, task.seed)
         if self.checkpoint is not None:
             config = self._fine_tuning(self.checkpoint, task.seed)
         rows, known = _pool_rows(task), np.arange(len(task.train))
@@ -152,7 +152,7 @@ class LanguageModels:
 
     def _fine_tuning(self, folder: Path, seed: int) -> TrainConfig:
         """From a checkpoint, whose sizes and number code stay."""
-        config = self._config(ModelConfig(dropout=COMPACT.dropout), seed)
+        config = self._config(ModelConfig(dropout=SMALL_MODEL.dropout), seed)
         return config.model_copy(update={"initial_checkpoint": folder, "num_digits": NumberCode().num_digits})
 
     def _trained(self, task: Task, config: TrainConfig, measured: bool) -> FloatArray:

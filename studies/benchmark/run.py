@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
@@ -14,44 +13,14 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.devices import torch_device
 from nasrlm.metrics import rho_of, tau_of
-from studies.benchmark import methods as numeric
-from studies.benchmark.graph_network import gnn
 from studies.benchmark.language_models import LanguageModels
 from studies.benchmark.protocol import Protocol, Target, get_protocol
+from studies.benchmark.registry import METHODS
 from studies.benchmark.results import Record, Results
-from studies.benchmark.task import Tables, Task, draw_task
-
-Method = Callable[[Task], FloatArray]
-
-FROM_NUMBERS: Mapping[str, Method] = {
-    "params": numeric.params,
-    "macs": numeric.macs,
-    "lightgbm": numeric.lightgbm,
-    "forest": numeric.forest,
-    "lookup": numeric.lookup,
-    "process": numeric.process,
-    "process-and-trees": numeric.process_and_trees,
-    "sources": numeric.sources_alone,
-    "transfer": numeric.transferred,
-    "gnn": gnn,
-}
-FROM_TEXTS: Mapping[str, Callable[[LanguageModels, Task], FloatArray]] = {
-    "rlm": LanguageModels.scratch,
-    "rlm-mse": LanguageModels.mse,
-    "rlm-ensemble": LanguageModels.ensemble,
-    "rlm-taught": LanguageModels.taught,
-    "rlm-pretrained": LanguageModels.pretrained,
-    "rlm-adapted": LanguageModels.adapted,
-    "rlm-adapted-active": LanguageModels.adapted_by_choice,
-}
-METHODS = (*FROM_NUMBERS, *FROM_TEXTS)
-NEEDS_SOURCES = ("sources", "transfer")
-NEEDS_CHECKPOINT = ("rlm-pretrained", "rlm-adapted", "rlm-adapted-active")
-NEEDS_PACKAGE = {"lightgbm": "lightgbm", "process-and-trees": "lightgbm", "gnn": "torch_geometric"}  # of the extra gnn
+from studies.benchmark.task import Tables, draw_task
 
 
 @dataclass(frozen=True)
@@ -86,11 +55,12 @@ class BenchmarkConfig:
         protocol = get_protocol(self.protocol)
         possible = [
             name
-            for name in METHODS
-            if (protocol.sources or name not in NEEDS_SOURCES) and (self.checkpoint or name not in NEEDS_CHECKPOINT)
+            for name, method in METHODS.items()
+            if (protocol.sources or not method.needs_sources) and (self.checkpoint or method.checkpoint != "must")
         ]
         if refused := [name for name in self.methods if name not in possible]:
-            hint = " It needs --checkpoint." if refused[0] in NEEDS_CHECKPOINT else ""
+            known = METHODS.get(refused[0])
+            hint = " It needs --checkpoint." if known is not None and known.checkpoint == "must" else ""
             raise ValueError(
                 f"--methods: expected some of {', '.join(possible)} for {self.protocol}, got {refused[0]!r}.{hint}"
             )
@@ -118,7 +88,7 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
     torch_device(config.device)
     _check_packages(names)
     _check_held_out(protocol, config.checkpoint)
-    results, solvers = Results(path), _solvers(config)
+    results, models = Results(path), LanguageModels(config.steps, config.checkpoint, config.device)
     begun_with = "" if config.checkpoint is None else Checkpoint.from_pretrained(config.checkpoint).sha256
     todo = list(product(names, protocol.targets, sorted(sizes), range(config.seeds)))
     records: list[Record] = []
@@ -130,17 +100,12 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
             if identity not in results:
                 started = time.perf_counter()
                 task = draw_task(protocol, tables, target, size, seed)
-                scores = solvers[name](task)
+                scores = METHODS[name].scores(models, task)
                 seconds = time.perf_counter() - started
                 tau, rho = tau_of(scores, task.truth), rho_of(scores, task.truth)
                 results.add(Record(*identity, _finite(tau), _finite(rho), len(task.test), round(seconds, 2)))
             records.append(results[identity])
     return records
-
-
-def _solvers(config: BenchmarkConfig) -> Mapping[str, Method]:
-    models = LanguageModels(config.steps, config.checkpoint, config.device)
-    return {**FROM_NUMBERS, **{name: partial(method, models) for name, method in FROM_TEXTS.items()}}
 
 
 def _settings(
@@ -149,18 +114,18 @@ def _settings(
     """Hash of the tables, and of what a language model depends on."""
     spaces = {target.space, *(source.space for source in protocol.sources)}
     parts = [tables[space].digest for space in sorted(spaces)]
-    if name in FROM_TEXTS:
+    if METHODS[name].from_texts is not None:
         parts.append(str(config.steps))
-        if name in NEEDS_CHECKPOINT or name == "rlm-taught":
+        if METHODS[name].checkpoint != "no":
             parts.append(begun_with)
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()[:12]
 
 
 def _check_packages(methods: Sequence[str]) -> None:
-    for method, package in NEEDS_PACKAGE.items():
-        if method in methods and find_spec(package) is None:
+    for name in methods:
+        if (package := METHODS[name].package) and find_spec(package) is None:
             raise ImportError(
-                f"method {method}: expected the package {package}, got none. Install nasrlm[gnn], or choose --methods."
+                f"method {name}: expected the package {package}, got none. Install nasrlm[gnn], or choose --methods."
             )
 
 

@@ -1,11 +1,12 @@
 """What is no network, or no ONNX file, is refused in one line."""
 
 import numpy as np
+import onnx
 import pytest
 from onnx import TensorProto, numpy_helper
 from onnx.helper import make_tensor
 
-from converters import OnnxModelError, model_to_onnx_text
+from converters import OnnxModelError, model_to_onnx_text, to_model
 from tests.converters.models import model, tensor
 
 
@@ -135,9 +136,11 @@ def test_weights_of_one_axis_are_no_convolution():
 
 @pytest.mark.parametrize("shape", [(8,), (1, 8), (3, 8), (1, 1, 8), (2, 3, 8), (1,), ()])
 def test_a_norm_may_be_scaled_along_more_axes_than_it_normalises(shape):
-    scale = numpy_helper.from_array(np.ones(shape, np.float32) + np.arange(np.prod(shape)).reshape(shape) / 9, "w")
-    scale = numpy_helper.from_array(numpy_helper.to_array(scale).astype(np.float32), "w")
-    model_to_onnx_text(model("(float[2,3,8] x) => (float[2,3,8] y) { y = LayerNormalization (x, w) }", scale))
+    weights = 1 + np.arange(np.prod(shape), dtype=np.float32).reshape(shape) / 9
+    graph = "(float[2,3,8] x) => (float[2,3,8] y) { y = LayerNormalization (x, w) }"
+    text = model_to_onnx_text(model(graph, numpy_helper.from_array(weights, "w")))
+    assert "LayerNormalization" in text
+    onnx.checker.check_model(to_model(text), full_check=True)
 
 
 @pytest.mark.parametrize(

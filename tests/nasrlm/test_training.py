@@ -140,7 +140,8 @@ def test_processes_of_one_run_share_its_folder(tmp_path: Path, monkeypatch: pyte
     with run_folder(tmp_path):
         monkeypatch.setenv("RANK", "1")
         with run_folder(tmp_path):
-            pass
+            assert (tmp_path / ".lock").exists()
+        assert (tmp_path / ".lock").exists()
 
 
 def test_a_named_objective_needs_labels_and_others_are_left_out(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from scipy.stats import kendalltau
 from sklearn.gaussian_process import GaussianProcessRegressor
 
 from studies.memory import PredictorMemory
-from studies.process_adapter import ProcessAdapter, _Features
+from studies.process_adapter import ProcessAdapter
+from studies.residual_process import PredictorFeatures
 from studies.scale import Scale
 from studies.text_process import TextProcess
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_table, true_values
@@ -55,7 +56,7 @@ def test_what_was_learned_of_other_spaces_alone_is_learned_as_if_it_was_not_know
     predictor.checkpoint = SimpleNamespace(guessed_of=guessed_of)  # type: ignore[attr-defined]
     learned = adapter(predictor)(toy_table()[:25])
     assert asked == [SPACE.address]
-    assert [isinstance(learned._processes[name], TextProcess) for name in OBJECTIVES] == [True, False, False]
+    assert [isinstance(learned.learned[name], TextProcess) for name in OBJECTIVES] == [True, False, False]
     assert set(learned.objectives) == set(OBJECTIVES)
     assert adapter(predictor)(toy_table()[:2]).objectives == OBJECTIVES[1:]  # too few results: not known yet
 
@@ -117,7 +118,7 @@ def test_of_no_texts_nothing_is_said() -> None:
 
 def test_features_are_standardised_and_deviations_those_of_the_predictor() -> None:
     predictor = ToyPredictor(sigma=0.3)
-    features = _Features(PredictorMemory(predictor), OBJECTIVES, TEXTS)
+    features = PredictorFeatures(PredictorMemory(predictor), OBJECTIVES, TEXTS)
     np.testing.assert_allclose(features.of(TEXTS).mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(features.of(TEXTS).std(axis=0), 1)
     median, deviation = features.own(OBJECTIVES[2], Scale("linear"), TEXTS)
@@ -165,7 +166,7 @@ def test_predictions_are_in_the_unit_of_the_results_and_as_wide_as_their_noise()
 
 def test_scales_of_many_results_are_fitted_to_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time of a fit grows with the square and more of the results."""
-    monkeypatch.setattr("studies.process_adapter.ROWS_TO_FIT_SCALES", 30)
+    monkeypatch.setattr("studies.residual_process.ROWS_TO_FIT_SCALES", 30)
     optimised: list[int] = []
 
     def fit(

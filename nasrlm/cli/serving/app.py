@@ -211,7 +211,7 @@ class _Service:
 
 
 def _addresses(own_spaces: Sequence[SearchSpace[Any]]) -> dict[str, str]:
-    """What ``get_space`` opens each space by, by the name that requests have for it."""
+    """Map the name that requests have for each space to the address by which ``get_space`` opens it."""
     addresses = {name: name for name in space_names()}
     for space in own_spaces:
         if space.address in addresses:
@@ -227,7 +227,7 @@ def _addresses(own_spaces: Sequence[SearchSpace[Any]]) -> dict[str, str]:
 def _response(
     values: FloatArray, objectives: Sequence[str], levels: Sequence[float], warning: str | None
 ) -> PredictResponse:
-    """Of (N, M, Q) values; some seconds where they are millions."""
+    """Build the answer of /predict from (N, M, Q) values. Cost: some seconds for millions of values."""
     answers = [{name: _answer(row, levels) for name, row in zip(objectives, rows, strict=True)} for rows in values]
     return PredictResponse(predictions=answers, warning=warning)
 
@@ -239,13 +239,13 @@ def _answer(values: FloatArray, levels: Sequence[float]) -> Answer:
 
 
 def _refusal(message: str) -> JSONResponse:
-    """One line, of what UTF-8 can spell."""
+    """Build a response with status 422 whose message is one line that UTF-8 can spell."""
     detail = " ".join(message.split()).encode(errors="replace").decode()
     return JSONResponse({"detail": detail}, status_code=422)
 
 
 def _spell(error: Any) -> str:
-    """``architectures.0: Input should be a valid string, got 3``."""
+    """Spell a validation error in one line: ``architectures.0: Input should be a valid string, got 3``."""
     given, place = error.get("input"), ".".join(str(part) for part in error["loc"][1:])
     if error["type"] == "json_invalid":
         return f"body: expected JSON, got {error['ctx']['error']} at character {place}."

@@ -17,7 +17,7 @@ Predict = Callable[[Sequence[str], Sequence[str], Sequence[float], str], Predict
 
 
 class _Question(NamedTuple):
-    """What must be equal to be asked together."""
+    """What requests must have in common to be answered by one call of the model."""
 
     objectives: tuple[str, ...]
     quantiles: tuple[float, ...]
@@ -47,7 +47,7 @@ class Batcher:
     async def predict(
         self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float], space: str
     ) -> FloatArray:
-        """(N, M, Q) values.
+        """Predict (N, M, Q) values of N texts, together with other requests that wait.
 
         Raises:
             ValueError: as ``predict`` of this request alone.

@@ -1,4 +1,4 @@
-"""Connections that send no request, or not all of its head, are closed after a while: each holds a place of others'."""
+"""Close connections that send no whole head of a request in time, as each takes the place of another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_SECONDS = 20.0  # between connecting, or the first bytes of a further reques
 
 
 class PatientProtocol(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Uvicorn's, which by itself waits for ever."""
+    """Uvicorn's HTTP protocol with a time limit for the head of a request, for which Uvicorn itself waits for ever."""
 
     _deadline: asyncio.TimerHandle | None = None
 

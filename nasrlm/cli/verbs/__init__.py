@@ -55,9 +55,9 @@ class Verbs(typer.core.TyperGroup):
 
 
 def _refuse_repeated(command: Any, words: Sequence[str]) -> None:
-    """Of what some verbs take several times, or one as a list, the last alone would count.
+    """Refuse an option given twice that some verbs take several times, or one as a list: only the last would count.
 
-    Of other options it does: a script's own words are changed by more words behind them.
+    Of other options the last counts, so that words added to a script's command can change it.
     """
     for option in command.params:
         given = sum(word.partition("=")[0] in option.opts for word in words)
@@ -87,7 +87,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _module(name: str) -> ModuleType:
-    """That of a verb, whose function ``run`` is the command."""
+    """Import the module of a verb, whose function ``run`` is the command."""
     return import_module(f"{__name__}.{name}_" if iskeyword(name) else f"{__name__}.{name}")
 
 

@@ -65,7 +65,7 @@ def run(
 
 
 def _print_learned(learned: pd.DataFrame, config: AdaptConfig) -> None:
-    """The labels, or the first of many."""
+    """Print the labels that were learned from, or the first MOST_PRINTED of them."""
     shown = learned[:MOST_PRINTED]
     title = "learned from"
     if len(shown) < len(learned):

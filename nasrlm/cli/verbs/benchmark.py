@@ -13,8 +13,9 @@ from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
 from nasrlm.cli.predictor_options import DeviceOption
 from nasrlm.cli.verbs import LIST
 from studies.benchmark.protocol import PROTOCOLS, get_protocol
+from studies.benchmark.registry import METHODS
 from studies.benchmark.results import summary
-from studies.benchmark.run import METHODS, BenchmarkConfig, known_targets, run_benchmark
+from studies.benchmark.run import BenchmarkConfig, known_targets, run_benchmark
 from studies.benchmark.task import Tables
 
 

@@ -68,7 +68,7 @@ def run(
 
 
 def _check_network_out(out: Path, given: str) -> None:
-    """Before a network is read that is to be written there."""
+    """Check, before a network is read, that its text or model can be written to ``out``."""
     check_ending(out, ".onnx", ".onnxtxt")
     check_not_read(out, given)
     check_folder(out.parent)

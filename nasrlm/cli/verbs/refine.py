@@ -94,7 +94,7 @@ def _check_judged(compared: Mapping[str, Sequence[Comparison]], wanted: Sequence
 
 
 def _changed(before: Checkpoint, after: Checkpoint, space: str, compared: Sequence[Comparison]) -> list[str]:
-    """Costs of which something else is said now; warns of those that were sums and are spelled again."""
+    """List the costs that are predicted otherwise than before; warn of those that were sums and are spelled again."""
     left = after.sums_by_space.get(space, {})
     dropped = [name for name in before.sums_by_space.get(space, {}) if name not in left]
     if dropped:

@@ -175,14 +175,14 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
 
 
 def _spell(answer: Mapping[str, float]) -> float | str:
-    """A real result has no interval."""
+    """Spell a prediction with its interval; a real result, which has none, as a number."""
     return answer["median"] if answer["low"] == answer["high"] else spell_interval(answer)
 
 
 def _search(
     config: SearchConfig, space: SearchSpace[Any], out: Path, checkpoint: Path | None, on_error: str, **options: Any
 ) -> StudyResult:
-    """On predictions; with real results and a model that knows the objectives; or with real results alone."""
+    """Search on predictions, with real results guided by the model, or with real results alone."""
     # Loaded where it is needed.
     predictor = cache(lambda: Predictor.from_pretrained(checkpoint).of_space(space.address))
     write = partial(to_measured_text, space)
@@ -211,7 +211,7 @@ def _with_checkpoint(config: SearchConfig, space: SearchSpace[Any], predictor: P
 def _usable_guide(
     config: SearchConfig, evaluator: RealEvaluator[Any], predictor: Callable[[], Predictor]
 ) -> Guide | None:
-    """The config's; none where the model lacks an objective that it is not to learn, which is told."""
+    """Return the config's guide; None, with a warning, where the model lacks an objective and is not to learn it."""
     if config.guide is None:
         return None
     unknown = [name for name in config.objectives if name not in (*predictor().objectives, *COUNTS)]

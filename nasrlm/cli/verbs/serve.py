@@ -62,5 +62,5 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _spelled(host: str) -> str:
-    """As a URL has it: an address of IPv6 in brackets."""
+    """Spell a host as a URL has it: an address of IPv6 in brackets."""
     return f"[{host}]" if ":" in host else host

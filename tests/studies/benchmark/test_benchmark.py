@@ -14,17 +14,9 @@ from nasrlm.pool import Pool
 from studies.benchmark import language_models, methods
 from studies.benchmark.language_models import LanguageModels
 from studies.benchmark.protocol import PROTOCOLS, Protocol, Target, get_protocol
+from studies.benchmark.registry import METHODS, Method
 from studies.benchmark.results import Record, Results, summary
-from studies.benchmark.run import (
-    FROM_NUMBERS,
-    FROM_TEXTS,
-    METHODS,
-    NEEDS_CHECKPOINT,
-    NEEDS_PACKAGE,
-    NEEDS_SOURCES,
-    BenchmarkConfig,
-    run_benchmark,
-)
+from studies.benchmark.run import BenchmarkConfig, run_benchmark
 from studies.benchmark.task import Tables, Task, draw_task
 from tests.nasrlm.conftest import CommandLine, checkpoint, checkpoint_folder, nasrlm  # noqa: F401
 from tests.studies.benchmark.scenes import write_table
@@ -102,7 +94,7 @@ def test_a_stopped_run_goes_on(folder: Path, tmp_path: Path, monkeypatch: pytest
         return task.truth
 
     with monkeypatch.context() as patch:
-        patch.setitem(FROM_NUMBERS, "process", stop_at_third)  # type: ignore[arg-type]
+        patch.setitem(METHODS, "process", Method("process", stop_at_third))
         with pytest.raises(KeyboardInterrupt):
             run_benchmark(config, Tables(folder), path)
     with path.open("a") as stream:
@@ -154,8 +146,7 @@ def test_a_file_of_something_else_is_refused_and_stays_as_it_is(tmp_path: Path, 
 
 
 def test_protocols_are_of_named_objectives_and_what_methods_need_is_known() -> None:
-    assert FROM_NUMBERS.keys().isdisjoint(FROM_TEXTS)
-    assert {*NEEDS_SOURCES, *NEEDS_CHECKPOINT} < set(METHODS)
+    assert all((method.from_numbers is None) != (method.from_texts is None) for method in METHODS.values())
     for protocol in PROTOCOLS.values():
         assert protocol.targets
         assert min(protocol.sizes) >= 2
@@ -222,7 +213,7 @@ def test_a_method_without_its_package_is_refused_before_others_begin(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(NEEDS_PACKAGE, "gnn", "absent")
+    monkeypatch.setitem(METHODS, "gnn", replace(METHODS["gnn"], package="absent"))
     done = nasrlm("benchmark", "--protocol", NAME, "--tables", folder, "--out", tmp_path / "rows.jsonl")
     told = "nasrlm: method gnn: expected the package absent, got none. Install nasrlm[gnn], or choose --methods.\n"
     assert (done.status, done.stderr) == (2, told)

@@ -1,0 +1,63 @@
+"""Every method of ``nasrlm benchmark``: how it ranks test rows, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from nasrlm.arrays import FloatArray
+from studies.benchmark import methods as numeric
+from studies.benchmark.graph_network import gnn
+from studies.benchmark.language_models import LanguageModels
+from studies.benchmark.task import Task
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to rank test rows; it has ``from_numbers`` or ``from_texts``.
+
+    Attributes:
+        name: on the command line and in results.
+        from_numbers: gives (test rows,) scores by graphs, genotypes or counts.
+        from_texts: gives them by a language model.
+        needs_sources: whether it learns from labels of related objectives, which only some protocols have.
+        checkpoint: whether it starts from one.
+        package: of the extra ``gnn``, that has to be installed; none if empty.
+    """
+
+    name: str
+    from_numbers: Callable[[Task], FloatArray] | None = None
+    from_texts: Callable[[LanguageModels, Task], FloatArray] | None = None
+    needs_sources: bool = False
+    checkpoint: Literal["no", "may", "must"] = "no"
+    package: str = ""
+
+    def scores(self, models: LanguageModels, task: Task) -> FloatArray:
+        """(test rows,) scores of a task."""
+        if self.from_numbers is not None:
+            return self.from_numbers(task)
+        assert self.from_texts is not None, "a method has one of the two"
+        return self.from_texts(models, task)
+
+
+_METHODS = (
+    Method("params", numeric.params),
+    Method("macs", numeric.macs),
+    Method("lightgbm", numeric.lightgbm, package="lightgbm"),
+    Method("forest", numeric.forest),
+    Method("lookup", numeric.lookup),
+    Method("process", numeric.process),
+    Method("process-and-trees", numeric.process_and_trees, package="lightgbm"),
+    Method("sources", numeric.sources_alone, needs_sources=True),
+    Method("transfer", numeric.transferred, needs_sources=True),
+    Method("gnn", gnn, package="torch_geometric"),
+    Method("rlm", from_texts=LanguageModels.scratch),
+    Method("rlm-mse", from_texts=LanguageModels.mse),
+    Method("rlm-ensemble", from_texts=LanguageModels.ensemble),
+    Method("rlm-taught", from_texts=LanguageModels.taught, checkpoint="may"),
+    Method("rlm-pretrained", from_texts=LanguageModels.pretrained, checkpoint="must"),
+    Method("rlm-adapted", from_texts=LanguageModels.adapted, checkpoint="must"),
+    Method("rlm-adapted-active", from_texts=LanguageModels.adapted_by_choice, checkpoint="must"),
+)
+METHODS = {method.name: method for method in _METHODS}
