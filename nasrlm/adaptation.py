@@ -74,7 +74,7 @@ def adapt(
         names: of the N texts, for warnings; their places if None.
 
     Warns:
-        UserWarning: costs of 0, and those that are far from what all other labels tell.
+        UserWarning: labels that are all equal, costs of 0, and those that are far from what all other labels tell.
 
     Raises:
         ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than MOST_LABELS, infinite
@@ -90,7 +90,7 @@ def adapt(
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
     labels = labels[known]
-    _warn_of_costs(pool, objective, known, labels, names)
+    _warn_of_labels(pool, objective, known, labels, names)
     known = _first_spellings(pool, known, labels)
     is_known = objective in pool.objectives
     if objective in checkpoint.read_off:  # it may have learned these very labels, and would seem to foresee them
@@ -140,10 +140,16 @@ def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) ->
     return known[firsts] if (labels == labels[firsts]).all() and firsts.any() else known
 
 
-def _warn_of_costs(
+def _warn_of_labels(
     pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray, names: Sequence[str] | None
 ) -> None:
-    """Warn of costs that look like failed measurements: zeros beside positive labels, and labels far from others."""
+    """Warn of equal labels, and of costs that look like failed measurements: zeros, or far from others."""
+    if labels.min() == labels.max():
+        warnings.warn(
+            f"adapt: expected different labels of {objective}, got {len(labels):,} of {labels[0]:g}: none is ranked.",
+            stacklevel=3,
+        )
+        return
     if Objective.parse(objective).is_accuracy:
         return
     if labels.min() == 0 < labels.max():

@@ -53,21 +53,25 @@ def release(
 
 
 def adapted(
-    checkpoint: Checkpoint, objectives: Sequence[str], labels: int, tables: Sequence[Path], spaces: Sequence[str]
+    checkpoint: Checkpoint,
+    objectives: Sequence[str],
+    labels: Sequence[int],
+    tables: Sequence[Path],
+    spaces: Sequence[str],
 ) -> Checkpoint:
     """A checkpoint that has learned objectives from a few labels, with a card that says so.
 
     Args:
         checkpoint: that has learned them, with the card of the one before.
         objectives: that were learned; what was measured of them before is forgotten.
-        labels: of each.
+        labels: numbers of labels of each.
         tables: that they are from.
         spaces: of its networks.
     """
     step = {
         "command": "nasrlm adapt",
         "objectives": list(objectives),
-        "labels": labels,
+        "labels": labels[0] if len(set(labels)) == 1 else list(labels),
         "table": ", ".join(table.name for table in tables),
         "spaces": list(spaces),
     }
@@ -154,7 +158,9 @@ def _told(step: Mapping[str, Any]) -> str:
     if "labels" not in step:
         return f"`{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})"
     learned = ", ".join(f"`{name}`" for name in step["objectives"])
-    return f"`{step['command']}` added {learned}, from {step['labels']:,} labels each of {step['table']}"
+    several = not isinstance(step["labels"], int)
+    counts = f"{', '.join(map(str, step['labels']))} labels" if several else f"{step['labels']:,} labels each"
+    return f"`{step['command']}` added {learned}, from {counts} of {step['table']}"
 
 
 def _validated(checkpoint: Checkpoint) -> str:

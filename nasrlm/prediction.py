@@ -42,7 +42,8 @@ class Prediction:
         """A row an architecture, columns as ``columns_of`` has them."""
         import pandas as pd  # here: half a second, of which predicting has no use
 
-        return pd.DataFrame(self.values.reshape(len(self), -1), columns=columns_of(self.objectives, self.quantiles))
+        names = columns_of(self.objectives, self.quantiles)
+        return pd.DataFrame(self.values.reshape(len(self), len(names)), columns=names)
 
     def __len__(self) -> int:
         return len(self.values)

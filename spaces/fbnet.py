@@ -63,7 +63,8 @@ class FBNet(SearchSpace[Layers]):
     ``{"dataset": ..., "op_idx_list": [22 indices]}``.
 
     Args:
-        dataset: the only data set of architectures drawn and encoded; both when None.
+        dataset: the only data set of architectures drawn and encoded. When None, both are encoded and those of
+            CIFAR-100 drawn, which all published labels here are of.
 
     Example:
         >>> space = FBNet(dataset="cifar100")
@@ -80,6 +81,11 @@ class FBNet(SearchSpace[Layers]):
             raise ValueError(f"fbnet dataset: expected one of {', '.join(DATASETS)}, got {dataset!r}.")
         self.datasets = DATASETS if dataset is None else (dataset,)
         self.gene_sizes = (len(self.datasets), *[len(OPERATIONS)] * NUM_LAYERS)
+
+    @property
+    def sampled_sizes(self) -> tuple[int, ...]:
+        """(23,) number of choices of every gene that are drawn: of the data sets the first alone."""
+        return (1, *self.gene_sizes[1:])
 
     def encode(self, architecture: Layers) -> Genotype:
         dataset = choice_index("fbnet", "the data set of this space", architecture.dataset, self.datasets, _REMEDY)

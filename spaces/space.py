@@ -61,6 +61,11 @@ class SearchSpace(ABC, Generic[A]):
         """(G,) number of choices of every gene that a search draws from; all of them unless a space says less."""
         return self.gene_sizes
 
+    def is_drawn(self, architecture: A) -> bool:
+        """Whether all its genes are among ``sampled_sizes``; others are of published records, or outside the labels."""
+        genes = zip(self.encode(architecture), self.sampled_sizes, strict=True)
+        return all(gene < size for gene, size in genes)
+
     @property
     def size(self) -> int:
         """Number of architectures that can be drawn, isomorphic ones counted apart."""

@@ -44,7 +44,8 @@ class AdaptConfig:
         tables: files of architectures or texts with labels; rows of the split "test" are not used. Rows of one network
             count once, with the mean of its labels.
         objectives: M names; networks that have all of these labels can be learned from.
-        samples: how many networks to learn from; None for all that are labelled.
+        samples: how many networks to learn from, with labels of all objectives; None for all that have any, each
+            objective from those with its own.
         choose: "random", by the seed, or "active", those whose labels would tell most.
         pool: how many other texts to use. Learning uses their predictions; they come from the tables and, where these
             are of architectures of one space, from it.
@@ -141,7 +142,7 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
     texts += _more_texts(frame, config, wanted + config.pool - len(frame), rng, progress)
     of_spaces = sorted(set(row_spaces(frame)))
     pool = make_pool(checkpoint, texts, progress, space=of_spaces[0] if len(of_spaces) == 1 else "")
-    candidates = np.flatnonzero(_labelled(frame, names))
+    candidates = np.flatnonzero(_labelled(frame, config))
     if config.choose == "active" and wanted < len(candidates):  # to order all of thousands would take minutes
         used = choose_diverse(pool, candidates, wanted)
     else:
@@ -159,7 +160,7 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
     columns = zip(names, labels.T, strict=True)
     for name, column in tqdm(columns, "learn", len(names), unit="objective", disable=not progress):
         found = adapt(found, pool, name, column, progress, names=spelled)
-    found = adapted(found, names, wanted, config.files, spaces)
+    found = adapted(found, names, learned[list(names)].notna().sum().tolist(), config.files, spaces)
     others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
     others = others[:MOST_JUDGED]
     return Adapted(found, learned, frame.iloc[others], [texts[row] for row in others], names)
@@ -172,8 +173,8 @@ def _drawn_rows(measured: pd.DataFrame, config: AdaptConfig, rng: np.random.Gene
         ValueError: the tables have too few labels.
     """
     frame = _one_a_network(measured, config.objectives)
-    labelled = _labelled(frame, config.objectives)
-    wanted = _count(int(labelled.sum()), config)
+    labelled = _labelled(frame, config)
+    wanted = _count(frame, int(labelled.sum()), config)
     return frame.iloc[_pool_rows(labelled, wanted, wanted + config.pool, rng)], wanted
 
 
@@ -236,19 +237,20 @@ def _repeats(
     return labelled[places >= 0], places[places >= 0]
 
 
-def _labelled(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.bool_]:
+def _labelled(frame: pd.DataFrame, config: AdaptConfig) -> NDArray[np.bool_]:
     """(rows,) flags of those that have all these labels."""
-    return frame[list(names)].notna().all(axis=1).to_numpy()
+    known = frame[list(config.objectives)].notna()
+    return (known.any(axis=1) if config.samples is None else known.all(axis=1)).to_numpy()
 
 
-def _count(labelled: int, config: AdaptConfig) -> int:
+def _count(frame: pd.DataFrame, labelled: int, config: AdaptConfig) -> int:
     """How many of so many labelled networks are to be learned from."""
     wanted = labelled if config.samples is None else config.samples
     if wanted > MOST_LABELS:
         raise ValueError(
             f"samples: expected at most {MOST_LABELS:,} labels, got {wanted:,}. Name a number, or use `nasrlm train`."
         )
-    if not 2 <= wanted <= labelled:
+    if not 2 <= wanted <= labelled or (config.samples is None and (frame[list(config.objectives)].count() < 2).any()):
         several = len(config.objectives) > 1
         advice = " Learn objectives of different rows one after the other." if several else " Use them all: samples."
         raise ValueError(

@@ -37,6 +37,10 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
     path = Path(path)
     table = open_table(path, spell_mixed=True)
     frame: pd.DataFrame = next(table.batches(table.num_rows + 1), table.schema.empty_table()).to_pandas()
+    if blank := [name for name in map(str, frame.columns) if name != name.strip()]:
+        raise ValueError(
+            f"{path}: expected names of columns without blanks around them, got {', '.join(map(repr, blank))}."
+        )
     described = [name for name in ("text", "architecture") if name in frame]
     if not described:
         raise lacks_networks(path, list(map(str, frame.columns)))
@@ -130,12 +134,12 @@ def _check_range(labels: pd.Series[Any], path: Path) -> None:
         )
 
 
-def label_columns(frame: pd.DataFrame) -> tuple[str, ...]:
-    """Numeric columns named ``metric_unit@context``, and facts such as ``params``, in the table's order."""
+def label_columns(frame: pd.DataFrame, objectives: Sequence[str] = ()) -> tuple[str, ...]:
+    """Numeric columns named ``metric_unit@context``, or as one of ``objectives``, and facts such as ``params``."""
     return tuple(
         str(name)
         for name in frame.columns
-        if pd.api.types.is_numeric_dtype(frame[name]) and ("@" in str(name) or name in _FACTS)
+        if pd.api.types.is_numeric_dtype(frame[name]) and ("@" in str(name) or name in (*_FACTS, *objectives))
     )
 
 

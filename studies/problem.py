@@ -89,8 +89,8 @@ class Problem(Generic[A]):
         self.key: Callable[[A], str] = functools.lru_cache(CACHED_KEYS)(space.architecture_key)
         self._on_batch, self._on_answer = on_batch, on_answer
         self._warm_start = [space.parse(notation) for notation in config.warm_start]
-        self._first = [architecture for architecture in first if self._is_drawn(architecture)]
-        self._known = None if known is None else {key: a for key, a in known.items() if self._is_drawn(a)}
+        self._first = [architecture for architecture in first if self.space.is_drawn(architecture)]
+        self._known = None if known is None else {key: a for key, a in known.items() if self.space.is_drawn(a)}
         self._known_architectures = list((self._known or {}).values())
         self._rng = np.random.default_rng(config.seed)
         self._futile = 0
@@ -158,17 +158,12 @@ class Problem(Generic[A]):
     @property
     def undrawn_warm_start(self) -> str:
         """The notation of the first architecture to begin with that lies outside ``space.sampled_sizes``; else ""."""
-        return next((self.space.format(made) for made in self._warm_start if not self._is_drawn(made)), "")
+        return next((self.space.format(made) for made in self._warm_start if not self.space.is_drawn(made)), "")
 
     def samples(self, count: int) -> list[A]:
         """Reserve up to ``count`` new random architectures."""
         found = (self._new_sample() for _ in range(count))
         return [architecture for architecture in found if architecture is not None]
-
-    def _is_drawn(self, architecture: A) -> bool:
-        return all(
-            gene < size for gene, size in zip(self.space.encode(architecture), self.space.sampled_sizes, strict=True)
-        )
 
     def _corners(self) -> Iterator[A]:
         sizes = self.space.sampled_sizes
@@ -192,7 +187,7 @@ class Problem(Generic[A]):
         if self._known is None:
             yield from (self.space.sample(self._rng) for _ in range(RANDOM_SAMPLES))
             if self.space.size <= MAX_ENUMERATED:
-                yield from filter(self._is_drawn, self.space.enumerate())
+                yield from filter(self.space.is_drawn, self.space.enumerate())
         else:
             known = self._known_architectures
             yield from (known[index] for index in self._rng.integers(len(known), size=min(len(known), RANDOM_SAMPLES)))

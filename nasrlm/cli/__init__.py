@@ -7,6 +7,8 @@ import sys
 import threading
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -97,9 +99,20 @@ def _told_of_memory(error: BaseException) -> str:
 def _how_to_go_on(words: Sequence[str]) -> str:
     of_table = any(word.partition("=")[0] == "--table" for word in words)
     verb = words[0] if words else ""
+    if verb in RESUMED and not _holds_study(words):
+        return "Nothing was stored yet."
     if verb in RESUMED or (verb in TABLES_RESUMED and of_table):
         return "The same command with --resume goes on."
     return "The same command goes on." if verb in GOES_ON else ""
+
+
+def _holds_study(words: Sequence[str]) -> bool:
+    """Whether the folder that a search was to be written to has a study."""
+    from studies.folder import holds_study  # here: it would slow down the help
+
+    given = [value for word, value in pairwise(words) if word == "--out"]
+    given += [word.removeprefix("--out=") for word in words if word.startswith("--out=")]
+    return any(holds_study(Path(folder)) for folder in given)
 
 
 def _spelled_warning(

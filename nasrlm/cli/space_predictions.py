@@ -18,6 +18,7 @@ from spaces import UnknownSpaceError, get_space
 
 DRAWN = 64  # networks of a space, in a second; no trait of 300 others was new, in any of seventeen spaces
 OPERATOR = re.compile(r"= (?!block\.)([\w.]+) [<(]")
+INPUT = re.compile(r"network \((\w+\[[^]]*\])")
 OUTPUT = re.compile(r"=> \((\w+\[[^]]*\])")
 
 
@@ -89,6 +90,32 @@ def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) ->
             )
 
 
+def warn_of_inputs(names: Sequence[str], texts: Sequence[str], spaces: Sequence[str]) -> None:
+    """Warn, one line a space, of architectures with inputs that none drawn from it has, as FBNet's for ImageNet."""
+    for space in dict.fromkeys(spaces):
+        try:
+            named = get_space(space)
+        except UnknownSpaceError:
+            continue  # one of texts alone
+        own = [(name, _input(text)) for name, text, of in zip(names, texts, spaces, strict=True) if of == space]
+        rng = np.random.default_rng(0)
+        known = {_input(to_measured_text(named, named.sample(rng)))}
+        if {given for _, given in own} <= known:
+            continue
+        known |= {_input(to_measured_text(named, named.sample(rng))) for _ in range(DRAWN)}
+        if strange := {name: given for name, given in own if given not in known}:
+            warn(
+                f"{some(list(strange))}: expected an input that networks drawn from {space} have, "
+                f"{some(sorted(known))}, got {some(sorted(set(strange.values())))}: what is predicted is a guess."
+            )
+
+
 def _traits(onnx_text: str) -> set[str]:
     """Operators, and the type of the output."""
     return {*OPERATOR.findall(onnx_text), *OUTPUT.findall(onnx_text)}
+
+
+def _input(onnx_text: str) -> str:
+    """Type and shape of a network's input; "" of other texts."""
+    found = INPUT.search(onnx_text)
+    return found[1] if found else ""

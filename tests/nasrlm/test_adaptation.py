@@ -360,3 +360,11 @@ def test_a_pool_is_of_texts_in_their_order(trained: Checkpoint) -> None:
         make_pool(trained, [])
     with pytest.raises(ValueError, match=r"adapt: expected numbers as labels of latency_ms@unheard, got \['x', 'x'"):
         adapt(trained, pool, NEW, ["x"] * 6)  # type: ignore[arg-type]
+
+
+def test_labels_that_are_all_equal_are_told(checkpoint: Checkpoint) -> None:
+    pool = make_pool(checkpoint, layer_table(12)["text"].tolist())
+    labels = np.where(np.arange(12) < 5, 7.0, np.nan)
+    for name in ("latency_ms@new", "accuracy@new"):
+        with pytest.warns(UserWarning, match=f"adapt: expected different labels of {name}, got 5 of 7: none is ranked"):
+            adapt(checkpoint, pool, name, labels)

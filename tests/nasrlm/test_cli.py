@@ -68,7 +68,11 @@ def test_sample_what_tells_most(answers: Any, nasrlm: CommandLine, checkpoint_fo
     assert (refused.status, refused.stderr.count("\n")) == (2, 1)
     assert "texts.csv: measured: expected a column architecture, got texts." in refused.stderr
     assert "expected up to 30 to choose" in nasrlm(*words, "-n", 31).stderr
-    assert "--choose: expected no --out beside it" in nasrlm(*words, "--out", tmp_path / "drawn.csv").stderr
+    assert answers(*words, "-n", 3, "--out", tmp_path / "chosen.csv") == [*chosen[:3]]
+    table = pd.read_csv(tmp_path / "chosen.csv")
+    assert table["architecture"].tolist() == chosen[:3]
+    assert {*table["space"], *table["split"]} == {"nasbench201", "train"}
+    assert "--held-out: expected --choose random beside it" in nasrlm(*words, "--held-out", 5).stderr
     assert "--pool: expected --choose active beside it" in nasrlm("sample", *SPACE, "--pool", 30).stderr
 
 
@@ -170,6 +174,17 @@ def test_a_measured_table_is_one_to_adapt_with(
     assert len(answers("adapt", "--table", measured, *words)["used"]) == 9  # of twelve, a quarter are test rows
     shown = nasrlm("info", "--checkpoint", tmp_path / "adapted").stdout
     assert "`nasrlm adapt` added `latency_ms@mine`, from 9 labels each of measured.parquet." in shown
+
+
+def test_networks_with_an_input_that_their_space_never_draws_are_told(nasrlm: CommandLine, tmp_path: Path) -> None:
+    blocks = [["k3_e1"] * 22, {"dataset": "ImageNet", "op_idx_list": [0] * 22}]
+    notations = [*map(json.dumps, blocks)]
+    words = ("predict", "--objectives", "latency_ms@raspi4")
+    told = "expected an input that networks drawn from fbnet have, float[1,3,32,32], got float[1,3,224,224]: what is"
+    for notation, count in zip(notations, (0, 1), strict=True):
+        assert nasrlm(*words, "--space", "fbnet", notation).stderr.count(told) == count
+    pd.DataFrame({"space": "fbnet", "architecture": notations}).to_csv(tmp_path / "both.csv")
+    assert nasrlm(*words, "--table", tmp_path / "both.csv").stderr.count(told) == 1
 
 
 def test_predict(answers: Any, nasrlm: CommandLine, checkpoint_folder: Path) -> None:

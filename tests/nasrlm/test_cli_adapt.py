@@ -26,7 +26,7 @@ NEW = "latency_ms@unheard"
 def test_the_command_names_texts_by_their_first_lines(
     nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
-    table = layer_table(12).assign(split="train", **{NEW: 1.0})
+    table = layer_table(12).assign(split="train", **{NEW: np.arange(1.0, 13.0)})
     table["text"] = [f"Conv3\nPool\n{text}" for text in table["text"]]
     table.to_csv(tmp_path / "texts.csv", index=False)
     words = ("--table", tmp_path / "texts.csv", "--checkpoint", checkpoint_folder)
@@ -148,7 +148,7 @@ def test_labels_of_several_tables_are_learned_together(
 
 
 @pytest.mark.filterwarnings("ignore:adapt. 7 rows are of networks of other rows")
-def test_objectives_of_different_tables_are_learned_of_networks_in_both(
+def test_objectives_of_different_tables_are_learned_together(
     nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path
 ) -> None:
     table = architecture_table(12)[:9].assign(split="train")
@@ -158,8 +158,14 @@ def test_objectives_of_different_tables_are_learned_of_networks_in_both(
     tables = ("--table", tmp_path / "times.parquet", "--table", tmp_path / "energies.csv")
     words = (*tables, "--objectives", f"{NEW},{other}", "--checkpoint", checkpoint_folder, "--out", tmp_path / "new")
     told = json.loads(nasrlm("adapt", *words, "--samples", "all", "--pool", 12, "--json").stdout)
-    assert sorted(told["used"]) == sorted(table["architecture"][2:])
-    assert {NEW, other} <= set(Checkpoint.from_pretrained(tmp_path / "new").objectives)
+    assert sorted(told["used"]) == sorted(table["architecture"])  # each objective is learned from its own rows
+    learned = Checkpoint.from_pretrained(tmp_path / "new")
+    assert {NEW, other} <= set(learned.objectives)
+    assert learned.card["commands"][-1]["labels"] == [9, 7]
+    shown = nasrlm("info", "--checkpoint", tmp_path / "new").stdout
+    assert f"added `{NEW}`, `{other}`, from 9, 7 labels of times.parquet, energies.csv." in shown
+    used = json.loads(nasrlm("adapt", *words, "--samples", 7, "--pool", 12, "--json").stdout)["used"]
+    assert sorted(used) == sorted(table["architecture"][2:])
 
 
 def test_texts_of_several_tables_are_named_by_theirs(

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from nasrlm.cli.verbs import convert, info, train
+from nasrlm.cli.verbs import convert, info, search, train
 from nasrlm.files import write_table
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.mistakes_of_runs import MISTAKES_OF_RUNS
 from tests.nasrlm.scenes import OBJECTIVES, layer_table
-from tests.nasrlm.test_cli import ARCHITECTURE, SPACE
+from tests.nasrlm.test_cli import ARCHITECTURE, GOALS, SPACE
 from tests.nasrlm.workplace import MODEL, assert_one_line
 
 STREAM = ("predict", *MODEL, "--table")
@@ -348,7 +348,9 @@ def test_a_reader_that_has_had_enough_is_no_error(nasrlm: CommandLine, monkeypat
     assert (finished.status, finished.stderr) == (1, "")
 
 
-def test_an_interrupt_ends_with_its_own_status(nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_ends_with_its_own_status(
+    nasrlm: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -364,6 +366,14 @@ def test_an_interrupt_ends_with_its_own_status(nasrlm: CommandLine, monkeypatch:
     assert (finished.status, finished.stderr) == (130, "nasrlm: interrupted.\n")
     monkeypatch.setattr(train.TrainConfig, "load", interrupted)
     assert nasrlm("train", "--config", "c.yaml").stderr == "nasrlm: interrupted. The same command goes on.\n"
+    monkeypatch.setattr(search.SearchConfig, "__post_init__", interrupted)
+    for words in (("--out", tmp_path / "study"), (f"--out={tmp_path / 'study'}",)):
+        asked = ("search", *SPACE, "--objectives", GOALS, *words)
+        assert nasrlm(*asked).stderr == "nasrlm: interrupted. Nothing was stored yet.\n"
+        (tmp_path / "study").mkdir(exist_ok=True)
+        (tmp_path / "study" / "study.json").touch()
+        assert nasrlm(*asked).stderr == "nasrlm: interrupted. The same command with --resume goes on.\n"
+        (tmp_path / "study" / "study.json").unlink()
     monkeypatch.setattr(convert, "convert_whole_table", interrupted)
     finished = nasrlm("convert", "--table", "t.csv", "--out", "texts.parquet")
     assert finished.stderr == "nasrlm: interrupted. The same command with --resume goes on.\n"

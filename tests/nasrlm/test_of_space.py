@@ -74,10 +74,15 @@ def test_what_is_no_space_is_refused(several: Checkpoint, wrong: Any) -> None:
             ask(wrong)
 
 
-@pytest.mark.parametrize("misspelled", ["NASBench201", "nas-bench-201"])
+@pytest.mark.parametrize("misspelled", ["NASBench201", "nas-bench-201", "nasbenhc201"])
 def test_a_known_space_in_another_spelling_is_told(several: Checkpoint, misspelled: str) -> None:
     with pytest.warns(UserWarning, match=f"^space: expected nasbench201, got {misspelled}: answers are guesses"):
         assert Predictor(several).of_space(misspelled).objectives == OBJECTIVES
+
+
+def test_spaces_of_other_numbers_are_other_spaces() -> None:
+    for name in ("nasbench101", "nasbench301", "darts"):
+        assert checked_space(name, ["nasbench201", "darts2"]) == name
 
 
 def test_names_without_letters_are_not_taken_for_each_other() -> None:
@@ -251,7 +256,7 @@ def test_an_objective_that_was_adapted_to_is_a_guess_of_other_spaces(
     pool = make_pool(several, [*TEXTS, "Conv3\n", "Skip\n"])
     learned = adapt(several, pool, "latency_ms@new", np.array([1.0, 2.0, 3.0, np.nan]))
     spaces = ["mine/space.py:Mine", "other"]
-    adapted(learned, ["latency_ms@new"], 3, Path("labels.csv"), spaces).save_pretrained(tmp_path / "adapted")
+    adapted(learned, ["latency_ms@new"], [3], [Path("labels.csv")], spaces).save_pretrained(tmp_path / "adapted")
     predictor = Predictor.from_pretrained(tmp_path / "adapted")
     assert guesses(predictor, ["/elsewhere/space.py:Mine", "other"], ["latency_ms@new"]) == ""
     told = guesses(predictor, ["", "fbnet", "darts", "nasbench201"], ["latency_ms@new"])

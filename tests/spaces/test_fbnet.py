@@ -77,11 +77,20 @@ class TestDataset:
     @pytest.mark.parametrize("dataset", DATASETS)
     def test_a_space_of_one(self, dataset):
         space = FBNet(dataset=dataset)
-        assert space.size == 9**22 == SPACE.size // 2
+        assert space.size == 9**22 == SPACE.size
         assert {space.sample(np.random.default_rng(seed)).dataset for seed in range(20)} == {dataset}
         other = layers(dataset=next(name for name in DATASETS if name != dataset))
         with pytest.raises(ArchitectureError, match=f"data set of this space to be one of {dataset}, got"):
             space.encode(other)
+
+    def test_labelled_networks_are_drawn_where_none_is_named(self):
+        rng = np.random.default_rng(0)
+        other = layers(dataset=DATASETS[1])
+        parents = SPACE.sample(rng), SPACE.sample(rng)
+        drawn = [*parents, SPACE.mutate(parents[0], rng), SPACE.crossover(*parents, rng)]
+        assert {architecture.dataset for architecture in drawn} == {DATASETS[0]}
+        assert SPACE.decode(SPACE.encode(other)) == other
+        assert not SPACE.is_drawn(other)
 
     def test_unknown(self):
         with pytest.raises(ValueError, match="expected one of cifar100, ImageNet, got 'mnist'"):

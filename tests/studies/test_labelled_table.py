@@ -314,3 +314,17 @@ def test_rows_of_a_users_space_are_found_by_any_path_to_its_file(
     pd.DataFrame(columns=["space", "architecture"]).to_csv("empty.csv", index=False)
     with pytest.raises(ValueError, match=r"^empty\.csv: expected rows of space own\.py:Own, got none\.$"):
         read_rows(Path("empty.csv"), "own.py:Own")
+
+
+def test_blanks_around_names_of_columns_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "table.csv").write_text("architecture, latency_ms@mine\na,1\n")
+    with pytest.raises(
+        ValueError, match=r"table\.csv: expected names of columns without blanks around them, got ' laten"
+    ):
+        read_table(tmp_path / "table.csv")
+
+
+def test_columns_named_like_objectives_are_labels() -> None:
+    frame = pd.DataFrame({"architecture": ["a"], "top1": [70.0], "other": [1.0]})
+    assert label_columns(frame, ["top1", "absent"]) == ("top1",)
+    assert label_columns(frame) == ()

@@ -96,7 +96,7 @@ def test_what_cannot_be_trained_is_told_before_architectures_are_converted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
 ) -> None:
     architecture_table(8).to_parquet(tmp_path / "networks.parquet")
-    monkeypatch.setattr("studies.training_examples.table_texts", lambda *_, **__: pytest.fail("converted"))
+    monkeypatch.setattr("studies.training_examples.texts_of_tables", lambda *_, **__: pytest.fail("converted"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     config = TrainConfig(table=(tmp_path / "networks.parquet",), out=tmp_path / "run", **changes)
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -23,7 +23,7 @@ from studies.adapting import AdaptConfig, Choice, adapt_to_tables
 from studies.several_tables import shown_names
 from studies.tables import row_names
 
-MOST_PRINTED = 50  # labels; --json lists all
+MOST_PRINTED = 20  # labels; --json lists all
 
 
 def run(

@@ -34,7 +34,8 @@ def run(
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
     wanted = listed(objectives, "--objectives")
     frames = [_rows_of_split(read_rows(table, space), split, table) for table in tables]
-    labels = wanted or tuple(dict.fromkeys(name for frame in frames for name in label_columns(frame)))
+    named_so = predictor.objectives  # a name without @ may be of an objective too
+    labels = wanted or tuple(dict.fromkeys(name for frame in frames for name in label_columns(frame, named_so)))
     known = [name for name in labels if wanted or name in predictor.objectives]
     if not known:
         raise ValueError(

@@ -26,7 +26,7 @@ from nasrlm.cli.inputs import (
 )
 from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
-from nasrlm.cli.space_predictions import warn_of_guesses, warn_of_strangers
+from nasrlm.cli.space_predictions import warn_of_guesses, warn_of_inputs, warn_of_strangers
 from nasrlm.cli.table_predictions import predict_whole_table
 from nasrlm.cli.verbs import LIST
 from nasrlm.prediction import Prediction, spell_interval
@@ -94,6 +94,8 @@ def run(
     warn_of_guesses(predictor, inputs.spaces, names)
     if space is not None and table is None and "file" in inputs.rows[0]:
         warn_of_strangers(inputs.names, inputs.texts, space)
+    else:
+        warn_of_inputs(first_lines(inputs.names, inputs.numbers), inputs.texts, inputs.spaces)
     prediction = Prediction(names, levels, values)
     rng = np.random.default_rng(seed)  # goes on from space to space
     drawn = ask(lambda own, x: own.sample(x, names, samples, rng)) if samples else None

@@ -23,7 +23,8 @@ def run(
     ] = None,
     count: Annotated[int, typer.Option("-n", min=1, help="Draws of each space; --out writes equal ones once.")] = 1,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write a table with splits, each once: .parquet, .csv or .jsonl.")
+        Path | None,
+        typer.Option("--out", help="Write a table, each once, drawn ones with splits: .parquet, .csv or .jsonl."),
     ] = None,
     held_out: Annotated[
         int,
@@ -49,13 +50,17 @@ def run(
     """Draw architectures, one a line in the space's published notation; or a table of them to learn from."""
     if choose == "random":
         refuse_given(context, ["pool", "checkpoint", "measured"], "--choose active", "none")
+    else:
+        refuse_given(context, ["held_out"], "--choose random", "active")
     if out is not None:
-        refuse_given(context, ["choose"], "no --out", "one")
-        _write_drawn(space or [], count, held_out, seed, out, json=json)
-        return
+        check_table_out(out, *measured or [])
+        if choose == "random":
+            _write_drawn(space or [], count, held_out, seed, out, json=json)
+            return
     refuse_given(context, ["held_out"], "--out", "none")
     if space and len(space) > 1:
-        raise ValueError(f"sample: expected one --space, or --out for a table of several, got {', '.join(space)}.")
+        more = ", or --out for a table of several" * (choose == "random")
+        raise ValueError(f"sample: expected one --space{more}, got {', '.join(space)}.")
     chosen = require_space(space[0] if space else None, "sample")
     if choose == "active":
         from nasrlm.checkpoint import Checkpoint  # here: a second and more, for what draws at random
@@ -66,14 +71,15 @@ def run(
     else:
         rng = np.random.default_rng(seed)
         drawn = [chosen.format(chosen.sample(rng)) for _ in range(count)]
+    if out is not None:
+        write_rows([{"space": chosen.address, "architecture": name, "split": "train"} for name in drawn], out)
     if json:
         print_json(drawn)
     else:
-        say("\n".join(drawn))
+        say("\n".join([*drawn, *([f"{len(drawn):,} architectures: {out}"] if out else [])]))
 
 
 def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Path, *, json: bool) -> None:
-    check_table_out(out)
     spaces = {name: require_space(name, "sample") for name in names}
     if not spaces:
         raise ValueError("sample: expected --space, got none. `nasrlm spaces` lists them.")

@@ -29,7 +29,7 @@ from spaces.space import SearchSpace
 from studies.config import SearchConfig, twins_of
 from studies.constraints import Constraint, objectives_of
 from studies.evaluators import MeasuringEvaluator, RealEvaluator, TableEvaluator
-from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, trials_given
+from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, holds_study, trials_given
 from studies.guide import RISK, Guide, parse_risk
 from studies.labelled_table import read_table
 from studies.memory import TextMemory
@@ -90,6 +90,8 @@ def run(
             exhaustive=exhaustive,
             joint=joint,
         )
+    if resume and not holds_study(out):
+        warn(f"{out}: expected a study to go on with, got none: a new one begins.")
     goals = tuple(Goal.parse(goal) for goal in objectives.split(","))
     constraints = tuple(dict.fromkeys(map(Constraint.parse, constraint or [])))
     if twins is None:
