@@ -45,7 +45,7 @@ from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
 from nasrlm.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
 from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
-from nasrlm.stray_labels import stray_labels
+from nasrlm.stray_labels import groups_of_labels, stray_labels
 from nasrlm.text_counts import AT_PLACES
 
 FEWEST_TO_SUM = 30  # labels; of fewer a sum of rows knows less than what resembles the device
@@ -74,7 +74,8 @@ def adapt(
         names: of the N texts, for warnings; their places if None.
 
     Warns:
-        UserWarning: labels that are all equal, costs of 0, and those that are far from what all other labels tell.
+        UserWarning: labels that are all equal, costs of 0 or seemingly in two units, and labels that are far from what
+            all others tell.
 
     Raises:
         ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than MOST_LABELS, infinite
@@ -143,29 +144,36 @@ def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) ->
 def _warn_of_labels(
     pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray, names: Sequence[str] | None
 ) -> None:
-    """Warn of equal labels, and of costs that look like failed measurements: zeros, or far from others."""
+    """Warn of labels that are all equal, of costs of 0 or in two units, and of labels far from what others tell."""
     if labels.min() == labels.max():
         warnings.warn(
             f"adapt: expected different labels of {objective}, got {len(labels):,} of {labels[0]:g}: none is ranked.",
             stacklevel=3,
         )
         return
-    if Objective.parse(objective).is_accuracy:
-        return
-    if labels.min() == 0 < labels.max():
+    is_cost = not Objective.parse(objective).is_accuracy
+    if is_cost and labels.min() == 0 < labels.max():
         warnings.warn(
             f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
             "be learned of them, and others are told less well. Leave out what failed.",
             stacklevel=3,
         )
-    if labels.min() <= 0:
+    if is_cost and labels.min() <= 0:
         return
-    rows, costs = _one_a_text(known, labels)
-    for place, expected in stray_labels(pool, rows, costs).items():
+    rows, means = _one_a_text(known, labels)
+    if is_cost and (groups := groups_of_labels(means)):
+        (few, below), (more, above) = groups
+        warnings.warn(
+            f"adapt: expected labels of {objective} in one unit, got {few:,} up to {below:.4g} and {more:,} from "
+            f"{above:.4g}, with none between. They are learned as they are.",
+            stacklevel=3,
+        )
+        return
+    for place, expected in stray_labels(pool, rows, means, logarithmic=is_cost).items():
         row = int(rows[place])
         warnings.warn(
             f"adapt: expected about {expected:.4g} as {objective} of {names[row] if names else f'text {row}'}, as the "
-            f"other {len(rows) - 1:,} labels tell, got {costs[place]:.4g}. It is learned as it is: leave it out if it "
+            f"other {len(rows) - 1:,} labels tell, got {means[place]:.4g}. It is learned as it is: leave it out if it "
             "has failed.",
             stacklevel=3,
         )

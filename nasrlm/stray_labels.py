@@ -1,6 +1,6 @@
 """Find labels to check again, such as failed measurements: those far from what all other labels tell.
 
-n labels of a pool's texts, costs above 0.
+n labels of a pool's texts; costs are above 0.
 """
 
 from __future__ import annotations
@@ -14,68 +14,92 @@ from numpy.typing import NDArray
 from nasrlm.arrays import BoolArray, FloatArray
 from nasrlm.averaged_process import AveragedProcess
 from nasrlm.group_process import Standardised
-from nasrlm.pool import Pool
+from nasrlm.pool import Pool, scaled_labels
 
 FEWEST, MOST = 6, 300  # labels that tell of one that it strays; among more one does little
-ONE_IN, MOST_STRAYS = 8, 5  # labels may stray, one of fewer, and so many at most
+ONE_IN, MOST_STRAYS = 5, 5  # labels may stray, one of fewer, and so many at most
 FAR = 8.0  # times as far as others are from what is expected of them
-LEAST_RATIO = 2.0  # to what is expected
-SUSPECTED = 3  # of the labels, those that are least expected, are looked at each time
+LEAST_RATIO = 2.0  # to what is expected of a cost
+LEAST_DIFFERENCE = 10.0  # from what is expected of an accuracy, in percent
+LEAST_GAP = 20.0  # ratio of labels in different units
+SMALL_GROUP, SMALL_SHARE = 2, 0.15  # of the labels
 
 
-def stray_labels(pool: Pool, rows: NDArray[np.intp], labels: FloatArray) -> Mapping[int, float]:
-    """Find labels that are ``FAR`` from what all others expect, and return what is expected instead.
+def stray_labels(
+    pool: Pool, rows: NDArray[np.intp], labels: FloatArray, *, logarithmic: bool = True
+) -> Mapping[int, float]:
+    """What all others expect instead of labels that are ``FAR`` from it, without which they foresee each other better.
 
-    Without such a label the others foresee each other better.
+    Several hide each other, so as many as may stray are set apart first, always the one that is least expected by those
+    left; then those that are not far from what these expect go back, until all others are.
 
-    NOTE: they may be right. Of 48 draws of ten latencies of NAS-Bench-201 one had such a label, of 36 of FBNet none;
-    of labels that were made three times as large 14 and all were found, of 1e9 all (docs/log.md, 2026-11-27).
+    NOTE: they may be right (docs/log.md, 2026-11-27).
 
     Args:
         pool: N texts.
         rows: (n,) of the N texts, each once.
         labels: (n,) theirs.
+        logarithmic: whether these are costs above 0, told by their ratios; accuracies are by their differences.
 
     Returns:
         By places among the n labels.
 
-    Cost: some 30 ms for twenty labels, a quarter of a second for 300, and as much for each that strays.
+    Cost: some 10 ms for fifty labels, half a second for 300.
     """
-    strays: dict[int, float] = {}
-    logs, kept = np.log(labels), np.ones(len(rows), dtype=np.bool_)
-    while FEWEST <= len(rows) <= MOST and len(strays) < min(max(len(rows) // ONE_IN, 1), MOST_STRAYS):
-        times, place, expected = max(_suspects(pool, rows, logs, kept), default=(0.0, 0, 0.0))
-        if times < FAR or abs(logs[place] - expected) < math.log(LEAST_RATIO):
-            break
-        strays[place] = math.exp(expected)
-        kept[place] = False
-    return strays
+    if not FEWEST <= len(rows) <= MOST:
+        return {}
+    values, kept = scaled_labels(labels, logarithmic), np.ones(len(rows), dtype=np.bool_)
+    least = math.log(LEAST_RATIO) if logarithmic else LEAST_DIFFERENCE
+    _, errors = _left_out(pool, rows, values)
+    for _ in range(min(max(len(rows) // ONE_IN, 1), MOST_STRAYS)):
+        _, among_kept = _left_out(pool, rows[kept], values[kept])
+        kept[np.flatnonzero(kept)[np.abs(among_kept).argmax()]] = False
+    while not kept.all():
+        apart = np.flatnonzero(~kept)
+        expected, usual, foreseen = _expected(pool, rows, values, kept)
+        off = np.abs(values[apart] - expected)
+        is_far = (off >= FAR * usual) & (off >= least)
+        if is_far.all():
+            better = foreseen < _size(errors[kept])
+            labels_expected = np.exp(expected) if logarithmic else expected
+            return dict(zip(apart.tolist(), labels_expected.tolist(), strict=True)) if better else {}
+        kept[apart[~is_far]] = True
+    return {}
 
 
-def _suspects(pool: Pool, rows: NDArray[np.intp], logs: FloatArray, kept: BoolArray) -> list[tuple[float, int, float]]:
-    """Of the least expected labels, list those without which the others foresee each other better.
+def groups_of_labels(labels: FloatArray) -> tuple[tuple[int, float], tuple[int, float]] | None:
+    """Find labels in two units, as of measurements in seconds and in milliseconds: (n,) costs in two groups far apart.
 
-    Each comes as how many times the usual error it is off, its place, and the logarithm that is expected instead.
+    Returns:
+        How many are below the gap and the largest of these, how many are above and the smallest; None without such a
+        gap, or where one group is so small that its labels may stray (29 published costs of NAS-Bench-201 have at most
+        a fifth of ten random labels, 15 % of twenty and 8 % of fifty beyond a gap).
     """
-    _, errors = _left_out(pool, rows[kept], logs[kept])
-    found = []
-    for suspect in np.argsort(-np.abs(errors))[:SUSPECTED].tolist():
-        place, others = int(np.flatnonzero(kept)[suspect]), kept.copy()
-        others[place] = False
-        scale = Standardised.of(logs[others])
-        process, left_out = _left_out(pool, rows[others], logs[others])
-        mean, deviation = process.predict(pool.inputs[rows[[place]]], pool.followed[rows[[place]]])
-        expected = float(scale.backward(mean)[0])
-        if _size(left_out) < _size(np.delete(errors, suspect)):
-            usual = max(_size(left_out), scale.deviation * float(deviation[0]))
-            found.append((abs(logs[place] - expected) / usual, place, expected))
-    return found
+    ordered = np.sort(labels)
+    gaps = ordered[1:] / ordered[:-1]
+    below = int(gaps.argmax()) + 1
+    above = len(labels) - below
+    if gaps.max() < LEAST_GAP or min(below, above) <= max(SMALL_GROUP, SMALL_SHARE * len(labels)):
+        return None
+    return (below, float(ordered[below - 1])), (above, float(ordered[below]))
 
 
-def _left_out(pool: Pool, rows: NDArray[np.intp], logs: FloatArray) -> tuple[AveragedProcess, FloatArray]:
+def _expected(
+    pool: Pool, rows: NDArray[np.intp], values: FloatArray, kept: BoolArray
+) -> tuple[FloatArray, FloatArray, float]:
+    """What kept labels expect of the others: (m,) values, (m,) how far off one usually is, and how far kept ones
+    are from each other's expectations.
+    """
+    process, left_out = _left_out(pool, rows[kept], values[kept])
+    apart, scale, foreseen = rows[~kept], Standardised.of(values[kept]), _size(left_out)
+    mean, deviation = process.predict(pool.inputs[apart], pool.followed[apart])
+    return scale.backward(mean), np.maximum(foreseen, scale.deviation * deviation), foreseen
+
+
+def _left_out(pool: Pool, rows: NDArray[np.intp], values: FloatArray) -> tuple[AveragedProcess, FloatArray]:
     """A process of some labels, and (n,) what each is beyond what the others expect."""
-    scale = Standardised.of(logs)
-    process = pool.process_of(rows, scale.forward(logs))
+    scale = Standardised.of(values)
+    process = pool.process_of(rows, scale.forward(values))
     return process, scale.deviation * process.left_out()[0]
 
 

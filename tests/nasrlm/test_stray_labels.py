@@ -1,0 +1,73 @@
+"""Labels to be looked at again: those far from what all others tell, and those in two units."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from converters.counts import counts_by_name
+from nasrlm.arrays import FloatArray
+from nasrlm.pool import Pool, make_pool
+from nasrlm.stray_labels import FEWEST, MOST, groups_of_labels, stray_labels
+from spaces import get_space
+from tests.nasrlm.scenes import drawn_texts, network_checkpoint
+
+SPACE = get_space("nasbench_macro")
+ROWS = np.arange(0, 60, 3)  # that are labelled
+PLACES = [4, 11, 15, 17]  # of labels that are wrong
+
+
+@pytest.fixture(scope="module")
+def pool() -> Pool:
+    return make_pool(network_checkpoint(), drawn_texts(SPACE.name, 60, np.random.default_rng(0)))
+
+
+@pytest.fixture(scope="module")
+def costs() -> FloatArray:
+    """(20,) that follow the multiply-accumulates of the labelled texts."""
+    rng = np.random.default_rng(0)
+    drawn = [SPACE.sample(rng) for _ in range(60)]
+    macs = np.array([counts_by_name(SPACE, drawn[row], ["macs@onnx"])["macs@onnx"] for row in ROWS])
+    return 1.0 + macs / 1e8
+
+
+@pytest.mark.parametrize(
+    "factors", [(), (3.0,), (20.0,), (1e9,), (10.0, 10.0), (1e3, 1e3), (1e3, 1e-3), (1e3,) * 3, (10.0,) * 4]
+)
+def test_labels_that_have_failed_are_found_however_many_they_are(
+    pool: Pool, costs: FloatArray, factors: tuple[float, ...]
+) -> None:
+    labels, wrong = costs.copy(), PLACES[: len(factors)]
+    labels[wrong] *= factors
+    strays = stray_labels(pool, ROWS, labels)
+    assert sorted(strays) == wrong
+    assert [*strays.values()] == pytest.approx(costs[[*strays]], rel=0.2)
+
+
+def test_an_accuracy_at_chance_is_found(pool: Pool, costs: FloatArray) -> None:
+    labels = 80 + 10 * (costs - costs.min()) / np.ptp(costs)
+    assert stray_labels(pool, ROWS, labels, logarithmic=False) == {}
+    labels[PLACES[:2]] = 10.0
+    strays = stray_labels(pool, ROWS, labels, logarithmic=False)
+    assert sorted(strays) == PLACES[:2]
+    assert all(75 < expected < 95 for expected in strays.values())
+
+
+def test_too_few_and_too_many_labels_tell_of_none(pool: Pool, costs: FloatArray) -> None:
+    labels = costs.copy()
+    labels[0] = 1e9
+    assert stray_labels(pool, ROWS[: FEWEST - 1], labels[: FEWEST - 1]) == {}
+    many = np.zeros(MOST + 1, dtype=np.intp)
+    assert stray_labels(pool, many, np.linspace(1, 1e9, MOST + 1)) == {}
+
+
+def test_labels_in_two_units_are_two_groups() -> None:
+    labels = np.linspace(5.0, 12.0, 50)
+    assert groups_of_labels(labels) is None
+    labels[25:] /= 1000
+    below, above = groups_of_labels(labels) or ((0, 0.0), (0, 0.0))
+    assert (below, above) == ((25, pytest.approx(0.012)), (25, 5.0))
+    few = np.linspace(5.0, 12.0, 50)
+    few[:5] /= 1000  # these may stray
+    assert groups_of_labels(few) is None
+    assert groups_of_labels(np.array([1.0, 2.0, 300.0])) is None
