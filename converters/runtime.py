@@ -49,6 +49,18 @@ class Latency:
     repeats: int
 
 
+class MeasuringInterruptedError(KeyboardInterrupt):
+    """Ctrl-C while latencies were measured.
+
+    Attributes:
+        latencies: N of them, by the runs until then; None of a text without any.
+    """
+
+    def __init__(self, latencies: Sequence[Latency | None]) -> None:
+        super().__init__()
+        self.latencies = latencies
+
+
 def measure_latencies(
     onnx_texts: Sequence[str],
     *,
@@ -84,6 +96,7 @@ def measure_latencies(
         ValueError: one text, ``threads`` or ``repeats`` below 1, ``warmup`` below 0.
         OnnxTextError: a text is no valid model or ONNX Runtime cannot run it; nothing has been timed by then,
             unless there are more than MAX_LOADED texts.
+        MeasuringInterruptedError: by Ctrl-C; it has what was timed until then.
 
     Cost: twice ``repeats`` inferences and about 40 ms of loading a model; more than MAX_LOADED are loaded ROUNDS
     times.
@@ -97,14 +110,17 @@ def measure_latencies(
     models = [_serialised(text, name) for text, name in zip(onnx_texts, names, strict=True)]
     rng = np.random.default_rng(seed)
     times_ms: list[list[float]] = [[] for _ in models]
-    with tqdm(total=len(models) * repeats, desc="measure", unit="run", disable=not progress) as bar:
-        for visit_repeats, group in _visits(len(models), repeats, rng):
-            loaded = {index: _LoadedModel(models[index], names[index], threads, warmup, seed) for index in group}
-            for _ in range(visit_repeats):
-                for index in rng.permutation(group).tolist():
-                    times_ms[index].append(loaded[index].run_ms())
-                bar.update(len(group))
-            del loaded  # before the next group comes into memory
+    try:
+        with tqdm(total=len(models) * repeats, desc="measure", unit="run", disable=not progress) as bar:
+            for visit_repeats, group in _visits(len(models), repeats, rng):
+                loaded = {index: _LoadedModel(models[index], names[index], threads, warmup, seed) for index in group}
+                for _ in range(visit_repeats):
+                    for index in rng.permutation(group).tolist():
+                        times_ms[index].append(loaded[index].run_ms())
+                    bar.update(len(group))
+                del loaded  # before the next group comes into memory
+    except KeyboardInterrupt as e:
+        raise MeasuringInterruptedError([_latency(times) if times else None for times in times_ms]) from e
     return [_latency(times) for times in times_ms]
 
 

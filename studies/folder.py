@@ -13,6 +13,7 @@ from studies.config import SearchConfig
 STUDY_FILE = "study.json"
 HISTORY_FILE = "history.parquet"
 FRONT_FILE = "front.csv"
+RUNNING, FINISHED = "running", "finished"  # the status of a study
 CHECKPOINT = "checkpoint_sha256"  # of a config, and of a study in a storage
 MAY_GROW = ("trials", "earlier_trials")  # of a config: a study may be given more
 
@@ -97,7 +98,7 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> SearchCo
             f"{folder}: expected a folder without a study, got one with the {FRONT_FILE} of something else. "
             "Choose another folder."
         )
-    write_json(folder / STUDY_FILE, {"status": "running", "config": config.to_dict()})
+    write_json(folder / STUDY_FILE, {"status": RUNNING, "config": config.to_dict()})
     return config
 
 
@@ -116,7 +117,7 @@ def _resumed(folder: Path, config: SearchConfig) -> SearchConfig:
         return replace(config, earlier_trials=earlier)
     resumed = replace(config, earlier_trials=(*earlier, trials))
     given = {name: resumed.to_dict()[name] for name in MAY_GROW}
-    write_json(folder / STUDY_FILE, study | {"status": "running", "config": recorded | given})
+    write_json(folder / STUDY_FILE, study | {"status": RUNNING, "config": recorded | given})
     return resumed
 
 

@@ -19,23 +19,23 @@ from studies.cell_graph import CellGraph, cell_graphs
 from studies.cell_plot import cells_figure, interactive_cells
 from studies.config import SearchConfig
 from studies.figure_style import line_look, polish, title_lines
-from studies.folder import StudyError
+from studies.folder import FINISHED, StudyError, read_study
 from studies.front_plot import front_figure
 from studies.guide import levels_of
 from studies.history import History
 from studies.interactive import interactive_front, interactive_progress, write_html
 from studies.known_values import known_values
 from studies.progress import goals_in_words, progress_of, share_label, spelled
-from studies.report import front_rows, load_study
+from studies.report import front_rows, load_study, write_front
 
 CELLS = 5  # of the front that are drawn
 LABEL_WIDTH, LEGEND_LINE = 80, 0.22  # characters of a line below a figure, and inches
 
 
 def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
-    """Write the figures of a finished or running study.
+    """Write the figures of a finished or running study; of one that has not finished its front.csv as well.
 
-    These are front.png and front.html; hypervolume.png; where real or true values are known also calibration.png;
+    Figures are front.png and front.html; hypervolume.png; where real or true values are known also calibration.png;
     cells.png, some of the front drawn as their cells, of spaces that are registered; and report.html with all of them.
 
     Args:
@@ -73,7 +73,9 @@ def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
         _write(figure, target / f"{name}.png")
     write_html([parts[0]], target / "front.html")
     write_html(parts, target / "report.html")
-    return (*(target / f"{name}.png" for name in pngs), target / "front.html", target / "report.html")
+    unfinished = read_study(folder).get("status") != FINISHED
+    fronts = [write_front(target, config, history)] if unfinished else []
+    return (*fronts, *(target / f"{name}.png" for name in pngs), target / "front.html", target / "report.html")
 
 
 def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:

@@ -1,6 +1,5 @@
 """What a study found: the front, its hypervolume, and how both are written."""
 
-import io
 import math
 import warnings
 from collections.abc import Hashable, Sequence
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from nasrlm.arrays import BoolArray, FloatArray
@@ -18,7 +18,7 @@ from nasrlm.versions import versions_of
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask, soft_violations
 from studies.evaluators import TableEvaluator
-from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
+from studies.folder import FINISHED, FRONT_FILE, HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
 from studies.history import History
 from studies.pareto import complete_mask, hypervolume, hypervolume_ratio, pareto_mask
 
@@ -235,17 +235,29 @@ def write_report(
     truth: TableEvaluator[A] | None = None,
 ) -> None:
     """Write study.json and front.csv: the results on the front, soft constraints and known true values."""
-    buffer = io.StringIO()
-    rows = front_rows(config, history)
-    front = history.to_frame().iloc[rows].drop(columns="feasible")
-    if config.has_soft_constraints:
-        front = front.assign(**{SOFT_MET: _soft_met(config, history, rows)})
+    front = _front_table(config, history)
     if truth is not None and len(front):
         own = truth.evaluate([truth.space.parse(notation) for notation in front["architecture"]]).median
         columns = {name + TRUE: own[:, truth.objectives.index(name)] for name in config.objectives}
         front = front.assign(**columns)
-    front.to_csv(buffer, index=False)
-    write_atomically(out / FRONT_FILE, buffer.getvalue().encode())
+    _write_front(front, out)
     measures = {name: value for name, value in result.to_dict().items() if name != "front"}
-    study = {"status": "finished", "config": config.to_dict(), **measures, "versions": versions_of(*LIBRARIES)}
+    study = {"status": FINISHED, "config": config.to_dict(), **measures, "versions": versions_of(*LIBRARIES)}
     write_json(out / STUDY_FILE, study)
+
+
+def write_front(out: Path, config: SearchConfig, history: History) -> Path:
+    """Write the front.csv of a study that has not finished; the path is returned."""
+    return _write_front(_front_table(config, history), out)
+
+
+def _front_table(config: SearchConfig, history: History) -> pd.DataFrame:
+    """A row a member of the front, best in the first goal first."""
+    rows = front_rows(config, history)
+    front = history.to_frame().iloc[rows].drop(columns="feasible")
+    return front.assign(**{SOFT_MET: _soft_met(config, history, rows)}) if config.has_soft_constraints else front
+
+
+def _write_front(front: pd.DataFrame, out: Path) -> Path:
+    write_atomically(out / FRONT_FILE, front.to_csv(index=False).encode())
+    return out / FRONT_FILE

@@ -11,7 +11,7 @@ import onnxruntime
 import pandas as pd
 import pytest
 
-from converters import to_model, to_onnx_text
+from converters import runtime, to_model, to_onnx_text
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import released_folder
 from nasrlm.cli.verbs import predict
@@ -120,6 +120,31 @@ def test_measure(answers: Any, tmp_path: Path) -> None:
     assert rows[0]["architecture"] == ARCHITECTURE
     assert 0 < rows[0]["latency_q25_ms"] <= rows[0]["latency_ms@here"] <= rows[0]["latency_q75_ms"]
     assert pd.read_csv(tmp_path / "measured.csv")["latency_ms@here"].tolist() == [rows[0]["latency_ms@here"]]
+
+
+def test_what_was_timed_before_an_interrupt_is_kept(
+    nasrlm: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[float] = []
+
+    def run_ms(_: object) -> float:
+        if len(timed) == 5:
+            raise KeyboardInterrupt
+        timed.append(float(len(timed)))
+        return timed[-1]
+
+    monkeypatch.setattr(runtime._LoadedModel, "run_ms", run_ms)
+    rows = [ARCHITECTURE, "|none~0|+|none~0|none~1|+|none~0|none~1|none~2|"]
+    pd.DataFrame({"space": "nasbench201", "architecture": rows, "mine": [1, 2]}).to_csv(tmp_path / "rows.csv")
+    done = nasrlm("measure", "--table", tmp_path / "rows.csv", "--out", tmp_path / "measured.csv")
+    told = f"nasrlm: {tmp_path / 'measured.csv'}: 2 networks, with 2 timed runs or more each.\nnasrlm: interrupted.\n"
+    assert (done.status, done.stderr) == (130, told)
+    measured = pd.read_csv(tmp_path / "measured.csv")
+    assert sorted(measured["repeats"]) == [2, 3]
+    assert measured["architecture"].tolist() == rows
+    monkeypatch.setattr(runtime._LoadedModel, "run_ms", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
+    assert nasrlm("measure", "--table", tmp_path / "rows.csv", "--out", tmp_path / "none.csv").status == 130
+    assert not (tmp_path / "none.csv").exists()
 
 
 def test_a_measured_table_keeps_its_spaces(answers: Any, tmp_path: Path) -> None:

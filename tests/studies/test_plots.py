@@ -205,6 +205,16 @@ def test_an_unfinished_or_fruitless_study_can_be_drawn(tmp_path: Path) -> None:
     plot_studies([tmp_path], tmp_path)
 
 
+def test_a_study_that_was_stopped_has_its_front_where_it_is_drawn(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        search(toy_config(), ToySpace(), ToyEvaluator(breaks_at=2), tmp_path / "study")
+    made = plot_study(tmp_path / "study", tmp_path / "figures")
+    assert made[0] == tmp_path / "figures" / "front.csv"
+    config, history = load_study(tmp_path / "study")
+    rows = [history.architectures[row] for row in front_rows(config, history)]
+    assert pd.read_csv(made[0], dtype={"architecture": str})["architecture"].tolist() == rows != []
+
+
 @pytest.mark.filterwarnings("error")
 def test_titles_of_six_goals_stay_in_the_figure() -> None:
     names = ["accuracy@cifar10", "accuracy@imagenet16-120", "latency_ms@pixel3", "latency_ms@raspi4"]

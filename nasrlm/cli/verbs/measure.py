@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from converters.runtime import machine_description, measure_latencies
+from converters.runtime import Latency, MeasuringInterruptedError, machine_description, measure_latencies
 from nasrlm.cli.inputs import ArchitecturesArgument, InputShapeOption, SpaceOption, TableOption, read_inputs
 from nasrlm.cli.output import (
     JsonOption,
@@ -47,19 +48,16 @@ def run(
     inputs = read_inputs(architectures, table, space, input_shape)
     names = [f"{table}, row {number}" for number in inputs.numbers] or inputs.names
     options = {"threads": threads, "repeats": repeats, "seed": seed}
-    latencies = measure_latencies(inputs.texts, **options, names=names, progress=True)
     machine = machine_description()
-    measured = [
-        {
-            objective: latency.median_ms,
-            "latency_q25_ms": latency.iqr_ms[0],
-            "latency_q75_ms": latency.iqr_ms[1],
-            "repeats": latency.repeats,
-            "threads": threads,
-            **{f"machine_{key}": value for key, value in machine.items()},
-        }
-        for latency in latencies
-    ]
+    try:
+        latencies = measure_latencies(inputs.texts, **options, names=names, progress=True)
+    except MeasuringInterruptedError as e:
+        timed = [(row, x) for row, x in zip(inputs.rows, e.latencies, strict=True) if x is not None]
+        if out is not None and timed:
+            write_rows([row | _columns(x, objective, threads, machine) for row, x in timed], out)
+            warn(f"{out}: {len(timed):,} networks, with {min(x.repeats for _, x in timed):,} timed runs or more each.")
+        raise
+    measured = [_columns(latency, objective, threads, machine) for latency in latencies]
     if out is not None:
         again = [name for name in measured[0] if name in inputs.rows[0]]
         if lost := [*inputs.left_out, *again]:
@@ -75,3 +73,15 @@ def run(
         named = zip(first_lines(inputs.names, inputs.numbers), measured, strict=True)
         cells = [[name, *[row[column] for column in columns]] for name, row in named]
         print_table(["architecture", *columns], cells, title)
+
+
+def _columns(latency: Latency, objective: str, threads: int, machine: Mapping[str, Any]) -> dict[str, Any]:
+    """What a table says of a network that was timed."""
+    return {
+        objective: latency.median_ms,
+        "latency_q25_ms": latency.iqr_ms[0],
+        "latency_q75_ms": latency.iqr_ms[1],
+        "repeats": latency.repeats,
+        "threads": threads,
+        **{f"machine_{key}": value for key, value in machine.items()},
+    }
