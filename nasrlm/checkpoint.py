@@ -7,39 +7,39 @@ config.json.
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-import shutil
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
 from nasrlm.calibration import Calibration, read_calibration
-from nasrlm.checkpoint_folder import README, CheckpointError, folder_or_released, read_tokenizer, released_folder
-from nasrlm.cost_sum import CostSum, CostSums
+from nasrlm.checkpoint_files import (
+    FORMAT_VERSION,
+    READS,
+    READS_SUMS,
+    SPACES_FILE,
+    WEIGHT_FILES,
+    load_encoders,
+    load_weights,
+    objectives_of_json,
+    read_config,
+    replace_folder,
+    sums_of_json,
+)
+from nasrlm.checkpoint_folder import README, CheckpointError, folder_or_released, read_tokenizer
+from nasrlm.cost_sum import CostSums
 from nasrlm.devices import torch_device
-from nasrlm.files import check_folder, make_readable, to_json
+from nasrlm.files import make_readable, to_json
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import COMPACT, ModelConfig
 from nasrlm.number import NumberCode
-from nasrlm.space_encoders import Changes, as_bytes, load_changes, of_bytes, save_changes, with_changes
-from nasrlm.tensor_file import LARGEST_GRAPH_WEIGHT, LARGEST_NUMBER, LARGEST_WEIGHT, check_numbers, read_tensors
+from nasrlm.space_encoders import Changes, as_bytes, of_bytes, save_changes, with_changes
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.truncation import token_limit
-
-FORMAT_VERSION = 5
-# Before 2 no space had an encoder of its own, before 4 no cost was a sum, before 5 none went along the macs.
-READABLE = (1, 2, 3, 4, FORMAT_VERSION)
-READS, READS_SUMS = 3, 4  # before the first readouts read less, before the second their sums were others
-SPACES_FILE = "spaces.safetensors"
-WEIGHT_FILES = ("model.safetensors", SPACES_FILE)
-WRITTEN = ("config.json", "tokenizer.json", *WEIGHT_FILES)
 
 
 @dataclass(frozen=True)
@@ -159,26 +159,7 @@ class Checkpoint:
             ValueError: as ``check_replaceable`` does.
             OSError: it cannot be written, and is as it was.
         """
-        folder = Path(folder).resolve()
-        check_replaceable(folder)
-        fresh, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
-        if old.exists() and not folder.exists():  # a save was killed between its two renames
-            os.replace(old, folder)
-        for leftover in (fresh, old):
-            shutil.rmtree(leftover, ignore_errors=True)
-        try:
-            if folder.exists():
-                shutil.copytree(folder, fresh, symlinks=True, ignore=lambda at, _: WRITTEN if at == str(folder) else ())
-            self._write(fresh, readme)
-        except BaseException as e:
-            shutil.rmtree(fresh, ignore_errors=True)
-            if isinstance(e, SafetensorError) or (isinstance(e, OSError) and e.filename is None):  # as on a full disk
-                raise OSError(f"{folder}: expected to write a checkpoint, got {e}.") from e
-            raise
-        if folder.exists():
-            os.replace(folder, old)
-        os.replace(fresh, folder)
-        shutil.rmtree(old, ignore_errors=True)
+        replace_folder(Path(folder).resolve(), lambda fresh: self._write(fresh, readme))
 
     def _write(self, folder: Path, readme: str | None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -226,14 +207,14 @@ class Checkpoint:
             ValueError: torch cannot use the device.
         """
         folder = folder_or_released(folder)
-        tokenizer, config = read_tokenizer(folder), _read_config(folder)
+        tokenizer, config = read_tokenizer(folder), read_config(folder)
         try:
-            objectives, card = _objectives(config["objectives"]), dict(config["card"])
+            objectives, card = objectives_of_json(config["objectives"]), dict(config["card"])
             calibration = read_calibration(config["calibration"])
             by_space = {space: read_calibration(x) for space, x in config.get("calibration_by_space", {}).items()}
-            sums = _read_sums(config.get("sums", {}), objectives)
+            sums = sums_of_json(config.get("sums", {}), objectives)
             stored = config.get("sums_by_space", {})
-            sums_by_space = {space: _read_sums(of_space, objectives) for space, of_space in stored.items()}
+            sums_by_space = {space: sums_of_json(of_space, objectives) for space, of_space in stored.items()}
             having_encoders = set(map(str, config.get("encoders", [])))
             code = NumberCode(**config["number_code"])
             sizes = ModelConfig(**config["model"])
@@ -245,68 +226,27 @@ class Checkpoint:
         except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, RuntimeError) as e:  # no memory
             raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
         try:
-            weight_bits = _load_weights(model, len(objectives), folder / "model.safetensors")
-            encoders = _load_encoders(having_encoders, folder / SPACES_FILE, model)
+            weight_bits = load_weights(model, len(objectives), folder / "model.safetensors")
+            encoders = load_encoders(having_encoders, folder / SPACES_FILE, model)
         except ValueError as e:
             raise CheckpointError(str(e)) from e
         model.to(torch_device(device)).eval()
         texts = tokenizer.limited(token_limit(sizes))
-        known = calibration, card, by_space, encoders, sums, sums_by_space
-        loaded = cls(model, texts, objectives, *known, weight_bits)
+        loaded = cls(
+            model,
+            texts,
+            objectives,
+            calibration=calibration,
+            card=card,
+            calibration_by_space=by_space,
+            encoders=encoders,
+            sums=sums,
+            sums_by_space=sums_by_space,
+            weight_bits=weight_bits,
+        )
         if both := loaded.read_off.intersection([*sums, *(name for x in sums_by_space.values() for name in x)]):
             raise CheckpointError(f"{folder}: expected {', '.join(sorted(both))} to be read or added up, got both.")
         return loaded
-
-
-def check_replaceable(folder: Path) -> None:
-    """Check, before long work, that ``save_pretrained`` may write to ``folder``.
-
-    Raises:
-        ValueError: it is a file, the released checkpoint's folder, or one that holds other things than a checkpoint,
-            such as the working directory.
-        OSError: the folder that it is in cannot be written; the message names it.
-    """
-    place = folder.resolve()
-    if Path.cwd().is_relative_to(place):
-        which = "the working directory" if place == Path.cwd() else f"{place}, which holds the working directory"
-        raise ValueError(f"checkpoint: expected a folder of its own, got {which}. Name one in it.")
-    if place == released_folder().resolve():
-        raise ValueError(f"{folder}: expected a folder of your own, got that of the released checkpoint. Name another.")
-    if place.exists() and not place.is_dir():
-        raise ValueError(f"{folder}: expected a folder for the checkpoint, got a file. Name another.")
-    if place.is_dir() and not (place / "config.json").exists() and (others := sorted(place.iterdir())):
-        raise ValueError(
-            f"{folder}: expected a new folder for the checkpoint, an empty one or an earlier checkpoint, got one with "
-            f"{others[0].name} in it. Name another."
-        )
-    check_folder(place.parent)  # where the new one is made, to be renamed
-
-
-def _read_config(folder: Path) -> dict[str, Any]:
-    try:
-        config = json.loads((folder / "config.json").read_text())
-    except ValueError as e:
-        raise CheckpointError(f"{folder / 'config.json'}: expected JSON, got {e}.") from e
-    version = config.get("format_version") if isinstance(config, dict) else None
-    if version not in READABLE:
-        raise CheckpointError(
-            f"{folder / 'config.json'}: expected format_version {READABLE[0]} to {READABLE[-1]}, got {version}. "
-            "A newer checkpoint needs a newer nasrlm."
-        )
-    return dict(config)
-
-
-def _objectives(stored: Any) -> tuple[str, ...]:
-    named = isinstance(stored, list) and all(isinstance(name, str) for name in stored)
-    if not named or len(set(stored)) < len(stored):
-        raise ValueError(f"objectives: expected a list of different names, got {str(stored)[:60]}")
-    return tuple(stored)
-
-
-def _read_sums(stored: Any, objectives: Sequence[str]) -> CostSums:
-    if not isinstance(stored, dict) or not set(stored) <= set(objectives):
-        raise ValueError(f"sums: expected those of the checkpoint's objectives, got {str(stored)[:60]}")
-    return {name: CostSum.of_json(x) for name, x in stored.items()}
 
 
 def round_weights(model: RegressionLanguageModel) -> None:
@@ -321,36 +261,6 @@ def round_weights(model: RegressionLanguageModel) -> None:
             if not rounded.isfinite().all():
                 raise ValueError(f"weight_bits: expected weights within ±65,504 for 16, got larger ones in {name}.")
             weights.copy_(rounded)
-
-
-def _load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path) -> int:
-    """Check a file of weights and load it into the model; return the bits of a learned weight, 16 or 32."""
-    weights = read_tensors(path)
-    expected, learned = model.state_dict(), dict(model.named_parameters())
-    for name in sorted(expected.keys() | weights.keys()):
-        have = tuple(weights[name].shape) if name in weights else "none"
-        want = tuple(expected[name].shape) if name in expected else "none"
-        if have != want:
-            raise ValueError(f"{path}: expected tensor {name} of shape {want}, got {have}.")
-        kinds = [x.dtype.is_floating_point for x in (weights[name], expected[name])]
-        if kinds[0] != kinds[1] or weights[name].is_complex():
-            raise ValueError(f"{path}: expected tensor {name} of {expected[name].dtype}, got {weights[name].dtype}.")
-        check_numbers(path, name, weights[name], _largest(name) if name in learned else LARGEST_NUMBER)
-    if model.readouts is not None:
-        read = weights["readouts.objectives"].tolist()
-        if len(set(read)) < len(read) or not set(read) <= set(range(num_objectives)):
-            raise ValueError(f"{path}: expected readouts of different objectives, 0..{num_objectives - 1}, got {read}.")
-        for name in ("readouts.shares", "readouts.sum_shares"):
-            shares = weights.get(name, torch.zeros(1))
-            if shares.min() < 0 or shares.max() > 1:
-                raise ValueError(f"{path}: expected {name} of 0 to 1, got {shares.min():g} to {shares.max():g}.")
-    model.load_state_dict(weights)
-    return 16 if all(weights[name].dtype == torch.float16 for name in learned) else 32
-
-
-def _largest(name: str) -> float:
-    """Largest magnitude that a learned weight may have; a graph network multiplies its own along the edges."""
-    return LARGEST_GRAPH_WEIGHT if name.startswith("readouts.networks.") else LARGEST_WEIGHT
 
 
 def checked_checkpoint(given: object, who: str) -> None:
@@ -369,14 +279,3 @@ def checked_checkpoint(given: object, who: str) -> None:
 def _file_and_class(space: str) -> str:
     """Return the file name and class of a user's own space, whatever the path to its file."""
     return space.rpartition("/")[2]
-
-
-def _load_encoders(spaces: Set[str], path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:
-    if not spaces:
-        return {}
-    encoders = load_changes(path, model)
-    if set(encoders) != spaces:
-        raise ValueError(
-            f"{path}: expected encoders of {', '.join(sorted(spaces))}, got {', '.join(encoders) or 'none'}."
-        )
-    return encoders

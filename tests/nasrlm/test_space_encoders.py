@@ -15,7 +15,8 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from nasrlm.adaptation import adapt
-from nasrlm.checkpoint import SPACES_FILE, Checkpoint, round_weights
+from nasrlm.checkpoint import Checkpoint, round_weights
+from nasrlm.checkpoint_files import SPACES_FILE
 from nasrlm.checkpoint_folder import CheckpointError
 from nasrlm.examples import Examples
 from nasrlm.files import write_table

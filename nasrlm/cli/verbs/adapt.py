@@ -10,7 +10,8 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from nasrlm.checkpoint import Checkpoint, check_replaceable
+from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoint_files import check_replaceable
 from nasrlm.checkpoint_folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed

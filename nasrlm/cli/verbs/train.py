@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nasrlm.checkpoint import check_replaceable
+from nasrlm.checkpoint_files import check_replaceable
 from nasrlm.cli.evaluations import print_evaluation
 from nasrlm.cli.inputs import config_file
 from nasrlm.cli.output import JsonOption, print_json, say, warn
