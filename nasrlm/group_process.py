@@ -115,14 +115,12 @@ class GroupProcess:
     def __init__(
         self, groups: Sequence[FloatArray], *, linear: Sequence[int] = (), kinds: NDArray[np.intp] | None = None
     ) -> None:
-        self._groups = [group for group in groups if group.shape[1]]
-        if not self._groups or len({len(group) for group in self._groups}) != 1:
+        kept = [index for index, group in enumerate(groups) if group.shape[1]]
+        if not kept or len({len(groups[index]) for index in kept}) != 1:
             shapes = ", ".join(str(group.shape) for group in groups)
             raise ValueError(f"GroupProcess: expected (N, F) features of the same N rows, got {shapes or 'none'}.")
-        self._squares = [(group**2).mean(axis=1) for group in self._groups]
-        kept = [index for index, group in enumerate(groups) if group.shape[1]]
-        self._linear = [kept.index(index) for index in linear if index in kept]
-        self._kinds = kinds
+        self._kept = kept
+        self._features = _Features([groups[x] for x in kept], [kept.index(x) for x in linear if x in kept], kinds)
 
     def fit(self, rows: NDArray[np.intp], labels: FloatArray, scale: LabelScale | None = None) -> GroupProcess:
         """Learn from (n,) labels of (n,) rows; scales by their likelihood.
@@ -142,9 +140,9 @@ class GroupProcess:
         self.scale: LabelScale = NormalScores.of(labels) if scale is None else scale
         targets = self.scale.forward(labels)
         some = np.random.default_rng(0).permutation(len(rows))[:ROWS_TO_FIT_SCALES]
-        self._scales = _fit_scales(self._likeness(rows[some], rows[some]), targets[some])
+        self._scales = _fit_scales(self._features.likeness(rows[some], rows[some]), targets[some])
         self._rows = rows
-        covariance = self._covariance(rows, rows)
+        covariance = self.covariance(rows, rows)
         covariance[np.diag_indices(len(rows))] += self.noise
         self._factor = cholesky(covariance, lower=True, overwrite_a=True)
         self._weights = self.weights_for(targets)
@@ -153,24 +151,20 @@ class GroupProcess:
 
     def predict(self, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the scores of (N,) rows, without the noise of a label."""
-        return self._conditioned(self._covariance(rows, self._rows), self._variance(rows))
+        return self._conditioned(self._features, rows, self._rows)
 
     def predict_others(self, groups: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the scores of N rows that the process was not made with.
 
         Takes the (N, F) features of every group; the process must have no kinds, as those of other rows are not known.
         """
-        assert self._kinds is None, "of other rows nobody knows them"
-        learned = [group[self._rows] for group in self._groups]
-        given = [group for group in groups if group.shape[1]]
-        both = GroupProcess([np.concatenate(x) for x in zip(learned, given, strict=True)], linear=self._linear)
-        both._scales, rows = self._scales, np.arange(len(self._rows))
-        others = np.arange(len(rows), len(both._groups[0]))
-        return self._conditioned(both._covariance(others, rows), both._variance(others))
+        both = self._features.beside([groups[x] for x in self._kept], self._rows)
+        known = np.arange(len(self._rows))
+        return self._conditioned(both, np.arange(len(known), both.num_rows), known)
 
     def expected_scores(self, rows: NDArray[np.intp]) -> FloatArray:
         """(N,) means of rows alone, at a fraction of the cost."""
-        return np.asarray(self._covariance(rows, self._rows) @ self._weights)
+        return np.asarray(self.covariance(rows, self._rows) @ self._weights)
 
     def expect(self, rows: NDArray[np.intp]) -> FloatArray:
         """(N,) labels of the mean scores of rows."""
@@ -179,7 +173,7 @@ class GroupProcess:
     @property
     def num_groups(self) -> int:
         """Groups that have features."""
-        return len(self._groups)
+        return len(self._kept)
 
     @property
     def noise(self) -> float:
@@ -199,35 +193,72 @@ class GroupProcess:
         """(n,) scores learned from, less what is expected of each from all others. Cost: cubic in n."""
         return np.asarray(self._weights / inverse_diagonal(self._factor))
 
+    def covariance(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> FloatArray:
+        """(N, n) covariances of the scores of rows with those of others, before any is known, without noise."""
+        return self._features.covariance(self._scales, rows, others)
+
     def sample(self, rows: NDArray[np.intp], samples: int, rng: np.random.Generator, noise: float = 0.0) -> FloatArray:
         """Draw (N, S) scores of (N,) rows jointly, each with noise of variance ``noise``.
 
         Cost: cubic in N; a tenth of a second for 300.
         """
         mean, _ = self.predict(rows)
-        explained = solve_triangular(self._factor, self._covariance(self._rows, rows), lower=True)
-        covariance = self._covariance(rows, rows) - explained.T @ explained
+        across = self.covariance(self._rows, rows)
+        explained = solve_triangular(self._factor, across, lower=True)
+        covariance = self.covariance(rows, rows) - explained.T @ explained
         values, vectors = eigh(covariance)
         drawn = vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * rng.normal(size=(len(rows), samples)))
         return np.asarray(mean[:, None] + drawn + np.sqrt(noise) * rng.normal(size=drawn.shape), dtype=np.float64)
 
-    def _conditioned(self, across: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Means and deviations of rows with (N, n) covariances with those learned, and (N,) variances before."""
+    def _conditioned(
+        self, features: _Features, rows: NDArray[np.intp], known: NDArray[np.intp]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Means and deviations of (N,) rows of features, of which (n,) ``known`` are those learned from."""
+        across = features.covariance(self._scales, rows, known)
         explained = solve_triangular(self._factor, across.T, lower=True)
-        left = variance - (explained**2).sum(axis=0)
+        left = features.variance(self._scales, rows) - (explained**2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(left, 0.0))
 
-    def _covariance(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> FloatArray:
-        blocks = np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))
-        return np.concatenate([_total(self._scales, self._likeness(block, others)) for block in blocks])
 
-    def _variance(self, rows: NDArray[np.intp]) -> FloatArray:
-        scales = self._scales
+class _Features:
+    """Groups of features of N rows, and how like each other rows are by them.
+
+    Args:
+        groups: (N, F) of each, with features.
+        linear: groups whose features labels also follow in proportion.
+        kinds: (N,) numbers, if any.
+    """
+
+    def __init__(
+        self, groups: Sequence[FloatArray], linear: Sequence[int], kinds: NDArray[np.intp] | None = None
+    ) -> None:
+        self._groups, self._linear, self._kinds = groups, linear, kinds
+        self._squares = [(group**2).mean(axis=1) for group in groups]
+
+    @property
+    def num_rows(self) -> int:
+        """N."""
+        return len(self._groups[0])
+
+    def beside(self, others: Sequence[FloatArray], rows: NDArray[np.intp]) -> _Features:
+        """Features of some rows, and behind them of others by the same groups; of rows without kinds."""
+        assert self._kinds is None, "of other rows nobody knows them"
+        pairs = zip(self._groups, others, strict=True)
+        return _Features([np.concatenate([own[rows], given]) for own, given in pairs], self._linear)
+
+    def covariance(self, scales: _Scales, rows: NDArray[np.intp], others: NDArray[np.intp]) -> FloatArray:
+        """(N, n) covariances of the scores of rows with those of others."""
+        blocks = np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))
+        return np.concatenate([_total(scales, self.likeness(block, others)) for block in blocks])
+
+    def variance(self, scales: _Scales, rows: NDArray[np.intp]) -> FloatArray:
+        """(N,) variances of the scores of rows."""
         linear = sum(v * self._squares[group][rows] for v, group in zip(scales.constant, self._linear, strict=False))
         kind = scales.constant[len(self._linear) :].sum()
         return np.asarray(scales.curved.sum() + linear + kind + np.zeros(len(rows)))
 
-    def _likeness(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> _Likeness:
+    def likeness(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> _Likeness:
+        """What kernels compare rows with others by."""
         products = [x[rows] @ x[others].T / x.shape[1] for x in self._groups]
         distances = [
             np.sqrt(np.maximum(squares[rows][:, None] + squares[others] - 2 * product, 0.0))

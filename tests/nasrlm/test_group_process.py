@@ -47,7 +47,7 @@ def test_a_process_is_its_definition() -> None:
     process.fit(np.arange(15), LABELS[:15], Standardised.of(LABELS))
     scales = np.exp(process._scales.logs)
     covariance, rows, new = covariance_in_loops(scales), np.arange(15), np.arange(15, 24)
-    np.testing.assert_allclose(process._covariance(np.arange(24), np.arange(24)), covariance)
+    np.testing.assert_allclose(process.covariance(np.arange(24), np.arange(24)), covariance)
     weights = np.linalg.solve(covariance[:15, :15] + (scales[6] + JITTER) * np.eye(15), covariance[rows][:, new]).T
     mean, deviation = process.predict(new)
     np.testing.assert_allclose(mean, weights @ ((LABELS[:15] - LABELS.mean()) / LABELS.std()))
@@ -158,7 +158,7 @@ def test_a_row_left_out_is_expected_by_all_others() -> None:
     labels = x[:, 0] - x[:, 1] ** 2
     process = GroupProcess([x]).fit(np.arange(30), labels, Standardised.of(labels))
     scores = Standardised.of(labels).forward(labels)
-    covariance = process._covariance(np.arange(30), np.arange(30)) + process.noise * np.eye(30)
+    covariance = process.covariance(np.arange(30), np.arange(30)) + process.noise * np.eye(30)
     rest = np.arange(1, 30)
     expected = covariance[0, rest] @ np.linalg.solve(covariance[np.ix_(rest, rest)], scores[rest])
     assert process.left_out()[0] == pytest.approx(scores[0] - expected)
