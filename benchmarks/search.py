@@ -37,7 +37,7 @@ from nasrlm.predictor import Predictor
 from spaces import get_space
 from studies.memory import TextMemory
 from studies.process_adapter import ProcessAdapter, every_network
-from studies.report import true_labels
+from studies.truth import true_labels
 
 GOALS = {
     "nasbench201": ("max:accuracy@cifar10", "min:latency_ms@raspi4", "min:energy_mj@edgegpu"),

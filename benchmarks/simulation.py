@@ -41,8 +41,8 @@ from studies.learning import Adapt
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.pareto import hypervolume_ratio, pareto_mask
 from studies.process_adapter import ProcessAdapter, every_network
-from studies.report import true_labels
 from studies.search import search
+from studies.truth import true_labels
 
 A = TypeVar("A", bound=Hashable)
 

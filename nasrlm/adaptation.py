@@ -33,11 +33,12 @@ from nasrlm.arrays import FloatArray
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint, round_weights
 from nasrlm.cost_sum import without
+from nasrlm.deviations import SMALLEST_DEVIATION
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs, best_share
 from nasrlm.group_process import GroupProcess, Standardised
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.objective import MAX_LABEL, PERCENT, SMALLEST_DEVIATION, Objective, decoding_order
+from nasrlm.objective import MAX_LABEL, PERCENT, Objective, decoding_order
 from nasrlm.onnx_network import up_to_executed
 from nasrlm.pool import Pool, check_adaptable, multiplies, scaled_labels
 from nasrlm.readout import GRID, REACH

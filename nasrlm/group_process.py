@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm, rankdata
 
 from nasrlm.arrays import FloatArray
-from nasrlm.objective import deviation_of
+from nasrlm.deviations import deviation_of
 
 ROWS_TO_FIT_SCALES = 800  # the time of a fit grows with their cube; 14 s for 4,236 rows in all
 ROWS_AT_ONCE = 1024  # compared with all others: a dozen numbers a pair are in memory

@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Self
 
 import numpy as np
@@ -14,7 +13,6 @@ from nasrlm.arrays import BoolArray, FloatArray
 
 PERCENT = (0.0, 100.0)  # of accuracies
 MAX_LABEL = 1e30  # of what is standardised: means, deviations and their products stay within 32 bits
-SMALLEST_DEVIATION = 1e-7  # of the largest label: labels that deviate by less, as 32 bits hold them, are equal
 
 _ACCURACIES = ("accuracy", "acc")
 _NEVER_NEGATIVE = ("latency", "energy", "throughput")  # nor is what has a unit other than percent
@@ -171,20 +169,6 @@ def to_losses(goals: Sequence[Goal], objectives: FloatArray) -> FloatArray:
 def from_losses(goals: Sequence[Goal], losses: FloatArray) -> FloatArray:
     """The inverse of ``to_losses``: (N, M) losses to (N, M) objectives in their own units."""
     return to_losses(goals, losses)
-
-
-COVERED = 0.8  # of labels by the intervals that are told, 0.1 to 0.9
-
-
-def deviation_covering(distance: float) -> float:
-    """Standard deviation of a normal distribution whose 80 % interval reaches ``distance`` from its mean."""
-    return distance / NormalDist().inv_cdf((1 + COVERED) / 2)
-
-
-def deviation_of(values: FloatArray, of_equal: float = 1.0, rounding: float = SMALLEST_DEVIATION) -> float:
-    """Standard deviation of labels; ``of_equal`` where they are equal but for ``rounding``, a share of the largest."""
-    deviation = float(values.std())
-    return deviation if deviation > rounding * np.abs(values).max() else of_equal
 
 
 def decoding_order(names: Iterable[str]) -> tuple[str, ...]:

@@ -12,11 +12,12 @@ from torch import Tensor, nn
 
 from nasrlm.arrays import FloatArray
 from nasrlm.decoder import Memory
+from nasrlm.deviations import deviation_of
 from nasrlm.encoded import Encoded
 from nasrlm.layers import DecoderLayer
 from nasrlm.model_config import ModelConfig
 from nasrlm.number import NumberCode
-from nasrlm.objective import MAX_LABEL, deviation_of
+from nasrlm.objective import MAX_LABEL
 
 POINT_DIGITS = 15  # of the code a point is spelled in: as many as float64 holds
 ROUNDING = 1e-6  # of the largest label: 32 bits hold no mean more closely

@@ -17,9 +17,9 @@ from scipy.linalg import eigh
 from torch import Tensor, nn
 
 from nasrlm.arrays import FloatArray
+from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.graph_network import GraphNetwork
 from nasrlm.group_process import GroupProcess, Standardised
-from nasrlm.objective import COVERED, deviation_covering
 from nasrlm.readout import NAMES, NO_ROW, NUM_FEATURES, Readouts, no_sum, parts_of
 from nasrlm.row_sum import RowSum
 

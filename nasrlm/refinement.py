@@ -20,8 +20,9 @@ from nasrlm.arrays import FloatArray
 from nasrlm.calibration import GRID, fit_calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import CostSum, rounded, without
+from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.examples import Examples
-from nasrlm.objective import COVERED, MAX_LABEL, Objective, deviation_covering
+from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.predictor import Predictor
 from nasrlm.reader import told_by
 from nasrlm.repeated_labels import mean_labels, places_of

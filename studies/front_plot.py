@@ -15,7 +15,7 @@ from studies.config import SearchConfig
 from studies.figure_style import BLUE, GREY, ORANGE, bar_lengths, front_label, polish
 from studies.history import History
 from studies.known_values import known_of
-from studies.report import front_rows, history_losses
+from studies.loaded_study import front_rows, history_losses
 
 LEGEND_COLUMNS = 6  # of a legend below three planes
 

@@ -14,8 +14,8 @@ from studies.config import SearchConfig
 from studies.figure_style import BLUE, GREY, ORANGE, PALE_ORANGE, bar_lengths, front_label, line_look, title_lines
 from studies.history import History
 from studies.known_values import known_of
+from studies.loaded_study import front_rows
 from studies.progress import goals_in_words, progress_of, share_label
-from studies.report import front_rows
 
 
 def write_html(figures: Sequence[Any], path: Path) -> None:

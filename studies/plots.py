@@ -25,8 +25,9 @@ from studies.guide import levels_of
 from studies.history import History
 from studies.interactive import interactive_front, interactive_progress, write_html
 from studies.known_values import known_values
+from studies.loaded_study import front_rows, load_study
 from studies.progress import goals_in_words, progress_of, share_label, spelled
-from studies.report import front_rows, load_study, write_front
+from studies.report import write_front
 
 CELLS = 5  # of the front that are drawn
 LABEL_WIDTH, LEGEND_LINE = 80, 0.22  # characters of a line below a figure, and inches

@@ -9,8 +9,8 @@ import numpy as np
 from nasrlm.arrays import FloatArray
 from studies.config import SearchConfig
 from studies.history import History
+from studies.loaded_study import history_losses
 from studies.pareto import hypervolume, pareto_mask
-from studies.report import history_losses
 
 CURVE_POINTS = 100  # of a curve; more are not seen
 BAND = (0.1, 0.9)  # quantiles over seeds

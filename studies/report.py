@@ -1,7 +1,6 @@
 """What a study found: the front, its hypervolume, and how both are written."""
 
 import math
-import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,42 +8,25 @@ from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.arrays import BoolArray
 from nasrlm.files import write_atomically
-from nasrlm.objective import from_losses, to_losses
+from nasrlm.objective import from_losses
 from nasrlm.versions import versions_of
 from studies.config import SearchConfig
-from studies.constraints import feasible_mask, soft_violations
+from studies.constraints import soft_violations
 from studies.evaluators import TableEvaluator
-from studies.folder import FINISHED, FRONT_FILE, HISTORY_FILE, STUDY_FILE, StudyError, read_study, write_json
+from studies.folder import FINISHED, FRONT_FILE, STUDY_FILE, write_json
 from studies.history import History
-from studies.pareto import complete_mask, hypervolume, hypervolume_ratio, pareto_mask
+from studies.loaded_study import front_rows, history_losses
+from studies.pareto import hypervolume
+from studies.truth import Truth, judge
 
 A = TypeVar("A", bound=Hashable)
 
 SOFT_MET = "soft_met"  # names the column that tells whether all soft constraints are met
 TRUE = " true"  # ends the name of a column of true values
 LIBRARIES = ("nasrlm", "numpy", "optuna", "pymoo", "moocore")
-
-
-@dataclass(frozen=True)
-class Truth:
-    """How the found front fares by true labels, those of the table's rows.
-
-    Attributes:
-        hypervolume_ratio: of the true labels of the found front to the true front, in [0, 1].
-        reference_point: (M,) the worst label of each goal in the table, own units.
-        unknown: front members that the table does not know; the found front is then the one among those
-            evaluated architectures that it does know.
-        left_out: rows of the table with a label missing.
-    """
-
-    hypervolume_ratio: float
-    reference_point: tuple[float, ...]
-    unknown: int
-    left_out: int
 
 
 @dataclass(frozen=True)
@@ -95,36 +77,6 @@ class StudyResult:
         return values
 
 
-def load_study(folder: Path) -> tuple[SearchConfig, History]:
-    """A finished or running study.
-
-    Raises:
-        StudyError: the folder holds none, or a damaged one.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of its bounds it was warned as it was begun
-            config = SearchConfig.from_dict(read_study(folder)["config"])
-    except (ValueError, TypeError) as error:
-        if isinstance(error, StudyError):
-            raise
-        raise StudyError(f"{folder / STUDY_FILE}: expected a search's config: {error}") from error
-    return config, History.load(folder / HISTORY_FILE, config.objectives)
-
-
-def history_losses(config: SearchConfig, history: History) -> FloatArray:
-    """(N, M) losses of the medians, a column a goal; NaN where there is no answer."""
-    return to_losses(config.goals, history.stacked()[:, : len(config.goals), 0])
-
-
-def front_rows(config: SearchConfig, history: History) -> list[int]:
-    """Rows of the history on its front of feasible architectures, best in the first goal first."""
-    losses = history_losses(config, history)
-    feasible = np.flatnonzero(history.feasible)
-    rows = feasible[pareto_mask(losses[feasible])]
-    return [int(row) for row in rows[np.lexsort(losses[rows].T[::-1])]]
-
-
 def summarise(
     config: SearchConfig,
     history: History,
@@ -170,60 +122,6 @@ def _soft_met(config: SearchConfig, history: History, rows: Sequence[int]) -> Bo
     """(F,) whether each median of some rows is within all soft bounds."""
     medians = history.stacked()[rows][:, :, 0]
     return np.asarray(soft_violations(config.objectives, config.constraints, medians) == 0, dtype=np.bool_)
-
-
-def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> FloatArray:
-    """(N, M) labels of the rows that have every one of ``config.objectives``, a column each.
-
-    Raises:
-        ValueError: the table lacks an objective, or no row has every label.
-    """
-    missing = [name for name in config.objectives if name not in truth.objectives]
-    if missing:
-        raise ValueError(
-            f"truth {truth.name}: expected {', '.join(config.objectives)}, got no {', '.join(missing)}. "
-            f"It was read for {', '.join(truth.objectives)}."
-        )
-    labels = truth.row_labels[:, [truth.objectives.index(name) for name in config.objectives]]
-    known = complete_mask(labels)
-    if not known.any():
-        raise ValueError(
-            f"truth {truth.name}: expected rows with {', '.join(config.objectives)}, got none in {len(known)} rows. "
-            "Use a table with these labels."
-        )
-    return labels[known]
-
-
-def judge(config: SearchConfig, history: History, truth: TableEvaluator[A]) -> Truth:
-    """Compare with true labels, row by row.
-
-    The found front is predicted: the feasible evaluated architectures that the table knows and that no other
-    such one dominates by predicted medians. Its members count with their true labels, where these meet the
-    constraints.
-    """
-    labels = true_labels(config, truth)
-    columns = [truth.objectives.index(name) for name in config.objectives]
-    architectures = [truth.space.parse(notation) for notation in history.architectures]
-    own = truth.evaluate(architectures).median[:, columns]
-    known = complete_mask(own)
-    found = own[_front_among(config, history, known & history.feasible)]
-    losses = to_losses(config.goals, labels[:, : len(config.goals)])
-    worst = losses.max(axis=0)
-    feasible, found_feasible = (feasible_mask(config.objectives, config.constraints, x) for x in (labels, found))
-    return Truth(
-        hypervolume_ratio=hypervolume_ratio(
-            to_losses(config.goals, found[found_feasible, : len(config.goals)]), losses[feasible], worst
-        ),
-        reference_point=tuple(from_losses(config.goals, worst[None])[0].tolist()),
-        unknown=int((~known[front_rows(config, history)]).sum()),
-        left_out=len(truth.row_labels) - len(labels),
-    )
-
-
-def _front_among(config: SearchConfig, history: History, mask: BoolArray) -> NDArray[np.intp]:
-    """Rows of the predicted front among some of the rows."""
-    rows = np.flatnonzero(mask)
-    return rows[pareto_mask(history_losses(config, history)[rows])]
 
 
 def write_report(

@@ -6,7 +6,8 @@ import numpy as np
 from scipy.special import expit
 
 from nasrlm.arrays import FloatArray
-from nasrlm.objective import Objective, deviation_of
+from nasrlm.deviations import deviation_of
+from nasrlm.objective import Objective
 
 BEST_ACCURACY = 100.5  # percent; half above 100, so that the logarithm of what is missing stays finite
 

@@ -11,7 +11,8 @@ from spaces import SearchSpace
 from studies.config import SearchConfig
 from studies.evaluators import COSTLY, Evaluator, TableEvaluator
 from studies.folder import HISTORY_FILE
-from studies.history import History, HistoryWriter
+from studies.history import History
+from studies.history_writer import HistoryWriter
 from studies.problem import Problem, load_engine
 from studies.report import StudyResult
 from studies.study import check_architectures, close_study, open_study

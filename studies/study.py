@@ -15,7 +15,8 @@ from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, alone_in, holds_study, open_folder, read_study
 from studies.history import EVALUATED, History
 from studies.plots import plot_study
-from studies.report import StudyResult, summarise, true_labels, write_report
+from studies.report import StudyResult, summarise, write_report
+from studies.truth import true_labels
 
 A = TypeVar("A", bound=Hashable)
 

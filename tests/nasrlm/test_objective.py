@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nasrlm.objective import Goal, Objective, deviation_of, from_losses, to_losses
+from nasrlm.deviations import deviation_of
+from nasrlm.objective import Goal, Objective, from_losses, to_losses
 from nasrlm.prediction import Prediction
 
 

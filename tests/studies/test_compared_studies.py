@@ -12,9 +12,9 @@ from nasrlm.cli import main
 from studies.evaluators import FunctionEvaluator
 from studies.folder import StudyError
 from studies.interactive import interactive_progress
+from studies.loaded_study import load_study
 from studies.plots import plot_studies, plot_study, progress_figure
 from studies.progress import progress_of
-from studies.report import load_study
 from studies.search import search
 from tests.studies.scenes import (
     OBJECTIVES,

@@ -10,7 +10,7 @@ import pytest
 from studies.config import SearchConfig
 from studies.constraints import Constraint, feasible_mask, preferred_losses
 from studies.gate import Gate
-from studies.report import load_study
+from studies.loaded_study import load_study
 from studies.search import search
 from tests.studies.scenes import ToyEvaluator, ToySpace, toy_config
 

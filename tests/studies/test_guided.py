@@ -16,10 +16,10 @@ from studies.folder import StudyError
 from studies.guide import ACQUISITIONS, Guide
 from studies.guided import guided_search
 from studies.ledger import Ledger
+from studies.loaded_study import load_study
 from studies.plots import plot_study
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import begin
-from studies.report import load_study
 from studies.search import search
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from studies.history import SHARE, History, HistoryWriter
+from studies.history import History
+from studies.history_writer import SHARE, HistoryWriter
 
 
 def make_history(num_rows: int) -> History:
@@ -39,7 +40,7 @@ def test_writing_costs_its_share(seconds: float, writes: int, tmp_path: Path, mo
         written.append(clock[0])
 
     monkeypatch.setattr(History, "save", save)
-    monkeypatch.setattr("studies.history.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("studies.history_writer.time.monotonic", lambda: clock[0])
     writer = HistoryWriter(tmp_path / "history.parquet")
     for _ in range(1_000):
         writer.offer(History(()))

@@ -19,8 +19,8 @@ from studies.front_plot import front_figure
 from studies.history import History
 from studies.interactive import interactive_front, interactive_progress
 from studies.known_values import known_values
+from studies.loaded_study import front_rows, load_study
 from studies.plots import plot_studies, plot_study, progress_figure
-from studies.report import front_rows, load_study
 from studies.search import search
 from studies.surrogate import Surrogate
 from tests.studies.guided import guided_config, run
