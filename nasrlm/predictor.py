@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from nasrlm.answers import Answers, Levels
+from nasrlm.answerer import Answerer, Levels
 from nasrlm.arguments import checked_levels, checked_names, checked_values, checked_whole, known_values
 from nasrlm.arrays import FloatArray
 from nasrlm.by_space import predict_by_space
@@ -55,7 +55,7 @@ class Predictor:
         self.objectives = checkpoint.objectives  # by default, in the order of decoding
         self._index = {name: index for index, name in enumerate(checkpoint.objectives)}
         self._engine_name, self._memory_bytes = engine, memory_bytes
-        self._use_model()
+        self._use_answerer()
         self._own: dict[str, Predictor] = {}  # of spaces with an encoder of their own
         self._of_all = self
 
@@ -96,10 +96,10 @@ class Predictor:
         other.checkpoint = of_all.checkpoint.of_space(space)
         other.objectives = of_all.objectives_of(space)
         if space in of_all.checkpoint.encoders:
-            other._use_model(common=of_all._model)
+            other._use_answerer(common=of_all._answerer)
             of_all._own[space] = other
         elif other.checkpoint.sums:
-            other._model = replace(of_all._model, sums=other._sums())
+            other._answerer = replace(of_all._answerer, sums=other._sums())
         return other
 
     def objectives_of(self, space: str) -> tuple[str, ...]:
@@ -138,15 +138,17 @@ class Predictor:
         Prediction(names, quantiles, np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
         levels = Levels(*[torch.from_numpy(calibrated_levels(x, names, quantiles)) for x in self._calibrations()])
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        asked = self._of_all if self._model.reads(ids) else self  # readouts go by the encoder that all spaces share
+        asked = self._of_all if self._answerer.reads(ids) else self  # readouts go by the encoder that all spaces share
         with told_by(lambda row: texts.index(list(different)[row])):
-            values = asked._answers(
+            values = asked._in_batches(
                 list(different),
                 (len(names), len(quantiles)),
-                lambda encoded, _: asked._model.quantiles(encoded, ids, levels),
+                lambda encoded, _: asked._answerer.quantiles(encoded, ids, levels),
                 asked._engine.num_workers,
                 progress,
-                summed=(lambda some: asked._model.summed(some, ids, levels)) if asked._model.adds_up(ids) else None,
+                summed=(lambda some: asked._answerer.summed(some, ids, levels))
+                if asked._answerer.adds_up(ids)
+                else None,
             )
         return Prediction(names, quantiles, values[[different[text] for text in texts]])
 
@@ -157,7 +159,7 @@ class Predictor:
 
         Few draws begin with a wrong exponent and lie far off: take quantiles of them, or ``expected``, not the mean.
         The same seed gives the same numbers, but for rounding: that depends on the texts asked about together, on
-        engine and processor, and beyond ``answers.ROWS_PER_SLICE`` on the slices. Another number of samples gives
+        engine and processor, and beyond ``answerer.ROWS_PER_SLICE`` on the slices. Another number of samples gives
         other draws.
 
         Args:
@@ -185,9 +187,9 @@ class Predictor:
         ids = self._objective_ids(names)
 
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
-            return self._model.quantiles(encoded, ids, Levels(*torch.from_numpy(both[:, rows])))
+            return self._answerer.quantiles(encoded, ids, Levels(*torch.from_numpy(both[:, rows])))
 
-        return self._answers(texts, uniform.shape[1:], draw, self._engine.num_workers)
+        return self._in_batches(texts, uniform.shape[1:], draw, self._engine.num_workers)
 
     def joint_samples(
         self,
@@ -231,9 +233,9 @@ class Predictor:
 
         def draw(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
             some = torch.from_numpy(levels[rows]), torch.from_numpy(given[rows])
-            return self._model.joint_samples(encoded, ids, *some, temperature)
+            return self._answerer.joint_samples(encoded, ids, *some, temperature)
 
-        drawn = self._answers(texts, levels.shape[1:], draw)
+        drawn = self._in_batches(texts, levels.shape[1:], draw)
         return drawn[:, [names.index(name) for name in asked]]
 
     def log_probabilities(
@@ -267,9 +269,9 @@ class Predictor:
             )
 
         def score(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
-            return self._model.log_probabilities(encoded, ids, torch.from_numpy(values[rows]), joint)
+            return self._answerer.log_probabilities(encoded, ids, torch.from_numpy(values[rows]), joint)
 
-        return self._answers(texts, (len(ids),), score)
+        return self._in_batches(texts, (len(ids),), score)
 
     def cumulative_probabilities(
         self, texts: Sequence[str], objectives: Sequence[str], values: ArrayLike
@@ -295,18 +297,18 @@ class Predictor:
         filled = torch.from_numpy(np.nan_to_num(values))
 
         def score(encoded: Encoded, rows: NDArray[np.intp]) -> Tensor:
-            return self._model.cumulative_probabilities(encoded, ids, filled[rows])
+            return self._answerer.cumulative_probabilities(encoded, ids, filled[rows])
 
-        return np.where(known, np.clip(self._answers(texts, (len(ids),), score), 0, 1), np.nan)
+        return np.where(known, np.clip(self._in_batches(texts, (len(ids),), score), 0, 1), np.nan)
 
     def summaries(self, texts: Sequence[str], progress: bool = False) -> FloatArray:
         """(N, S) what the encoder makes of each text in the mean, see ``Encoded.summaries``."""
         width, asked = self.checkpoint.model.summary_width, self._of_all  # by the encoder that all spaces share
 
         def summarise(encoded: Encoded, _: NDArray[np.intp]) -> Tensor:
-            return asked._model.summaries(encoded)
+            return asked._answerer.summaries(encoded)
 
-        return asked._answers(texts, (width,), summarise, asked._engine.num_workers, progress, rows_per_text=1)
+        return asked._in_batches(texts, (width,), summarise, asked._engine.num_workers, progress, rows_per_text=1)
 
     def to_ids(self, texts: Sequence[str], progress: bool = False) -> list[NDArray[np.int32]]:
         """Token ids of every text, arrays: millions of texts have to fit.
@@ -324,11 +326,11 @@ class Predictor:
                 bar.update(len(some))
         return result
 
-    def _use_model(self, common: Answers | None = None) -> None:
+    def _use_answerer(self, common: Answerer | None = None) -> None:
         """Put the checkpoint's model into an engine, with a memory of its own."""
         model, memory = self.checkpoint.model, EncodedTexts(self._memory_bytes)
         self._engine = make_engine(self._engine_name, model)
-        self._model = Answers(model, self._engine, common, self._sums())
+        self._answerer = Answerer(model, self._engine, common, self._sums())
         sizes = model.config
         self._reader = TextReader(
             self.checkpoint.tokenizer, self._engine, memory, sizes.max_text_tokens, sizes.tokens_per_state
@@ -354,7 +356,7 @@ class Predictor:
         device = self.checkpoint.model.device
         return torch.tensor([self._index[name] for name in names], device=device)
 
-    def _answers(
+    def _in_batches(
         self,
         texts: Sequence[str],
         shape: Sequence[int],
@@ -369,7 +371,7 @@ class Predictor:
 
         Args:
             rows_per_text: number rows that the decoder spells of each; by default as many as it answers.
-            summed: answers texts that need not be encoded, see ``Answers.summed``.
+            summed: answers texts that need not be encoded, see ``Answerer.summed``.
         """
         texts = checked_texts(texts)
         values, is_left = np.empty((len(texts), *shape)), np.ones(len(texts), dtype=np.bool_)

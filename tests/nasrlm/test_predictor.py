@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from converters import to_measured_text
-from nasrlm import answers
+from nasrlm import answerer
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.engine import EngineName, TorchEngine
 from nasrlm.in_threads import AHEAD, in_threads
@@ -238,15 +238,15 @@ def test_many_samples_are_drawn_a_slice_at_a_time(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, method: str, engine: Any
 ) -> None:
     rows: list[int] = []
-    in_slices = answers._in_slices
+    in_slices = answerer._in_slices
 
     def counting(levels: Tensor, spell: Any) -> Tensor:
         return in_slices(levels, lambda some: (rows.append(some.numel()), spell(some))[1])  # type: ignore[func-returns-value]
 
-    monkeypatch.setattr(answers, "_in_slices", counting)
+    monkeypatch.setattr(answerer, "_in_slices", counting)
     drawn = getattr(Predictor(checkpoint, engine), method)(TEXTS, OBJECTIVES, 50, seed=4)
     assert rows == [len(TEXTS) * 2 * 50]
-    monkeypatch.setattr(answers, "ROWS_PER_SLICE", 30)
+    monkeypatch.setattr(answerer, "ROWS_PER_SLICE", 30)
     sliced = getattr(Predictor(checkpoint, engine), method)(TEXTS, OBJECTIVES, 50, seed=4)
     assert max(rows[1:]) <= len(TEXTS) * 30
     np.testing.assert_allclose(sliced, drawn, rtol=1e-3)

@@ -1,4 +1,4 @@
-"""Answers about encoded texts, whether an objective is spelled by the decoder, read off the text or added up.
+"""Answerer about encoded texts, whether an objective is spelled by the decoder, read off the text or added up.
 
 N texts, M objectives, K of them, Q levels, S samples.
 """
@@ -34,7 +34,7 @@ class Levels(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Answers:
+class Answerer:
     """Answers of one model. Arguments and results are those of ``nasrlm.decoding``, on the CPU.
 
     Objectives that are read off or added up are independent of all others.
@@ -49,7 +49,7 @@ class Answers:
 
     model: RegressionLanguageModel
     engine: Engine
-    common: Answers | None = None
+    common: Answerer | None = None
     sums: Mapping[int, CostSum] = field(default_factory=dict)
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Levels) -> Tensor:
