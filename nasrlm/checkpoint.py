@@ -17,6 +17,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from nasrlm.calibration import Calibration, read_calibration
+from nasrlm.card_steps import steps_of, taught_spaces
 from nasrlm.checkpoint_files import (
     FORMAT_VERSION,
     READS,
@@ -120,8 +121,7 @@ class Checkpoint:
 
     def taught_spaces(self, objective: str) -> Sequence[str]:
         """Spaces of the networks that an objective was last adapted to, as far as they are noted."""
-        steps = [x for x in self.card.get("commands", ()) if objective in x.get("objectives", ()) and "spaces" in x]
-        return steps[-1]["spaces"] if steps else ()
+        return taught_spaces(steps_of(self.card), objective)
 
     def was_taught(self, objective: str, space: str) -> bool:
         """Whether an objective of ``added`` was learned from networks of a space, or it is not noted of which."""

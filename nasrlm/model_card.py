@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-import os
-import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from nasrlm.card_steps import (
+    REFINE,
+    Step,
+    adapt_step,
+    changed_of,
+    in_words,
+    is_refinement,
+    refine_step,
+    steps_of,
+    sums_in_words,
+    train_step,
+    with_steps,
+)
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import README, UNTITLED
 from nasrlm.evaluation import COLUMNS, Evaluation
 from nasrlm.train_config import TrainConfig
 from nasrlm.training import TrainResult
-
-REFINE = "nasrlm refine"
 
 
 def release(
@@ -37,15 +45,8 @@ def release(
         caveats: of ``calibration_caveats``.
     """
     steps = _earlier_steps(config)
-    steps.append(
-        {
-            "command": f"nasrlm train --config {config_path}",
-            "steps": result.steps,
-            "minutes": round(result.seconds / 60),
-            "machine": f"{config.device}, {os.cpu_count()} cores, {platform.machine()}",
-        }
-    )
-    card = {**result.checkpoint.card, "commands": steps, "test": measured.quality if measured else {}}
+    steps.append(train_step(config_path, result.steps, result.seconds, config.device))
+    card = with_steps(result.checkpoint.card, steps) | {"test": measured.quality if measured else {}}
     checkpoint = replace(result.checkpoint, card=card)
     folder = config.out / "checkpoint"
     checkpoint.save_pretrained(folder, _card(result, measured, config, steps, caveats))
@@ -68,14 +69,7 @@ def adapted(
         tables: that they are from.
         spaces: of its networks.
     """
-    step = {
-        "command": "nasrlm adapt",
-        "objectives": list(objectives),
-        "labels": labels[0] if len(set(labels)) == 1 else list(labels),
-        "table": ", ".join(table.name for table in tables),
-        "spaces": list(spaces),
-    }
-    return _with_step(checkpoint, step)
+    return _with_step(checkpoint, adapt_step(objectives, labels, tables, spaces))
 
 
 def refined(checkpoint: Checkpoint, changed: Mapping[str, Sequence[str]], tables: Sequence[Path]) -> Checkpoint:
@@ -86,52 +80,45 @@ def refined(checkpoint: Checkpoint, changed: Mapping[str, Sequence[str]], tables
         changed: by space its objectives that are sums or were; what was measured of them before is forgotten.
         tables: that the labels are from.
     """
-    of_spaces = {space: list(names) for space, names in changed.items()}
-    return _with_step(checkpoint, {"command": REFINE, "changed": of_spaces, "tables": [x.name for x in tables]})
+    return _with_step(checkpoint, refine_step(changed, tables))
 
 
-def _with_step(checkpoint: Checkpoint, step: Mapping[str, Any]) -> Checkpoint:
+def _with_step(checkpoint: Checkpoint, step: Step) -> Checkpoint:
     measured = {
-        space: {name: x for name, x in of_space.items() if name not in _changed_of(step, space)}
+        space: {name: x for name, x in of_space.items() if name not in changed_of(step, space)}
         for space, of_space in checkpoint.card.get("test", {}).items()
     }
-    steps = [*checkpoint.card.get("commands", []), step]
-    return replace(checkpoint, card={**checkpoint.card, "commands": steps, "test": measured})
-
-
-def _changed_of(step: Mapping[str, Any], space: str) -> Sequence[str]:
-    """Objectives of which a step changed what is said of a space's networks."""
-    changed: Sequence[str] = step["changed"].get(space, ()) if "changed" in step else step["objectives"]
-    return changed
+    card = with_steps(checkpoint.card, [*steps_of(checkpoint.card), step])
+    return replace(checkpoint, card=card | {"test": measured})
 
 
 def changed_readme(checkpoint: Checkpoint, before: Path) -> str:
     """README.md of what ``adapted`` or ``refined`` gave: the one before without what no longer holds, and that."""
     readme = before / README
     text = readme.read_text(encoding="utf-8") if readme.is_file() else UNTITLED
-    step = checkpoint.card["commands"][-1]
+    step = steps_of(checkpoint.card)[-1]
     text = re.sub(
         r"(?<= predicts )\d+(?= objectives\.$)", str(len(checkpoint.objectives)), text, count=1, flags=re.MULTILINE
     )
     kept = [line for line in text.splitlines() if not (_is_measured(line, step) or _is_told(line, step))]
-    told = [*([] if "changed" in step else [_told(step)]), *_told_sums(checkpoint)]
+    told = [*([] if is_refinement(step) else [in_words(step)]), *_told_sums(checkpoint)]
     return "\n\n".join(["\n".join(kept).rstrip(), *(f"{words}." for words in told)]) + "\n"
 
 
-def _is_measured(line: str, step: Mapping[str, Any]) -> bool:
+def _is_measured(line: str, step: Step) -> bool:
     """Whether a line is a row of the table of test rows, of something that a step changed."""
     cells = [cell.strip() for cell in line.split("|")]
-    return line.startswith("|") and len(cells) > 2 and cells[2] in _changed_of(step, cells[1])
+    return line.startswith("|") and len(cells) > 2 and cells[2] in changed_of(step, cells[1])
 
 
-def _is_told(line: str, step: Mapping[str, Any]) -> bool:
+def _is_told(line: str, step: Step) -> bool:
     """Whether a line tells which costs are sums, or how an earlier step learned objectives that this one has all
     learned again.
     """
     told = line.removeprefix("- ")
     if told.startswith(f"`{REFINE}`"):
         return True
-    if "changed" in step or not told.startswith(f"`{step['command']}`"):
+    if is_refinement(step) or not told.startswith(f"`{step['command']}`"):
         return False
     names = re.findall("`([^`]+)`", line)[1:]
     return bool(names) and set(names) <= set(step["objectives"])
@@ -141,26 +128,8 @@ def _told_sums(checkpoint: Checkpoint) -> list[str]:
     """Which costs are sums, in a sentence; none where none is."""
     if not checkpoint.sums_by_space:
         return []
-    steps = checkpoint.card.get("commands", [])
-    tables = dict.fromkeys(name for step in steps if step["command"] == REFINE for name in step["tables"])
     of_spaces = [f"of {space} {', '.join(f'`{x}`' for x in sums)}" for space, sums in checkpoint.sums_by_space.items()]
-    return [f"{_made_sums(tables)}: {'; '.join(of_spaces)}"]
-
-
-def _made_sums(tables: Iterable[str]) -> str:
-    return f"`{REFINE}` made sums of costs, from the labels of {', '.join(tables)}"
-
-
-def _told(step: Mapping[str, Any]) -> str:
-    """One command of a card in words."""
-    if "changed" in step:
-        return _made_sums(step["tables"])
-    if "labels" not in step:
-        return f"`{step['command']}`: {step['steps']:,} steps in {step['minutes']} minutes ({step['machine']})"
-    learned = ", ".join(f"`{name}`" for name in step["objectives"])
-    several = not isinstance(step["labels"], int)
-    counts = f"{', '.join(map(str, step['labels']))} labels" if several else f"{step['labels']:,} labels each"
-    return f"`{step['command']}` added {learned}, from {counts} of {step['table']}"
+    return [f"{sums_in_words(steps_of(checkpoint.card))}: {'; '.join(of_spaces)}"]
 
 
 def _validated(checkpoint: Checkpoint) -> str:
@@ -177,18 +146,18 @@ def _own_encoders(spaces: Iterable[str]) -> list[str]:
     return [f"Networks of {names} are read by encoders of their own, kept in 8 bits."] if names else []
 
 
-def _earlier_steps(config: TrainConfig) -> list[dict[str, Any]]:
+def _earlier_steps(config: TrainConfig) -> list[Step]:
     """The commands that trained the checkpoint this one was fine-tuned from."""
     if config.initial_checkpoint is None:
         return []
-    return list(Checkpoint.from_pretrained(config.initial_checkpoint).card.get("commands", []))
+    return steps_of(Checkpoint.from_pretrained(config.initial_checkpoint).card)
 
 
 def _card(
     result: TrainResult,
     measured: Evaluation | None,
     config: TrainConfig,
-    steps: Sequence[Mapping[str, Any]],
+    steps: Sequence[Step],
     caveats: Sequence[str],
 ) -> str:
     model = result.checkpoint.model
@@ -203,7 +172,7 @@ def _card(
         "Of networks unlike those it has learned from it can only guess, and its intervals do not show that. Units are "
         "in the names: `metric_unit@context`, accuracies in percent.",
         "",
-        *[f"- {_told(step)}." for step in steps],
+        *[f"- {in_words(step)}." for step in steps],
         f"- Data: the train split of {', '.join(path.name for path in config.table)}, seed {config.seed}.",
         *[f"- {source}" for source in config.sources],
         f"- {_validated(result.checkpoint)}{'; the table is of the test split' if measured else ''}.",
