@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 import studies
 from converters import (
@@ -27,34 +25,9 @@ from converters.table_columns import WORDS
 from converters.text import prelude
 from converters.torch_module import export_module
 from nasrlm.cli.users_module import users_module
-from nasrlm.cli.verbs import LIST
 from nasrlm.named_function import FUNCTION_NAME
 from spaces import UnknownSpaceError, get_space
 from spaces.space import SearchSpace
-
-SpaceOption = Annotated[str | None, typer.Option("--space", help="A registered space or path/to/file.py:ClassName.")]
-CheckpointOption = Annotated[
-    Path | None, typer.Option("--checkpoint", help="Checkpoint folder; the released one if left out.")
-]
-ArchitecturesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        help="Architectures in the space's published notation; files: ONNX text, .onnx; or pkg.module:factory."
-    ),
-]
-TableOption = Annotated[
-    Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture or text.")
-]
-ObjectivesOption = Annotated[
-    str | None,
-    typer.Option("--objectives", metavar=LIST, help="Names, separated by commas; all that are known if left out."),
-]
-InputShapeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--input-shape", help="Of a torch module's input, or of an ONNX model's that leaves sizes open: 1,3,32,32."
-    ),
-]
 
 ONNX_TEXT_ENDING = ".onnxtxt"
 TEXT_ENDINGS = (".txt", ONNX_TEXT_ENDING)
@@ -83,22 +56,6 @@ class Inputs:
     rows: list[dict[Hashable, Any]]
     numbers: Sequence[Any] = ()
     left_out: Sequence[str] = ()
-
-
-def listed(names: str | None, option: str) -> tuple[str, ...]:
-    """Names that an option lists, separated by commas; none if it was left out.
-
-    Raises:
-        ValueError: the option is there and lists none, or one twice.
-    """
-    if names is None:
-        return ()
-    found = tuple(name.strip() for name in names.split(",") if name.strip())
-    if not found:
-        raise ValueError(f"{option}: expected names separated by commas, got {names!r}.")
-    if len(set(found)) < len(found):
-        raise ValueError(f"{option}: expected different names, got {names!r}. Name each once.")
-    return found
 
 
 def ending_of(path: Path | str) -> str:

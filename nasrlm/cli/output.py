@@ -11,9 +11,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from decimal import Decimal
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any, TextIO
+from typing import Any, TextIO
 
-import typer
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
@@ -21,9 +20,6 @@ from rich.text import Text
 
 from nasrlm.cli.progress_lines import ProgressLines
 from nasrlm.files import check_not_read, check_table_path, to_json, write_table
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything drawn.")]
 
 WIDTH_OF_FILES = 160  # characters of a table that is not printed on a terminal
 GAP = "  "  # between columns

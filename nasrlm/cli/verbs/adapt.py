@@ -14,8 +14,8 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_files import check_replaceable
 from nasrlm.checkpoint_folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
-from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say
+from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption, listed
+from nasrlm.cli.output import print_json, print_table, say
 from nasrlm.cli.verbs import LIST
 from nasrlm.evaluation import COLUMNS
 from nasrlm.metrics import Quality

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from nasrlm.cli.inputs import listed
-from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
+from nasrlm.cli.options import JsonOption, listed
+from nasrlm.cli.output import print_json, print_table, say, warn
 from nasrlm.cli.predictor_options import DeviceOption
 from nasrlm.cli.verbs import LIST
 from studies.benchmark.protocol import PROTOCOLS, get_protocol

@@ -13,9 +13,9 @@ from converters.errors import check_ending
 from converters.stream import StreamConfig
 from converters.text import prelude
 from nasrlm.cli.idle_options import refuse_given
-from nasrlm.cli.inputs import CheckpointOption, InputShapeOption, SpaceOption
 from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, read_network
-from nasrlm.cli.output import JsonOption, print_json, say
+from nasrlm.cli.options import CheckpointOption, InputShapeOption, JsonOption, SpaceOption
+from nasrlm.cli.output import print_json, say
 from nasrlm.cli.whole_tables import (
     OF_NETWORKS,
     ArchitecturesOption,

@@ -9,8 +9,8 @@ import pandas as pd
 import typer
 
 from nasrlm.cli.evaluations import print_evaluation
-from nasrlm.cli.inputs import CheckpointOption, ObjectivesOption, SpaceOption, listed
-from nasrlm.cli.output import JsonOption, print_json, say
+from nasrlm.cli.options import CheckpointOption, JsonOption, ObjectivesOption, SpaceOption, listed
+from nasrlm.cli.output import print_json, say
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples

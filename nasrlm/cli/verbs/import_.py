@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from converters.importers import importer_names, read_benchmark
-from nasrlm.cli.output import JsonOption, check_table_out, print_json, print_table
+from nasrlm.cli.options import JsonOption
+from nasrlm.cli.output import check_table_out, print_json, print_table
 from nasrlm.files import write_table
 
 

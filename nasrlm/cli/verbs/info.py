@@ -7,8 +7,8 @@ import torch
 import nasrlm
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import README, folder_or_released
-from nasrlm.cli.inputs import CheckpointOption
-from nasrlm.cli.output import JsonOption, print_json, print_table, say
+from nasrlm.cli.options import CheckpointOption, JsonOption
+from nasrlm.cli.output import print_json, print_table, say
 from nasrlm.versions import versions_of
 
 LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", "moocore")

@@ -9,17 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from converters.runtime import Latency, MeasuringInterruptedError, machine_description, measure_latencies
-from nasrlm.cli.inputs import ArchitecturesArgument, InputShapeOption, SpaceOption, TableOption, read_inputs
-from nasrlm.cli.output import (
-    JsonOption,
-    SeedOption,
-    check_table_out,
-    print_json,
-    print_table,
-    some,
-    warn,
-    write_rows,
-)
+from nasrlm.cli.inputs import read_inputs
+from nasrlm.cli.options import ArchitecturesArgument, InputShapeOption, JsonOption, SeedOption, SpaceOption, TableOption
+from nasrlm.cli.output import check_table_out, print_json, print_table, some, warn, write_rows
 from nasrlm.objective import Objective
 from spaces.shown import first_lines
 

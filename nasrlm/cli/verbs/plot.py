@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from nasrlm.cli.output import JsonOption, print_json, say
+from nasrlm.cli.options import JsonOption
+from nasrlm.cli.output import print_json, say
 from studies.plots import plot_studies, plot_study
 
 

@@ -14,17 +14,19 @@ from nasrlm.arguments import ascend_around_median
 from nasrlm.arrays import FloatArray
 from nasrlm.by_space import answer_by_space, objectives_of
 from nasrlm.cli.idle_options import refuse_given
-from nasrlm.cli.inputs import (
+from nasrlm.cli.inputs import read_inputs
+from nasrlm.cli.options import (
     ArchitecturesArgument,
     CheckpointOption,
     InputShapeOption,
+    JsonOption,
     ObjectivesOption,
+    SeedOption,
     SpaceOption,
     TableOption,
     listed,
-    read_inputs,
 )
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say
+from nasrlm.cli.output import print_json, print_table, say
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.cli.space_predictions import warn_of_guesses, warn_of_inputs, warn_of_strangers
 from nasrlm.cli.table_predictions import predict_whole_table

@@ -13,8 +13,8 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_files import check_replaceable
 from nasrlm.checkpoint_folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
-from nasrlm.cli.inputs import CheckpointOption, SpaceOption, listed
-from nasrlm.cli.output import JsonOption, print_json, print_table, say, warn
+from nasrlm.cli.options import CheckpointOption, JsonOption, SpaceOption, listed
+from nasrlm.cli.output import print_json, print_table, say, warn
 from nasrlm.cli.verbs import LIST
 from nasrlm.examples import Examples
 from nasrlm.model_card import refined

@@ -14,8 +14,9 @@ import typer
 from converters import to_measured_text
 from converters.counts import COUNTS
 from nasrlm.cli import search_options as option
-from nasrlm.cli.inputs import CheckpointOption, SpaceOption, require_space
-from nasrlm.cli.output import JsonOption, SeedOption, print_json, print_table, say, warn
+from nasrlm.cli.inputs import require_space
+from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption
+from nasrlm.cli.output import print_json, print_table, say, warn
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.cli.users_evaluator import UsersEvaluator

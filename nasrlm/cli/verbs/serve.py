@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from nasrlm.cli.inputs import CheckpointOption
+from nasrlm.cli.options import CheckpointOption
 from nasrlm.cli.output import say
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.predictor import Predictor

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nasrlm.cli.output import JsonOption, print_json, print_table, warn
+from nasrlm.cli.options import JsonOption
+from nasrlm.cli.output import print_json, print_table, warn
 from spaces import SearchSpace, UnknownSpaceError, get_space, space_names
 
 

@@ -13,9 +13,9 @@ from converters.counts import derive_counts
 from converters.statistics import statistics
 from converters.stream import StreamConfig
 from nasrlm.cli.idle_options import refuse_given
-from nasrlm.cli.inputs import CheckpointOption, InputShapeOption, SpaceOption
 from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, read_network
-from nasrlm.cli.output import JsonOption, print_json, print_table
+from nasrlm.cli.options import CheckpointOption, InputShapeOption, JsonOption, SpaceOption
+from nasrlm.cli.output import print_json, print_table
 from nasrlm.cli.whole_tables import (
     OF_NETWORKS,
     ArchitecturesOption,

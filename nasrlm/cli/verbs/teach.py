@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from nasrlm.cli.inputs import SpaceOption, listed
-from nasrlm.cli.output import JsonOption, SeedOption, check_table_out, print_json, print_table
+from nasrlm.cli.options import JsonOption, SeedOption, SpaceOption, listed
+from nasrlm.cli.output import check_table_out, print_json, print_table
 from nasrlm.cli.verbs import LIST
 from nasrlm.files import write_table
 from studies.teaching import LEAST_LABELS, TeachConfig, teach

@@ -10,7 +10,8 @@ import typer
 from nasrlm.checkpoint_files import check_replaceable
 from nasrlm.cli.evaluations import print_evaluation
 from nasrlm.cli.inputs import config_file
-from nasrlm.cli.output import JsonOption, print_json, say, warn
+from nasrlm.cli.options import JsonOption
+from nasrlm.cli.output import print_json, say, warn
 from nasrlm.devices import multiplies_bf16, torch_device
 from nasrlm.evaluation import evaluate
 from nasrlm.files import check_folder

@@ -1,0 +1,52 @@
+"""Options that several verbs have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nasrlm.cli.verbs import LIST
+
+SpaceOption = Annotated[str | None, typer.Option("--space", help="A registered space or path/to/file.py:ClassName.")]
+CheckpointOption = Annotated[
+    Path | None, typer.Option("--checkpoint", help="Checkpoint folder; the released one if left out.")
+]
+ArchitecturesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="Architectures in the space's published notation; files: ONNX text, .onnx; or pkg.module:factory."
+    ),
+]
+TableOption = Annotated[
+    Path | None, typer.Option("--table", help="Parquet, CSV or JSONL with a column architecture or text.")
+]
+ObjectivesOption = Annotated[
+    str | None,
+    typer.Option("--objectives", metavar=LIST, help="Names, separated by commas; all that are known if left out."),
+]
+InputShapeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--input-shape", help="Of a torch module's input, or of an ONNX model's that leaves sizes open: 1,3,32,32."
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything drawn.")]
+
+
+def listed(names: str | None, option: str) -> tuple[str, ...]:
+    """Names that an option lists, separated by commas; none if it was left out.
+
+    Raises:
+        ValueError: the option is there and lists none, or one twice.
+    """
+    if names is None:
+        return ()
+    found = tuple(name.strip() for name in names.split(",") if name.strip())
+    if not found:
+        raise ValueError(f"{option}: expected names separated by commas, got {names!r}.")
+    if len(set(found)) < len(found):
+        raise ValueError(f"{option}: expected different names, got {names!r}. Name each once.")
+    return found
