@@ -3,7 +3,8 @@
 A network is cut into segments at the values through which everything passes, and each segment is ordered by
 itself: operators rank first by height (longest path from the segment's entry), then by name, attributes and the
 ranks of their operands. Where two operands of a commutative operator tie, what reads them decides (colour
-refinement); operands that tie even then are taken to be interchangeable. Ranks are local, so the repetitions of a
+refinement); of those that tie even then, the one whose setting apart tells the others apart first comes first, and what
+ties after that is taken to be interchangeable. Ranks are local, so the repetitions of a
 block come out in the same order, and equal segments are ordered once.
 """
 
@@ -24,6 +25,10 @@ Operand = tuple[int, int]  # vertex, output index
 # A node of a segment without names: operator, attributes and operands, which are vertices before it. The first
 # vertices are the entries.
 Vertex = tuple[str, Attributes, tuple[Operand, ...]]
+
+
+Splits = list[tuple[int, ...]]
+MOST_TRIED = 64  # vertices that colours do not tell apart; the time grows with their square
 
 
 class Order(NamedTuple):
@@ -143,6 +148,7 @@ class _Colours:
         if not self._tied():
             return
         self.readers = self._find_readers()
+        self.interchangeable: set[int] = set()
         self.members: list[list[int]] = [[] for _ in self.colour]  # of the class of every colour in use
         for index, colour in enumerate(self.colour):
             self.members[colour].append(index)
@@ -150,9 +156,35 @@ class _Colours:
         while self._tied():
             self._refine(touched)
             if tied := self._tied():
-                colour, chosen = min((self.colour[vertex], vertex) for vertex in tied)
-                others = [vertex for vertex in self.members[colour] if vertex != chosen]
-                touched = self._colours_around(self._paint([[chosen], others], colour))
+                colour = min([self.colour[vertex] for vertex in tied])
+                touched = self._set_apart(self._first_of(self.members[colour]))
+
+    def _first_of(self, tied: Sequence[int]) -> int:
+        """Of a class the vertex whose setting apart comes first by how it splits classes, whatever the vertices' order.
+
+        Where all split them alike, they are taken to be interchangeable, and so are those that are left of them where
+        setting one apart does not tell any two others apart; and more than ``MOST_TRIED``.
+        """
+        chosen, left = min(tied), set(tied)
+        if left <= self.interchangeable or len(left) > MOST_TRIED:
+            return chosen
+        colour, members = self.colour, self.members
+        splits: dict[int, Splits] = {}
+        for vertex in sorted(tied, reverse=True):
+            self.colour, self.members = list(colour), list(members)
+            splits[vertex] = self._refine(self._set_apart(vertex))
+        others = len({self.colour[vertex] for vertex in tied}) - 1  # classes of them, beside the last set apart
+        self.colour, self.members = colour, members
+        if all(each == splits[chosen] for each in splits.values()):
+            self.interchangeable = left if others == 1 else set()
+            return chosen
+        return min(splits, key=lambda vertex: (splits[vertex], vertex))
+
+    def _set_apart(self, vertex: int) -> set[int]:
+        """Give a vertex the colour of its class, and the others of it the next; what colours are around these."""
+        colour = self.colour[vertex]
+        others = [other for other in self.members[colour] if other != vertex]
+        return self._colours_around(self._paint([[vertex], others], colour))
 
     def operand_order(self, vertex: Vertex) -> tuple[int, ...]:
         """Positions of the operands in canonical order."""
@@ -190,12 +222,19 @@ class _Colours:
             readers[root].append((root, len(self.roots) + position))
         return readers
 
-    def _refine(self, touched: Iterable[int]) -> None:
-        """Split the classes of these colours by what their members read and are read by, until nothing splits."""
+    def _refine(self, touched: Iterable[int]) -> Splits:
+        """Split the classes of these colours by what their members read and are read by, until nothing splits.
+
+        Returns:
+            The colour of every class that was split and the sizes of its parts, round by round.
+        """
+        told: Splits = []
         while touched:
-            several = [colour for colour in touched if len(self.members[colour]) > 1]
+            several = [colour for colour in sorted(touched) if len(self.members[colour]) > 1]
             splits = [(_grouped(self.members[colour], self._seen_from_around), colour) for colour in several]
             touched = self._colours_around([x for groups, colour in splits for x in self._paint(groups, colour)])
+            told += [(colour, *map(len, groups)) for groups, colour in splits if len(groups) > 1]
+        return told
 
     def _paint(self, groups: Sequence[list[int]], colour: int) -> list[int]:
         """Make every group a class, from ``colour`` on; the vertices behind the first group."""
@@ -211,7 +250,7 @@ class _Colours:
         neighbours = {reader for vertex in vertices for reader, _ in self.readers[vertex]}
         for vertex in vertices:
             if vertex >= self.num_entries:
-                neighbours.update([source for source, _ in self.vertices[vertex - self.num_entries][2]])
+                neighbours.update([source for source, _ in self._operands(vertex)])
         return {self.colour[neighbour] for neighbour in neighbours}
 
     def _operator(self, index: int) -> tuple[object, ...]:
@@ -224,6 +263,9 @@ class _Colours:
     def _seen_from_around(self, index: int) -> tuple[object, ...]:
         readers = sorted([(self.colour[reader], slot) for reader, slot in self.readers[index]])
         return (self._reads(self.vertices[index - self.num_entries]), tuple(readers))
+
+    def _operands(self, index: int) -> tuple[Operand, ...]:
+        return self.vertices[index - self.num_entries][2] if index >= self.num_entries else ()
 
     def _reads(self, vertex: Vertex) -> tuple[Operand, ...]:
         op_type, _, operands = vertex

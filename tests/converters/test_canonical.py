@@ -42,6 +42,28 @@ def test_readers_decide_between_sums_of_alike_terms(own_terms):
     assert len({to_text(g) for g in spellings(graph(*convolutions, *sums, *readers, outputs="r"))}) == 1
 
 
+def cycles_of_products(*lengths: int) -> Graph:
+    """Convolutions of one input, each multiplied with the next along cycles, and the products added up."""
+    names, products = iter(f"c{number}" for number in range(sum(lengths))), []
+    for length in lengths:
+        cycle = [next(names) for _ in range(length)]
+        products += [(first, then) for first, then in zip(cycle, [*cycle[1:], cycle[0]], strict=True)]
+    layers = [conv("x", y, y) for pair in products for y in pair[:1]]
+    edges = [node("Mul", " ".join(pair), f"m{number}") for number, pair in enumerate(products)]
+    total = node("Sum", " ".join(f"m{number}" for number in range(len(edges))), "s")
+    return graph(*layers, *edges, total, outputs="s")
+
+
+@pytest.mark.parametrize("lengths", [(6, 3, 3), (3, 4, 5), (4, 4), (8,), (3, 3, 3, 5)], ids=str)
+def test_branches_that_colours_do_not_tell_apart_have_one_order(lengths):
+    """Every convolution is read by two products, and every product reads two convolutions, whatever the cycles."""
+    assert len({to_text(g) for g in spellings(cycles_of_products(*lengths))}) == 1
+    others = cycles_of_products(sum(lengths)), cycles_of_products(3, sum(lengths) - 3)
+    texts = {lengths: to_text(cycles_of_products(*lengths)), **{(0, x): to_text(g) for x, g in enumerate(others)}}
+    expected = {tuple(sorted(x)) for x in (lengths, (sum(lengths),), (3, sum(lengths) - 3))}
+    assert len(set(texts.values())) == len(expected)
+
+
 def test_operators_are_ordered_by_sorted_operands():
     """Read as they stand, Max(b, a) comes after Max(a, c); sorted, it comes before."""
     values = [node(op_type, "x", y) for op_type, y in (("Relu", "a"), ("Sigmoid", "b"), ("Tanh", "c"))]
