@@ -93,7 +93,7 @@ def engine_alone(engine: str, sampler: str) -> Method:
         config = replace(task.config, engine=engine, sampler=sampler, trials=budget, seed=seed, population_size=BATCH)
         problem = Problem(config, task.space, task.table, known=task.known)
         load_engine(engine)(problem)
-        return to_losses(config.goals, problem.history.stacked()[:, :, 0])
+        return to_losses(config.goals, problem.history.medians())
 
     return search
 

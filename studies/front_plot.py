@@ -53,7 +53,7 @@ def _label(goal: Goal) -> str:
 
 
 def _medians(history: History, goal: int) -> FloatArray:
-    return history.stacked()[:, goal, 0]
+    return history.medians()[:, goal]
 
 
 def _draw_progress_of_best(axes: Axes, config: SearchConfig, history: History) -> None:
@@ -91,7 +91,7 @@ def _draw_plane(axes: Axes, config: SearchConfig, history: History, rows: Sequen
         zorder=4,
         label=front_label(history) if rows else None,
     )
-    _draw_true(axes, history.stacked()[rows][:, :, 0], true, across=1, up=0)
+    _draw_true(axes, history.medians()[rows], true, across=1, up=0)
     _draw_bounds(axes, config, across=1, up=0)
     axes.legend(frameon=False, title=hidden or None, alignment="left")
 

@@ -74,9 +74,13 @@ class History:
         """(N, M, 3) values."""
         return np.array(self.values, dtype=np.float64).reshape(len(self), len(self.objectives), 3)
 
+    def medians(self) -> FloatArray:
+        """(N, M) medians, or real results."""
+        return self.stacked()[:, :, 0]
+
     def complete(self) -> BoolArray:
         """(N,) flags of rows whose every median is known."""
-        return complete_mask(self.stacked()[:, :, 0])
+        return complete_mask(self.medians())
 
     def evaluations(self) -> FloatArray:
         """(N,) how many were evaluated up to each row, itself included, those without an answer too."""

@@ -66,7 +66,7 @@ def interactive_front(config: SearchConfig, history: History, known: Mapping[str
 
 def _parallel(config: SearchConfig, history: History, front: Sequence[int], labels: Sequence[str]) -> Any:
     """One line a front member over one upright axis a goal, the better end upwards; below, what the members are."""
-    medians: FloatArray = history.stacked()[:, :, 0][front]
+    medians: FloatArray = history.medians()[front]
     dimensions = []
     for column, (goal, label) in enumerate(zip(config.goals, labels, strict=True)):
         values = medians[:, column]
@@ -98,7 +98,7 @@ def interactive_progress(names: Sequence[str], studies: Sequence[tuple[SearchCon
 
 
 def _trace(config: SearchConfig, history: History, rows: Sequence[int], *, name: str, marker: dict[str, Any]) -> Any:
-    medians: FloatArray = history.stacked()[rows][:, : len(config.goals), 0]
+    medians: FloatArray = history.medians()[rows][:, : len(config.goals)]
     words = [_hover(history, row) for row in rows]
     return _points(history, rows, medians, words, name=name, marker=marker, mode="markers")
 
@@ -131,7 +131,7 @@ def _bars(config: SearchConfig, history: History, rows: Sequence[int]) -> dict[s
 
 def _known(config: SearchConfig, history: History, rows: Sequence[int], true: FloatArray) -> Any:
     """Known values as rings, each joined to the median that was predicted; hovering tells them."""
-    medians: FloatArray = history.stacked()[rows][:, : len(config.goals), 0]
+    medians: FloatArray = history.medians()[rows][:, : len(config.goals)]
     lines = np.stack([medians, true, np.full_like(true, np.nan)], axis=1).reshape(-1, true.shape[1])
     names = [Objective.parse(goal.objective).label for goal in config.goals]
     words = []

@@ -32,7 +32,7 @@ def load_study(folder: Path) -> tuple[SearchConfig, History]:
 
 def history_losses(config: SearchConfig, history: History) -> FloatArray:
     """(N, M) losses of the medians, a column a goal; NaN where there is no answer."""
-    return to_losses(config.goals, history.stacked()[:, : len(config.goals), 0])
+    return to_losses(config.goals, history.medians()[:, : len(config.goals)])
 
 
 def front_rows(config: SearchConfig, history: History) -> list[int]:

@@ -120,7 +120,7 @@ def _front(config: SearchConfig, history: History, rows: Sequence[int]) -> tuple
 
 def _soft_met(config: SearchConfig, history: History, rows: Sequence[int]) -> BoolArray:
     """(F,) whether each median of some rows is within all soft bounds."""
-    medians = history.stacked()[rows][:, :, 0]
+    medians = history.medians()[rows]
     return np.asarray(soft_violations(config.objectives, config.constraints, medians) == 0, dtype=np.bool_)
 
 
