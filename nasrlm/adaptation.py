@@ -92,7 +92,9 @@ def adapt(
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
     known = _labelled(pool, objective, labels)
     labels = labels[known]
-    _warn_of_labels(pool, objective, known, labels, names)
+    _warn_of_labels(objective, labels)
+    for row, stray in _strays(pool, objective, known, labels).items():
+        _warn_of_stray(objective, *stray, _name(row, names), "learned as it is: leave it out if it has failed")
     known = _first_spellings(pool, known, labels)
     is_known = objective in pool.objectives
     if objective in checkpoint.read_off:  # it may have learned these very labels, and would seem to foresee them
@@ -142,42 +144,73 @@ def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) ->
     return known[firsts] if (labels == labels[firsts]).all() and firsts.any() else known
 
 
-def _warn_of_labels(
-    pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray, names: Sequence[str] | None
-) -> None:
-    """Warn of labels that are all equal, of costs of 0 or in two units, and of labels far from what others tell."""
+def _warn_of_labels(objective: str, labels: FloatArray) -> None:
+    """Warn of labels that are all equal, and of costs of 0 or in two units."""
     if labels.min() == labels.max():
         warnings.warn(
             f"adapt: expected different labels of {objective}, got {len(labels):,} of {labels[0]:g}: none is ranked.",
             stacklevel=3,
         )
+    if Objective.parse(objective).is_accuracy:
         return
-    is_cost = not Objective.parse(objective).is_accuracy
-    if is_cost and labels.min() == 0 < labels.max():
+    if labels.min() == 0 < labels.max():
         warnings.warn(
             f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
             "be learned of them, and others are told less well. Leave out what failed.",
             stacklevel=3,
         )
-    if is_cost and labels.min() <= 0:
-        return
-    rows, means = _one_a_text(known, labels)
-    if is_cost and (groups := groups_of_labels(means)):
+    if groups := groups_of_labels(labels):
         (few, below), (more, above) = groups
         warnings.warn(
             f"adapt: expected labels of {objective} in one unit, got {few:,} up to {below:.4g} and {more:,} from "
             f"{above:.4g}, with none between. They are learned as they are.",
             stacklevel=3,
         )
-        return
-    for place, expected in stray_labels(pool, rows, means, logarithmic=is_cost).items():
-        row = int(rows[place])
-        warnings.warn(
-            f"adapt: expected about {expected:.4g} as {objective} of {names[row] if names else f'text {row}'}, as the "
-            f"other {len(rows) - 1:,} labels tell, got {means[place]:.4g}. It is learned as it is: leave it out if it "
-            "has failed.",
-            stacklevel=3,
-        )
+
+
+def without_strays(pool: Pool, objective: str, labels: FloatArray, *, names: Sequence[str] | None = None) -> FloatArray:
+    """Labels to ``adapt`` by, without those that are far from what all others tell, see ``nasrlm.stray_labels``.
+
+    Args:
+        pool: N texts.
+        objective: ``metric_unit@context``.
+        labels: (N,) in the objective's unit, NaN where there is none.
+        names: of the N texts, for warnings; their places if None.
+
+    Warns:
+        UserWarning: of each label that is left out.
+
+    Raises:
+        ValueError: labels that ``adapt`` would refuse.
+    """
+    known = _labelled(pool, objective, labels)
+    strays = _strays(pool, objective, known, labels[known])
+    for row, stray in strays.items():
+        _warn_of_stray(objective, *stray, _name(row, names), "left out")
+    texts = {pool.texts[row] for row in strays}
+    return np.where([text in texts for text in pool.texts], np.nan, labels)
+
+
+def _strays(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> dict[int, tuple[float, float]]:
+    """By a row of each text whose label strays, that and what is expected; none of costs of 0 or in two units."""
+    logarithmic = not Objective.parse(objective).is_accuracy
+    if logarithmic and (labels.min() <= 0 or groups_of_labels(labels)):
+        return {}
+    rows, means = _one_a_text(known, labels)
+    strays = stray_labels(pool, rows, means, logarithmic=logarithmic)
+    return {int(rows[place]): (float(means[place]), expected) for place, expected in strays.items()}
+
+
+def _warn_of_stray(objective: str, label: float, expected: float, name: str, what: str) -> None:
+    warnings.warn(
+        f"adapt: expected about {expected:.4g} as {objective} of {name}, as other labels tell, got {label:.4g}. "
+        f"It is {what}.",
+        stacklevel=3,
+    )
+
+
+def _name(row: int, names: Sequence[str] | None) -> str:
+    return names[row] if names else f"text {row}"
 
 
 @dataclass(frozen=True)

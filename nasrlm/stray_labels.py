@@ -75,10 +75,12 @@ def groups_of_labels(labels: FloatArray) -> tuple[tuple[int, float], tuple[int, 
         gap, or where one group is so small that its labels may stray (29 published costs of NAS-Bench-201 have at most
         a fifth of ten random labels, 15 % of twenty and 8 % of fifty beyond a gap).
     """
-    ordered = np.sort(labels)
+    ordered = np.sort(labels[labels > 0])
+    if len(ordered) < 2:
+        return None
     gaps = ordered[1:] / ordered[:-1]
     below = int(gaps.argmax()) + 1
-    above = len(labels) - below
+    above = len(ordered) - below
     if gaps.max() < LEAST_GAP or min(below, above) <= max(SMALL_GROUP, SMALL_SHARE * len(labels)):
         return None
     return (below, float(ordered[below - 1])), (above, float(ordered[below]))

@@ -5,6 +5,7 @@ M objectives.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
-from nasrlm.adaptation import MOST_LABELS, adapt
+from nasrlm.adaptation import MOST_LABELS, adapt, without_strays
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import row_spaces
@@ -52,6 +53,7 @@ class AdaptConfig:
         like_table: draw networks of the space with each choice as often as in the tables.
         space: only rows of this space, or that of tables that name none.
         seed: of every random draw.
+        leave_out_strays: do not learn labels that are far from what all others tell.
 
     Raises:
         ValueError: a word where a list is expected, an objective twice, numbers below 2, or another way to choose.
@@ -65,6 +67,7 @@ class AdaptConfig:
     like_table: bool = False
     space: str | None = None
     seed: int = 0
+    leave_out_strays: bool = False
 
     def __post_init__(self) -> None:
         for name, given in (("tables", self.tables), ("objectives", self.objectives)):
@@ -156,11 +159,16 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
         )
     pool, labels = _with_labels(pool, used, learned, measured, names)
     name_of = dict(zip(texts, shown_names(frame, config.files), strict=False))
-    spelled, found = [name_of.get(text, "") for text in pool.texts], checkpoint
-    columns = zip(names, labels.T, strict=True)
-    for name, column in tqdm(columns, "learn", len(names), unit="objective", disable=not progress):
+    spelled = [name_of.get(text, "") for text in pool.texts]
+    found, counts = checkpoint, learned[list(names)].notna().sum().tolist()
+    for index, name in enumerate(tqdm(names, "learn", unit="objective", disable=not progress)):
+        column = labels[:, index]
+        if config.leave_out_strays:
+            column = without_strays(pool, name, column, names=spelled)
+            left_out = np.isfinite(labels[:, index]) & np.isnan(column)
+            counts[index] -= len(set(itertools.compress(pool.texts, left_out)))
         found = adapt(found, pool, name, column, progress, names=spelled)
-    found = adapted(found, names, learned[list(names)].notna().sum().tolist(), config.files, spaces)
+    found = adapted(found, names, counts, config.files, spaces)
     others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
     others = others[:MOST_JUDGED]
     return Adapted(found, learned, frame.iloc[others], [texts[row] for row in others], names)

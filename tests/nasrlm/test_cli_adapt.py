@@ -191,12 +191,22 @@ def test_a_label_that_strays_is_told_with_its_network(
     table.iloc[5, table.columns.get_loc(NEW)] = 1e9
     table.drop_duplicates("architecture").to_csv(tmp_path / "table.csv", index=False)
     words = ("adapt", "--table", tmp_path / "table.csv", "--objectives", NEW, "--checkpoint", checkpoint_folder)
-    with pytest.warns(UserWarning, match="^adapt: expected about .*, as the other .* labels tell, got 1e") as warned:
+    with pytest.warns(UserWarning, match="^adapt: expected about .*, as other labels tell, got 1e") as warned:
         done = nasrlm(*words, "--samples", "all", "--pool", 30, "--out", tmp_path / "new")
     assert done.status == 0, done.stderr
     ((cost, network),) = re.findall(rf"about (\S+) as {NEW} of (\S+), ", str(warned[0].message))
     assert network == table["architecture"][5]
     assert float(cost) == pytest.approx(costs[5], rel=0.2)
+    with pytest.warns(UserWarning, match=r"got 1e\+09. It is left out.$"):
+        nasrlm(*words, "--samples", "all", "--pool", 30, "--leave-out-strays", "--out", tmp_path / "without")
+    count = len(table.drop_duplicates("architecture"))
+    labels = [Checkpoint.from_pretrained(tmp_path / x).card["commands"][-1]["labels"] for x in ("new", "without")]
+    assert labels == [count, count - 1]
+    table.drop_duplicates("architecture").drop(index=5).to_csv(tmp_path / "others.csv", index=False)
+    asked = ("evaluate", "--table", tmp_path / "others.csv", "--objectives", NEW, "--json")
+    errors = [json.loads(nasrlm(*asked, "--checkpoint", tmp_path / x).stdout) for x in ("new", "without")]
+    learned, left_out = (each[space.name][NEW]["mae"] for each in errors)
+    assert left_out < learned / 10
 
 
 def test_texts_have_no_choices_to_draw_by(nasrlm: CommandLine, checkpoint_folder: Path, tmp_path: Path) -> None:

@@ -43,6 +43,9 @@ def run(
     like_table: Annotated[
         bool, typer.Option("--like-table", help="Draw other networks with each choice as often as in the table.")
     ] = False,
+    leave_out_strays: Annotated[
+        bool, typer.Option("--leave-out-strays", help="Do not learn labels that are far from what all others tell.")
+    ] = False,
     space: SpaceOption = None,
     checkpoint: CheckpointOption = None,
     seed: SeedOption = 0,
@@ -51,7 +54,7 @@ def run(
     """Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used."""
     started, names = time.monotonic(), listed(objectives, "--objectives")
     check_replaceable(out)
-    config = AdaptConfig(tables, names, _count(samples), choose, pool, like_table, space, seed)
+    config = AdaptConfig(tables, names, _count(samples), choose, pool, like_table, space, seed, leave_out_strays)
     loaded = Checkpoint.from_pretrained(checkpoint)
     adapted = adapt_to_tables(loaded, config, progress=True)
     save_changed(adapted.checkpoint, folder_or_released(checkpoint), out)
