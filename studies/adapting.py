@@ -71,8 +71,10 @@ class AdaptConfig:
 
     def __post_init__(self) -> None:
         for name, given in (("tables", self.tables), ("objectives", self.objectives)):
-            if isinstance(given, str | Path) or not given or len(set(given)) < len(given):
-                raise ValueError(f"adapt: expected {name} as a list, each once, got {given!r}.")
+            is_one = isinstance(given, str | Path)
+            if is_one or not given or len(set(given)) < len(given):
+                got = repr(given) if is_one else ", ".join(map(str, given)) or "none"
+                raise ValueError(f"adapt: expected {name} as a list, each once, got {got}.")
         if self.choose not in CHOICES:
             raise ValueError(f"adapt: expected choose of {', '.join(CHOICES)}, got {self.choose!r}.")
         for name, number in (("samples", self.samples), ("pool", self.pool)):
@@ -260,7 +262,11 @@ def _count(frame: pd.DataFrame, labelled: int, config: AdaptConfig) -> int:
         )
     if not 2 <= wanted <= labelled or (config.samples is None and (frame[list(config.objectives)].count() < 2).any()):
         several = len(config.objectives) > 1
-        advice = " Learn objectives of different rows one after the other." if several else " Use them all: samples."
+        advice = (
+            " Learn objectives of different rows one after the other."
+            if several
+            else " Use them all (`--samples all`, samples=None)."
+        )
         raise ValueError(
             f"{named(config.files)}: expected at least {max(wanted, 2)} rows outside the test split with labels of "
             f"{' and '.join(config.objectives)}, got {labelled}.{advice * (several or labelled > 1)}"

@@ -13,7 +13,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.pool import choose_diverse, make_pool
 from spaces import SearchSpace
 from spaces.drawing import POOL, draw
-from studies.tables import parsed_rows, read_rows
+from studies.tables import parsed_rows, read_rows, splits_of
 
 
 def most_telling(
@@ -44,18 +44,22 @@ def most_telling(
         ValueError: a table cannot be read or has texts alone, or fewer new architectures were drawn than are asked for.
     """
     known: dict[Hashable, Any] = {}
+    everyone: set[Hashable] = set()  # those of the test split too, which nothing is learned from
     for table in measured:
         if "architecture" not in (frame := read_rows(table, space.address)):
             raise ValueError(f"{table}: measured: expected a column architecture, got texts.")
-        known |= {space.architecture_key(row): row for row in parsed_rows(space, frame, table)}
+        rows = {space.architecture_key(row): row for row in parsed_rows(space, frame, table)}
+        everyone |= rows.keys()
+        learned = parsed_rows(space, frame[splits_of(frame, table) != "test"], table)
+        known |= {space.architecture_key(row): row for row in learned}
     drawn = [space.parse(row.architecture) for row in draw(space, pool, seed)]
-    new = [architecture for architecture in drawn if space.architecture_key(architecture) not in known]
+    new = [architecture for architecture in drawn if space.architecture_key(architecture) not in everyone]
     if count > len(new):
         raise ValueError(
             f"sample: expected up to {len(new):,} to choose, as many as a pool of {pool:,} has"
-            f"{' that are not measured' * bool(known)}, got {count:,}."
+            f"{' that are not measured' * bool(everyone)}, got {count:,}."
         )
     texts = to_onnx_texts(space, [*known.values(), *new], measured=True, progress=progress)
-    everyone, first = make_pool(checkpoint, texts, progress, space=space.address), len(known)
-    best = choose_diverse(everyone, np.arange(first, len(texts)), count, measured=range(first))
+    seen, first = make_pool(checkpoint, texts, progress, space=space.address), len(known)
+    best = choose_diverse(seen, np.arange(first, len(texts)), count, measured=range(first))
     return [space.format(new[row - first]) for row in best.tolist()]

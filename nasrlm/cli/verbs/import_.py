@@ -1,4 +1,4 @@
-"""Verbs about tables: import."""
+"""The verb import: tables from official benchmark files."""
 
 from __future__ import annotations
 

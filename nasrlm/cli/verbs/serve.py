@@ -1,4 +1,4 @@
-"""Verbs that keep running: serve."""
+"""The verb serve: predictions over HTTP."""
 
 from __future__ import annotations
 
