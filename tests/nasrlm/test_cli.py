@@ -59,6 +59,10 @@ def test_sample_what_tells_most(answers: Any, nasrlm: CommandLine, checkpoint_fo
         pd.DataFrame({"architecture": chosen[part : part + 1]}).to_csv(tmp_path / f"part{part}.csv")
     parts = ("--measured", tmp_path / "part0.csv", "--measured", tmp_path / "part1.csv")
     assert answers(*words, "-n", 2, *parts) == chosen[2:]
+    pd.DataFrame({"architecture": chosen[:1], "split": "test"}).to_csv(tmp_path / "test.csv")
+    beside = answers(*words, "-n", 4, "--measured", tmp_path / "test.csv")
+    assert chosen[0] not in beside  # though nothing is learned from it
+    assert beside != answers(*words, "-n", 4, "--measured", tmp_path / "part0.csv")
     assert answers(*words, "-n", 2, "--measured", tmp_path / "two.csv") == chosen[2:]
     assert "expected up to 28 to choose, as many as a pool of 30 has that are not measured, got 29." in (
         nasrlm(*words, "-n", 29, "--measured", tmp_path / "two.csv").stderr
