@@ -73,6 +73,13 @@ class Objective:
         return _names_accuracy(self.metric)
 
     @property
+    def is_better_larger(self) -> bool | None:
+        """Whether more of it is better, as of accuracies and throughputs, or less, as of latencies; None if unclear."""
+        if self.is_accuracy or self.is_rate:
+            return True
+        return False if {"latency", "energy", "params", "macs", "memory", "error"} & _words(self.metric) else None
+
+    @property
     def is_rate(self) -> bool:
         """Whether it says how many a second, so that its reciprocal is what adds up."""
         return "throughput" in _words(self.metric)

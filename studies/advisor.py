@@ -12,6 +12,7 @@ from converters import to_measured_text
 from converters.counts import COUNTS
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
+from nasrlm.misspelled import nearly_known
 from nasrlm.objective import Goal, Objective
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
@@ -27,6 +28,8 @@ from studies.memory import SamplingPredictor, TextMemory
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import propose
 from studies.without_guesses import guessed_objectives, without_guesses
+
+ALIKE = 0.9  # of two objectives; latency@pixel3 and latency_ms@pixel3 have 0.903
 
 A = TypeVar("A", bound=Hashable)
 
@@ -87,7 +90,20 @@ class Advisor(Generic[A]):
         self._predictor = predictor or released_predictor().of_space(self.space.address)
         self.gate.guessed = guessed_objectives(self._predictor, self.space, self._learned)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
+        self._warn_of_misspelled()
         self.has_warned = self.has_warned_of_fractions = self.has_told = False
+
+    def _warn_of_misspelled(self) -> None:
+        """Warn of objectives that the predictor does not know, but others of nearly the same name."""
+        for name in self._learned:
+            if name in self._predictor.objectives:
+                continue
+            if near := nearly_known(name, self._predictor.objectives, ALIKE):
+                warnings.warn(
+                    f"gate: expected an objective that the predictor knows, got {name}: it has to be learned from "
+                    f"results. Did you mean {near}?",
+                    stacklevel=4,
+                )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Copy with a front of its own and the same model, as pymoo's ``save_history`` copies each generation."""

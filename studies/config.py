@@ -69,8 +69,9 @@ class SearchConfig:
             at each of them, so that a resumed study proposes the same architectures again.
 
     Raises:
-        ValueError: no goals, or two of one objective, numbers that are too small, an engine without such a sampler, a
-            warm start larger than a population, a risk of an unknown objective, or a storage without a use for it.
+        ValueError: no goals, or two of one objective, numbers that are too small, an engine without such a sampler,
+            without a guide a warm start larger than a population, a risk of an unknown objective, or a storage without
+            a use for it.
     """
 
     space: str
@@ -113,7 +114,7 @@ class SearchConfig:
             )
         if self.sampler == "smsemoa" and len(self.goals) < 2:
             raise ValueError("search: expected two goals or more with smsemoa, got one. Use nsga2.")
-        if len(self.warm_start) > self.population_size:
+        if self.guide is None and len(self.warm_start) > self.population_size:
             raise ValueError(
                 f"search: expected a warm start of at most one population ({self.population_size}), got "
                 f"{len(self.warm_start)} architectures. Leave some out, or make the population larger."

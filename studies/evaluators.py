@@ -181,6 +181,11 @@ class FunctionEvaluator(Generic[A]):
 
     def _results(self, notation: str) -> list[float]:
         answer = self._with_counts(self.function(notation), notation)
+        if isinstance(answer, Mapping) and (lacking := [name for name in self.objectives if name not in answer]):
+            raise ValueError(
+                f"evaluator: expected an answer for each of {', '.join(self.objectives)}, got none for "
+                f"{', '.join(lacking)} of {notation}: {shown(answer)}. Answer NaN where there is no result."
+            )
         try:
             values = [_number(answer[name]) for name in self.objectives]
         except (LookupError, AttributeError, TypeError, ValueError, OverflowError, RuntimeError):  # of torch's tensors

@@ -31,6 +31,7 @@ A = TypeVar("A", bound=Hashable)
 
 SHORTLIST = 64  # candidates whose distributions are sampled: those expected to add most, by three quantiles of each
 SHORTLIST_OF_ALL = 200  # where every architecture is a candidate
+MOST_LOOKED_AT = 20_000  # known architectures, where an engine has found nothing more: minutes
 LIKELY = (0.05, 0.5, 0.95)  # quantiles that candidates are wanted for, and that samples lie between
 
 
@@ -101,12 +102,16 @@ def propose(
     else:
         generations = guide.generations + ledger.barren_batches + attempt  # more, where those found nothing new
         _search(config, generations, space, screen, seed, known)
+    proposed = set(screen.decisions)
+    if known is not None and len(known) <= MOST_LOOKED_AT and ledger.barren_batches + attempt:
+        screen.look(known)  # what no engine proposes may still be worth an evaluation
     candidates: list[Candidate[A]] = []
     pruned: list[Candidate[A]] = []
     probabilities = failures.answer_probability([screen.architectures[key] for key in screen.decisions]).tolist()
     for (key, decision), probability in zip(screen.decisions.items(), probabilities, strict=True):
         found = Candidate(screen.architectures[key], key, decision, probability)
-        (candidates if decision.kept else pruned).append(found)
+        if decision.kept or guide.exhaustive or key in proposed:
+            (candidates if decision.kept else pruned).append(found)
     chosen: list[Candidate[A]] = []
     if candidates:
         shortlist, reference_point = _shortlist(config, guide, model, ledger, gate, candidates, pruned)

@@ -42,6 +42,7 @@ class StudyResult:
         failed: others evaluated, of which the evaluator had no complete answer.
         pruned: architectures that the gate stopped; of a study with several workers, where this one proposed them.
         stopped: why the search ended before its trials were spent, or None.
+        unmet: where the front is empty, each hard bound that nothing evaluated meets, with the nearest value.
         seconds: all finished runs into the study's folder took, without figures.
         truth: present when a table of true labels was given.
     """
@@ -55,6 +56,7 @@ class StudyResult:
     stopped: str | None
     seconds: float
     truth: Truth | None
+    unmet: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -68,6 +70,8 @@ class StudyResult:
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
         }
+        if self.unmet:
+            values["unmet"] = list(self.unmet)
         if self.truth is not None:
             ratio = self.truth.hypervolume_ratio
             values["hypervolume_ratio"] = None if math.isnan(ratio) else ratio
@@ -100,7 +104,20 @@ def summarise(
         stopped=stopped,
         seconds=seconds,
         truth=None if truth is None else judge(config, history, truth),
+        unmet=() if rows else _unmet(config, history),
     )
+
+
+def _unmet(config: SearchConfig, history: History) -> tuple[str, ...]:
+    """Hard bounds that no evaluated architecture meets, in words."""
+    told = []
+    for bound in config.hard_constraints:
+        values = history.medians()[:, history.objectives.index(bound.objective)]
+        values = values[np.isfinite(values)]
+        if len(values) and (bound.violation(values) > 0).all():
+            nearest = f"least found was {values.min():g}" if bound.at_most else f"largest found was {values.max():g}"
+            told.append(f"{bound}: the {nearest}")
+    return tuple(told)
 
 
 def _front(config: SearchConfig, history: History, rows: Sequence[int]) -> tuple[dict[str, Any], ...]:

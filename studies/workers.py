@@ -18,7 +18,9 @@ A = TypeVar("A", bound=Hashable)
 NextBatch = Callable[[Ledger, int, int], Sequence[Entry]]  # what is known, how many to choose, which attempt
 
 PATIENCE = 3  # batches in a row without anything to evaluate before a search gives up
-NOTHING_LEFT = f"the last {PATIENCE} batches had nothing to evaluate: all was evaluated before, or pruned"
+NOTHING_LEFT = (
+    f"the last {PATIENCE} batches had nothing to evaluate: all that was looked at was evaluated before, or pruned"
+)
 PAUSE = 0.2  # seconds until a worker without work looks again whether another one has died
 TELL_SECONDS = 60.0  # between lines on what a worker without work waits for
 

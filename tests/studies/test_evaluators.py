@@ -106,7 +106,6 @@ def test_an_accuracy_that_looks_like_a_fraction_is_told_once() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        {},
         {"accuracy@toy": "high"},
         {"accuracy@toy": float("inf")},
         {"accuracy@toy": 10**400},
@@ -127,6 +126,12 @@ def test_a_function_that_answers_something_else_is_named(answer: object) -> None
     ) as caught:
         evaluator.evaluate([Row((0, 1, 2, 3))])
     assert len(str(caught.value)) < 400
+
+
+def test_objectives_that_a_function_does_not_answer_are_named() -> None:
+    evaluator = FunctionEvaluator(SPACE, lambda notation: {OBJECTIVES[0]: 90.0}, objectives=OBJECTIVES)
+    with pytest.raises(ValueError, match=f"got none for {OBJECTIVES[1]}, .* of 0-1-2-3: "):
+        evaluator.evaluate([Row((0, 1, 2, 3))])
 
 
 def test_functions_are_loaded_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from studies.plots import plot_study
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import begin
 from studies.search import search
+from studies.workers import NOTHING_LEFT
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     ENGINES,
@@ -206,7 +207,7 @@ def test_a_table_is_asked_for_what_it_knows(tmp_path: Path) -> None:
     result = run(guided_config(trials=100, guide={"gate": False}), tmp_path, table)
     known = {SPACE.architecture_key(row) for row in table.known}
     assert result.evaluations == len(known) < 48
-    assert result.stopped == "the last 3 batches had nothing to evaluate: all was evaluated before, or pruned"
+    assert result.stopped == NOTHING_LEFT
     assert set(history_of(tmp_path)["key"]) == known
 
 

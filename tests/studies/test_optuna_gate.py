@@ -323,3 +323,11 @@ def test_networks_of_trials_that_were_suggested_but_never_checked_are_known() ->
 def _suggested(trial: optuna.Trial | optuna.trial.FrozenTrial) -> Row:
     genes = [trial.suggest_int(f"gene_{index}", 0, size - 1) for index, size in enumerate(SPACE.gene_sizes)]
     return SPACE.decode(genes)
+
+
+def test_a_goal_that_is_nearly_known_is_told() -> None:
+    with pytest.warns(UserWarning, match=r"got acuracy@toy: it has to be learned .* Did you mean accuracy@toy\?"):
+        ParetoGate(SPACE, ["max:acuracy@toy"], ToyPredictor(), to_text=SPACE.format)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ParetoGate(SPACE, ["max:accuracy@toy", "min:latency_ms@toy2"], ToyPredictor(), to_text=SPACE.format)

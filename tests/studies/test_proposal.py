@@ -9,6 +9,7 @@ from moocore import hypervolume
 
 from nasrlm.arrays import FloatArray
 from spaces import get_space
+from studies import proposal
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
 from studies.gate import Gate
@@ -159,3 +160,18 @@ def test_a_warm_start_comes_in_its_order_twins_once_and_as_many_as_asked_for() -
     assert keys(warm_start(config, SPACE, ledger, count=9, known=EVERY)) == ["[0, 1, 1] 0", "[0, 0, 1] 0"]
     assert warm_start(config, SPACE, ledger, count=9, known={}) == []
     assert warm_start(replace(config, warm_start=()), SPACE, ledger, count=9) == []
+
+
+def test_known_architectures_that_no_engine_proposes_are_looked_at_before_a_search_gives_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = guided_config()
+    ledger = evaluated(config)
+    known = {SPACE.architecture_key(row): row for row in SPACE.enumerate()}
+    monkeypatch.setattr(proposal, "_search", lambda *_: None)
+    assert next_of(config, ledger, known=known) == []
+    found = next_of(config, ledger, known=known, attempt=1)
+    assert keys(found)
+    assert keys(found, PRUNED) == []  # thousands, which no engine proposed
+    monkeypatch.setattr(proposal, "MOST_LOOKED_AT", len(known) - 1)
+    assert next_of(config, ledger, known=known, attempt=1) == []

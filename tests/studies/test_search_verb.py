@@ -293,8 +293,59 @@ def test_what_a_function_fails_at_can_be_skipped(search: Search, acquisition: st
     assert len(set(Path("asked.txt").read_text().split())) == 6
 
 
+def test_goals_that_look_for_the_worst_are_told(search: Search) -> None:
+    goals = "min:accuracy@cifar10,max:latency_ms@raspi4"
+    _, told = search("--objectives", goals, without=("--generations", "--batch"))
+    assert "min:accuracy@cifar10: looks for the smallest values; is that what you want?" in told
+    assert "max:latency_ms@raspi4: looks for the largest values; is that what you want?" in told
+
+
+def test_a_study_to_go_on_with_that_is_not_there_is_told(search: Search) -> None:
+    fewer = ("--generations", "--batch")
+    _, told = search("--objectives", GOALS, "--resume", without=fewer)
+    assert told.startswith("nasrlm: study: expected a study to go on with, got none: a new one begins.\n")
+    assert "expected a study" not in search("--objectives", GOALS, "--resume", without=fewer)[1]
+
+
+def test_a_bound_that_nothing_meets_is_told_with_the_nearest_value(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    words = ("--evaluator", "my_bench:results", "--constraint", "accuracy@cifar10>=99", "--acquisition", "none")
+    found, _ = search("--objectives", GOALS, *words, without=("--generations", "--batch", "--checkpoint"))
+    largest = pd.read_parquet("study/history.parquet")["accuracy@cifar10"].max()
+    assert found["front"] == []
+    assert found["unmet"] == [f"accuracy@cifar10>=99: the largest found was {largest:g}"]
+
+
+def test_networks_without_any_result_are_told(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION.replace("    return {", "    notation = ''\n    return {"))
+    source = (
+        "def nothing(notation):\n    return {'accuracy@cifar10': float('nan'), 'latency_ms@raspi4': float('nan')}\n"
+    )
+    Path("my_bench.py").write_text(source)
+    words = ("--evaluator", "my_bench:nothing", "--acquisition", "none")
+    found, told = search("--objectives", GOALS, *words, without=("--generations", "--batch", "--checkpoint"))
+    assert (found["evaluations"], found["failed"]) == (0, 6)
+    assert "study: expected results, got none of 6 architectures." in told
+
+
+def test_a_file_of_an_evaluator_is_told_how_to_be_named(search: Search) -> None:
+    with pytest.raises(AssertionError, match=r"got 'my_bench\.py:results'\. Write my_bench:results, from its folder\."):
+        search("--objectives", GOALS, "--evaluator", "my_bench.py:results")
+
+
+def test_more_networks_than_a_population_may_begin_a_guided_search(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    space, rng = get_space("nasbench201"), np.random.default_rng(0)
+    Path("begin.txt").write_text("\n".join(space.format(space.sample(rng)) for _ in range(10)))
+    words = ("--evaluator", "my_bench:results", "--warm-start", "begin.txt", "--trials", 10)
+    found, _ = search("--objectives", GOALS, *words)
+    assert Path("asked.txt").read_text().split() == Path("begin.txt").read_text().split()
+    assert found["evaluations"] == 10
+
+
 def test_an_answer_that_cannot_be_used_can_be_skipped(search: Search) -> None:
-    diverged = "    if len(open('asked.txt').readlines()) == 2:\n        return {'accuracy@cifar10': float('inf')}\n"
+    answer = "{'accuracy@cifar10': float('inf'), 'latency_ms@raspi4': 1.0}"
+    diverged = f"    if len(open('asked.txt').readlines()) == 2:\n        return {answer}\n"
     Path("my_bench.py").write_text(FUNCTION.replace("    return {", f"{diverged}    return {{"))
     words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--acquisition", "none")
     fewer = ("--generations", "--batch", "--checkpoint")

@@ -23,7 +23,7 @@ from nasrlm.cli.users_evaluator import UsersEvaluator
 from nasrlm.cli.verbs import LIST
 from nasrlm.files import TABLE_ENDINGS
 from nasrlm.named_function import FUNCTION_NAME
-from nasrlm.objective import Goal
+from nasrlm.objective import Goal, Objective
 from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
@@ -94,6 +94,10 @@ def run(
     if resume and not holds_study(out):
         warn(f"{out}: expected a study to go on with, got none: a new one begins.")
     goals = tuple(Goal.parse(goal) for goal in objectives.split(","))
+    for goal in goals:
+        better = Objective.parse(goal.objective).is_better_larger
+        if better is not None and better != goal.maximise:
+            warn(f"{goal}: looks for the {'largest' if goal.maximise else 'smallest'} values; is that what you want?")
     constraints = tuple(dict.fromkeys(map(Constraint.parse, constraint or [])))
     if twins is None:
         twins = "once" if evaluator == "surrogate" else twins_of(chosen, objectives_of(goals, constraints))
@@ -116,6 +120,8 @@ def run(
     true_values = None if truth is None else _table_evaluator(config.searched(chosen), truth, config.objectives)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": True}
     result = _search(config, chosen, out, checkpoint, on_error, **options)
+    if result.failed and not result.evaluations:
+        warn(f"{out}: expected results, got none of {result.failed:,} architectures.")
     if json:
         print_json(result.to_dict())
     else:
@@ -173,8 +179,11 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
     line += f", hypervolume {result.hypervolume:.4g}"
     if result.truth is not None and not math.isnan(result.truth.hypervolume_ratio):
         line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"
-    unmet = "" if result.front else "of no architecture are all objectives known and all constraints met"
-    say("; ".join(filter(None, [f"{line}, {result.seconds:.0f} s", result.stopped, unmet])))
+    unmet = [] if result.front else ["of no architecture are all objectives known and all constraints met"]
+    strange = result.truth.unknown if result.truth is not None else 0
+    unknown = f"{strange:,} of {len(rows):,} architectures of the front have no true values" if strange else None
+    words = [f"{line}, {result.seconds:.0f} s", result.stopped, unknown, *unmet, *result.unmet]
+    say("; ".join(filter(None, words)))
 
 
 def _spell(answer: Mapping[str, float]) -> float | str:
@@ -277,6 +286,8 @@ def _real_evaluator(
             what = f"{lacking:,} of {len(table.keys):,} networks lack one of {', '.join(objectives)}"
             warn(f"{rest}: {what}: they are left out.")
         return table
-    if FUNCTION_NAME.fullmatch(name):
+    if FUNCTION_NAME.fullmatch(name) and ".py:" not in name:
         return UsersEvaluator(name, space, objectives, skips_errors=on_error == "skip")
-    raise ValueError(f"--evaluator: expected surrogate, table:PATH, module:function or measure, got {name!r}.")
+    file, _, function = name.rpartition(":")
+    hint = f" Write {Path(file).stem}:{function}, from its folder." if file.endswith(".py") else ""
+    raise ValueError(f"--evaluator: expected surrogate, table:PATH, module:function or measure, got {name!r}.{hint}")
