@@ -28,7 +28,8 @@ Vertex = tuple[str, Attributes, tuple[Operand, ...]]
 
 
 Splits = list[tuple[int, ...]]
-MOST_TRIED = 64  # vertices that colours do not tell apart; the time grows with their square
+MOST_TRIED = 64  # vertices that colours do not tell apart
+MOST_TRIES = 256  # in a segment, which may have many such
 
 
 class Order(NamedTuple):
@@ -149,6 +150,7 @@ class _Colours:
             return
         self.readers = self._find_readers()
         self.interchangeable: set[int] = set()
+        self.tries = 0
         self.members: list[list[int]] = [[] for _ in self.colour]  # of the class of every colour in use
         for index, colour in enumerate(self.colour):
             self.members[colour].append(index)
@@ -163,11 +165,13 @@ class _Colours:
         """Of a class the vertex whose setting apart comes first by how it splits classes, whatever the vertices' order.
 
         Where all split them alike, they are taken to be interchangeable, and so are those that are left of them where
-        setting one apart does not tell any two others apart; and more than ``MOST_TRIED``.
+        setting one apart does not tell any two others apart; and more than ``MOST_TRIED``,
+        or all where a segment has had ``MOST_TRIES``.
         """
         chosen, left = min(tied), set(tied)
-        if left <= self.interchangeable or len(left) > MOST_TRIED:
+        if left <= self.interchangeable or len(left) > MOST_TRIED or self.tries + len(left) > MOST_TRIES:
             return chosen
+        self.tries += len(left)
         colour, members = self.colour, self.members
         splits: dict[int, Splits] = {}
         for vertex in sorted(tied, reverse=True):

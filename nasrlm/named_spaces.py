@@ -7,9 +7,6 @@ import warnings
 from collections.abc import Collection
 from typing import Any, Protocol
 
-from nasrlm.misspelled import nearly_known
-
-ALIKE = 0.79  # how similar names of one space are at least; "fbnte" and "fbnet" have 0.8
 TEXT_SPACE = "text"  # of rows that name none
 
 _REGISTERED = re.compile(r"[\w-]+")  # not the file of a user's own
@@ -29,7 +26,7 @@ def checked_space(space: Any, known: Collection[str]) -> str:
         space: its name, or the space itself.
         known: names that the model knows; any other is taken to be of a space that it does not know.
 
-    Warns of one that is nearly one of these.
+    Warns of one that is known in another spelling, or with letters in another order.
 
     Raises:
         ValueError: neither a name nor a space.
@@ -38,12 +35,13 @@ def checked_space(space: Any, known: Collection[str]) -> str:
     if not isinstance(name, str) or isinstance(space, type):
         raise ValueError(f"space: expected a space or its name, got {space!r:.60}. spaces.get_space opens one.")
     if name not in known and _REGISTERED.fullmatch(name):
-        spelled = {_letters(other): other for other in known}
-        if near := nearly_known(_letters(name), filter(None, spelled), ALIKE):
-            what = f"space: expected {spelled[near]}, got {name}: answers are guesses. Spell it alike."
-            warnings.warn(what, stacklevel=3)
+        for other in known:
+            if _letters(other) == _letters(name) != []:
+                what = f"space: expected {other}, got {name}: answers are guesses. Spell it alike."
+                warnings.warn(what, stacklevel=3)
     return name
 
 
-def _letters(name: str) -> str:
-    return re.sub(r"[\W_]", "", name.casefold())
+def _letters(name: str) -> list[str]:
+    """Letters and digits in any order, as of fbnte and FBNet."""
+    return sorted(re.sub(r"[\W_]", "", name.casefold()))

@@ -64,7 +64,7 @@ class FBNet(SearchSpace[Layers]):
 
     Args:
         dataset: the only data set of architectures drawn and encoded. When None, both are encoded and those of
-            CIFAR-100 drawn, which all published labels here are of.
+            CIFAR-100 drawn, which HELP's labels are of.
 
     Example:
         >>> space = FBNet(dataset="cifar100")

@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
 from nasrlm.adaptation import MOST_LABELS, adapt, without_strays
+from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import row_spaces
@@ -71,15 +72,18 @@ class AdaptConfig:
 
     def __post_init__(self) -> None:
         for name, given in (("tables", self.tables), ("objectives", self.objectives)):
-            is_one = isinstance(given, str | Path)
-            if is_one or not given or len(set(given)) < len(given):
-                got = repr(given) if is_one else ", ".join(map(str, given)) or "none"
-                raise ValueError(f"adapt: expected {name} as a list, each once, got {got}.")
+            if isinstance(given, str | Path):
+                raise ValueError(f"adapt: expected {name} as a list, got {given!r}.")
+            object.__setattr__(self, name, tuple(given))
+        for name, each in (("tables", [path.resolve() for path in self.files]), ("objectives", [*self.objectives])):
+            if not each or len(set(each)) < len(each):
+                got = ", ".join(map(str, getattr(self, name))) or "none"
+                raise ValueError(f"adapt: expected {name}, each once, got {got}.")
         if self.choose not in CHOICES:
             raise ValueError(f"adapt: expected choose of {', '.join(CHOICES)}, got {self.choose!r}.")
         for name, number in (("samples", self.samples), ("pool", self.pool)):
-            if number is not None and number < 2:
-                raise ValueError(f"adapt: expected {name} of 2 or more, got {number}.")
+            if number is not None:
+                checked_whole(f"adapt: {name}", number, 2)
 
     @property
     def files(self) -> Sequence[Path]:
@@ -260,7 +264,13 @@ def _count(frame: pd.DataFrame, labelled: int, config: AdaptConfig) -> int:
         raise ValueError(
             f"samples: expected at most {MOST_LABELS:,} labels, got {wanted:,}. Name a number, or use `nasrlm train`."
         )
-    if not 2 <= wanted <= labelled or (config.samples is None and (frame[list(config.objectives)].count() < 2).any()):
+    counts = frame[list(config.objectives)].count()
+    if config.samples is None and labelled and counts.min() < 2:
+        raise ValueError(
+            f"{named(config.files)}: expected 2 or more rows outside the test split with labels of {counts.idxmin()}, "
+            f"got {counts.min()}."
+        )
+    if not 2 <= wanted <= labelled:
         several = len(config.objectives) > 1
         advice = (
             " Learn objectives of different rows one after the other."

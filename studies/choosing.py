@@ -48,6 +48,7 @@ def most_telling(
     for table in measured:
         if "architecture" not in (frame := read_rows(table, space.address)):
             raise ValueError(f"{table}: measured: expected a column architecture, got texts.")
+        frame = frame[frame["architecture"].notna()]
         rows = {space.architecture_key(row): row for row in parsed_rows(space, frame, table)}
         everyone |= rows.keys()
         learned = parsed_rows(space, frame[splits_of(frame, table) != "test"], table)

@@ -20,14 +20,15 @@ from spaces.shown import shown
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
 
-def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame:
+def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequence[str] = ()) -> pd.DataFrame:
     """Read a table with a column ``architecture``, ``text`` or both; then a row has one of the two.
 
     A user's own space is found by its path from here or from the table.
 
     Args:
         path: file ending in .parquet, .csv or .jsonl.
-        require: further columns that must be there.
+        require: further columns that must be there, with labels.
+        labels: columns with labels, if they are there; so is each named ``…@…``.
 
     Raises:
         ValueError: no such file, another ending, damaged contents, a column is missing, a row has no architecture or
@@ -37,7 +38,9 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
     path = Path(path)
     table = open_table(path, spell_mixed=True)
     frame: pd.DataFrame = next(table.batches(table.num_rows + 1), table.schema.empty_table()).to_pandas()
-    if blank := [name for name in map(str, frame.columns) if name != name.strip()]:
+    read = {"architecture", "text", "space", "split", *require, *labels}
+    blank = [name for name in map(str, frame.columns) if name != name.strip() and ("@" in name or name.strip() in read)]
+    if blank:
         raise ValueError(
             f"{path}: expected names of columns without blanks around them, got {', '.join(map(repr, blank))}."
         )
@@ -46,8 +49,8 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         raise lacks_networks(path, list(map(str, frame.columns)))
     missing = [name for name in require if name not in frame]
     if missing:
-        labels = label_columns(frame)
-        got = f"labels {', '.join(labels)}" if labels else ", ".join(map(str, frame.columns))
+        known = label_columns(frame)
+        got = f"labels {', '.join(known)}" if known else ", ".join(map(str, frame.columns))
         raise ValueError(f"{path}: expected a column {', '.join(missing)}, got {got}.")
     if "space" in frame:
         frame["space"] = _found_spaces(frame["space"], path.parent)
@@ -56,7 +59,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = ()) -> pd.DataFrame
         what = " or ".join(described)
         raise ValueError(f"{path}: expected {what} in every row, got none in row {empty.argmax()}.")
     for name in frame.columns:
-        if name in require or "@" in str(name):
+        if name in (*require, *labels) or "@" in str(name):
             frame[name] = numbers_of(frame[name], path)
             _check_range(frame[name], path)
         elif name in _FACTS:  # in JSON, integers that no float holds beside floats come as words

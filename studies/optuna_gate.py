@@ -134,7 +134,7 @@ class ParetoGate(Generic[A]):
                 trial.suggest_categorical(gene, range(size)) for gene, size in zip(self._genes, sizes, strict=True)
             ]
         except ValueError as e:  # of a queue that somebody else has filled
-            wanted = f"{', '.join(self._genes)} of {self.space.name}, as its gene_sizes says"
+            wanted = f"{', '.join(self._genes)} of {self.space.name}, as its sampled_sizes says"
             raise ValueError(f"ParetoGate: expected trial {trial.number} to have {wanted}, got: {e}.") from e
         try:
             return self.space.decode(genes)

@@ -60,7 +60,7 @@ class Problem(Generic[A]):
         known: by key, the only architectures to propose; None proposes any of the space.
 
     Raises:
-        ValueError: the space has one architecture.
+        ValueError: the space has one architecture, or it draws none of those that are known.
 
     NOTE: of first and known, what lies outside ``space.sampled_sizes`` is left out, as it is from every search.
     """
@@ -91,6 +91,11 @@ class Problem(Generic[A]):
         self._warm_start = [space.parse(notation) for notation in config.warm_start]
         self._first = [architecture for architecture in first if self.space.is_drawn(architecture)]
         self._known = None if known is None else {key: a for key, a in known.items() if self.space.is_drawn(a)}
+        if known and not self._known:
+            raise ValueError(
+                f"search: expected known architectures that {space.name} draws, got none among {len(known):,}, the "
+                f"first {space.format(next(iter(known.values())))}."
+            )
         self._known_architectures = list((self._known or {}).values())
         self._rng = np.random.default_rng(config.seed)
         self._futile = 0

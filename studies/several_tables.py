@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from spaces.registry import full_name
 from spaces.shown import first_lines
 from studies.tables import read_rows, require_labels, row_names, splits_of
 
@@ -22,10 +23,17 @@ def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequenc
     Raises:
         ValueError: a table cannot be read, or none has the labels.
     """
-    frames = [read_rows(table, space) for table in tables]
+    frames = [read_rows(table, space, labels=objectives) for table in tables]
     require_labels(frames, tables, objectives)
     kept = [frame[splits_of(frame, table) != "test"] for frame, table in zip(frames, tables, strict=True)]
-    return pd.concat(kept, keys=range(len(kept)), names=["table", "row"])
+    rows = pd.concat(kept, keys=range(len(kept)), names=["table", "row"])
+    if "space" not in rows:
+        return rows
+    spelled: dict[str, str] = {}  # a user's own space is found from the folder of each table
+    names = {
+        name: spelled.setdefault(full_name(name), name) for name in rows["space"].unique() if isinstance(name, str)
+    }
+    return rows.assign(space=rows["space"].replace(names))
 
 
 def of_each(frame: pd.DataFrame, tables: Sequence[Path]) -> tuple[list[pd.DataFrame], list[Path]]:

@@ -18,7 +18,9 @@ from spaces.space import Genotype, SearchSpace
 from studies.labelled_table import is_empty, label_columns, numbers_of, objective_columns, read_table
 
 
-def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> pd.DataFrame:
+def read_rows(
+    path: Path, space: str | None, *, require: Sequence[str] = (), labels: Sequence[str] = ()
+) -> pd.DataFrame:
     """The rows of a table that are of ``space``, which their column ``space`` then holds as it is spelled here.
 
     All rows, where there is no ``space`` or the table names none.
@@ -26,7 +28,7 @@ def read_rows(path: Path, space: str | None, *, require: Sequence[str] = ()) -> 
     Raises:
         ValueError: the table is none, or has no row of the space.
     """
-    frame = read_table(path, require=require)
+    frame = read_table(path, require=require, labels=labels)
     if space is None:
         return frame
     if "space" not in frame:

@@ -20,7 +20,7 @@ from converters.fbnet import SETTINGS, STAGE_CHANNELS, STEM_CHANNELS
 from converters.importers.hwnasbench import METRICS
 from converters.importers.pickles import read_pickle
 from converters.importers.reading import BenchmarkFileError, field, reading, to_table
-from spaces.fbnet import FBNet, Layers
+from spaces.fbnet import DATASETS, FBNet, Layers
 
 NUM_SAMPLES = 5000  # of 9^22 networks a data set: the tables hold blocks, not networks
 
@@ -38,9 +38,10 @@ def read(path: Path, *, progress: bool = False, num_samples: int = NUM_SAMPLES) 
     """
     tables = read_lookup(path)
     space, rng = FBNet(), np.random.default_rng(0)
+    spaces = [FBNet(dataset=name) for name in DATASETS]
     drawn: dict[Layers, None] = {}
     while len(drawn) < num_samples:
-        drawn[space.sample(rng)] = None
+        drawn[spaces[len(drawn) % len(spaces)].sample(rng)] = None
     rows = []
     for layers in tqdm(drawn, desc="hwnasbench-fbnet", unit="network", disable=not progress):
         with reading(f"{path}, network {space.format(layers)}", "the cost of each block"):

@@ -57,6 +57,12 @@ class Inputs:
     numbers: Sequence[Any] = ()
     left_out: Sequence[str] = ()
 
+    @property
+    def notations(self) -> list[str]:
+        """Return the notation of each network; empty of one that was given as a text."""
+        has_notation = [isinstance(row.get("architecture"), str) and not row.get("text") for row in self.rows]
+        return [name if has else "" for name, has in zip(self.names, has_notation, strict=True)]
+
 
 def ending_of(path: Path | str) -> str:
     """Return a file name's suffix in small letters."""

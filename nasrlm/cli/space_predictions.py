@@ -90,23 +90,27 @@ def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) ->
             )
 
 
-def warn_of_inputs(names: Sequence[str], texts: Sequence[str], spaces: Sequence[str]) -> None:
-    """Warn, one line a space, of architectures with inputs that none drawn from it has, as FBNet's for ImageNet."""
+def warn_of_inputs(architectures: Sequence[str], texts: Sequence[str], spaces: Sequence[str]) -> None:
+    """Warn of architectures with inputs unlike those that their space draws, as FBNet's for ImageNet; one line a space.
+
+    Args:
+        architectures: N notations; empty where there is none.
+        texts: of each.
+        spaces: of each.
+    """
     for space in dict.fromkeys(spaces):
         try:
             named = get_space(space)
         except UnknownSpaceError:
             continue  # one of texts alone
-        own = [(name, _input(text)) for name, text, of in zip(names, texts, spaces, strict=True) if of == space]
-        rng = np.random.default_rng(0)
-        known = {_input(to_measured_text(named, named.sample(rng)))}
-        if {given for _, given in own} <= known:
-            continue
-        known |= {_input(to_measured_text(named, named.sample(rng))) for _ in range(DRAWN)}
-        if strange := {name: given for name, given in own if given not in known}:
+        given = zip(architectures, texts, spaces, strict=True)
+        own = [(name, _input(text)) for name, text, of in given if name and of == space]
+        known = _input(to_measured_text(named, named.sample(np.random.default_rng(0))))
+        strange = {name: x for name, x in own if x not in ("", known) and not named.is_drawn(named.parse(name))}
+        if strange:
             warn(
-                f"{some(list(strange))}: expected an input that networks drawn from {space} have, "
-                f"{some(sorted(known))}, got {some(sorted(set(strange.values())))}: what is predicted is a guess."
+                f"{some(list(strange))}: expected an input as networks drawn from {space} have, such as {known}, got "
+                f"{some(sorted(set(strange.values())))}: what is predicted may be a guess."
             )
 
 

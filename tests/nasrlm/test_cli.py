@@ -146,6 +146,10 @@ def test_what_was_timed_before_an_interrupt_is_kept(
     measured = pd.read_csv(tmp_path / "measured.csv")
     assert sorted(measured["repeats"]) == [2, 3]
     assert measured["architecture"].tolist() == rows
+    timed.clear()
+    again = nasrlm("measure", "--table", tmp_path / "rows.csv", "--out", tmp_path / "measured.csv", "--repeats", 9)
+    assert f"{tmp_path / 'measured.partial.csv'}: 2 networks, with 2 timed runs or more each." in again.stderr
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "measured.csv"), measured)
     monkeypatch.setattr(runtime._LoadedModel, "run_ms", lambda _: (_ for _ in ()).throw(KeyboardInterrupt))
     assert nasrlm("measure", "--table", tmp_path / "rows.csv", "--out", tmp_path / "none.csv").status == 130
     assert not (tmp_path / "none.csv").exists()
@@ -209,9 +213,15 @@ def test_networks_with_an_input_that_their_space_never_draws_are_told(nasrlm: Co
     blocks = [["k3_e1"] * 22, {"dataset": "ImageNet", "op_idx_list": [0] * 22}]
     notations = [*map(json.dumps, blocks)]
     words = ("predict", "--objectives", "latency_ms@raspi4")
-    told = "expected an input that networks drawn from fbnet have, float[1,3,32,32], got float[1,3,224,224]: what is"
+    told = (
+        "input as networks drawn from fbnet have, such as float[1,3,32,32], got float[1,3,224,224]: what is predicted"
+    )
     for notation, count in zip(notations, (0, 1), strict=True):
         assert nasrlm(*words, "--space", "fbnet", notation).stderr.count(told) == count
+    space, rng = get_space("ofa_mobilenetv3"), np.random.default_rng(0)
+    small = [space.format(x) for x in (space.sample(rng) for _ in range(300)) if "128" in space.format(x)]
+    assert small
+    assert "expected an input" not in nasrlm("predict", "--space", space.name, *small[:2]).stderr  # all are drawn
     pd.DataFrame({"space": "fbnet", "architecture": notations}).to_csv(tmp_path / "both.csv")
     assert nasrlm(*words, "--table", tmp_path / "both.csv").stderr.count(told) == 1
 

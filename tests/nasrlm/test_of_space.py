@@ -81,7 +81,7 @@ def test_a_known_space_in_another_spelling_is_told(several: Checkpoint, misspell
 
 
 def test_spaces_of_other_numbers_are_other_spaces() -> None:
-    for name in ("nasbench101", "nasbench301", "darts"):
+    for name in ("nasbench101", "nasbench301", "darts", "nasbench20"):
         assert checked_space(name, ["nasbench201", "darts2"]) == name
 
 

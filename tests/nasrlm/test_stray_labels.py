@@ -31,6 +31,14 @@ def costs() -> FloatArray:
     return 1.0 + macs / 1e8
 
 
+def test_more_failed_labels_than_may_stray_are_a_group() -> None:
+    for count in (20, 50, 100, 300):
+        for failed in (count // 10, count // 5, count // 2):
+            labels = np.linspace(5.0, 12.0, count)
+            labels[:failed] *= 1000
+            assert (groups_of_labels(labels) is None) == (failed <= max(min(count // 5, 8), 0.05 * count))
+
+
 @pytest.mark.parametrize(
     "factors", [(), (3.0,), (20.0,), (1e9,), (10.0, 10.0), (1e3, 1e3), (1e3, 1e-3), (1e3,) * 3, (10.0,) * 4]
 )
@@ -67,6 +75,8 @@ def test_labels_in_two_units_are_two_groups() -> None:
     labels[25:] /= 1000
     below, above = groups_of_labels(labels) or ((0, 0.0), (0, 0.0))
     assert (below, above) == ((25, pytest.approx(0.012)), (25, 5.0))
+    labels[[0, 40]] = 1e12, 1e-9  # strays do not hide that
+    assert [count for count, _ in groups_of_labels(labels) or ()] == [25, 25]
     few = np.linspace(5.0, 12.0, 50)
     few[:5] /= 1000  # these may stray
     assert groups_of_labels(few) is None

@@ -4,13 +4,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from nasrlm.predictor import Predictor
+from spaces import get_space
 from studies.adapting import AdaptConfig, adapt_to_tables
 from tests.nasrlm.scenes import architecture_table, network_checkpoint
 
 NEW = "latency_ms@unheard"
+SPACE = """
+from converters.builder import GraphBuilder
+from spaces import GenotypeSpace
+
+
+class Mine(GenotypeSpace):
+    name = "mine"
+    choices = {"width": (4, 8, 12, 16, 20), "kernel": (1, 3)}
+
+    def build(self, architecture):
+        g = GraphBuilder((1, 3, 8, 8))
+        return g.build(g.conv(g.input, architecture["width"], kernel=architecture["kernel"]))
+"""
 
 
 def test_tables_are_learned_from(tmp_path: Path) -> None:
@@ -29,15 +44,54 @@ def test_tables_are_learned_from(tmp_path: Path) -> None:
     assert judged["mae"] == pytest.approx(np.abs(answers.median[:, 0] - adapted.others[NEW]).mean())
 
 
+def test_a_space_of_ones_own_is_one_from_wherever_tables_name_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(SPACE)
+    space = get_space(f"{tmp_path / 'mine.py'}:Mine")
+    for number, folder in enumerate(("x", "y")):
+        (tmp_path / folder).mkdir()
+        rows = [space.format(made) for made in space.enumerate()][number::2]
+        table = pd.DataFrame({"space": "../mine.py:Mine", "architecture": rows, NEW: np.arange(1.0, 6.0) + number})
+        table.to_csv(tmp_path / folder / "t.csv", index=False)
+    config = AdaptConfig([tmp_path / "x" / "t.csv", tmp_path / "y" / "t.csv"], [NEW], samples=None, pool=20)
+    adapted = adapt_to_tables(network_checkpoint(), config)
+    (name,) = adapted.checkpoint.card["commands"][-1]["spaces"]
+    assert name.endswith("mine.py:Mine")
+    assert adapted.learned["space"].nunique() == 1
+
+
+def test_names_without_a_context_are_labels_too(tmp_path: Path) -> None:
+    rows = architecture_table(32).drop_duplicates("architecture")[["space", "architecture"]]
+    words = ["n/a", *map(str, range(1, len(rows)))]
+    (tmp_path / "t.jsonl").write_text(rows.assign(params=words).to_json(orient="records", lines=True))
+    config = AdaptConfig([tmp_path / "t.jsonl"], ["params"], samples=None, pool=10)
+    assert sorted(adapt_to_tables(network_checkpoint(), config).learned["params"]) == [*range(1, len(rows))]
+    rows.assign(accuracy=[-1.0, *range(1, len(rows))]).to_csv(tmp_path / "t.csv")
+    with pytest.raises(ValueError, match=r"t\.csv: expected 0 to 100 .* in column accuracy, got -1 in row 0"):
+        adapt_to_tables(network_checkpoint(), AdaptConfig([tmp_path / "t.csv"], ["accuracy"]))
+
+
+def test_an_objective_of_too_few_labels_is_named(tmp_path: Path) -> None:
+    rows = architecture_table(32).drop_duplicates("architecture")[["space", "architecture"]]
+    other = [1.0, *[np.nan] * (len(rows) - 1)]
+    rows.assign(**{NEW: np.arange(1.0, len(rows) + 1), "energy_mj@new": other}).to_csv(tmp_path / "t.csv")
+    config = AdaptConfig([tmp_path / "t.csv"], [NEW, "energy_mj@new"], samples=None)
+    with pytest.raises(
+        ValueError, match="expected 2 or more rows outside the test split with labels of energy_mj@new, "
+    ):
+        adapt_to_tables(network_checkpoint(), config)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tables": "table.csv"}, "expected tables as a list, each once, got 'table.csv'"),
-        ({"tables": []}, "expected tables as a list"),
-        ({"objectives": NEW}, f"expected objectives as a list, each once, got '{NEW}'"),
-        ({"objectives": [NEW, NEW]}, "expected objectives as a list, each once"),
-        ({"samples": 1}, "expected samples of 2 or more, got 1"),
-        ({"pool": 0}, "expected pool of 2 or more, got 0"),
+        ({"tables": "table.csv"}, "expected tables as a list, got 'table.csv'"),
+        ({"tables": []}, "expected tables, each once, got none"),
+        ({"objectives": NEW}, f"expected objectives as a list, got '{NEW}'"),
+        ({"objectives": [NEW, NEW]}, "expected objectives, each once, got"),
+        ({"samples": 1}, "adapt: samples: expected 2 or more, got 1"),
+        ({"pool": 0}, "adapt: pool: expected 2 or more, got 0"),
+        ({"samples": 2.5}, "adapt: samples: expected"),
+        ({"tables": ["table.csv", "./table.csv"]}, "expected tables, each once, got table.csv, ./table.csv"),
         ({"choose": "best"}, "expected choose of random, active, got 'best'"),
     ],
 )

@@ -16,6 +16,7 @@ from studies.gate import Gate
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
 from studies.memory import PredictorMemory
+from studies.problem import Problem
 from studies.proposal import Model, begin, propose, warm_start
 from tests.studies.guided import guided_config
 from tests.studies.scenes import SPACE, Row, ToyPredictor, ToyResults, true_values
@@ -160,6 +161,14 @@ def test_a_warm_start_comes_in_its_order_twins_once_and_as_many_as_asked_for() -
     assert keys(warm_start(config, SPACE, ledger, count=9, known=EVERY)) == ["[0, 1, 1] 0", "[0, 0, 1] 0"]
     assert warm_start(config, SPACE, ledger, count=9, known={}) == []
     assert warm_start(replace(config, warm_start=()), SPACE, ledger, count=9) == []
+
+
+def test_known_architectures_that_a_space_never_draws_are_refused() -> None:
+    space = get_space("fbnet")
+    known = [space.parse(f'{{"dataset": "ImageNet", "op_idx_list": {[0] * 21 + [last]}}}') for last in range(2)]
+    config = replace(guided_config(), space="fbnet")
+    with pytest.raises(ValueError, match="expected known architectures that fbnet draws, got none among 2, the first"):
+        Problem(config, space, ToyResults(), known={space.architecture_key(made): made for made in known})
 
 
 def test_known_architectures_that_no_engine_proposes_are_looked_at_before_a_search_gives_up(

@@ -131,7 +131,7 @@ def test_the_python_of_the_docs_trains(tmp_path: Path, monkeypatch: pytest.Monke
     result = values["result"]
     assert isinstance(result, nasrlm.training.TrainResult)
     assert result.checkpoint.objectives == ("latency_ms@mine",)
-    assert Path("runs/mine/checkpoint/config.json").is_file()
+    assert Path("runs/depth/checkpoint/config.json").is_file()
 
 
 def test_the_docs_make_a_table_of_networks_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

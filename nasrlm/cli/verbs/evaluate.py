@@ -33,8 +33,8 @@ def run(
     """Compare predictions with the labels of tables: rank correlation, error and coverage."""
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
     wanted = listed(objectives, "--objectives")
-    frames = [_rows_of_split(read_rows(table, space), split, table) for table in tables]
-    named_so = predictor.objectives  # a name without @ may be of an objective too
+    named_so = wanted or predictor.objectives  # a name without @ may be of an objective too
+    frames = [_rows_of_split(read_rows(table, space, labels=named_so), split, table) for table in tables]
     labels = wanted or tuple(dict.fromkeys(name for frame in frames for name in label_columns(frame, named_so)))
     known = [name for name in labels if wanted or name in predictor.objectives]
     if not known:

@@ -46,8 +46,9 @@ def run(
     except MeasuringInterruptedError as e:
         timed = [(row, x) for row, x in zip(inputs.rows, e.latencies, strict=True) if x is not None]
         if out is not None and timed:
-            write_rows([row | _columns(x, objective, threads, machine) for row, x in timed], out)
-            warn(f"{out}: {len(timed):,} networks, with {min(x.repeats for _, x in timed):,} timed runs or more each.")
+            part = out.with_name(f"{out.stem}.partial{out.suffix}") if out.exists() else out
+            write_rows([row | _columns(x, objective, threads, machine) for row, x in timed], part)
+            warn(f"{part}: {len(timed):,} networks, with {min(x.repeats for _, x in timed):,} timed runs or more each.")
         raise
     measured = [_columns(latency, objective, threads, machine) for latency in latencies]
     if out is not None:

@@ -97,7 +97,7 @@ def run(
     if space is not None and table is None and "file" in inputs.rows[0]:
         warn_of_strangers(inputs.names, inputs.texts, space)
     else:
-        warn_of_inputs(first_lines(inputs.names, inputs.numbers), inputs.texts, inputs.spaces)
+        warn_of_inputs(inputs.notations, inputs.texts, inputs.spaces)
     prediction = Prediction(names, levels, values)
     rng = np.random.default_rng(seed)  # goes on from space to space
     drawn = ask(lambda own, x: own.sample(x, names, samples, rng)) if samples else None

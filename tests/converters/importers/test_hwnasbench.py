@@ -92,6 +92,7 @@ def test_blocks_are_spelled_as_published() -> None:
 def test_networks(tmp_path: Path) -> None:
     contents = {"nasbench201": {}, "fbnet": dict.fromkeys(FBNET_METRICS, lookup())}
     frame = hwnasbench_fbnet.read(write(tmp_path / "a.pickle", contents), num_samples=20)
+    assert frame["architecture"].str.contains("ImageNet").sum() == 10
     assert len(set(frame["architecture"])) == 20
     assert len(frame.columns) == 2 + len(FBNET_METRICS)
     layers = FBNet().parse(frame["architecture"][3])
