@@ -66,7 +66,7 @@ def test_names_without_a_context_are_labels_too(tmp_path: Path) -> None:
     config = AdaptConfig([tmp_path / "t.jsonl"], ["params"], samples=None, pool=10)
     assert sorted(adapt_to_tables(network_checkpoint(), config).learned["params"]) == [*range(1, len(rows))]
     rows.assign(accuracy=[-1.0, *range(1, len(rows))]).to_csv(tmp_path / "t.csv")
-    with pytest.raises(ValueError, match=r"t\.csv: expected 0 to 100 .* in column accuracy, got -1 in row 0"):
+    with pytest.raises(ValueError, match=r"t\.csv: expected percent, 0 to 100, in column accuracy, got -1 in row 0"):
         adapt_to_tables(network_checkpoint(), AdaptConfig([tmp_path / "t.csv"], ["accuracy"]))
 
 
