@@ -34,6 +34,8 @@ from studies.optuna_storage import (
 )
 from studies.tables import spelled_notation
 
+MOST_UNLIKE = 3  # trials in a row that are not what was proposed, before no more are
+
 A = TypeVar("A", bound=Hashable, default=Any)  # a space's name does not tell it
 
 Callback = Callable[[optuna.Study, FrozenTrial], None]
@@ -104,6 +106,7 @@ class ParetoGate(Generic[A]):
         self.space: SearchSpace[A] = self._advisor.space
         self._genes = tuple(gene_distributions(self.space.sampled_sizes))
         self._to_params = to_params or self._gene_params
+        self._unlike = 0  # trials in a row that are other networks than were proposed for them
         self._study_name = ""  # of the study that it was first asked about
         self._lock = RLock()
         self._added: set[int] = set()  # trial numbers
@@ -171,13 +174,10 @@ class ParetoGate(Generic[A]):
                 f"ParetoGate: expected an architecture of {self.space.name}, got {architecture!r:.60}. "
                 "A notation becomes one by `gate.space.parse`, integers by `gate.space.decode`."
             ) from e
-        proposed, key = trial.user_attrs.get(ARCHITECTURE, notation), self.space.architecture_key(architecture)
-        if proposed != notation and self._key_of(proposed) != key:
-            warnings.warn(
-                f"ParetoGate: expected trial {trial.number} to be the proposed {proposed}, got {notation}. Let "
-                "`to_params` name the parameters that your objective suggests.",
-                stacklevel=3,
-            )
+        key = self.space.architecture_key(architecture)
+        if (proposed := trial.user_attrs.get(ARCHITECTURE)) is not None:
+            alike = proposed == notation or self._key_of(proposed) == key
+            self._compare(trial.number, proposed, notation, alike=alike)
         trial.set_user_attr(ARCHITECTURE, notation)  # before others are looked at: of two workers one sees the other
         twin = self._twin(trial, key)
         if twin is not None:
@@ -187,6 +187,17 @@ class ParetoGate(Generic[A]):
         trial.set_user_attr(PREDICTED, told_predictions(self.gate.objectives, median_first(decision.values)))
         if not decision.kept:
             _prune(trial, decision.stage, decision.reason, decision.dominated_by)
+
+    def _compare(self, number: int, proposed: str, notation: str, *, alike: bool) -> None:
+        """Warn of a trial that is another network than was proposed for it, and count those in a row."""
+        self._unlike = 0 if alike else self._unlike + 1
+        if self._unlike in (1, MOST_UNLIKE):
+            more = f" {MOST_UNLIKE} in a row were not: no more are proposed." if self._unlike == MOST_UNLIKE else ""
+            warnings.warn(
+                f"ParetoGate: expected trial {number} to be the proposed {proposed}, got {notation}. Let `to_params` "
+                f"name the parameters that your objective suggests.{more}",
+                stacklevel=4,
+            )
 
     def _key_of(self, notation: object) -> str:
         """Key of a proposed architecture; "" where the notation spells none."""
@@ -205,8 +216,8 @@ class ParetoGate(Generic[A]):
             seed: of the search; another trial in the study draws anew.
 
         Returns:
-            Those enqueued, best first; none that a trial has had before. While an objective is still to be learned,
-            they are drawn at random.
+            Those enqueued, best first; none that a trial has had before, and none where ``MOST_UNLIKE`` in a row were
+            other networks. While an objective is still to be learned, they are drawn at random.
 
         Raises:
             ValueError: ``count`` is less than 1, the study is not the gate's, or a trial's attributes cannot be read.
@@ -216,6 +227,8 @@ class ParetoGate(Generic[A]):
 
     def _enqueue(self, study: optuna.Study, count: int, guide: Guide | None, seed: int) -> list[A]:
         self._follow(study)
+        if self._unlike >= MOST_UNLIKE:
+            return []
         trials = study.get_trials(deepcopy=False)
         proposed, _ = self._advisor.propose(self._tried(trials), count, guide=guide, seed=seed + len(trials))
         # Proposing takes a while, in which another worker may have enqueued the same.

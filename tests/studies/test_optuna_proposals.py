@@ -1,5 +1,6 @@
 """What the gate proposes to a study of the user's own, and what its model learns from results."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,14 @@ def test_proposals_that_the_objective_does_not_take_up_are_told() -> None:
     gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
     with pytest.warns(UserWarning, match=r"expected trial 3 to be the proposed .*, got .*\. Let `to_params` name"):
         study.optimize(renamed, n_trials=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # it is told once
+        gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
+        study.optimize(renamed, n_trials=1)
+    gate.enqueue(study, 1, guide=Guide(generations=2, samples=4))
+    with pytest.warns(UserWarning, match="3 in a row were not: no more are proposed"):
+        study.optimize(renamed, n_trials=1)
+    assert gate.enqueue(study, 1) == []
 
 
 @pytest.mark.filterwarnings("error")
