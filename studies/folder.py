@@ -50,9 +50,9 @@ def read_study(folder: Path) -> dict[str, Any]:
     return values
 
 
-def trials_given(folder: Path) -> int | None:
-    """How many trials a folder's study was given last; None where there is no study."""
-    return read_study(folder)["config"].get("trials") if (folder / STUDY_FILE).exists() else None
+def config_given(folder: Path) -> dict[str, Any]:
+    """The config of a folder's study as it is recorded; empty where there is no study."""
+    return dict(read_study(folder)["config"]) if (folder / STUDY_FILE).exists() else {}
 
 
 def holds_study(folder: Path) -> bool:

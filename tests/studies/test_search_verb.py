@@ -341,6 +341,9 @@ def test_more_networks_than_a_population_may_begin_a_guided_search(search: Searc
     found, _ = search("--objectives", GOALS, *words)
     assert Path("asked.txt").read_text().split() == Path("begin.txt").read_text().split()
     assert found["evaluations"] == 10
+    Path("begin.txt").unlink()
+    more, _ = search("--objectives", GOALS, "--evaluator", "my_bench:results", "--trials", 12, "--resume")
+    assert more["evaluations"] == 12
 
 
 def test_an_answer_that_cannot_be_used_can_be_skipped(search: Search) -> None:

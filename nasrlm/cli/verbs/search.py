@@ -30,7 +30,7 @@ from spaces.space import SearchSpace
 from studies.config import SearchConfig, twins_of
 from studies.constraints import Constraint, objectives_of
 from studies.evaluators import MeasuringEvaluator, RealEvaluator, TableEvaluator
-from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, holds_study, trials_given
+from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, config_given, holds_study
 from studies.guide import RISK, Guide, parse_risk
 from studies.labelled_table import read_table
 from studies.memory import TextMemory
@@ -101,10 +101,12 @@ def run(
     constraints = tuple(dict.fromkeys(map(Constraint.parse, constraint or [])))
     if twins is None:
         twins = "once" if evaluator == "surrogate" else twins_of(chosen, objectives_of(goals, constraints))
+    recorded = config_given(out) if resume else {}
+    begin_with = recorded.get("warm_start", ()) if warm_start is None else _architectures(warm_start, chosen)
     config = SearchConfig(
         space=chosen.name,
         goals=goals,
-        trials=trials or (trials_given(out) if resume else None) or TRIALS,
+        trials=trials or recorded.get("trials") or TRIALS,
         engine=engine,
         sampler=sampler,
         constraints=constraints,
@@ -114,7 +116,7 @@ def run(
         storage=storage,
         guide=guide,
         twins=twins,
-        warm_start=() if warm_start is None else _architectures(warm_start, chosen),
+        warm_start=tuple(begin_with),
     )
     _warn_of_slow_proposals(config)
     true_values = None if truth is None else _table_evaluator(config.searched(chosen), truth, config.objectives)
