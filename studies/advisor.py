@@ -12,7 +12,6 @@ from converters import to_measured_text
 from converters.counts import COUNTS
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
-from nasrlm.misspelled import nearly_known
 from nasrlm.objective import Goal, Objective
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
@@ -25,6 +24,7 @@ from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.learning import Adapt, LearningModel
 from studies.ledger import Entry, Ledger
 from studies.memory import SamplingPredictor, TextMemory
+from studies.misspelled import nearly_known
 from studies.process_adapter import ProcessAdapter
 from studies.proposal import propose
 from studies.without_guesses import guessed_objectives, without_guesses

@@ -8,9 +8,9 @@ from difflib import get_close_matches
 
 
 def nearly_known(name: str, known: Iterable[str], alike: float) -> str | None:
-    """Find the known name that is most like a given one, which is that itself if it is known; None if none is.
+    """Find the known name that is most like a given one; None if none is.
 
-    Names of other digits are others: nasbench101 is not nasbench201, nor latency_ms@pixel2 a latency of pixel3.
+    Names of other digits are others: latency_ms@pixel2 is no misspelt latency_ms@pixel3.
 
     Args:
         name: given.
