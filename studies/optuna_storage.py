@@ -123,15 +123,19 @@ def with_driver(url: str) -> str:
 
 
 def _open_database(url: str) -> RDBStorage:
-    """Open a database, trying again where another worker, begun at the same moment, makes its tables."""
+    """Open a database, trying again where another worker, begun at the same moment, makes its tables.
+
+    So where a connection breaks meanwhile, as at a restart; one that cannot be made is no use to wait for.
+    """
     engine: dict[str, Any] = {"pool_pre_ping": True}  # a connection that broke is made anew
     if url.startswith("postgresql+psycopg"):
         engine["connect_args"] = ALIVE
     for _ in range(TRIES - 1):
         try:
             return RDBStorage(url, engine)
-        except SQLAlchemyError as error:
-            if not isinstance(error, IntegrityError) and "already exists" not in str(error):
+        except UNANSWERED as error:
+            is_broken = getattr(error.__cause__ or error, "connection_invalidated", False)
+            if not (is_broken or isinstance(error, IntegrityError) or "already exists" in str(error)):
                 raise
             time.sleep(1)
     return RDBStorage(url, engine)

@@ -4,12 +4,16 @@ import multiprocessing
 import os
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 import pytest
+from optuna.exceptions import StorageInternalError
 from optuna.study import StudyDirection
+from sqlalchemy.exc import OperationalError
 
 from nasrlm.files import UnwritableError
+from studies import optuna_storage
 from studies.folder import HISTORY_FILE, StudyError
 from studies.ledger import Ledger
 from studies.optuna_storage import open_storage
@@ -93,3 +97,24 @@ def test_a_history_that_cannot_be_written_is_told_as_such(tmp_path: Path, monkey
     monkeypatch.setattr(Ledger, "save", save)
     with pytest.raises(UnwritableError, match=r"^.*history\.parquet: expected to write this file"):
         run(guided_config(), tmp_path / "out", storage=str(tmp_path / "journal.log"))
+
+
+def test_a_connection_that_breaks_while_a_database_is_opened_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, real = [], optuna_storage.RDBStorage
+
+    def opening(*given: Any) -> Any:
+        opened.append(given)
+        if len(opened) == 1:
+            lost = OperationalError("SELECT 1", {}, Exception("terminating connection"), connection_invalidated=True)
+            raise StorageInternalError("An exception is raised during the commit.") from lost
+        return real(*given)
+
+    monkeypatch.setattr(optuna_storage, "RDBStorage", opening)
+    monkeypatch.setattr(optuna_storage.time, "sleep", lambda _: None)
+    open_storage(f"sqlite:///{tmp_path / 'study.db'}")
+    assert len(opened) == 2
+    with pytest.raises(StudyError, match="expected a database URL or a journal file"):
+        open_storage(f"sqlite:///{tmp_path / 'none' / 'study.db'}")
+    assert len(opened) == 3  # what cannot be opened is told at once
