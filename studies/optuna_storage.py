@@ -134,8 +134,9 @@ def _open_database(url: str) -> RDBStorage:
         try:
             return RDBStorage(url, engine)
         except UNANSWERED as error:
-            is_broken = getattr(error.__cause__ or error, "connection_invalidated", False)
-            if not (is_broken or isinstance(error, IntegrityError) or "already exists" in str(error)):
+            is_broken = isinstance(error, StorageInternalError) or getattr(error, "connection_invalidated", False)
+            is_made = isinstance(error, IntegrityError) or "already exists" in str(error)
+            if not (is_broken or is_made or "terminating connection" in str(error)):
                 raise
             time.sleep(1)
     return RDBStorage(url, engine)
