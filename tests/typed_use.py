@@ -20,3 +20,8 @@ def a_run_from_python(examples: nasrlm.Examples) -> None:
     sizes = nasrlm.ModelConfig(width=64, num_heads=2, truncation="head")
     config = nasrlm.TrainConfig(out=Path("runs/mine"), tokenizer="code", model=sizes)
     assert_type(nasrlm.Predictor(nasrlm.train(config, examples).checkpoint), nasrlm.Predictor)
+
+
+def a_device_from_tables(checkpoint: nasrlm.Checkpoint) -> None:
+    config = nasrlm.AdaptConfig(["measured.csv", Path("more.parquet")], ["latency_ms@mine"], samples=None)
+    assert_type(nasrlm.adapt_to_tables(checkpoint, config).checkpoint, nasrlm.Checkpoint)
