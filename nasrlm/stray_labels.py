@@ -51,8 +51,10 @@ def stray_labels(
     values, kept = scaled_labels(labels, logarithmic), np.ones(len(rows), dtype=np.bool_)
     least = math.log(LEAST_RATIO) if logarithmic else LEAST_DIFFERENCE
     _, errors = _left_out(pool, rows, values)
-    for _ in range(_most_strays(len(rows))):
-        _, among_kept = _left_out(pool, rows[kept], values[kept])
+    among_kept = errors
+    for number in range(_most_strays(len(rows))):
+        if number:
+            _, among_kept = _left_out(pool, rows[kept], values[kept])
         kept[np.flatnonzero(kept)[np.abs(among_kept).argmax()]] = False
     while not kept.all():
         apart = np.flatnonzero(~kept)

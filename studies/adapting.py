@@ -30,8 +30,8 @@ from nasrlm.predictor import Predictor
 from nasrlm.repeated_labels import mean_labels
 from spaces import get_space
 from spaces.drawing import POOL, sample_like
-from studies.several_tables import measured_rows, named, of_each, shown_names
-from studies.tables import only_space, parsed_rows, row_genotypes, row_names, texts_of_tables, written_texts
+from studies.several_tables import measured_rows, of_each, shown_names
+from studies.tables import named, only_space, parsed_rows, row_genotypes, row_names, texts_of_tables, written_texts
 
 Choice = Literal["random", "active"]
 CHOICES = get_args(Choice)
@@ -207,8 +207,8 @@ def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 def _networks(frame: pd.DataFrame) -> list[str]:
     """Identify the network of each row by its text, or else by its space and notation."""
     texts = written_texts(frame)
-    named = zip(frame.index, row_spaces(frame), row_names(frame), strict=True)
-    return [texts.get(row) or f"{space} {name}" for row, space, name in named]
+    rows = zip(frame.index, row_spaces(frame), row_names(frame), strict=True)
+    return [texts.get(row) or f"{space} {name}" for row, space, name in rows]
 
 
 def _with_labels(
@@ -252,7 +252,7 @@ def _repeats(
 
 
 def _labelled(frame: pd.DataFrame, config: AdaptConfig) -> NDArray[np.bool_]:
-    """(rows,) flags of those that have all these labels."""
+    """(rows,) flags of those that can be learned from: with all labels, or with any where all rows are wanted."""
     known = frame[list(config.objectives)].notna()
     return (known.any(axis=1) if config.samples is None else known.all(axis=1)).to_numpy()
 

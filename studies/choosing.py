@@ -49,10 +49,10 @@ def most_telling(
         if "architecture" not in (frame := read_rows(table, space.address)):
             raise ValueError(f"{table}: measured: expected a column architecture, got texts.")
         frame = frame[frame["architecture"].notna()]
-        rows = {space.architecture_key(row): row for row in parsed_rows(space, frame, table)}
-        everyone |= rows.keys()
-        learned = parsed_rows(space, frame[splits_of(frame, table) != "test"], table)
-        known |= {space.architecture_key(row): row for row in learned}
+        for made, split in zip(parsed_rows(space, frame, table), splits_of(frame, table), strict=True):
+            everyone.add(key := space.architecture_key(made))
+            if split != "test":
+                known[key] = made
     drawn = [space.parse(row.architecture) for row in draw(space, pool, seed)]
     new = [architecture for architecture in drawn if space.architecture_key(architecture) not in everyone]
     if count > len(new):

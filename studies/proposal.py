@@ -110,8 +110,10 @@ def propose(
     probabilities = failures.answer_probability([screen.architectures[key] for key in screen.decisions]).tolist()
     for (key, decision), probability in zip(screen.decisions.items(), probabilities, strict=True):
         found = Candidate(screen.architectures[key], key, decision, probability)
-        if decision.kept or guide.exhaustive or key in proposed:
-            (candidates if decision.kept else pruned).append(found)
+        if decision.kept:
+            candidates.append(found)
+        elif key in proposed:
+            pruned.append(found)
     chosen: list[Candidate[A]] = []
     if candidates:
         shortlist, reference_point = _shortlist(config, guide, model, ledger, gate, candidates, pruned)

@@ -12,9 +12,10 @@ from spaces.shown import first_lines
 from studies.tables import read_rows, require_labels, row_names, splits_of
 
 
-def named(tables: Sequence[Path]) -> str:
-    """List the paths of tables in words, for messages."""
-    return ", ".join(map(str, tables))
+def rows_to_learn_from(tables: Sequence[Path], space: str | None, labels: Sequence[str] = ()) -> list[pd.DataFrame]:
+    """The rows of each table outside the test split; see ``read_rows``."""
+    frames = [read_rows(table, space, labels=labels) for table in tables]
+    return [frame[splits_of(frame, table) != "test"] for frame, table in zip(frames, tables, strict=True)]
 
 
 def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequence[str]) -> pd.DataFrame:
@@ -23,10 +24,9 @@ def measured_rows(tables: Sequence[Path], space: str | None, objectives: Sequenc
     Raises:
         ValueError: a table cannot be read, or none has the labels.
     """
-    frames = [read_rows(table, space, labels=objectives) for table in tables]
+    frames = rows_to_learn_from(tables, space, objectives)
     require_labels(frames, tables, objectives)
-    kept = [frame[splits_of(frame, table) != "test"] for frame, table in zip(frames, tables, strict=True)]
-    rows = pd.concat(kept, keys=range(len(kept)), names=["table", "row"])
+    rows = pd.concat(frames, keys=range(len(frames)), names=["table", "row"])
     if "space" not in rows:
         return rows
     spelled: dict[str, str] = {}  # a user's own space is found from the folder of each table

@@ -59,6 +59,11 @@ def splits_of(frame: pd.DataFrame, path: Path) -> pd.Series[str]:
         raise ValueError(f"{path}: {e}") from e
 
 
+def named(tables: Sequence[Path]) -> str:
+    """List the paths of tables in words, for messages."""
+    return ", ".join(map(str, tables))
+
+
 def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names: Sequence[str]) -> None:
     """Complain of names that are no label column of any of these tables, or that one of them has words under."""
     for frame, path in zip(frames, paths, strict=True):
@@ -67,8 +72,8 @@ def require_labels(frames: Sequence[pd.DataFrame], paths: Sequence[Path], names:
                 numbers_of(frame[name], path)
     if missing := [name for name in names if not any(name in frame.select_dtypes("number") for frame in frames)]:
         known = dict.fromkeys(name for frame in frames for name in label_columns(frame))
-        labels, tables = ", ".join(known) or "none", ", ".join(map(str, paths))
-        raise ValueError(f"{tables}: expected a column {', '.join(missing)}, got labels {labels}.")
+        got = ", ".join(known) or "none"
+        raise ValueError(f"{named(paths)}: expected a column {', '.join(missing)}, got labels {got}.")
 
 
 def all_objectives(frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> tuple[str, ...]:
@@ -80,8 +85,8 @@ def all_objectives(frames: Sequence[pd.DataFrame], paths: Sequence[Path]) -> tup
     of_tables = map(objective_columns, frames, paths)
     names = tuple(dict.fromkeys(name for of_table in of_tables for name in of_table))
     if not names:
-        tables = ", ".join(map(str, paths))
-        raise ValueError(f"{tables}: expected label columns named metric_unit@context, got columns {_columns(frames)}.")
+        got = _columns(frames)
+        raise ValueError(f"{named(paths)}: expected label columns named metric_unit@context, got columns {got}.")
     return names
 
 

@@ -16,8 +16,7 @@ from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.predictor import Predictor
 from studies.labelled_table import label_columns
-from studies.several_tables import named
-from studies.tables import read_rows, require_labels, splits_of, texts_of_tables
+from studies.tables import named, read_rows, require_labels, splits_of, texts_of_tables
 
 
 def run(

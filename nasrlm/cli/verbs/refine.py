@@ -20,8 +20,8 @@ from nasrlm.examples import Examples
 from nasrlm.model_card import refined
 from nasrlm.refinement import FEWEST_VALID, Comparison, may_add_up, refine
 from studies.labelled_table import label_columns
-from studies.several_tables import named
-from studies.tables import read_rows, require_labels, splits_of, texts_of_tables
+from studies.several_tables import rows_to_learn_from
+from studies.tables import named, require_labels, texts_of_tables
 
 COLUMNS = ("space", "objective", "labels", "error spelled", "error of the sum", "from now on")
 
@@ -74,8 +74,7 @@ def _examples(tables: Sequence[Path], space: str | None, wanted: Sequence[str], 
     Raises:
         ValueError: a table cannot be read, or there are no such labels.
     """
-    frames = [read_rows(table, space) for table in tables]
-    frames = [frame[splits_of(frame, table) != "test"] for frame, table in zip(frames, tables, strict=True)]
+    frames = rows_to_learn_from(tables, space)
     names = wanted or tuple(dict.fromkeys(x for frame in frames for x in label_columns(frame) if may_add_up(known, x)))
     if not names:
         raise ValueError(f"{named(tables)}: expected labels of costs that the checkpoint spells, got none.")
