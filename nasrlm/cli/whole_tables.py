@@ -9,6 +9,7 @@ import typer
 from tqdm import tqdm
 
 from converters.stream import StreamConfig, StreamResult, convert_table
+from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.output import print_json, say, warn
 from nasrlm.files import check_not_read
 
@@ -21,6 +22,18 @@ WorkersOption = Annotated[
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Of a table: go on with a run that was killed.")]
 WorkersEngineOption = Annotated[str, typer.Option("--engine", help="Of a table: process, or ray.")]
 OF_NETWORKS = ("checkpoint", "input_shape")  # options that say nothing of a table
+
+
+def checked_out(context: typer.Context, verb: str, given: object, out: Path | None) -> Path:
+    """Where a table is written that a verb adds columns to.
+
+    Raises:
+        ValueError: nowhere, a network is given as well, or an option that says nothing of a table.
+    """
+    if given or out is None:
+        raise ValueError(f"{verb} --table: expected --out and no architecture. See --help.")
+    refuse_given(context, OF_NETWORKS, "an architecture", "--table")
+    return out
 
 
 def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:

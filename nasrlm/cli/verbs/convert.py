@@ -17,11 +17,11 @@ from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, 
 from nasrlm.cli.options import CheckpointOption, InputShapeOption, JsonOption, SpaceOption
 from nasrlm.cli.output import print_json, say
 from nasrlm.cli.whole_tables import (
-    OF_NETWORKS,
     ArchitecturesOption,
     ResumeOption,
     WorkersEngineOption,
     WorkersOption,
+    checked_out,
     convert_whole_table,
 )
 from nasrlm.files import check_folder, check_not_read, write_atomically
@@ -47,10 +47,8 @@ def run(
 ) -> None:
     """Print the canonical ONNX text of a network, or write it as a file; or convert a whole table."""
     if table is not None:
-        if architecture is not None or out is None:
-            raise ValueError("convert --table: expected --out and no architecture. See --help.")
-        refuse_given(context, OF_NETWORKS, "an architecture", "--table")
-        return convert_whole_table(StreamConfig(table, out, space, workers, engine, resume), "convert", json=json)
+        written = checked_out(context, "convert", architecture is not None, out)
+        return convert_whole_table(StreamConfig(table, written, space, workers, engine, resume), "convert", json=json)
     if architecture is None or workers is not None or resume:
         raise ValueError("convert: expected an architecture, or --table with --workers or --resume. See --help.")
     refuse_given(context, ["engine"], "--table", "an architecture")

@@ -17,11 +17,11 @@ from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, 
 from nasrlm.cli.options import CheckpointOption, InputShapeOption, JsonOption, SpaceOption
 from nasrlm.cli.output import print_json, print_table
 from nasrlm.cli.whole_tables import (
-    OF_NETWORKS,
     ArchitecturesOption,
     ResumeOption,
     WorkersEngineOption,
     WorkersOption,
+    checked_out,
     convert_whole_table,
 )
 
@@ -50,14 +50,12 @@ def run(
 ) -> None:
     """Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph."""
     if table is not None:
-        if architectures or out is None:
-            raise ValueError("stats --table: expected --out and no architecture. See --help.")
-        refuse_given(context, OF_NETWORKS, "an architecture", "--table")
+        written = checked_out(context, "stats", architectures, out)
         if not latency:
             refuse_given(context, ["repeats"], "--latency", "none")
         counts = derive_counts(repeats if latency else None, texts)
         workers = 1 if latency and workers is None else workers  # they would slow each other down
-        config = StreamConfig(table, out, space, workers, engine, resume, derivation=counts)
+        config = StreamConfig(table, written, space, workers, engine, resume, derivation=counts)
         if latency:
             config = replace(config, chunk_rows=TIMED_AT_ONCE, part_chunks=1)
         return convert_whole_table(config, "stats", json=json)
