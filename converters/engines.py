@@ -118,8 +118,9 @@ def _in_processes(function: Callable[[T], R], tasks: Iterable[T], workers: int) 
         raise RuntimeError("workers: expected them to live, got one killed. Was there too little memory?") from e
     except BaseException:
         # What they are at is of no use, and a second Ctrl-C while it is waited for would leave them waiting for ever.
+        # Killed: where a handler of SIGTERM is inherited, the signal may reach a thread that does not wake the worker.
         for worker in list((pool._processes or {}).values()):
-            worker.terminate()
+            worker.kill()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
