@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from tqdm import tqdm
 
 from converters.convert import canonical_to_onnx_text, measured_text, to_canonical_graph, to_graph
 from converters.runtime import measure_latencies
@@ -47,10 +48,20 @@ class Counting:
         return counts_of(space, architecture, self.repeats, self.texts)
 
 
-def named_counts(space: SearchSpace[Any], architectures: Sequence[Any], names: Sequence[str]) -> np.ndarray[Any, Any]:
-    """(N, M) float64, M of the ``COUNTS`` of N architectures. Cost: some milliseconds an architecture."""
+def named_counts(
+    space: SearchSpace[Any], architectures: Sequence[Any], names: Sequence[str], *, progress: bool = False
+) -> np.ndarray[Any, Any]:
+    """(N, M) float64, M of the ``COUNTS`` of N architectures. Cost: some milliseconds an architecture.
+
+    Args:
+        space: of the architectures.
+        architectures: N of them.
+        names: M counts, such as ``macs@onnx``.
+        progress: show a bar on stderr.
+    """
     columns = [COUNTS.index(name) for name in names]
-    counted = [counts_of(space, architecture) for architecture in architectures] if columns else []
+    bar = tqdm(architectures, desc="count", unit="architecture", disable=not progress)
+    counted = [counts_of(space, architecture) for architecture in bar] if columns else []
     rows = [[row[column] for column in columns] for row in counted]
     return np.array(rows, dtype=np.float64).reshape(len(architectures), len(columns))
 

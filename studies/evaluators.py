@@ -60,8 +60,9 @@ class TableEvaluator(Generic[A]):
         space: parses the table's notation.
         table: a column ``architecture``, label columns, and perhaps ``space``, of which only this
             space's rows are read.
-        objectives: M label columns.
+        objectives: M label columns; counts, such as ``macs@onnx``, are counted where the table lacks the column.
         name: of the table in errors, such as its path.
+        progress: show a bar on stderr while architectures are counted.
 
     Raises:
         ValueError: a column is missing, a notation is malformed, or no row is of this space.
@@ -79,14 +80,24 @@ class TableEvaluator(Generic[A]):
     modelled = ()
 
     def __init__(
-        self, space: SearchSpace[A], table: pd.DataFrame, *, objectives: Sequence[str], name: str = "table"
+        self,
+        space: SearchSpace[A],
+        table: pd.DataFrame,
+        *,
+        objectives: Sequence[str],
+        name: str = "table",
+        progress: bool = False,
     ) -> None:
         self.name = name
         self.space = space
         self.objectives = tuple(objectives)
-        rows = _rows_of_space(table, space, self.objectives, name)
+        counted = [objective for objective in self.objectives if objective in COUNTS and objective not in table]
+        rows = _rows_of_space(table, space, [name for name in self.objectives if name not in counted], name)
         parsed = list(parsed_rows(space, rows, name))
         keys = [space.architecture_key(architecture) for architecture in parsed]
+        if counted:
+            counts = named_counts(space, parsed, counted, progress=progress)
+            rows = rows.assign(**dict(zip(counted, counts.T, strict=True)))
         numbers = rows[list(self.objectives)].astype(np.float64)
         notations = [space.format(architecture) for architecture in parsed]
         self._row_of_notation = {notation: row for row, notation in reversed([*enumerate(notations)])}
@@ -129,6 +140,30 @@ def _rows_of_space(table: pd.DataFrame, space: SearchSpace[A], objectives: Seque
     if rows.empty:
         raise ValueError(f"{name}: expected architectures of space {space.address}, got none in {len(table)} rows.")
     return rows
+
+
+class WithResults(Generic[A]):
+    """An evaluator beside results that are known already: it is not asked for what a table has.
+
+    Args:
+        evaluator: gives the other results.
+        results: of the same objectives; an architecture is known where it has all of them.
+    """
+
+    def __init__(self, evaluator: RealEvaluator[A], results: TableEvaluator[A]) -> None:
+        self.evaluator = evaluator
+        self.results = results
+        self.known = evaluator.known
+        self.modelled = evaluator.modelled
+
+    def evaluate(self, architectures: Sequence[A]) -> Prediction:
+        """(N, M, 1) results, the table's where it has them."""
+        answer = self.results.evaluate(architectures)
+        unknown = np.flatnonzero(~complete_mask(answer.median)).tolist()
+        if unknown:
+            asked = self.evaluator.evaluate([architectures[index] for index in unknown])
+            answer.values[unknown, :, 0] = asked.median
+        return answer
 
 
 def _number(value: object) -> float:
@@ -275,4 +310,5 @@ class MeasuringEvaluator(Generic[A]):
         return Prediction(self.objectives, (0.5,), values.reshape(len(texts), len(self.objectives), 1))
 
 
-COSTLY = (FunctionEvaluator, MeasuringEvaluator)  # asked for one architecture at a time, each answer saved at once
+# Asked for one architecture at a time, each answer saved at once.
+COSTLY = (FunctionEvaluator, MeasuringEvaluator, WithResults)

@@ -57,6 +57,10 @@ Exhaustive = Annotated[
     bool, typer.Option("--exhaustive", help="Look at every architecture for each batch; up to some ten thousand.")
 ]
 WarmStart = Annotated[Path | None, typer.Option(help="Known architectures to evaluate first: one a line, or a table.")]
+Results = Annotated[
+    Path | None,
+    typer.Option(help="Table of results known already: taken instead of asking the function; they count as trials."),
+]
 Twins = Annotated[
     str | None, typer.Option(help="Evaluate isomorphic architectures once, or apart (default if real costs differ).")
 ]
@@ -83,7 +87,7 @@ def refuse_idle(context: typer.Context) -> None:
     elif chosen["acquisition"] == "median":
         refuse_given(context, ("samples", "joint"), "--acquisition hypervolume", "median")
     if not FUNCTION_NAME.fullmatch(chosen["evaluator"]):
-        refuse_given(context, ("on_error",), "--evaluator module:function", chosen["evaluator"])
+        refuse_given(context, ("on_error", "results"), "--evaluator module:function", chosen["evaluator"])
     if chosen["exhaustive"]:
         refuse_given(context, ("engine", "sampler", "generations"), "no --exhaustive", "it")
 

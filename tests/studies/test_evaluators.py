@@ -186,6 +186,15 @@ def test_counts_are_counted_and_not_guessed(monkeypatch: pytest.MonkeyPatch) -> 
     assert evaluator.modelled == ()
 
 
+def test_counts_that_a_table_lacks_are_counted() -> None:
+    space = get_space("nasbench201")
+    architectures = [space.decode((3, 0, 0, 0, 0, 0)), space.decode((0, 0, 0, 0, 0, 1))]
+    table = pd.DataFrame({"architecture": map(space.format, architectures), "accuracy@toy": [10.0, 90.0]})
+    evaluator = TableEvaluator(space, table, objectives=("params@onnx", "accuracy@toy"))
+    assert evaluator.evaluate(architectures[:1]).median.tolist() == [[316346.0, 10.0]]
+    assert "params@onnx" not in table
+
+
 def test_certain_answers_have_no_spread() -> None:
     texts, levels = ["0-1-2-3", "4-4-0-1"], (0.1, 0.5, 0.9)
     predictor = ToyPredictor()

@@ -27,6 +27,8 @@ def results(architecture):
         stream.write(architecture + "\\n")
     return {"accuracy@cifar10": float(architecture.count("conv")), "latency_ms@raspi4": 1.0 + architecture.count("3x3")}
 """
+GENOTYPES = [(3, 3, 0, 0, 0, 3), (0, 0, 1, 3, 2, 0), (2, 2, 2, 2, 2, 2)]
+NOTATIONS = [get_space("nasbench201").format(get_space("nasbench201").decode(genes)) for genes in GENOTYPES]
 Search = Callable[..., tuple[Any, str]]
 
 
@@ -256,15 +258,41 @@ def test_a_space_too_large_to_look_at_is_refused() -> None:
 
 def test_known_architectures_are_evaluated_first(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION)
-    space = get_space("nasbench201")
-    given = [
-        space.format(space.decode(genes)) for genes in [(3, 3, 0, 0, 0, 3), (0, 0, 1, 3, 2, 0), (2, 2, 2, 2, 2, 2)]
-    ]
-    Path("given.txt").write_text("\n".join(given))
+    Path("given.txt").write_text("\n".join(NOTATIONS))
     search("--objectives", GOALS, "--evaluator", "my_bench:results", "--warm-start", "given.txt", "--batch", 2)
     asked = Path("asked.txt").read_text().split()
-    assert asked[:3] == given
+    assert asked[:3] == NOTATIONS
     assert len(set(asked)) == len(asked) == 6
+
+
+@pytest.mark.parametrize("acquisition", ["hypervolume", "none"])
+def test_results_that_are_known_are_not_asked_for(search: Search, acquisition: str) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    known = pd.DataFrame({"architecture": NOTATIONS, "accuracy@cifar10": [70.0, 99.0, 50.0]})
+    known.assign(**{"latency_ms@raspi4": [2.0, np.nan, 3.0]}).to_csv("known.csv", index=False)
+    goals = f"{GOALS},min:params@onnx"
+    words = ("--objectives", goals, "--evaluator", "my_bench:results", "--results", "known.csv")
+    idle = () if acquisition == "hypervolume" else ("--generations", "--batch", "--checkpoint")
+    found, told = search(*words, "--acquisition", acquisition, without=idle)
+    objectives = "accuracy@cifar10, latency_ms@raspi4, params@onnx"
+    assert f"known.csv: 1 of 3 networks lack one of {objectives}: they are left out.\n" in told
+    asked = Path("asked.txt").read_text().split()
+    assert (found["evaluations"], len(asked), set(asked) & {NOTATIONS[0], NOTATIONS[2]}) == (6, 4, set())
+    history = pd.read_parquet("study/history.parquet").set_index("architecture")
+    assert history.loc[[NOTATIONS[0], NOTATIONS[2]], "accuracy@cifar10"].tolist() == [70.0, 50.0]
+    again, _ = search(*words, "--acquisition", acquisition, "--resume", without=idle)
+    assert again["front"] == found["front"]
+
+
+def test_results_that_leave_nothing_to_evaluate_are_refused(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    labels = {"accuracy@cifar10": 70.0, "latency_ms@raspi4": 2.0}
+    pd.DataFrame({"architecture": NOTATIONS, **labels}).to_csv("known.csv", index=False)
+    words = ("--objectives", GOALS, "--results", "known.csv")
+    with pytest.raises(AssertionError, match=r"--trials: expected more than the 3 results of known\.csv, .*, got 3\."):
+        search(*words, "--evaluator", "my_bench:results", "--trials", 3)
+    with pytest.raises(AssertionError, match=r"--results: expected --evaluator module:function beside it, got table:"):
+        search(*words, "--evaluator", "table:known.csv")
 
 
 def test_twins_are_apart_where_a_constraint_is_on_a_cost(search: Search) -> None:

@@ -17,24 +17,22 @@ from nasrlm.cli import search_options as option
 from nasrlm.cli.inputs import require_space
 from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption
 from nasrlm.cli.output import print_json, print_table, say, warn
+from nasrlm.cli.real_evaluators import complete_results, real_evaluator, table_evaluator
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_guesses
-from nasrlm.cli.users_evaluator import UsersEvaluator
 from nasrlm.cli.verbs import LIST
 from nasrlm.files import TABLE_ENDINGS
-from nasrlm.named_function import FUNCTION_NAME
 from nasrlm.objective import Goal, Objective
 from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
 from studies.config import SearchConfig, twins_of
 from studies.constraints import Constraint, objectives_of
-from studies.evaluators import MeasuringEvaluator, RealEvaluator, TableEvaluator
+from studies.evaluators import RealEvaluator, TableEvaluator, WithResults
 from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, config_given, holds_study
 from studies.guide import RISK, Guide, parse_risk
 from studies.labelled_table import read_table
 from studies.memory import TextMemory
-from studies.pareto import complete_mask
 from studies.report import SOFT_MET, StudyResult
 from studies.search import search
 from studies.surrogate import Surrogate
@@ -69,6 +67,7 @@ def run(
     joint: option.Joint = Guide.joint,
     exhaustive: option.Exhaustive = Guide.exhaustive,
     warm_start: option.WarmStart = None,
+    results: option.Results = None,
     twins: option.Twins = None,
     resume: option.Resume = False,
     checkpoint: CheckpointOption = None,
@@ -119,9 +118,13 @@ def run(
         warm_start=tuple(begin_with),
     )
     _warn_of_slow_proposals(config)
-    true_values = None if truth is None else _table_evaluator(config.searched(chosen), truth, config.objectives)
+    searched = config.searched(chosen)
+    true_values = None if truth is None else table_evaluator(searched, truth, config.objectives)
+    known_results = None if results is None else complete_results(searched, results, config.objectives)
+    if known_results is not None:
+        config = _begun_with(config, known_results)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": True}
-    result = _search(config, chosen, out, checkpoint, on_error, **options)
+    result = _search(config, chosen, out, checkpoint, on_error, known_results, **options)
     if result.failed and not result.evaluations:
         warn(f"{out}: expected results, got none of {result.failed:,} architectures.")
     if json:
@@ -140,6 +143,22 @@ def _warn_of_slow_proposals(config: SearchConfig) -> None:
             f"--sampler gp: it is asked for {proposed} proposals a batch, a second or more each. Give fewer "
             "--generations, a smaller --population, or --acquisition none, with which it proposes real evaluations."
         )
+
+
+def _begun_with(config: SearchConfig, results: TableEvaluator[Any]) -> SearchConfig:
+    """The config of a search that begins with results that are known already.
+
+    Raises:
+        ValueError: they are all the results that it is to have.
+    """
+    count = len({results.space.architecture_key(architecture) for architecture in results.known})
+    if count >= config.trials:
+        raise ValueError(
+            f"--trials: expected more than the {count} results of {results.name}, which count among them, "
+            f"got {config.trials}."
+        )
+    notations = map(results.space.format, results.known)
+    return replace(config, warm_start=tuple(dict.fromkeys([*notations, *config.warm_start])))
 
 
 def _architectures(path: Path, space: SearchSpace[Any]) -> tuple[str, ...]:
@@ -194,7 +213,13 @@ def _spell(answer: Mapping[str, float]) -> float | str:
 
 
 def _search(
-    config: SearchConfig, space: SearchSpace[Any], out: Path, checkpoint: Path | None, on_error: str, **options: Any
+    config: SearchConfig,
+    space: SearchSpace[Any],
+    out: Path,
+    checkpoint: Path | None,
+    on_error: str,
+    results: TableEvaluator[Any] | None,
+    **options: Any,
 ) -> StudyResult:
     """Search on predictions, with real results guided by the model, or with real results alone."""
     # Loaded where it is needed.
@@ -206,7 +231,9 @@ def _search(
         return search(config, space, surrogate, out, **options)
     to_text = TextMemory(write)
     searched, names = config.searched(space), config.objectives
-    evaluator = _real_evaluator(config.evaluator, searched, names, to_text, predictor, on_error)
+    evaluator = real_evaluator(config.evaluator, searched, names, to_text, predictor, on_error)
+    if results is not None:
+        evaluator = WithResults(evaluator, results)
     guide = _usable_guide(config, evaluator, predictor)
     if guide is not None or evaluator.modelled:
         config = _with_checkpoint(config, space, predictor())
@@ -259,37 +286,3 @@ def _guided_search(
         adapt = ProcessAdapter(space, predictor, learned, to_text=to_text, networks=networks, progress=True)
     options |= {"to_text": to_text, "adapt": adapt, "storage": storage}
     return guided_search(config, space, evaluator, predictor, out, **options)
-
-
-def _table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[str]) -> TableEvaluator[Any]:
-    table = TableEvaluator(space, read_table(path, require=objectives), objectives=objectives, name=str(path))
-    if table.num_overruled:
-        what = f"{table.num_overruled:,} rows have other labels than an earlier row of the same architecture"
-        warn(f"{path}: {what}: the first counts.")
-    return table
-
-
-def _real_evaluator(
-    name: str,
-    space: SearchSpace[Any],
-    objectives: Sequence[str],
-    to_text: Callable[[Any], str],
-    predictor: Callable[[], Predictor],
-    on_error: str,
-) -> RealEvaluator[Any]:
-    kind, _, rest = name.partition(":")
-    if name == "measure":
-        return MeasuringEvaluator(space, objectives=objectives, predictor=predictor(), to_text=to_text)
-    if kind == "table" and rest:
-        table = _table_evaluator(space, Path(rest), objectives)
-        if not table.known:
-            raise ValueError(f"{rest}: expected rows with {', '.join(objectives)}, got none in {len(table.keys)}.")
-        if lacking := int((~complete_mask(table.labels)).sum()):
-            what = f"{lacking:,} of {len(table.keys):,} networks lack one of {', '.join(objectives)}"
-            warn(f"{rest}: {what}: they are left out.")
-        return table
-    if FUNCTION_NAME.fullmatch(name) and ".py:" not in name:
-        return UsersEvaluator(name, space, objectives, skips_errors=on_error == "skip")
-    file, _, function = name.rpartition(":")
-    hint = f" Write {Path(file).stem}:{function}, from its folder." if file.endswith(".py") else ""
-    raise ValueError(f"--evaluator: expected surrogate, table:PATH, module:function or measure, got {name!r}.{hint}")

@@ -1,0 +1,79 @@
+"""What answers a search with real results, as ``nasrlm search`` names it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from converters.counts import COUNTS
+from nasrlm.cli.output import warn
+from nasrlm.cli.users_evaluator import UsersEvaluator
+from nasrlm.named_function import FUNCTION_NAME
+from nasrlm.predictor import Predictor
+from spaces.space import SearchSpace
+from studies.evaluators import MeasuringEvaluator, RealEvaluator, TableEvaluator
+from studies.labelled_table import read_table
+from studies.pareto import complete_mask
+
+
+def table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[str]) -> TableEvaluator[Any]:
+    """Labels of a table; counts that it lacks are counted, with a bar.
+
+    Raises:
+        ValueError: it cannot be read, or lacks another objective.
+    """
+    frame = read_table(path, require=[name for name in objectives if name not in COUNTS])
+    table = TableEvaluator(space, frame, objectives=objectives, name=str(path), progress=True)
+    if table.num_overruled:
+        what = f"{table.num_overruled:,} rows have other labels than an earlier row of the same architecture"
+        warn(f"{path}: {what}: the first counts.")
+    return table
+
+
+def complete_results(space: SearchSpace[Any], path: Path, objectives: Sequence[str]) -> TableEvaluator[Any]:
+    """Labels of a table of which some networks have all of the objectives; those that lack one are told.
+
+    Raises:
+        ValueError: no network has all of them, or as ``table_evaluator``.
+    """
+    table = table_evaluator(space, path, objectives)
+    if not table.known:
+        raise ValueError(f"{path}: expected rows with {', '.join(objectives)}, got none in {len(table.keys)}.")
+    if lacking := int((~complete_mask(table.labels)).sum()):
+        what = f"{lacking:,} of {len(table.keys):,} networks lack one of {', '.join(objectives)}"
+        warn(f"{path}: {what}: they are left out.")
+    return table
+
+
+def real_evaluator(
+    name: str,
+    space: SearchSpace[Any],
+    objectives: Sequence[str],
+    to_text: Callable[[Any], str],
+    predictor: Callable[[], Predictor],
+    on_error: str,
+) -> RealEvaluator[Any]:
+    """What ``--evaluator`` names.
+
+    Args:
+        name: table:PATH, module:function or measure.
+        space: as it is searched.
+        objectives: M names.
+        to_text: architecture to the text that is measured.
+        predictor: loads the model, for what is not measured.
+        on_error: whether the search goes on ("skip") where a function raises an error.
+
+    Raises:
+        ValueError: it is none of them, or cannot answer the objectives.
+    """
+    kind, _, rest = name.partition(":")
+    if name == "measure":
+        return MeasuringEvaluator(space, objectives=objectives, predictor=predictor(), to_text=to_text)
+    if kind == "table" and rest:
+        return complete_results(space, Path(rest), objectives)
+    if FUNCTION_NAME.fullmatch(name) and ".py:" not in name:
+        return UsersEvaluator(name, space, objectives, skips_errors=on_error == "skip")
+    file, _, function = name.rpartition(":")
+    hint = f" Write {Path(file).stem}:{function}, from its folder." if file.endswith(".py") else ""
+    raise ValueError(f"--evaluator: expected surrogate, table:PATH, module:function or measure, got {name!r}.{hint}")
