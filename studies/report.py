@@ -24,6 +24,7 @@ from studies.truth import Truth, judge
 
 A = TypeVar("A", bound=Hashable)
 
+EVALUATION = "evaluation"  # names the column that tells which evaluation found a network, counted from 1
 SOFT_MET = "soft_met"  # names the column that tells whether all soft constraints are met
 TRUE = " true"  # ends the name of a column of true values
 LIBRARIES = ("nasrlm", "numpy", "optuna", "pymoo", "moocore")
@@ -167,9 +168,10 @@ def write_front(out: Path, config: SearchConfig, history: History) -> Path:
 
 
 def _front_table(config: SearchConfig, history: History) -> pd.DataFrame:
-    """A row a member of the front, best in the first goal first."""
+    """A row a member of the front, best in the first goal first, with the number of the evaluation that found it."""
     rows = front_rows(config, history)
-    front = history.to_frame().iloc[rows].drop(columns="feasible")
+    front = history.to_frame().iloc[rows].drop(columns=["order", "feasible"])
+    front.insert(0, EVALUATION, history.evaluations()[rows].astype(np.int64))
     return front.assign(**{SOFT_MET: _soft_met(config, history, rows)}) if config.has_soft_constraints else front
 
 

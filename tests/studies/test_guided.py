@@ -99,6 +99,8 @@ def test_the_history_tells_what_was_predicted_found_and_pruned(tmp_path: Path) -
     assert pruned["reason"][~dominated].str.contains("outside energy_mj@toy<=15").all()
     first = pruned[pruned["stage"] == 1]
     assert first["latency_ms@toy predicted"].isna().all()
+    front = pd.read_csv(tmp_path / "front.csv")
+    assert front["architecture"].tolist() == evaluated["architecture"].iloc[front["evaluation"] - 1].tolist()
     study = json.loads((tmp_path / "study.json").read_text())
     assert study["status"] == "finished"
     assert SearchConfig.from_dict(study["config"]) == config
