@@ -166,8 +166,8 @@ class Advisor(Generic[A]):
         if not self.can_predict:
             return self._random(tried, count, seed), []
         self._tell_of_guesses()
-        model, ledger = self._learning.model, self._ledger(tried)
-        found = propose(self._config(seed), guide or Guide(), self.space, model, ledger, self.gate, count=count)
+        model, ledger = self._learning.model, self._ledger(tried, seed)
+        found = propose(guide or Guide(), self.space, model, ledger, self.gate, count=count)
         pruned = [entry for entry in found if entry.status == PRUNED]
         return found[len(pruned) :], pruned
 
@@ -233,8 +233,8 @@ class Advisor(Generic[A]):
         new = {entry.key: entry for entry in drawn if entry.key not in known}
         return list(new.values())[:count]
 
-    def _ledger(self, entries: Sequence[Entry]) -> Ledger:
-        return Ledger(self._config(0), entries)
+    def _ledger(self, entries: Sequence[Entry], seed: int = 0) -> Ledger:
+        return Ledger(self._config(seed), entries)
 
     def _config(self, seed: int, space: SearchSpace[A] | None = None) -> SearchConfig:
         space = space or self.space

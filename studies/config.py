@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 from nasrlm.objective import Goal, Objective
 from spaces import SearchSpace, Spellings
-from studies.constraints import Constraint, objectives_of
+from studies.constraints import Constraint, hard, objectives_of
 from studies.guide import Guide, levels_of
 
 SAMPLERS = {"optuna": ("nsga2", "nsga3", "tpe", "gp", "random"), "pymoo": ("nsga2", "agemoea", "smsemoa")}
@@ -134,7 +134,7 @@ class SearchConfig:
     @property
     def hard_constraints(self) -> tuple[Constraint, ...]:
         """Constraints that every front member must meet."""
-        return tuple(constraint for constraint in self.constraints if not constraint.soft)
+        return hard(self.constraints)
 
     @property
     def has_soft_constraints(self) -> bool:

@@ -89,8 +89,8 @@ def check_met_together(constraints: Sequence[Constraint]) -> None:
     Raises:
         ValueError: the bounds of an objective contradict each other, or what it can be.
     """
-    for name in dict.fromkeys(bound.objective for bound in constraints if not bound.soft):
-        own = [bound for bound in constraints if bound.objective == name and not bound.soft]
+    for name in dict.fromkeys(bound.objective for bound in hard(constraints)):
+        own = [bound for bound in hard(constraints) if bound.objective == name]
         low, high = Objective.parse(name).bounds
         least = max([low, *(bound.bound for bound in own if not bound.at_most)])
         most = min([high, *(bound.bound for bound in own if bound.at_most)])
@@ -101,22 +101,26 @@ def check_met_together(constraints: Sequence[Constraint]) -> None:
             )
 
 
+def hard(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
+    """Those of C constraints that every front member must meet."""
+    return tuple(constraint for constraint in constraints if not constraint.soft)
+
+
+def violations(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> FloatArray:
+    """(N, C) how far the rows of ``values`` (N, M), columns objectives, are beyond each of C bounds."""
+    columns = [bound.violation(values[:, objectives.index(bound.objective)]) for bound in constraints]
+    return np.array(columns, dtype=np.float64).reshape(len(columns), len(values)).T
+
+
 def feasible_mask(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> BoolArray:
     """(N,) flags of the rows of ``values`` (N, M), columns objectives, without NaN that meet every hard constraint."""
-    met = complete_mask(values)
-    for constraint in constraints:
-        if not constraint.soft:
-            met &= constraint.violation(values[:, objectives.index(constraint.objective)]) <= 0
-    return met
+    return complete_mask(values) & (violations(objectives, hard(constraints), values) <= 0).all(axis=1)
 
 
 def soft_violations(objectives: Sequence[str], constraints: Sequence[Constraint], values: FloatArray) -> FloatArray:
     """(N,) how far rows of ``values`` (N, M) are beyond the soft bounds, as shares of them, added up; 0 within all."""
-    beyond = np.zeros(len(values))
-    for constraint in constraints:
-        if constraint.soft:
-            beyond += np.maximum(constraint.violation(values[:, objectives.index(constraint.objective)]), 0.0)
-    return beyond
+    soft = [constraint for constraint in constraints if constraint.soft]
+    return np.asarray(np.maximum(violations(objectives, soft, values), 0.0).sum(axis=1), dtype=np.float64)
 
 
 def preferred_losses(goals: Sequence[Goal], constraints: Sequence[Constraint], values: FloatArray) -> FloatArray:

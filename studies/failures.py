@@ -13,6 +13,7 @@ from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.graph_process import one_hot_genes
 from studies.ledger import Entry
+from studies.pareto import complete_mask
 
 A = TypeVar("A", bound=Hashable)
 
@@ -24,15 +25,23 @@ NUM_SUPPOSED, THEIR_WEIGHT = 64, 2.0  # random architectures that count as answe
 class Failures(Generic[A]):
     """What choices the architectures without results have in common, and not with all others.
 
+    One that lacks a result which others have counts as without: an operator that one device lacks.
+
     Args:
         space: the search space.
         evaluated: what was asked about, with what results.
+        num_goals: how many of the objectives are goals. Another one, of a constraint, counts for nothing as long as no
+            network has a result of it: a study may never tell it.
     """
 
-    def __init__(self, space: SearchSpace[A], evaluated: Sequence[Entry]) -> None:
+    def __init__(self, space: SearchSpace[A], evaluated: Sequence[Entry], *, num_goals: int) -> None:
         self._space = space
-        answered = [not np.isnan(entry.real).any() for entry in evaluated]
         self._model: LogisticRegression | None = None
+        if not evaluated:
+            return
+        results = np.array([entry.real for entry in evaluated])
+        counts = ~np.isnan(results).all(axis=0) | (np.arange(results.shape[1]) < num_goals)
+        answered = complete_mask(results[:, counts]).tolist()
         if not all(answered):
             rng = np.random.default_rng(0)
             supposed = [space.sample(rng) for _ in range(NUM_SUPPOSED)]

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal, Objective, from_losses, to_losses
-from studies.constraints import Constraint, check_met_together, feasible_mask, objectives_of, preferred_losses
+from studies.constraints import (
+    Constraint,
+    check_met_together,
+    feasible_mask,
+    hard,
+    objectives_of,
+    preferred_losses,
+)
 from studies.guide import RISK, Risk, levels_of
 from studies.memory import TextPredictor
 from studies.pareto import Front, no_worse
@@ -202,7 +209,7 @@ class Gate:
 
     def _first_may_prune(self, first: Sequence[int]) -> bool:
         decided = {self.objectives[column] for column in first}
-        if any(constraint.objective in decided for constraint in self.constraints if not constraint.soft):
+        if any(constraint.objective in decided for constraint in hard(self.constraints)):
             return True
         rest = [column for column in range(len(self.goals)) if column not in first]
         return bool((self.front[:, rest] <= self._best[rest]).all(axis=1).any())
@@ -226,7 +233,7 @@ class Gate:
     def _violated(self, values: FloatArray) -> list[Constraint | None]:
         """The first hard constraint that each candidate violates at both ends of its interval."""
         found: list[Constraint | None] = [None] * len(values)
-        for constraint in reversed([constraint for constraint in self.constraints if not constraint.soft]):
+        for constraint in reversed(hard(self.constraints)):
             ends = values[:, self.objectives.index(constraint.objective)]
             beyond = np.minimum(constraint.violation(ends[:, 0]), constraint.violation(ends[:, -1])) > 0
             found = [constraint if flag else earlier for flag, earlier in zip(beyond, found, strict=True)]

@@ -11,6 +11,7 @@ from typing import TypeVar
 from tqdm import tqdm
 
 from converters.counts import COUNTS
+from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
@@ -27,7 +28,7 @@ from studies.report import StudyResult
 from studies.shared_study import SharedStudy
 from studies.study import check_architectures, close_study, open_study
 from studies.without_guesses import guessed_objectives, without_guesses
-from studies.workers import NOTHING_LEFT, PATIENCE, NextBatch, work
+from studies.workers import PATIENCE, Evaluate, NextBatch, why_over, work
 
 A = TypeVar("A", bound=Hashable)
 
@@ -96,13 +97,17 @@ def guided_search(
             learning.learn_by(adapt, guide.adapt_every)
         next_batch = _proposer(config, guide, searched, evaluator, known, learning, gate, progress)
         shared = storage or config.storage
+
+        def evaluate(notation: str) -> FloatArray:
+            return to_bounds(evaluator.evaluate([searched.parse(notation)]), config.objectives)[0, :, 0]
+
         with _saved_changes(ledger, out / HISTORY_FILE, progress) as after_change:
             if shared is None:
-                stopped = _run(config, guide, searched, evaluator, next_batch, ledger, after_change)
+                stopped = _run(next_batch, evaluate, ledger, after_change)
             else:
                 with SharedStudy(config, searched, shared, ledger) as study:
                     tell = functools.partial(tqdm.write, file=sys.stderr) if progress else lambda line: None
-                    stopped = work(config, guide, searched, evaluator, next_batch, study, after_change, tell)
+                    stopped = work(next_batch, evaluate, study, after_change, tell)
                     ledger = study.patiently(study.ledger)
         history, seconds = ledger.history(), time.monotonic() - started
         return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
@@ -142,28 +147,16 @@ def _saved_changes(ledger: Ledger, path: Path, progress: bool) -> Iterator[Calla
 
 
 def _run(
-    config: SearchConfig,
-    guide: Guide,
-    space: SearchSpace[A],
-    evaluator: RealEvaluator[A],
-    next_batch: NextBatch,
-    ledger: Ledger,
-    after_change: Callable[[Ledger], None],
+    next_batch: NextBatch, evaluate: Evaluate, ledger: Ledger, after_change: Callable[[Ledger], None]
 ) -> str | None:
     """Evaluate batch after batch until the trials are spent; why it stopped before, or None."""
-    attempt = 0
     while True:
         for entry in ledger.chosen:
-            answer = to_bounds(evaluator.evaluate([space.parse(entry.architecture)]), config.objectives)
-            ledger.record(entry.key, answer[0, :, 0])
+            ledger.record(entry.key, evaluate(entry.architecture))
             after_change(ledger)
-        count = min(guide.batch_size, config.trials - len(ledger.evaluated))
-        if count == 0:
-            return None
-        if ledger.barren_batches + attempt >= PATIENCE:
-            return NOTHING_LEFT
-        batch = next_batch(ledger, count, attempt)
-        attempt = 0 if batch else attempt + 1
+        batch = next_batch(ledger)
+        if batch is None:
+            return why_over(ledger)
         ledger.add(batch)
         after_change(ledger)
 
@@ -181,14 +174,25 @@ def _proposer(
     """Chooses the next batch by the model that has learned from what is known."""
     choice = every_architecture(space) if guide.exhaustive and known is None else known
 
-    def next_batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
-        if given := warm_start(config, space, ledger, count=count, known=known):
+    def batch(ledger: Ledger, count: int, attempt: int) -> list[Entry]:
+        if given := warm_start(space, ledger, count=count, known=known):
             return given
         model = learning.learn(ledger)
         if all(name in model.predictor.objectives for name in config.objectives):
             if guide.exhaustive:
                 learning.to_text.write((choice or {}).values(), progress=progress)
-            return propose(config, guide, space, model, ledger, gate, count=count, known=choice, attempt=attempt)
-        return begin(config, space, evaluator, ledger, count=count, known=known, attempt=attempt)
+            return propose(guide, space, model, ledger, gate, count=count, known=choice, attempt=attempt)
+        return begin(space, evaluator, ledger, count=count, known=known, attempt=attempt)
+
+    attempts = 0  # in a row that had nothing
+
+    def next_batch(ledger: Ledger) -> list[Entry] | None:
+        nonlocal attempts
+        left = config.trials - len(ledger.evaluated) - len(ledger.chosen)
+        if left <= 0 or ledger.barren_batches + attempts >= PATIENCE:
+            return None
+        found = batch(ledger, min(guide.batch_size, left), attempts)
+        attempts = 0 if found else attempts + 1
+        return found
 
     return next_batch

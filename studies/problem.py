@@ -13,7 +13,7 @@ import numpy as np
 from nasrlm.arrays import BoolArray, FloatArray
 from spaces import ArchitectureError, SearchSpace
 from studies.config import SearchConfig
-from studies.constraints import feasible_mask, preferred_losses
+from studies.constraints import feasible_mask, preferred_losses, violations
 from studies.evaluators import Evaluator
 from studies.history import History, to_bounds
 from studies.pareto import Front, complete_mask
@@ -213,10 +213,7 @@ class Problem(Generic[A]):
         values = self._values(architectures)
         medians = values[:, :, 0]
         complete = complete_mask(medians)
-        columns = [self.config.objectives.index(bound.objective) for bound in self.config.hard_constraints]
-        pairs = zip(self.config.hard_constraints, columns, strict=True)
-        violations = np.array([bound.violation(medians[:, column]) for bound, column in pairs])
-        violations = violations.reshape(len(columns), len(architectures)).T
+        beyond = violations(self.config.objectives, self.config.hard_constraints, medians)
         objectives = medians[:, : len(self.config.goals)]
         losses = preferred_losses(self.config.goals, self.config.constraints, medians)
         feasible = feasible_mask(self.config.objectives, self.config.constraints, medians)
@@ -225,7 +222,7 @@ class Problem(Generic[A]):
         self._count(complete)
         self._reserved.clear()
         self._on_batch(self)
-        return Outcome(objectives, losses, violations, complete)
+        return Outcome(objectives, losses, beyond, complete)
 
     def _values(self, architectures: Sequence[A]) -> FloatArray:
         """(N, M, 3) values: the recorded ones, and for the rest the evaluator's."""

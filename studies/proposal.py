@@ -61,7 +61,6 @@ class Candidate(Generic[A]):
 
 
 def propose(
-    config: SearchConfig,
     guide: Guide,
     space: SearchSpace[A],
     model: Model[A],
@@ -75,11 +74,10 @@ def propose(
     """The entries of the next batch: a function of the ledger, and of nothing that happened before it.
 
     Args:
-        config: goals, constraints, engine and seed.
         guide: how to choose.
         space: the search space.
         model: predicts.
-        ledger: what is known.
+        ledger: what is known, and by its config goals, constraints, engine and seed.
         gate: prunes by the front of the ledger's results, whatever its own is.
         count: architectures to choose at most.
         known: by key, the only architectures to choose from, as ``every_architecture`` gives them; None chooses from
@@ -90,12 +88,12 @@ def propose(
         Architectures that the gate pruned now and never before, then up to ``count`` chosen ones. Where every
         architecture is looked at for each batch, what was pruned counts in the last one.
     """
-    batch = ledger.next_batch
+    config, batch = ledger.config, ledger.next_batch
     seed = _seed(config, batch, attempt)
     meet = [entry.feasible for entry in ledger.evaluated]
     gate = gate.with_front([entry.architecture for entry in compress(ledger.evaluated, meet)], ledger.results[meet])
     results = {entry.key: entry.real for entry in ledger.tried}
-    failures = Failures(space, ledger.evaluated)
+    failures = Failures(space, ledger.evaluated, num_goals=len(config.goals))
     screen = Screen(space, model.to_text, model.memory, gate, failures, prunes=guide.gate, results=results)
     if guide.exhaustive:
         screen.look(every_architecture(space) if known is None else known)
@@ -116,7 +114,7 @@ def propose(
             pruned.append(found)
     chosen: list[Candidate[A]] = []
     if candidates:
-        shortlist, reference_point = _shortlist(config, guide, model, ledger, gate, candidates, pruned)
+        shortlist, reference_point = _shortlist(guide, model, ledger, gate, candidates, pruned)
         samples, joint = _drawn(config, guide, model, shortlist, seed)
         losses, feasible = _sampled_losses(config, samples)
         feasible &= _answered(shortlist, samples.shape[2])
@@ -133,7 +131,6 @@ def propose(
 
 
 def begin(
-    config: SearchConfig,
     space: SearchSpace[A],
     evaluator: Evaluator[A],
     ledger: Ledger,
@@ -143,23 +140,24 @@ def begin(
     attempt: int = 0,
 ) -> list[Entry]:
     """The entries of a batch chosen without predictions: corners of the space, then random architectures."""
-    seed = _seed(config, ledger.next_batch, attempt)
-    inner = replace(config, trials=config.population_size, earlier_trials=(), seed=seed)
+    seed = _seed(ledger.config, ledger.next_batch, attempt)
+    size = max(count, 2)
+    inner = replace(ledger.config, trials=size, population_size=size, earlier_trials=(), seed=seed)
     problem = Problem(inner, space, evaluator, known=known)
     for entry in ledger.entries:
         problem.reserve(space.parse(entry.architecture))
     chosen = [space.representative(architecture) for architecture in problem.first_population()[:count]]
-    return [_unpredicted(config, space, architecture, ledger) for architecture in chosen]
+    return [_unpredicted(space, architecture, ledger) for architecture in chosen]
 
 
 def warm_start(
-    config: SearchConfig, space: SearchSpace[A], ledger: Ledger, *, count: int, known: Mapping[str, A] | None = None
+    space: SearchSpace[A], ledger: Ledger, *, count: int, known: Mapping[str, A] | None = None
 ) -> list[Entry]:
     """The entries of up to ``count`` architectures that the search is to begin with and that are not recorded yet."""
     recorded = {entry.key for entry in ledger.entries}
-    given = {space.architecture_key(architecture): architecture for architecture in map(space.parse, config.warm_start)}
+    given = {space.architecture_key(made): made for made in map(space.parse, ledger.config.warm_start)}
     left = [made for key, made in given.items() if key not in recorded and (known is None or key in known)]
-    return [_unpredicted(config, space, space.representative(made), ledger) for made in left[:count]]
+    return [_unpredicted(space, space.representative(made), ledger) for made in left[:count]]
 
 
 def _search(
@@ -189,7 +187,6 @@ def _seed(config: SearchConfig, batch: int, attempt: int) -> int:
 
 
 def _shortlist(
-    config: SearchConfig,
     guide: Guide,
     model: Model[A],
     ledger: Ledger,
@@ -198,6 +195,7 @@ def _shortlist(
     pruned: Sequence[Candidate[A]],
 ) -> tuple[list[Candidate[A]], FloatArray]:
     """Candidates expected to add most by their quantiles, the most promising first; and (goals,) a reference point."""
+    config = ledger.config
     texts = [model.to_text(candidate.architecture) for candidate in candidates]
     values = model.memory.predict(texts, config.objectives, LIKELY).values
     medians = values[:, :, 1]
@@ -256,8 +254,8 @@ def _sampled_losses(config: SearchConfig, samples: FloatArray) -> tuple[FloatArr
     return losses.reshape(count, num_samples, -1), feasible.reshape(count, num_samples)
 
 
-def _unpredicted(config: SearchConfig, space: SearchSpace[A], architecture: A, ledger: Ledger) -> Entry:
-    return Entry.of(space, architecture, len(config.objectives), batch=ledger.next_batch)
+def _unpredicted(space: SearchSpace[A], architecture: A, ledger: Ledger) -> Entry:
+    return Entry.of(space, architecture, len(ledger.config.objectives), batch=ledger.next_batch)
 
 
 def _entry(space: SearchSpace[A], candidate: Candidate[A], batch: int, status: str) -> Entry:

@@ -17,6 +17,7 @@ from nasrlm.objective import Goal, Objective, from_losses
 from spaces import ArchitectureError, SearchSpace
 from spaces.shown import shown
 from studies.advisor import Advisor
+from studies.constraints import hard, violations
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.learning import Adapt
@@ -104,7 +105,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 f"GatedProblem: expected rows of the {genes} genes of {self._advisor.space.name}, got "
                 f"{'mixed variables' if mixed else f'{problem.n_var} variables'}. Name to_architecture and to_row."
             )
-        self._hard = [bound for bound in self.gate.constraints if not bound.soft]
+        self._hard = hard(self.gate.constraints)
         super().__init__(
             n_obj=problem.n_obj,
             n_ieq_constr=problem.n_ieq_constr + len(self._hard),
@@ -263,9 +264,8 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
     def _bounded(self, found: Answer) -> Answer:
         """F, G and H with a column of G more for each hard constraint of the gate."""
         values = from_losses(self.gate.goals, found["F"])
-        beyond = [bound.violation(values[:, self.gate.objectives.index(bound.objective)]) for bound in self._hard]
         own = found.get("G", np.empty((len(values), 0)))
-        return {**found, "G": np.column_stack([own, *beyond])}
+        return {**found, "G": np.hstack([own, violations(self.gate.objectives, self._hard, values)])}
 
     def _architecture(self, row: Any) -> A | None:
         try:

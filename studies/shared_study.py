@@ -22,6 +22,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.config import SearchConfig, without_password
+from studies.constraints import violations
 from studies.folder import StudyError
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
@@ -254,9 +255,9 @@ class SharedStudy(Generic[A]):
         if np.isnan(real).any():
             self.study.tell(running, state=TrialState.PRUNED, skip_if_finished=True)
             return
-        for bound in self.config.hard_constraints:
-            value = real[[self.config.objectives.index(bound.objective)]]
-            running.set_constraint(str(bound), bound.violation(value).item())
+        bounds = self.config.hard_constraints
+        for bound, beyond in zip(bounds, violations(self.config.objectives, bounds, real[None])[0], strict=True):
+            running.set_constraint(str(bound), beyond.item())
         self.study.tell(running, real[: len(self.config.goals)].tolist(), skip_if_finished=True)
 
     def _retry_the_dead(self) -> None:

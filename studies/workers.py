@@ -5,17 +5,14 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from spaces import SearchSpace
-from studies.config import SearchConfig
-from studies.evaluators import RealEvaluator
-from studies.guide import Guide
-from studies.history import to_bounds
+from nasrlm.arrays import FloatArray
 from studies.ledger import Entry, Ledger
 from studies.shared_study import SharedStudy, TakenTrial
 
 A = TypeVar("A", bound=Hashable)
 
-NextBatch = Callable[[Ledger, int, int], Sequence[Entry]]  # what is known, how many to choose, which attempt
+NextBatch = Callable[[Ledger], Sequence[Entry] | None]  # of what is known; None where nothing more is to be chosen
+Evaluate = Callable[[str], FloatArray]  # a notation to (M,) real results
 
 PATIENCE = 3  # batches in a row without anything to evaluate before a search gives up
 NOTHING_LEFT = (
@@ -25,12 +22,14 @@ PAUSE = 0.2  # seconds until a worker without work looks again whether another o
 TELL_SECONDS = 60.0  # between lines on what a worker without work waits for
 
 
+def why_over(ledger: Ledger) -> str | None:
+    """Why a search ended before its trials were spent, or None."""
+    return NOTHING_LEFT if len(ledger.evaluated) < ledger.config.trials else None
+
+
 def work(
-    config: SearchConfig,
-    guide: Guide,
-    space: SearchSpace[A],
-    evaluator: RealEvaluator[A],
     next_batch: NextBatch,
+    evaluate: Evaluate,
     study: SharedStudy[A],
     after_change: Callable[[Ledger], None],
     tell: Callable[[str], None] = lambda line: None,
@@ -44,25 +43,24 @@ def work(
     Returns:
         Why the search ended before its trials were spent, or None.
     """
-    attempt, seen = 0, list[tuple[str, int, str]]()
+    seen = list[tuple[str, int, str]]()
 
     def in_turn() -> tuple[TakenTrial | None, Ledger, bool]:
         """What to evaluate now, what is known, and whether nothing more is to be proposed."""
-        nonlocal attempt, seen
+        nonlocal seen
         with study.turn() as ledger:
-            taken = study.take()
-            left = config.trials - len(ledger.evaluated) - len(ledger.chosen)
-            barren = ledger.barren_batches + attempt >= PATIENCE
-            if taken is None and left > 0 and not barren:
-                batch = next_batch(ledger, min(guide.batch_size, left), attempt)
-                attempt = 0 if batch else attempt + 1
-                study.add(batch)
-                taken = study.take()
-                ledger = study.ledger()
+            taken, is_over = study.take(), False
+            if taken is None:
+                batch = next_batch(ledger)
+                is_over = batch is None
+                if batch is not None:
+                    study.add(batch)
+                    taken = study.take()
+                    ledger = study.ledger()
             if (now := [(entry.key, entry.batch, entry.status) for entry in ledger.entries]) != seen:
                 seen = now
                 after_change(ledger)
-            return taken, ledger, left <= 0 or barren
+            return taken, ledger, is_over
 
     told = time.monotonic()
     while True:
@@ -71,10 +69,9 @@ def work(
             tell(f"waiting for {study.patiently(study.awaited)}")
             told = time.monotonic()
         if taken is not None:
-            answer = to_bounds(evaluator.evaluate([space.parse(taken.architecture)]), config.objectives)[0, :, 0]
-            study.patiently(partial(study.tell, taken, answer))
+            study.patiently(partial(study.tell, taken, evaluate(taken.architecture)))
             told = time.monotonic()
         elif ledger.chosen:
             time.sleep(PAUSE)
         elif is_over:
-            return NOTHING_LEFT if len(ledger.evaluated) < config.trials else None
+            return why_over(ledger)

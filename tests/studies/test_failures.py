@@ -38,17 +38,25 @@ def evaluated(count: int, *, only_failed: bool = False) -> list[Entry]:
 @pytest.mark.parametrize("only_failed", [False, True])
 def test_what_failures_have_in_common_makes_others_doubtful(only_failed: bool) -> None:
     every = list(SPACE.enumerate())
-    probability = Failures(SPACE, evaluated(16, only_failed=only_failed)).answer_probability(every)
+    probability = Failures(SPACE, evaluated(16, only_failed=only_failed), num_goals=2).answer_probability(every)
     doomed = np.array([fails(x) for x in every])
     assert ((probability > 0) & (probability < 1)).all()
     assert probability[~doomed].mean() > 0.6 > 0.4 > probability[doomed].mean()
 
 
+def test_a_constraint_that_is_never_told_is_no_failure() -> None:
+    untold = [entry for entry in evaluated(16) if np.isnan(entry.real[1])]
+    every = list(SPACE.enumerate())
+    assert (Failures(SPACE, untold, num_goals=1).answer_probability(every) == 1).all()
+    told = evaluated(16)
+    assert (Failures(SPACE, told, num_goals=1).answer_probability(every) < 1).all()
+
+
 def test_where_nothing_failed_nothing_is_doubtful() -> None:
     answered = [entry for entry in evaluated(16) if not np.isnan(entry.real).any()]
     for known in ([], answered):
-        assert (Failures(SPACE, known).answer_probability(list(SPACE.enumerate())) == 1).all()
-    assert Failures(SPACE, evaluated(4)).answer_probability([]).shape == (0,)
+        assert (Failures(SPACE, known, num_goals=2).answer_probability(list(SPACE.enumerate())) == 1).all()
+    assert Failures(SPACE, evaluated(4), num_goals=2).answer_probability([]).shape == (0,)
 
 
 @pytest.mark.parametrize("guide", [{}, {"acquisition": "median"}, {"exhaustive": True}, {"gate": False}])

@@ -69,9 +69,9 @@ def test_a_warm_start_that_the_table_lacks_is_refused(tmp_path: Path) -> None:
 
 def test_seeds_beside_each_other_begin_with_other_architectures() -> None:
     def first(seed: int, batches: int) -> set[str]:
-        config, ledger = guided_config(seed=seed), Ledger(guided_config(seed=seed))
+        ledger = Ledger(guided_config(seed=seed))
         for _ in range(batches):
-            ledger.add(begin(config, SPACE, ToyResults(), ledger, count=6))
+            ledger.add(begin(SPACE, ToyResults(), ledger, count=6))
         return {entry.key for entry in ledger.entries}
 
     one, two = first(0, 2), first(1, 1)

@@ -32,7 +32,7 @@ def toy_model(sigma: float = 1.0) -> Model[Row]:
 def evaluated(config: SearchConfig, count: int = 6) -> Ledger:
     """That knows the results of the first batch."""
     ledger = Ledger(config)
-    add(ledger, begin(config, SPACE, ToyResults(), ledger, count=count))
+    add(ledger, begin(SPACE, ToyResults(), ledger, count=count))
     return ledger
 
 
@@ -46,7 +46,7 @@ def add(ledger: Ledger, entries: list[Entry]) -> None:
 def next_of(config: SearchConfig, ledger: Ledger, model: Model[Row] | None = None, **options: Any) -> list[Entry]:
     assert config.guide is not None
     gate = Gate(config.goals, config.constraints, risk=config.guide.risk)
-    return propose(config, config.guide, SPACE, model or toy_model(), ledger, gate, **{"count": 4, **options})
+    return propose(config.guide, SPACE, model or toy_model(), ledger, gate, **{"count": 4, **options})
 
 
 def keys(entries: list[Entry], status: str = CHOSEN) -> list[str]:
@@ -142,25 +142,26 @@ def test_a_large_space_is_not_looked_at_whole() -> None:
 def test_a_batch_without_predictions_has_nothing_that_is_recorded() -> None:
     config = guided_config()
     ledger = Ledger(config)
-    first = begin(config, SPACE, ToyResults(), ledger, count=10)
+    first = begin(SPACE, ToyResults(), ledger, count=10)
     assert all(np.isnan(entry.predicted).all() and entry.status == CHOSEN for entry in first)
     ledger.add(first)
-    second = begin(config, SPACE, ToyResults(), ledger, count=10)
+    second = begin(SPACE, ToyResults(), ledger, count=10)
     assert not set(keys(first)) & set(keys(second))
     assert len({*keys(first), *keys(second)}) == 20
+    assert len(begin(SPACE, ToyResults(), ledger, count=config.population_size + 5)) == config.population_size + 5
 
 
 def test_a_warm_start_comes_in_its_order_twins_once_and_as_many_as_asked_for() -> None:
     given = ["0-1-2-3", "2-1-0-3", "4-3-2-1", "1-1-0-0", "0-0-1-0"]
     config = guided_config(warm_start=given)
     ledger = Ledger(config)
-    first = warm_start(config, SPACE, ledger, count=2)
+    first = warm_start(SPACE, ledger, count=2)
     assert keys(first) == ["[0, 1, 2] 3", "[2, 3, 4] 1"]
     add(ledger, first)
     assert [entry.status for entry in ledger.entries] == [EVALUATED] * 2
-    assert keys(warm_start(config, SPACE, ledger, count=9, known=EVERY)) == ["[0, 1, 1] 0", "[0, 0, 1] 0"]
-    assert warm_start(config, SPACE, ledger, count=9, known={}) == []
-    assert warm_start(replace(config, warm_start=()), SPACE, ledger, count=9) == []
+    assert keys(warm_start(SPACE, ledger, count=9, known=EVERY)) == ["[0, 1, 1] 0", "[0, 0, 1] 0"]
+    assert warm_start(SPACE, ledger, count=9, known={}) == []
+    assert warm_start(SPACE, Ledger(replace(config, warm_start=())), count=9) == []
 
 
 def test_known_architectures_that_a_space_never_draws_are_refused() -> None:

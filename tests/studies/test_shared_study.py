@@ -22,7 +22,7 @@ from studies.optuna_storage import PREDICTED, open_storage, read_predictions, to
 from studies.shared_study import SharedStudy, TakenTrial
 from studies.storage_locks import held_alone
 from tests.studies import killed
-from tests.studies.scenes import ToyResults, ToySpace
+from tests.studies.scenes import ToySpace
 
 SPACE, CONFIG = ToySpace(), killed.worker_config()
 Workers = tuple[SharedStudy[tuple[int, ...]], SharedStudy[tuple[int, ...]], TakenTrial]
@@ -114,10 +114,13 @@ def test_a_storage_that_does_not_answer_is_asked_again(tmp_path: Path, monkeypat
             study.patiently(mock.Mock(side_effect=OSError(28, "No space left on device")))
 
 
+def nothing_more(_: Ledger) -> None:
+    """The next batch where the trials are spent."""
+
+
 def test_a_worker_that_waits_tells_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "TELL_SECONDS", 0.0)
     config = killed.worker_config(trials=1)
-    assert config.guide is not None
     lines: list[str] = []
     with two_workers(config, tmp_path) as (evaluates, waits, taken):
 
@@ -125,7 +128,7 @@ def test_a_worker_that_waits_tells_for_whom(tmp_path: Path, monkeypatch: pytest.
             lines.append(line)
             evaluates.tell(taken, RESULT)
 
-        workers.work(config, config.guide, SPACE, ToyResults(), mock.Mock(), waits, mock.Mock(), tell)
+        workers.work(nothing_more, mock.Mock(), waits, mock.Mock(), tell)
     (line,) = lines
     assert line.startswith(f"waiting for {taken.architecture} of ")
     assert f", process {os.getpid()}, since 20" in line
@@ -144,13 +147,12 @@ def test_what_was_taken_in_a_turn_that_fails_is_let_go(tmp_path: Path) -> None:
 
 def test_a_worker_that_waits_tells_changes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = killed.worker_config(trials=1)
-    assert config.guide is not None
     with two_workers(config, tmp_path) as (evaluates, waits, taken):
         told: list[Ledger] = []
         pauses = mock.Mock(side_effect=[None, None, lambda: None])
         ends = partial(evaluates.tell, taken, np.ones(len(config.objectives)))
         monkeypatch.setattr(workers.time, "sleep", lambda _: pauses() and ends())
-        workers.work(config, config.guide, SPACE, ToyResults(), mock.Mock(), waits, told.append)
+        workers.work(nothing_more, mock.Mock(), waits, told.append)
     assert pauses.call_count == 3
     assert [len(ledger.evaluated) for ledger in told] == [0, 1]
 
