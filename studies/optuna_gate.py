@@ -1,6 +1,5 @@
 """The Pareto gate, and proposals of the predictor, in an Optuna study of the user's own."""
 
-import json
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
@@ -14,7 +13,6 @@ from typing_extensions import TypeVar
 
 from nasrlm.arguments import checked_whole
 from spaces import ArchitectureError, SearchSpace
-from spaces.shown import shown
 from studies.advisor import Advisor
 from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk
@@ -22,14 +20,21 @@ from studies.history import median_first
 from studies.learning import Adapt
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
-from studies.optuna_results import architecture_of, is_counted, is_feasible, results_of, tells_architecture, told_number
-from studies.optuna_storage import (
+from studies.optuna_trials import (
     ARCHITECTURE,
     PREDICTED,
     PRUNED_REASON,
-    PRUNED_STAGE,
+    architecture_of,
+    check_names,
     directions,
     gene_distributions,
+    is_counted,
+    is_feasible,
+    plain_params,
+    prune,
+    results_of,
+    tells_architecture,
+    told_number,
     told_predictions,
 )
 from studies.tables import spelled_notation
@@ -39,8 +44,6 @@ MOST_UNLIKE = 3  # trials in a row that are not what was proposed, before no mor
 A = TypeVar("A", bound=Hashable, default=Any)  # a space's name does not tell it
 
 Callback = Callable[[optuna.Study, FrozenTrial], None]
-
-DOMINATED_BY = "pruned_by"
 
 
 class ParetoGate(Generic[A]):
@@ -182,11 +185,11 @@ class ParetoGate(Generic[A]):
         twin = self._twin(trial, key)
         if twin is not None:
             reason = f"the same network as trial {twin.number}, which is {twin.state.name.lower()}"
-            _prune(trial, 0, reason, self._entry(twin).architecture)
+            prune(trial, 0, reason, self._entry(twin).architecture)
         (decision,) = self._advisor.check([architecture])
         trial.set_user_attr(PREDICTED, told_predictions(self.gate.objectives, median_first(decision.values)))
         if not decision.kept:
-            _prune(trial, decision.stage, decision.reason, decision.dominated_by)
+            prune(trial, decision.stage, decision.reason, decision.dominated_by)
 
     def _compare(self, number: int, proposed: str, notation: str, *, alike: bool) -> None:
         """Warn of a trial that is another network than was proposed for it, and count those in a row."""
@@ -238,7 +241,7 @@ class ParetoGate(Generic[A]):
         for entry, architecture in zip(chosen, architectures, strict=True):
             predicted = told_predictions(self.gate.objectives, entry.predicted)
             attributes = {ARCHITECTURE: entry.architecture, PREDICTED: predicted}
-            study.enqueue_trial(_plain(self._to_params(architecture)), user_attrs=attributes)
+            study.enqueue_trial(plain_params(self._to_params(architecture)), user_attrs=attributes)
         return architectures
 
     def _tried(self, trials: Sequence[FrozenTrial]) -> list[Entry]:
@@ -288,7 +291,7 @@ class ParetoGate(Generic[A]):
                 f"ParetoGate: expected a study with directions {', '.join(map(str, self.gate.goals))}, "
                 f"got {', '.join(direction.name.lower() for direction in study.directions)}."
             )
-        _check_names(study, [goal.objective for goal in self.gate.goals])
+        check_names(study, [goal.objective for goal in self.gate.goals])
         self._study_name = self._study_name or study.study_name
         trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         got = study.study_name
@@ -364,37 +367,3 @@ class ParetoGate(Generic[A]):
                 return entry
             self._entries[trial.number] = entry
         return self._entries[trial.number]
-
-
-def _check_names(study: optuna.Study, goals: Sequence[str]) -> None:
-    """Goals in another order, of one direction, look the same to Optuna: their values would be taken for each other's.
-
-    Raises:
-        ValueError: the study names a goal in another's place.
-    """
-    names = study.metric_names or goals
-    if any(name in goals and name != goal for name, goal in zip(names, goals, strict=True)):
-        raise ValueError(
-            f"ParetoGate: expected a study of {', '.join(goals)}, got {', '.join(names)}. Give the goals in the order "
-            "of its metric_names."
-        )
-
-
-def _plain(params: Any) -> dict[str, Any]:
-    """Parameters as every storage can write them: NumPy's numbers are not JSON's."""
-    if not isinstance(params, Mapping):
-        raise TypeError(f"to_params: expected values by names of parameters, got {shown(params)}.")
-    plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in params.items()}
-    for name, value in plain.items():
-        try:
-            json.dumps(value)
-        except TypeError as e:
-            raise TypeError(f"to_params: expected what JSON can say as {name}, got {shown(value)}.") from e
-    return plain
-
-
-def _prune(trial: optuna.Trial, stage: int, reason: str, dominated_by: str | None) -> None:
-    trial.set_user_attr(PRUNED_STAGE, stage)
-    trial.set_user_attr(PRUNED_REASON, reason)
-    trial.set_user_attr(DOMINATED_BY, dominated_by)
-    raise optuna.TrialPruned(reason)

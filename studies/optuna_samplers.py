@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from spaces import ArchitectureError
 from studies.config import SearchConfig
-from studies.optuna_storage import gene_distributions
+from studies.optuna_trials import gene_distributions
 from studies.problem import Problem
 
 A = TypeVar("A", bound=Hashable)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 import time
 import warnings
@@ -11,50 +10,23 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.exceptions import ExperimentalWarning, OptunaError, StorageInternalError
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
-from optuna.study import StudyDirection
+from optuna.storages import BaseStorage, RDBStorage
 from optuna.trial import FrozenTrial
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from nasrlm.arrays import FloatArray
 from nasrlm.files import UnwritableError, file_digest
-from nasrlm.objective import Goal
 from studies.config import SearchConfig, without_password
 from studies.folder import CHECKPOINT, GO_ON, MAY_GROW, StudyError, check_same_checkpoint
-from studies.history import ascending, median_first
+from studies.journal import open_journal
+from studies.optuna_trials import ARCHITECTURE, directions
 from studies.storage_locks import held_alone
 
 UNANSWERED = (StorageInternalError, SQLAlchemyError)  # as where a connection broke
 TRIES = 5  # at opening a database
 ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # of connections, in seconds
-BLOCK = 65_536  # bytes of a journal that are looked at together
-ARCHITECTURE, PREDICTED = "architecture", "predicted"  # attributes of a trial
 TABLE = "table"  # attribute of a study
-PRUNED_STAGE, PRUNED_REASON = "pruned_stage", "pruned_reason"
-TOLD = ("low", "median", "high")  # of each objective, by name, in the attribute PREDICTED
-
-
-def directions(goals: Sequence[Goal]) -> list[StudyDirection]:
-    """Optuna's word for the direction of each goal."""
-    return [StudyDirection.MAXIMIZE if goal.maximise else StudyDirection.MINIMIZE for goal in goals]
-
-
-def told_predictions(objectives: Sequence[str], predicted: FloatArray) -> dict[str, dict[str, float | None]]:
-    """What a trial tells of (M, 3) median, low and high: each under its name, None for NaN."""
-    rows = [[None if np.isnan(value) else float(value) for value in row] for row in ascending(predicted)]
-    return {name: dict(zip(TOLD, row, strict=True)) for name, row in zip(objectives, rows, strict=True)}
-
-
-def read_predictions(objectives: Sequence[str], told: Any) -> FloatArray:
-    """(M, 3) median, low and high of what ``told_predictions`` gave, or of the lists in this order of older studies."""
-    if isinstance(told, list):
-        return np.array(told, dtype=np.float64)
-    return median_first(np.array([[told[name][word] for word in TOLD] for name in objectives], dtype=np.float64))
 
 
 def open_storage(storage: str) -> BaseStorage:
@@ -65,8 +37,10 @@ def open_storage(storage: str) -> BaseStorage:
     """
     try:
         if "://" not in storage:
-            return _open_journal(Path(storage).resolve())
+            return open_journal(Path(storage).resolve())
         return _open_database(with_driver(storage))
+    except StudyError:
+        raise
     except (SQLAlchemyError, OptunaError, OSError, ImportError, ValueError, KeyError) as error:
         reason = f"{type(error).__name__}, {' '.join(str(error).split())[:200]}"
         lacks_driver = isinstance(error, ImportError) and storage.startswith("postgres")
@@ -74,47 +48,6 @@ def open_storage(storage: str) -> BaseStorage:
         raise StudyError(
             f"storage: expected a database URL or a journal file, got {without_password(storage)!r}: {reason}. {hint}"
         ) from error
-
-
-def _open_journal(path: Path) -> JournalStorage:
-    """A journal file, made where it is not there.
-
-    What a worker was writing as it was killed, or as the disk was full, is a line without an end; nobody was told that
-    it is there, and what comes next would be glued to it. Its lock may be left as well, and is broken after half a
-    minute.
-
-    NOTE: Optuna's default lock, a link to the path as it was named, leads nowhere where that is relative and not of the
-    current folder, or the journal was moved: of a killed worker's it then waits forever.
-
-    Raises:
-        ValueError: the file is no journal; it is left as it is.
-    """
-    lock = JournalFileOpenLock(str(path))
-    if path.exists():
-        lock.acquire()
-        try:
-            _cut_unfinished_line(path)
-        finally:
-            lock.release()
-    return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
-
-
-def _cut_unfinished_line(path: Path) -> None:
-    with path.open("r+b") as file:
-        first = file.readline()
-        is_cut = first.startswith(b'{"op_code"') and not first.endswith(b"\n")
-        if first and not is_cut and (b"op_code" not in first or not isinstance(json.loads(first), dict)):
-            raise ValueError("expected Optuna's records in its lines")
-        size = end = file.seek(0, os.SEEK_END)
-        while end > 0:
-            start = max(end - BLOCK, 0)
-            file.seek(start)
-            if (last := file.read(end - start).rfind(b"\n")) >= 0:
-                end = start + last + 1
-                break
-            end = start
-        if end < size:
-            file.truncate(end)
 
 
 def with_driver(url: str) -> str:
@@ -223,11 +156,6 @@ def _check_table(where: str, study: optuna.Study, config: SearchConfig) -> None:
             f"{where}: expected the table that the study was begun with, {known['path']}, got another, {path}. Choose "
             "another storage or seed, or rename the table."
         )
-
-
-def gene_distributions(sizes: Sequence[int]) -> dict[str, BaseDistribution]:
-    """A genotype's parameters, one a gene."""
-    return {f"gene_{index}": CategoricalDistribution(tuple(range(size))) for index, size in enumerate(sizes)}
 
 
 @contextmanager

@@ -26,18 +26,13 @@ from studies.constraints import violations
 from studies.folder import StudyError
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
-from studies.optuna_storage import (
+from studies.optuna_storage import UNANSWERED, answering, join_study, name_in, open_storage, quiet
+from studies.optuna_trials import (
     ARCHITECTURE,
     PREDICTED,
     PRUNED_REASON,
     PRUNED_STAGE,
-    UNANSWERED,
-    answering,
     gene_distributions,
-    join_study,
-    name_in,
-    open_storage,
-    quiet,
     read_predictions,
     told_predictions,
 )

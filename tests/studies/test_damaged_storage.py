@@ -53,6 +53,29 @@ def test_a_first_record_that_was_cut_off_leaves_an_empty_storage(tmp_path: Path)
     assert journal.read_bytes() == b""
 
 
+def test_what_another_worker_could_not_write_whole_is_cut_off(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.log"
+    storage = open_storage(str(journal))
+    storage.create_new_study([StudyDirection.MINIMIZE], "a")
+    with journal.open("ab") as file:  # as where the disk was full
+        file.write(journal.read_bytes().splitlines()[0][:-5])
+    storage.create_new_study([StudyDirection.MINIMIZE], "b")
+    assert [study.study_name for study in open_storage(str(journal)).get_all_studies()] == ["a", "b"]
+
+
+def test_a_damaged_record_is_told_with_its_line(tmp_path: Path) -> None:
+    journal = tmp_path / "journal.log"
+    storage = open_storage(str(journal))
+    storage.create_new_study([StudyDirection.MINIMIZE], "a")
+    with journal.open("a") as file:
+        file.write("of another program\n")
+    message = rf"^{journal}, line 2: expected a record of Optuna's, got .* Restore the file, or remove that line\.$"
+    with pytest.raises(StudyError, match=message):
+        storage.create_new_study([StudyDirection.MINIMIZE], "b")
+    with pytest.raises(StudyError, match=message):
+        open_storage(str(journal))
+
+
 def die_while_writing(folder: Path, journal: str) -> None:
     """Be a worker that is killed while it holds the journal's lock."""
     os.chdir(folder)

@@ -11,7 +11,7 @@ from optuna.trial import TrialState
 from converters import to_onnx_text
 from nasrlm.optuna import Guide, ParetoGate
 from spaces import get_space
-from studies.optuna_results import results_of
+from studies.optuna_trials import results_of
 from tests.studies.optuna_scenes import make_gate, make_study, objective
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, true_values
 

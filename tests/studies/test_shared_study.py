@@ -18,7 +18,8 @@ from studies.config import SearchConfig
 from studies.folder import StudyError
 from studies.history import CHOSEN
 from studies.ledger import Entry, Ledger
-from studies.optuna_storage import PREDICTED, open_storage, read_predictions, told_predictions
+from studies.optuna_storage import open_storage
+from studies.optuna_trials import PREDICTED, read_predictions, told_predictions
 from studies.shared_study import SharedStudy, TakenTrial
 from studies.storage_locks import held_alone
 from tests.studies import killed

@@ -18,7 +18,8 @@ from spaces import get_space
 from studies import optuna_storage
 from studies.evaluators import FunctionEvaluator
 from studies.folder import StudyError
-from studies.optuna_storage import directions, open_storage, study_name
+from studies.optuna_storage import open_storage, study_name
+from studies.optuna_trials import directions
 from studies.search import search
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
