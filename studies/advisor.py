@@ -1,7 +1,6 @@
 """What the model says about somebody else's study: what to prune, what to try next; and what it learns from it."""
 
 import functools
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy, deepcopy
 from typing import Any, Generic, Self, TypeVar
@@ -16,6 +15,7 @@ from nasrlm.objective import Goal, Objective
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace, get_space
 from spaces.registry import check_name
+from studies.callers import warn_caller
 from studies.config import SearchConfig, parsed, twins_of
 from studies.constraints import Constraint
 from studies.gate import Decision, Gate
@@ -29,6 +29,7 @@ from studies.process_adapter import ProcessAdapter
 from studies.proposal import propose
 from studies.without_guesses import guessed_objectives, without_guesses
 
+IMPOSSIBLE = "impossible results"  # what is warned of once
 ALIKE = 0.9  # of two objectives; latency@pixel3 and latency_ms@pixel3 have 0.903
 
 A = TypeVar("A", bound=Hashable)
@@ -56,11 +57,6 @@ class Advisor(Generic[A]):
 
     Raises:
         ValueError: an unknown space, a bad goal, constraint, risk or best value, or a predictor that is none.
-
-    Attributes:
-        has_warned: of results that cannot be, which is done once.
-        has_warned_of_fractions: of accuracies that seem to be fractions, likewise.
-        has_told: of objectives that the model can only guess, likewise.
     """
 
     def __init__(
@@ -90,8 +86,8 @@ class Advisor(Generic[A]):
         self._predictor = predictor or released_predictor().of_space(self.space.address)
         self.gate.guessed = guessed_objectives(self._predictor, self.space, self._learned)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
+        self._warned: set[str] = set()
         self._warn_of_misspelled()
-        self.has_warned = self.has_warned_of_fractions = self.has_told = False
 
     def _warn_of_misspelled(self) -> None:
         """Warn of objectives that the predictor does not know, but others of nearly the same name."""
@@ -99,16 +95,21 @@ class Advisor(Generic[A]):
             if name in self._predictor.objectives:
                 continue
             if near := nearly_known(name, self._predictor.objectives, ALIKE):
-                warnings.warn(
+                warn_caller(
                     f"gate: expected an objective that the predictor knows, got {name}: it has to be learned from "
-                    f"results. Did you mean {near}?",
-                    stacklevel=4,
+                    f"results. Did you mean {near}?"
                 )
+
+    def warn_once(self, of: str, message: str) -> None:
+        """Warn unless it has been done ``of`` this."""
+        if of not in self._warned:
+            self._warned.add(of)
+            warn_caller(message)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Copy with a front of its own and the same model, as pymoo's ``save_history`` copies each generation."""
         other = copy(self)
-        other.gate, other._learning = deepcopy(self.gate, memo), copy(self._learning)
+        other.gate, other._learning, other._warned = deepcopy(self.gate, memo), copy(self._learning), {*self._warned}
         return other
 
     @property
@@ -202,22 +203,19 @@ class Advisor(Generic[A]):
             is_possible = bool(np.isfinite(value) and objective.allows(value))
             kept.append(value if is_possible else np.nan)
             told = f"gate: expected {objective.range_in_words} for {name}, got {value:g} of {whose}. "
-            if np.isfinite(value) and not is_possible and not self.has_warned:
-                self.has_warned = True
-                warnings.warn(f"{told}The gate leaves such results out.", stacklevel=6)
-            if is_possible and objective.seems_fraction(value) and not self.has_warned_of_fractions:
-                self.has_warned_of_fractions = True
-                warnings.warn(f"{told}If it is a fraction, give {100 * value:g}.", stacklevel=6)
+            if np.isfinite(value) and not is_possible:
+                self.warn_once(IMPOSSIBLE, f"{told}The gate leaves such results out.")
+            if is_possible and objective.seems_fraction(value):
+                self.warn_once("fractions", f"{told}If it is a fraction, give {100 * value:g}.")
         return kept
 
     def _tell_of_guesses(self) -> None:
-        if self.gate.guessed and not self.has_told:
-            self.has_told = True
-            warnings.warn(
+        if self.gate.guessed:
+            self.warn_once(
+                "guesses",
                 f"gate: expected a predictor that has learned {', '.join(sorted(self.gate.guessed))} of networks of "
                 f"{self.space.name}, got one that can only guess: nothing is pruned by it. Let it learn from the "
                 "results: make adapt_callback() before it is asked.",
-                stacklevel=6,
             )
 
     def entry(self, architecture: A, real: FloatArray, *, evaluated: bool, feasible: bool = True) -> Entry:

@@ -1,6 +1,5 @@
 """The Pareto gate, and proposals of the predictor, in an Optuna study of the user's own."""
 
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from threading import RLock
@@ -14,6 +13,7 @@ from typing_extensions import TypeVar
 from nasrlm.arguments import checked_whole
 from spaces import ArchitectureError, SearchSpace
 from studies.advisor import Advisor
+from studies.callers import warn_caller
 from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk
 from studies.history import median_first
@@ -28,6 +28,7 @@ from studies.optuna_trials import (
     check_names,
     directions,
     gene_distributions,
+    has_results,
     is_counted,
     is_feasible,
     plain_params,
@@ -196,10 +197,9 @@ class ParetoGate(Generic[A]):
         self._unlike = 0 if alike else self._unlike + 1
         if self._unlike in (1, MOST_UNLIKE):
             more = f" {MOST_UNLIKE} in a row were not: no more are proposed." if self._unlike == MOST_UNLIKE else ""
-            warnings.warn(
+            warn_caller(
                 f"ParetoGate: expected trial {number} to be the proposed {proposed}, got {notation}. Let `to_params` "
-                f"name the parameters that your objective suggests.{more}",
-                stacklevel=4,
+                f"name the parameters that your objective suggests.{more}"
             )
 
     def _key_of(self, notation: object) -> str:
@@ -247,7 +247,7 @@ class ParetoGate(Generic[A]):
     def _tried(self, trials: Sequence[FrozenTrial]) -> list[Entry]:
         """Make one entry a network: of twins, the trial with results, or else one that failed."""
         known = [trial for trial in trials if self._is_known(trial)]
-        known.sort(key=lambda trial: (trial.state == TrialState.COMPLETE, trial.state == TrialState.FAIL))
+        known.sort(key=lambda trial: (has_results(trial), trial.state == TrialState.FAIL))
         return list({entry.key: entry for entry in map(self._entry, known)}.values())
 
     def enqueue_callback(self, count: int = 5, *, guide: Guide | None = None, seed: int = 0) -> Callback:
@@ -302,20 +302,26 @@ class ParetoGate(Generic[A]):
                 f"ParetoGate: expected trials of study {self._study_name}, got one of {got}. "
                 "Make a gate for each study."
             )
-        new = [trial for trial in trials if trial.number not in self._added]
-        if not self._added and (unnamed := sum(not self._is_known(trial) for trial in new)):
-            warnings.warn(
+        is_first, unseen = not self._added, [trial for trial in trials if trial.number not in self._added]
+        if swallowed := [trial.number for trial in unseen if not has_results(trial)]:
+            self._advisor.warn_once(
+                "swallowed",
+                f"ParetoGate: expected no values of trial {swallowed[0]}, which was pruned, got some: they are no "
+                "results, and are left out. Let optuna.TrialPruned pass through the objective.",
+            )
+        new = [trial for trial in unseen if has_results(trial)]
+        if is_first and (unnamed := sum(not self._is_known(trial) for trial in new)):
+            warn_caller(
                 f"ParetoGate: expected completed trials with their notation in the attribute {ARCHITECTURE}, got "
                 f"{unnamed} without. The gate counts their values; the model does not learn from them, and may propose "
-                "their networks again. Add them to a new study with it, see ParetoGate.",
-                stacklevel=4,
+                "their networks again. Add them to a new study with it, see ParetoGate."
             )
-        if not self._added and new:
+        if is_first and new:
             self._warn_of_untold(new)
         if feasible := [trial for trial in new if is_feasible(trial)]:
             names = [self._name(trial) for trial in feasible]
             self.gate.add(names, np.array([self._results(trial) for trial in feasible]))
-        self._added.update(trial.number for trial in new)
+        self._added.update(trial.number for trial in unseen)
         if new and self._advisor.learns:
             self._advisor.learn(self._tried(trials))
 
@@ -335,11 +341,10 @@ class ParetoGate(Generic[A]):
     def _warn_of_untold(self, complete: Sequence[FrozenTrial]) -> None:
         for name in self.gate.objectives[len(self.gate.goals) :]:
             if all(told_number(trial, name) is None and not is_counted(trial, self.space, name) for trial in complete):
-                warnings.warn(
+                warn_caller(
                     f"ParetoGate: expected completed trials with their real {name} in the attribute of that name, got "
                     f"none among {len(complete)}. Without it a trial does not join the front, and nothing is pruned "
-                    f"for being worse. In the objective: trial.set_user_attr({name!r}, value).",
-                    stacklevel=5,
+                    f"for being worse. In the objective: trial.set_user_attr({name!r}, value)."
                 )
 
     def _twin(self, trial: optuna.Trial, key: str) -> FrozenTrial | None:
@@ -361,7 +366,7 @@ class ParetoGate(Generic[A]):
         if trial.number not in self._entries:
             architecture = architecture_of(trial, self.space)
             results = np.array(self._results(trial))
-            evaluated = trial.state in (TrialState.COMPLETE, TrialState.FAIL)
+            evaluated = has_results(trial) or trial.state == TrialState.FAIL
             entry = self._advisor.entry(architecture, results, evaluated=evaluated, feasible=is_feasible(trial))
             if not trial.state.is_finished():
                 return entry

@@ -47,6 +47,11 @@ def gene_distributions(sizes: Sequence[int]) -> dict[str, BaseDistribution]:
     return {f"gene_{index}": CategoricalDistribution(tuple(range(size))) for index, size in enumerate(sizes)}
 
 
+def has_results(trial: FrozenTrial) -> bool:
+    """Whether a completed trial's values are results, not what stands for a network that the gate pruned."""
+    return trial.state == TrialState.COMPLETE and PRUNED_REASON not in trial.user_attrs
+
+
 def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, others: Sequence[str]) -> list[float]:
     """Real values: those of a completed trial, then of objectives that are no goals; NaN where it tells none.
 
@@ -55,7 +60,7 @@ def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, othe
     Raises:
         ValueError: the attribute of an objective is no number, or that of the architecture spells none.
     """
-    is_complete = trial.state == TrialState.COMPLETE
+    is_complete = has_results(trial)
     values = trial.values if is_complete else [None] * num_goals
     told = {name: told_number(trial, name) for name in others}
     if lacking := [name for name in others if is_complete and is_counted(trial, space, name)]:

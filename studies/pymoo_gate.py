@@ -1,6 +1,5 @@
 """The Pareto gate, and proposals of the predictor, around a pymoo problem of the user's own."""
 
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from typing import Any, Generic
@@ -16,7 +15,8 @@ from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal, Objective, from_losses
 from spaces import ArchitectureError, SearchSpace
 from spaces.shown import shown
-from studies.advisor import Advisor
+from studies.advisor import IMPOSSIBLE, Advisor
+from studies.callers import warn_caller
 from studies.constraints import hard, violations
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
@@ -143,7 +143,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         chosen, pruned = self._advisor.propose(self._evaluated, count, guide=guide, seed=seed + len(self._evaluated))
         if not chosen:
             self._refuse_unmet(pruned)
-            warnings.warn("GatedProblem: nothing to propose, all was pruned or evaluated before.", stacklevel=2)
+            warn_caller("GatedProblem: nothing to propose, all was pruned or evaluated before.")
             return Population.new() if self._is_mixed else np.empty((0, self.n_var))
         return self._as_rows([self.space.parse(entry.architecture) for entry in chosen])
 
@@ -164,11 +164,10 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         for row, architecture in zip(rows, architectures, strict=True):
             back = self._architecture(row)
             if back is None or self.space.architecture_key(back) != self.space.architecture_key(architecture):
-                warnings.warn(
+                warn_caller(
                     f"GatedProblem: expected the row of the proposed {self.space.format(architecture)} to be of its "
                     f"network, got {'none' if back is None else self.space.format(back)} from {shown(row)}. Let to_row "
-                    "be the inverse of to_architecture.",
-                    stacklevel=3,
+                    "be the inverse of to_architecture."
                 )
                 break
         return Population.new(X=rows) if rows.dtype == object else rows
@@ -254,10 +253,9 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
                 return
             first = self._rows.setdefault(architecture, copy(X[row]))
             if np.any(first != X[row]):
-                warnings.warn(
+                warn_caller(
                     f"GatedProblem: expected one row an architecture, got {shown(first)} and {shown(X[row])} for "
-                    f"{self.space.format(architecture)}. The second is told the values of the first.",
-                    stacklevel=3,
+                    f"{self.space.format(architecture)}. The second is told the values of the first."
                 )
                 self._rows = None
 
@@ -286,8 +284,12 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
             return
         found = {name: np.array([answer[name] for answer in answers]) for name in answers[0]}
         told = from_losses(self.gate.goals, np.where(np.isfinite(found["F"]), found["F"], np.nan))
-        if not self._evaluated:
-            self._advisor.has_warned = _warn_of_signs(self.gate.goals, told)
+        if not self._evaluated and (wrong := _wrong_signs(self.gate.goals, told)):
+            self._advisor.warn_once(
+                IMPOSSIBLE,
+                f"GatedProblem: expected {'; '.join(wrong)} from F of the first rows. F holds maximised objectives "
+                "negated, minimised ones as they are.",
+            )
         names = [f"evaluation {len(self._evaluated) + index}" for index in range(len(told))]
         results = np.array([self._advisor.possible(row, name) for row, name in zip(told.tolist(), names, strict=True)])
         feasible = _meets_constraints(found)
@@ -296,20 +298,15 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         self._evaluated += [self._advisor.entry(a, real, evaluated=True, feasible=flag) for a, real, flag in answered]
 
 
-def _warn_of_signs(goals: Sequence[Goal], results: FloatArray) -> bool:
-    """Warn of objectives whose first results would be possible if negated; return whether there is any."""
-    has_warned = False
+def _wrong_signs(goals: Sequence[Goal], results: FloatArray) -> list[str]:
+    """What was expected, and what was got, of goals whose first results would be possible if negated."""
+    wrong = []
     for goal, values in zip(goals, results.T, strict=True):
         objective, known = Objective.parse(goal.objective), values[~np.isnan(values)]
         low, high = objective.bounds
         if len(known) and ((known < low) & (-known <= high)).all():
-            warnings.warn(
-                f"GatedProblem: expected {objective.range_in_words} for {goal}, got {known[0]:g} from F of the first "
-                "rows. F holds maximised objectives negated, minimised ones as they are.",
-                stacklevel=3,
-            )
-            has_warned = True
-    return has_warned
+            wrong.append(f"{objective.range_in_words} for {goal}, got {known[0]:g}")
+    return wrong
 
 
 def _if_whole(answer: Answer) -> Answer:

@@ -108,6 +108,28 @@ def test_results_that_are_not_finite_prune_nothing() -> None:
     assert gate.gate.names == ()
 
 
+def test_values_that_stand_for_what_was_pruned_are_no_results() -> None:
+    gate, study = make_gate(), make_study("RandomSampler")
+    evaluate = objective(gate, [])
+
+    def swallows(trial: optuna.Trial) -> tuple[float, ...]:
+        try:
+            return evaluate(trial)
+        except optuna.TrialPruned:
+            return 0.0, 0.0
+
+    callbacks = [gate.adapt_callback(every=5)]
+    with pytest.warns(UserWarning, match=r"expected no values of trial \d+, which was pruned, got some: ") as told:
+        study.optimize(swallows, n_trials=30, callbacks=callbacks)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+    pruned = [trial for trial in study.get_trials() if "pruned_reason" in trial.user_attrs]
+    assert pruned
+    assert {trial.state for trial in pruned} == {TrialState.COMPLETE}
+    assert not {trial.user_attrs["architecture"] for trial in pruned} & set(gate.gate.names)
+    assert (gate.gate.front[:, 1] > 0).all()
+
+
 def test_accuracies_that_seem_to_be_fractions_are_told_once() -> None:
     study, gate = make_study(), make_gate()
 
