@@ -46,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> None:
 def tables(config: Config) -> tuple[Table, Table]:
     """Make two tables of Kendall τ: of parts of the rows by accuracy, and of costs."""
     table, rows = tested(config, "nasbench201", ACCURACY)
-    predictor = Predictor.from_pretrained(config.checkpoint).of_space(table.space.name)
+    predictor = Predictor.from_pretrained(config.checkpoint).of_space(table.space)
     costs = [name for name in predictor.objectives if name in table.frame and not Objective.parse(name).is_accuracy]
     names = [ACCURACY, *costs]
     median = predictor.predict(table.texts(rows, measured=True), names, quantiles=(0.5,)).median

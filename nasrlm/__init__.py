@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from studies.adapting import AdaptConfig, adapt_to_tables
     from studies.config import SearchConfig
     from studies.search import search
+    from studies.search_with_model import search_with_model
     from studies.training_examples import training_examples
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "make_pool",
     "refine",
     "search",
+    "search_with_model",
     "space_names",
     "to_measured_text",
     "to_model",
@@ -80,6 +82,7 @@ _HOME = {
     "make_pool": "nasrlm.pool",
     "refine": "nasrlm.refinement",
     "search": "studies.search",
+    "search_with_model": "studies.search_with_model",
     "space_names": "spaces",
     "to_measured_text": "converters",
     "to_model": "converters",

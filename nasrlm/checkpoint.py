@@ -37,6 +37,7 @@ from nasrlm.devices import torch_device
 from nasrlm.files import make_readable, to_json
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.model_config import COMPACT, ModelConfig
+from nasrlm.named_spaces import file_and_class, known_as
 from nasrlm.number import NumberCode
 from nasrlm.space_encoders import Changes, as_bytes, of_bytes, save_changes, with_changes
 from nasrlm.tokenizer import TextTokenizer
@@ -80,6 +81,7 @@ class Checkpoint:
 
     def of_space(self, space: str) -> Checkpoint:
         """The checkpoint for networks of one space, with its own calibration, sums and encoder where it has them."""
+        space = known_as(space, self.spaces)
         own = {name: levels for name, levels in self.calibration_by_space.get(space, {}).items() if levels}
         sums = {**self.sums, **self.sums_by_space.get(space, {})}
         known = replace(self, calibration={**self.calibration, **own}, sums=sums)
@@ -126,17 +128,18 @@ class Checkpoint:
     def was_taught(self, objective: str, space: str) -> bool:
         """Whether an objective of ``added`` was learned from networks of a space, or it is not noted of which."""
         spaces = self.taught_spaces(objective)
-        return not spaces or _file_and_class(space) in map(_file_and_class, spaces)
+        return not spaces or file_and_class(space) in map(file_and_class, spaces)
 
     def guessed_of(self, space: str) -> frozenset[str]:
         """Objectives that were not learned from networks of a space, as far as that is known; none of no space, ""."""
-        if not space or not self.spaces or space in self.spaces:
+        if not space or not self.spaces or known_as(space, self.spaces) in self.spaces:
             return frozenset()
         added = self.added
         return frozenset(name for name in self.objectives if name not in added or not self.was_taught(name, space))
 
     def objectives_of(self, space: str) -> tuple[str, ...]:
         """Objectives learned from networks of a space, or from no known one; all, of a space that it does not know."""
+        space = known_as(space, self.spaces)
         if space not in self.calibration_by_space:
             return self.objectives
         own, trained = self.calibration_by_space[space], self._trained
@@ -274,8 +277,3 @@ def checked_checkpoint(given: object, who: str) -> None:
             f"{who}: expected a Checkpoint, got {given!r:.60}. "
             "Checkpoint.from_pretrained and Predictor.from_pretrained read a folder."
         )
-
-
-def _file_and_class(space: str) -> str:
-    """Return the file name and class of a user's own space, whatever the path to its file."""
-    return space.rpartition("/")[2]

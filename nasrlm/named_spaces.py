@@ -26,7 +26,8 @@ def checked_space(space: Any, known: Collection[str]) -> str:
         space: its name, or the space itself.
         known: names that the model knows; any other is taken to be of a space that it does not know.
 
-    Warns of one that is known in another spelling, or with letters in another order.
+    Warns of one that is known in another spelling, or with letters in another order, and of the file or class alone of
+    a user's own.
 
     Raises:
         ValueError: neither a name nor a space.
@@ -36,10 +37,21 @@ def checked_space(space: Any, known: Collection[str]) -> str:
         raise ValueError(f"space: expected a space or its name, got {space!r:.60}. spaces.get_space opens one.")
     if name not in known and _REGISTERED.fullmatch(name):
         for other in known:
-            if _letters(other) == _letters(name) != []:
+            if _letters(name) in map(_letters, file_and_class(other).split(".py:")) and _letters(name):
                 what = f"space: expected {other}, got {name}: answers are guesses. Spell it alike."
                 warnings.warn(what, stacklevel=3)
-    return name
+    return known_as(name, known)
+
+
+def known_as(name: str, known: Collection[str]) -> str:
+    """The name by which a space is known: of a user's own, whatever the path to its file, if only one is so called."""
+    alike = [other for other in known if file_and_class(other) == file_and_class(name)]
+    return alike[0] if name not in known and len(alike) == 1 else name
+
+
+def file_and_class(name: str) -> str:
+    """The file name and class of a user's own space, without the path to its file; any other name as it is."""
+    return name.rpartition("/")[2]
 
 
 def _letters(name: str) -> list[str]:

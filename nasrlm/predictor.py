@@ -132,7 +132,7 @@ class Predictor:
         """
         texts = checked_texts(texts)
         if spaces is not None:
-            return predict_by_space(self, texts, spaces, objectives, quantiles, progress)
+            return predict_by_space(self._of_all, texts, spaces, objectives, quantiles, progress)
         names = self.objectives if objectives is None else checked_names(objectives)
         ids, quantiles = self._objective_ids(names), checked_levels(quantiles)
         Prediction(names, quantiles, np.empty((0, len(names), len(quantiles))))  # bad levels fail before work

@@ -58,7 +58,8 @@ class SearchConfig:
             on the front.
         population_size: architectures asked for, and evaluated, at a time.
         seed: of every random draw.
-        evaluator: what answers, in words ("surrogate", "table:true.parquet"), kept to recognise the study.
+        evaluator: what answers, in words ("surrogate", "table:true.parquet"), kept to recognise the study; searches in
+            Python say "function" and so on where it is left out.
         storage: Optuna storage, a URL or a journal file; None keeps trials in memory.
         guide: how a predictor guides a search with real evaluations; None where the engine asks the evaluator.
         warm_start: notations of known architectures, evaluated first.

@@ -57,7 +57,7 @@ def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool 
         StudyError: the folder holds another study.
     """
     space = get_space(SPACE)
-    predictor = Predictor.from_pretrained().of_space(space.name)
+    predictor = Predictor.from_pretrained().of_space(space)
     digest = predictor.checkpoint.sha256
     config = SearchConfig(SPACE, tuple(map(Goal.parse, GOALS)), trials, checkpoint_sha256=digest)
     with alone_in(out):

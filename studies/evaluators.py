@@ -3,7 +3,8 @@
 import math
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Generic, Protocol, TypeVar
+from dataclasses import replace
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -15,11 +16,14 @@ from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from spaces.shown import shown
+from studies.config import SearchConfig
 from studies.memory import SamplingPredictor
 from studies.pareto import complete_mask
 from studies.tables import parsed_rows, rows_of_space
 
 A = TypeVar("A", bound=Hashable)
+UsersFunction = Callable[[str], Mapping[str, float]]  # a notation to a value for each objective, by its name
+
 A_contra = TypeVar("A_contra", bound=Hashable, contravariant=True)
 
 MS_PER_UNIT = {"us": 1e-3, "ms": 1.0, "s": 1e3}
@@ -33,8 +37,11 @@ class Evaluator(Protocol[A_contra]):
         ...
 
 
+@runtime_checkable
 class RealEvaluator(Protocol[A]):
     """An evaluator whose answers are real, and cost something.
+
+    It is asked for one architecture at a time, and each answer is saved at once, but for a table's.
 
     Attributes:
         known: the only architectures it can answer, with their twins; None where it can answer any.
@@ -188,9 +195,7 @@ class FunctionEvaluator(Generic[A]):
     known: Sequence[A] | None = None
     modelled = ()
 
-    def __init__(
-        self, space: SearchSpace[A], function: Callable[[str], Mapping[str, float]], *, objectives: Sequence[str]
-    ) -> None:
+    def __init__(self, space: SearchSpace[A], function: UsersFunction, *, objectives: Sequence[str]) -> None:
         self.space = space
         self.function = function
         self.objectives = tuple(objectives)
@@ -310,5 +315,28 @@ class MeasuringEvaluator(Generic[A]):
         return Prediction(self.objectives, (0.5,), values.reshape(len(texts), len(self.objectives), 1))
 
 
-# Asked for one architecture at a time, each answer saved at once.
-COSTLY = (FunctionEvaluator, MeasuringEvaluator, WithResults)
+def as_evaluator(given: Any, space: SearchSpace[A], objectives: Sequence[str]) -> Any:
+    """An evaluator itself; of a function the evaluator that asks it.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if hasattr(given, "evaluate"):
+        return given
+    if not callable(given):
+        raise ValueError(f"search: expected an evaluator, or a function of a notation, got {given!r:.60}.")
+    return FunctionEvaluator(space, given, objectives=objectives)
+
+
+def is_costly(evaluator: Evaluator[A]) -> bool:
+    """Whether each answer is worth saving at once."""
+    return isinstance(evaluator, RealEvaluator) and not isinstance(evaluator, TableEvaluator)
+
+
+def told_config(config: SearchConfig, evaluator: Evaluator[A]) -> SearchConfig:
+    """The config of a search with an evaluator, whose real results are not to be taken for predictions."""
+    if config.evaluator != "surrogate" or not isinstance(evaluator, RealEvaluator):
+        return config
+    if isinstance(evaluator, TableEvaluator):
+        return replace(config, evaluator=f"table:{evaluator.name}")
+    return replace(config, evaluator="measure" if isinstance(evaluator, MeasuringEvaluator) else "function")

@@ -15,7 +15,7 @@ from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.all_architectures import every_architecture
 from studies.config import SearchConfig
-from studies.evaluators import RealEvaluator, TableEvaluator
+from studies.evaluators import RealEvaluator, TableEvaluator, told_config
 from studies.folder import HISTORY_FILE
 from studies.gate import Gate
 from studies.guide import Guide
@@ -81,6 +81,7 @@ def guided_search(
         ValueError: there is no guide, the config is of another space, evaluator, predictor or truth lack an objective,
             or the evaluator knows no results of an architecture to begin with.
     """
+    config = told_config(config, evaluator)
     guide = _checked_guide(config, predictor, adapt)
     real = [name for name in config.objectives if name not in (*evaluator.modelled, *COUNTS)]
     guessed, learns = guessed_objectives(predictor, space, real), adapt is not None and guide.adapt_every

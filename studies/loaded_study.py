@@ -13,12 +13,13 @@ from studies.history import History
 from studies.pareto import pareto_mask
 
 
-def load_study(folder: Path) -> tuple[SearchConfig, History]:
+def load_study(folder: Path | str) -> tuple[SearchConfig, History]:
     """A finished or running study.
 
     Raises:
         StudyError: the folder holds none, or a damaged one.
     """
+    folder = Path(folder)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of its bounds it was warned as it was begun

@@ -33,7 +33,7 @@ CELLS = 5  # of the front that are drawn
 LABEL_WIDTH, LEGEND_LINE = 80, 0.22  # characters of a line below a figure, and inches
 
 
-def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
+def plot_study(folder: Path | str, out: Path | str | None = None) -> tuple[Path, ...]:
     """Write the figures of a finished or running study; of one that has not finished its front.csv as well.
 
     Figures are front.png and front.html; hypervolume.png; where real or true values are known also calibration.png;
@@ -47,6 +47,7 @@ def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
         StudyError: there is no study, or a damaged one.
         OSError: ``out`` cannot be written.
     """
+    folder = Path(folder)
     config, history = load_study(folder)
     target = _made(out or folder)
     predicted, real, notations = known_values(folder, config)
@@ -79,7 +80,7 @@ def plot_study(folder: Path, out: Path | None = None) -> tuple[Path, ...]:
     return (*fronts, *(target / f"{name}.png" for name in pngs), target / "front.html", target / "report.html")
 
 
-def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
+def plot_studies(folders: Sequence[Path | str], out: Path | str) -> tuple[Path, ...]:
     """Write comparison.png and comparison.html: hypervolume against evaluations of studies that look for the same.
 
     Studies that differ in their seeds alone are one curve, with a band.
@@ -89,25 +90,24 @@ def plot_studies(folders: Sequence[Path], out: Path) -> tuple[Path, ...]:
             studies of different spaces or goals, or of predictions and of real results.
         OSError: ``out`` cannot be written.
     """
-    if twice := [str(folder) for folder, count in Counter(map(Path.resolve, folders)).items() if count > 1]:
+    paths = [Path(folder) for folder in folders]
+    if twice := [str(path) for path, count in Counter(map(Path.resolve, paths)).items() if count > 1]:
         raise StudyError(f"plot: expected each study once, got {', '.join(twice)} twice. Leave it out.")
-    studies = [load_study(folder) for folder in folders]
+    studies = [load_study(path) for path in paths]
     kinds = sorted({_kind(config) for config, _ in studies})
     if len(kinds) != 1:
         raise StudyError(f"plot: expected studies of one kind, got {'; '.join(kinds)}. Plot them apart.")
     by_config: dict[str, list[str]] = {}
-    for folder, (config, _) in zip(folders, studies, strict=True):
-        by_config.setdefault(spelled(config), []).append(str(folder))
+    for path, (config, _) in zip(paths, studies, strict=True):
+        by_config.setdefault(spelled(config), []).append(str(path))
     if alike := next((names for names in by_config.values() if len(names) > 1), None):
         raise StudyError(
             f"plot: expected studies that differ, in their seeds at least, got {', '.join(alike)} with one config, "
             "as the folders of one study's workers have. Name one of them."
         )
-    if empty := [
-        str(folder) for folder, (_, history) in zip(folders, studies, strict=True) if not history.complete().any()
-    ]:
+    if empty := [str(path) for path, (_, history) in zip(paths, studies, strict=True) if not history.complete().any()]:
         raise StudyError(f"plot: expected evaluated architectures, got none in {', '.join(empty)}.")
-    target, names = _made(out), _told_apart(folders)
+    target, names = _made(out), _told_apart(paths)
     _write(progress_figure(names, studies), target / "comparison.png")
     write_html([interactive_progress(names, studies)], target / "comparison.html")
     return target / "comparison.png", target / "comparison.html"
@@ -145,9 +145,10 @@ def _cells(config: SearchConfig, history: History, rows: Sequence[int]) -> list[
     return shown
 
 
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+def _made(folder: Path | str) -> Path:
+    made = Path(folder)
+    made.mkdir(parents=True, exist_ok=True)
+    return made
 
 
 def _write(figure: Figure, path: Path) -> None:

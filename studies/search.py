@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
-from spaces import SearchSpace
+from spaces import SearchSpace, get_space
 from studies.config import SearchConfig
-from studies.evaluators import COSTLY, Evaluator, TableEvaluator
+from studies.evaluators import Evaluator, TableEvaluator, UsersFunction, as_evaluator, is_costly, told_config
 from studies.folder import HISTORY_FILE
 from studies.history import History
 from studies.history_writer import HistoryWriter
@@ -22,9 +22,9 @@ A = TypeVar("A", bound=Hashable)
 
 def search(
     config: SearchConfig,
-    space: SearchSpace[A],
-    evaluator: Evaluator[A],
-    out: Path,
+    space: SearchSpace[A] | str,
+    evaluator: Evaluator[A] | UsersFunction,
+    out: Path | str,
     *,
     truth: TableEvaluator[A] | None = None,
     known: Sequence[A] | None = None,
@@ -36,8 +36,9 @@ def search(
 
     Args:
         config: what to search for.
-        space: the search space.
-        evaluator: answers ``config.objectives``; a ``Surrogate`` or a ``TableEvaluator``, or your own.
+        space: the search space, or its name.
+        evaluator: answers ``config.objectives``; a ``Surrogate`` or a ``TableEvaluator``, or your own. A function of a
+            notation returns a value for each objective by its name.
         out: the study's folder, made when missing.
         truth: true labels of ``config.objectives``, with which the front found is judged at the end.
         known: the only architectures to propose, such as a table's; any of the space if None.
@@ -54,7 +55,7 @@ def search(
         StudyError: ``out`` holds a study that is not to, or cannot, be resumed, or that runs; its history is damaged.
         OSError: ``out`` cannot be written.
         ValueError: the evaluator or the truth lacks an objective, the config is of another space, begins with an
-            architecture that is not known, or has a guide: ``studies.guided.guided_search`` follows one.
+            architecture that is not known, or has a guide, which ``search_with_model`` follows; the evaluator is none.
 
     Cost:
         Beyond the evaluator, a trial of NAS-Bench-201 takes 0.4 ms with pymoo and 0.8 ms with Optuna (NSGA-II,
@@ -62,15 +63,18 @@ def search(
         1.5 s with two goals at 38 trials and 4 s with three, and more with every trial.
     """
     if config.guide is not None:
-        raise ValueError("search: expected a config without a guide, got one. Use studies.guided.guided_search.")
-    out = out.absolute()  # an evaluator may change the working directory
+        raise ValueError("search: expected a config without a guide, got one. Use search_with_model.")
+    space = get_space(space) if isinstance(space, str) else space
+    answers: Evaluator[A] = as_evaluator(evaluator, config.searched(space), config.objectives)
+    config = told_config(config, answers)
+    out = Path(out).absolute()  # an evaluator may change the working directory
     with open_study(config, space, out, truth=truth, known=known, resume=resume) as (config, searched, choice):
         path = out / HISTORY_FILE
         recorded = History.load(path, config.objectives) if path.exists() else None
         if recorded is not None:
             check_architectures(searched, recorded.architectures, path)
         started = time.monotonic()
-        history, stopped = _run(config, searched, evaluator, path, recorded, choice, progress)
+        history, stopped = _run(config, searched, answers, path, recorded, choice, progress)
         seconds = time.monotonic() - started
         return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
 
@@ -96,7 +100,7 @@ def _run(
         def after_answer(history: History) -> None:
             history.save(path)
 
-        one_at_a_time = after_answer if isinstance(evaluator, COSTLY) else None
+        one_at_a_time = after_answer if is_costly(evaluator) else None
         problem = Problem(
             config, space, evaluator, recorded=recorded, known=known, on_batch=after_batch, on_answer=one_at_a_time
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from converters import to_measured_text
 from nasrlm.cli.output import some, warn
-from nasrlm.named_spaces import TEXT_SPACE
+from nasrlm.named_spaces import TEXT_SPACE, known_as
 from nasrlm.onnx_network import read_written_out
 from nasrlm.predictor import Predictor
 from spaces import UnknownSpaceError, get_space
@@ -41,7 +41,7 @@ def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[st
         return ""
     taught = {
         space: [name for name in added if checkpoint.was_taught(name, space)]
-        for space in sorted({space or TEXT_SPACE for space in spaces})
+        for space in sorted({known_as(space or TEXT_SPACE, known) for space in spaces})
     }
     buts = {space: f", but for {some(names)}" if names else "" for space, names in taught.items()}
     asked = {space for space, names in taught.items() if not objectives or len(names) < len(objectives)}

@@ -80,6 +80,33 @@ def test_a_known_space_in_another_spelling_is_told(several: Checkpoint, misspell
         assert Predictor(several).of_space(misspelled).objectives == OBJECTIVES
 
 
+def test_a_narrowed_predictor_answers_several_spaces_as_that_of_all_does(several: Checkpoint) -> None:
+    predictor = Predictor(several)
+    for narrowed in (predictor.of_space("other"), predictor.of_space("nasbench201")):
+        found = narrowed.predict(TEXTS, spaces=["other", "nasbench201"])
+        assert found.objectives == OBJECTIVES
+        np.testing.assert_array_equal(found.values, predictor.predict(TEXTS, spaces=["other", "nasbench201"]).values)
+
+
+@pytest.mark.parametrize("path", ["mine.py:Mine", "./mine.py:Mine", "/there/mine.py:Mine"])
+def test_a_space_of_ones_own_is_known_by_any_path_to_its_file(several: Checkpoint, path: str) -> None:
+    by_space = {"here/mine.py:Mine": {LATENCY: LOW}, "other.py:Mine": {ACCURACY: HIGH}}
+    own = replace(several, calibration_by_space=by_space)
+    assert own.of_space(path).calibration == {ACCURACY: HIGH, LATENCY: LOW}
+    assert (own.objectives_of(path), own.guessed_of(path)) == ((LATENCY,), frozenset())
+    assert Predictor(own).of_space(path).objectives == (LATENCY,)
+    assert guesses(Predictor(own), [path], [LATENCY]) == ""
+    twice = replace(own, calibration_by_space={**by_space, "there/mine.py:Mine": {}})
+    assert twice.of_space(path).calibration == own.calibration
+
+
+def test_the_class_of_a_space_is_no_name_of_it(several: Checkpoint) -> None:
+    own = Predictor(replace(several, calibration_by_space={"my_space.py:Mine": {}}))
+    for word in ("mine", "my_space"):
+        with pytest.warns(UserWarning, match=rf"^space: expected my_space\.py:Mine, got {word}: answers are guesses"):
+            own.of_space(word)
+
+
 def test_spaces_of_other_numbers_are_other_spaces() -> None:
     for name in ("nasbench101", "nasbench301", "darts", "nasbench20"):
         assert checked_space(name, ["nasbench201", "darts2"]) == name

@@ -24,6 +24,7 @@ from tests.studies.scenes import (
     ToyEvaluator,
     history_of,
     toy_config,
+    toy_results,
     toy_table,
 )
 
@@ -42,7 +43,7 @@ def test_a_stored_study_that_was_changed_is_noticed(tmp_path: Path) -> None:
 
 
 def test_what_a_search_would_ignore_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"expected a config without a guide, got one\. Use studies\.guided"):
+    with pytest.raises(ValueError, match=r"expected a config without a guide, got one\. Use search_with_model"):
         search(toy_config(guide={}), SPACE, ToyEvaluator(), tmp_path / "out")
     with pytest.raises(ValueError, match="expected a config of space toy, got one of nasbench201"):
         search(toy_config(space="nasbench201"), SPACE, ToyEvaluator(), tmp_path / "out")
@@ -60,6 +61,18 @@ def test_a_space_of_one_architecture_is_refused(engine: str, tmp_path: Path) -> 
     with pytest.raises(ValueError, match="search: expected two architectures or more, toy has one"):
         search(toy_config(trials=5, engine=engine), One(), ToyEvaluator(), tmp_path / "one")
     assert not (tmp_path / "one").exists()
+
+
+def test_what_is_no_evaluator_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"expected an evaluator, or a function of a notation, got 'surrogate'"):
+        search(toy_config(), SPACE, "surrogate", tmp_path)  # type: ignore[arg-type]
+
+
+def test_a_study_of_real_results_does_not_go_on_with_predictions(tmp_path: Path) -> None:
+    search(toy_config(), SPACE, toy_results, tmp_path)
+    assert json.loads((tmp_path / "study.json").read_text())["config"]["evaluator"] == "function"
+    with pytest.raises(StudyError, match=r"got evaluator 'surrogate' \(recorded 'function'\)"):
+        search(toy_config(), SPACE, ToyEvaluator(), tmp_path, resume=True)
 
 
 def test_infinite_answers_are_refused(tmp_path: Path) -> None:
@@ -166,7 +179,7 @@ def test_what_fails_at_once_leaves_no_study_behind(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="expected a database URL or a journal file"):
         search(toy_config(storage="nosuch://storage"), SPACE, ToyEvaluator(), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
-    config, failing = toy_config(trials=20), mock.Mock()
+    config, failing = toy_config(trials=20), mock.Mock(spec=["evaluate"])
     failing.evaluate.side_effect = [ToyEvaluator().evaluate([SPACE.decode((0, 1, 2, 3))] * 10), ValueError("later")]
     with pytest.raises(ValueError, match="later"):
         search(config, SPACE, failing, tmp_path / "out")

@@ -40,7 +40,6 @@ from studies.tables import rows_of_space, spelled_notation
 
 TRIALS = 1000  # of a new study, where none are named
 MOST_OF_GP = 64  # proposals on predictions that take about a minute
-JOURNAL_FILE = "journal.log"  # in the study's folder: the storage where none is named
 
 
 def run(
@@ -239,7 +238,9 @@ def _search(
         config = _with_checkpoint(config, space, predictor())
     if guide is None:
         return search(replace(config, guide=None), space, evaluator, out, known=evaluator.known, **options)
-    return _guided_search(config, guide, space, evaluator, predictor(), to_text, out, **options)
+    from studies.search_with_model import search_with_model  # here: two seconds
+
+    return search_with_model(config, space, evaluator, out, predictor=predictor(), to_text=to_text, **options)
 
 
 def _with_checkpoint(config: SearchConfig, space: SearchSpace[Any], predictor: Predictor) -> SearchConfig:
@@ -262,27 +263,3 @@ def _usable_guide(
         warn(f"the checkpoint does not know {', '.join(unknown)}; the search goes on without it.")
         return None
     return config.guide
-
-
-def _guided_search(
-    config: SearchConfig,
-    guide: Guide,
-    space: SearchSpace[Any],
-    evaluator: RealEvaluator[Any],
-    predictor: Predictor,
-    to_text: Callable[[Any], str],
-    out: Path,
-    **options: Any,
-) -> StudyResult:
-    from studies.guided import guided_search  # here: two seconds, for searches with real evaluations and a model
-    from studies.process_adapter import ProcessAdapter, every_network
-
-    adapt, storage = None, config.storage
-    if storage is None and not guide.exhaustive:  # a storage keeps nothing that it prunes
-        storage = str(out / JOURNAL_FILE)
-    if guide.adapt_every:
-        learned = [name for name in config.objectives if name not in (*evaluator.modelled, *COUNTS)]
-        networks = partial(every_network, config, space, evaluator.known, progress=True) if guide.exhaustive else None
-        adapt = ProcessAdapter(space, predictor, learned, to_text=to_text, networks=networks, progress=True)
-    options |= {"to_text": to_text, "adapt": adapt, "storage": storage}
-    return guided_search(config, space, evaluator, predictor, out, **options)

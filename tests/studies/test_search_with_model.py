@@ -1,0 +1,45 @@
+"""A search with real evaluations from Python, in one call."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import nasrlm
+from tests.nasrlm.scenes import network_checkpoint
+
+GOALS = ["max:accuracy@cifar10", "min:latency_ms@raspi4"]
+
+pytestmark = pytest.mark.usefixtures("without_figures")
+
+
+def test_a_function_is_asked_for_what_the_model_chooses(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def evaluate(notation: str) -> dict[str, float]:
+        asked.append(notation)
+        return {"accuracy@cifar10": float(notation.count("conv")), "latency_ms@raspi4": 1.0 + notation.count("3x3")}
+
+    guide = nasrlm.optuna.Guide(batch_size=3, generations=2)
+    config = nasrlm.SearchConfig("nasbench201", GOALS, trials=7, population_size=8, guide=guide)
+    predictor = nasrlm.Predictor(network_checkpoint())
+    out = str(tmp_path / "study")
+    result = nasrlm.search_with_model(config, "nasbench201", evaluate, out, predictor=predictor)
+    assert result.evaluations == len(asked) == len(set(asked)) == 7
+    history = pd.read_parquet(f"{out}/history.parquet")
+    assert history["architecture"][history["status"] == "evaluated"].tolist() == asked
+    assert (tmp_path / "study" / "journal.log").exists()
+    recorded = json.loads((tmp_path / "study" / "study.json").read_text())["config"]
+    assert (recorded["evaluator"], recorded["checkpoint_sha256"]) == ("function", predictor.checkpoint.sha256)
+    again = nasrlm.search_with_model(config, "nasbench201", evaluate, out, predictor=predictor, resume=True)
+    assert (again.front, len(asked)) == (result.front, 7)
+
+
+def test_without_a_guide_it_has_the_usual_one(tmp_path: Path) -> None:
+    config = nasrlm.SearchConfig("nasbench201", GOALS, trials=2, population_size=4)
+    predictor = nasrlm.Predictor(network_checkpoint())
+    nasrlm.search_with_model(
+        config, "nasbench201", lambda _: dict.fromkeys(config.objectives, 1.0), tmp_path, predictor=predictor
+    )
+    assert json.loads((tmp_path / "study.json").read_text())["config"]["guide"] == nasrlm.optuna.Guide().to_dict()
