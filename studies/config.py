@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from nasrlm.arguments import checked_whole
 from nasrlm.objective import Goal, Objective
 from spaces import SearchSpace, Spellings
 from studies.constraints import Constraint, hard, objectives_of
@@ -66,6 +67,7 @@ class SearchConfig:
         twins: whether isomorphic architectures are evaluated "once" for all of them, or "apart", each on its own.
         checkpoint_sha256: ``Checkpoint.sha256`` of what predicts, so that no other goes on with the study; "" where
             nothing predicts, or it was not told.
+        space_sha256: likewise of a user's own space; ``studies.space_digest.digest_of_space``.
         earlier_trials: earlier values of ``trials``, ascending, of a study that was resumed with more: populations end
             at each of them, so that a resumed study proposes the same architectures again.
 
@@ -89,6 +91,7 @@ class SearchConfig:
     twins: str = "once"
     warm_start: tuple[str, ...] = ()
     checkpoint_sha256: str = ""
+    space_sha256: str = ""
     earlier_trials: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -97,16 +100,14 @@ class SearchConfig:
         names = [goal.objective for goal in self.goals]
         if not names or len(set(names)) != len(names):
             raise ValueError(f"search: expected goals on different objectives, got {names}. Name each once.")
-        if self.trials < 1:
-            raise ValueError(f"search: expected 1 trial or more, got {self.trials}. Set trials.")
+        for name, least in (("trials", 1), ("population_size", 2), ("seed", 0)):
+            object.__setattr__(self, name, checked_whole(f"search: {name}", getattr(self, name), least))
         given = [*self.earlier_trials, self.trials]
         if given != sorted(set(given)):
             raise ValueError(
                 f"search: expected earlier_trials that ascend, below {self.trials}, got "
                 f"{', '.join(map(str, self.earlier_trials))}. They are a resumed study's own."
             )
-        if self.population_size < 2:
-            raise ValueError(f"search: expected population_size of 2 or more, got {self.population_size}.")
         if self.sampler not in SAMPLERS.get(self.engine, ()):
             known = "; ".join(f"{engine}: {', '.join(samplers)}" for engine, samplers in SAMPLERS.items())
             raise ValueError(

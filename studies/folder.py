@@ -1,7 +1,7 @@
 """A study's folder: one study in it, every file in it whole at every moment."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,11 @@ STUDY_FILE = "study.json"
 HISTORY_FILE = "history.parquet"
 FRONT_FILE = "front.csv"
 RUNNING, FINISHED = "running", "finished"  # the status of a study
-CHECKPOINT = "checkpoint_sha256"  # of a config, and of a study in a storage
+CHECKPOINT, SPACE = "checkpoint_sha256", "space_sha256"  # of a config, and of a study in a storage
+DIGESTS = {  # what they are of, and what to do where another is asked for
+    CHECKPOINT: ("checkpoint", "Name that checkpoint"),
+    SPACE: ("space", "Undo what was changed in its file"),
+}
 MAY_GROW = ("trials", "earlier_trials")  # of a config: a study may be given more
 
 GO_ON = "The same command with --resume goes on from the results so far."
@@ -121,24 +125,30 @@ def _resumed(folder: Path, config: SearchConfig) -> SearchConfig:
     return resumed
 
 
-def check_same_checkpoint(place: str, recorded: str, config: SearchConfig) -> None:
-    """A study goes on with the checkpoint that it was begun with, as far as both were told.
+def check_same_digests(place: str, recorded: Mapping[str, Any], config: SearchConfig) -> None:
+    """A study goes on with the checkpoint and the space that it was begun with, as far as both were told.
+
+    Args:
+        place: of the study, in words.
+        recorded: its DIGESTS, perhaps among other values.
+        config: what is asked for.
 
     Raises:
-        StudyError: ``recorded`` is another than the config's.
+        StudyError: one is another than the config's.
     """
-    asked = config.checkpoint_sha256
-    if recorded and asked and recorded != asked:
-        raise StudyError(
-            f"{place}: expected the checkpoint the study was begun with, {recorded}, got {asked}. "
-            "Name that checkpoint, or begin another study."
-        )
+    for name, (what, advice) in DIGESTS.items():
+        known, asked = recorded.get(name), getattr(config, name)
+        if known and asked and known != asked:
+            raise StudyError(
+                f"{place}: expected the {what} the study was begun with, {known}, got {asked}. "
+                f"{advice}, or begin another study."
+            )
 
 
 def _check_same_config(folder: Path, recorded: dict[str, Any], config: SearchConfig) -> None:
     asked = config.to_dict()
-    check_same_checkpoint(str(folder), recorded.get(CHECKPOINT, ""), config)
-    names = [name for name in asked if name not in (CHECKPOINT, *MAY_GROW)]
+    check_same_digests(str(folder), recorded, config)
+    names = [name for name in asked if name not in (*DIGESTS, *MAY_GROW)]
     pairs = {name: (asked[name], recorded.get(name)) for name in names}
     mine, theirs = pairs["guide"]
     if isinstance(mine, dict) and isinstance(theirs, dict):

@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from nasrlm.files import UnwritableError, file_digest
 from studies.config import SearchConfig, without_password
-from studies.folder import CHECKPOINT, GO_ON, MAY_GROW, StudyError, check_same_checkpoint
+from studies.folder import DIGESTS, GO_ON, MAY_GROW, StudyError, check_same_digests
 from studies.journal import open_journal
 from studies.optuna_trials import ARCHITECTURE, directions
 from studies.storage_locks import held_alone
@@ -108,7 +108,7 @@ def name_in(storage: BaseStorage, config: SearchConfig) -> str:
 
 
 def _named(config: SearchConfig, more: Mapping[str, object]) -> str:
-    free = ("storage", CHECKPOINT, *MAY_GROW)
+    free = ("storage", *DIGESTS, *MAY_GROW)
     values = {**{name: value for name, value in config.to_dict().items() if name not in free}, **more}
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
     return f"{config.space}-{config.sampler}-{config.seed}-{digest}"
@@ -131,10 +131,11 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
             "Workers of one study have the same goals, constraints, evaluator and options.",
             stacklevel=2,
         )
-    known = study.user_attrs.get(CHECKPOINT, "")
-    check_same_checkpoint(f"storage {without_password(name)}, {study.study_name}", known, config)
-    if config.checkpoint_sha256 and not known:
-        study.set_user_attr(CHECKPOINT, config.checkpoint_sha256)
+    known = study.user_attrs
+    check_same_digests(f"storage {without_password(name)}, {study.study_name}", known, config)
+    for digest in DIGESTS:
+        if getattr(config, digest) and not known.get(digest):
+            study.set_user_attr(digest, getattr(config, digest))
     _check_table(f"storage {without_password(name)}, {study.study_name}", study, config)
     if not study.metric_names:
         study.set_metric_names([goal.objective for goal in config.goals])

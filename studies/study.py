@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, alone_in, holds
 from studies.history import EVALUATED, History
 from studies.plots import plot_study
 from studies.report import StudyResult, summarise, write_report
+from studies.space_digest import digest_of_space
 from studies.truth import true_labels
 
 A = TypeVar("A", bound=Hashable)
@@ -48,6 +50,7 @@ def open_study(
     check_met_together(config.constraints)
     if truth is not None:
         true_labels(config, truth)  # complains now, not after the search
+    config = replace(config, space_sha256=digest_of_space(space))
     searched = config.searched(space)
     for notation in config.warm_start:
         searched.parse(notation)

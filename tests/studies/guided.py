@@ -11,7 +11,7 @@ from tests.studies.scenes import ToyPredictor, ToyResults, ToySpace, toy_config
 
 def guided_config(*, trials: int = 14, guide: dict[str, Any] | None = None, **changes: object) -> SearchConfig:
     settings = {"batch_size": 4, "generations": 3, "samples": 8, **(guide or {})}
-    return toy_config(trials=trials, guide=settings, **changes)
+    return toy_config(**{"trials": trials, "guide": settings, "evaluator": "function", **changes})
 
 
 def run(config: SearchConfig, out: Path, evaluator: Any = None, **options: Any) -> StudyResult:

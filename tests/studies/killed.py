@@ -82,7 +82,7 @@ def work(storage: str, folder: Path, name: str, seconds: float, trials: int, sec
 
 def worker_config(trials: int = WORKERS_TRIALS) -> SearchConfig:
     """What the workers search for."""
-    return toy_config(trials=trials, guide={"batch_size": 3, "generations": 2, "samples": 4})
+    return toy_config(trials=trials, evaluator="function", guide={"batch_size": 3, "generations": 2, "samples": 4})
 
 
 def run(kind: str, folder: Path, seconds: float) -> None:

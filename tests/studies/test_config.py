@@ -34,8 +34,10 @@ def test_config_survives_json() -> None:
     [
         ({"goals": []}, "expected goals on different objectives, got []"),
         ({"goals": ["max:a@b", "min:a@b"]}, "expected goals on different objectives"),
-        ({"trials": 0}, "expected 1 trial or more, got 0"),
-        ({"population_size": 1}, "expected population_size of 2 or more, got 1"),
+        ({"trials": 0}, "search: trials: expected 1 or more, got 0."),
+        ({"trials": "60"}, "search: trials: expected a whole number, got '60'."),
+        ({"seed": -1}, "search: seed: expected 0 or more, got -1."),
+        ({"population_size": 1}, "search: population_size: expected 2 or more, got 1."),
         (
             {"sampler": "cma"},
             "got optuna with cma. There are optuna: nsga2, nsga3, tpe, gp, random; pymoo: nsga2, agemoea, smsemoa.",

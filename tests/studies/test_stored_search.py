@@ -17,7 +17,7 @@ from nasrlm.prediction import Prediction
 from spaces import get_space
 from studies import optuna_storage
 from studies.evaluators import FunctionEvaluator
-from studies.folder import StudyError
+from studies.folder import DIGESTS, StudyError
 from studies.optuna_storage import open_storage, study_name
 from studies.optuna_trials import directions
 from studies.search import search
@@ -123,7 +123,7 @@ def test_a_stored_study_whose_name_has_its_trials_goes_on(guided: bool, tmp_path
     """As names were before studies could be given more."""
     config = guided_config(trials=8, storage=str(tmp_path / "journal.log"))
     config = config if guided else replace(config, guide=None)
-    values = {name: value for name, value in config.to_dict().items() if name not in ("storage", "checkpoint_sha256")}
+    values = {name: value for name, value in config.to_dict().items() if name not in ("storage", *DIGESTS)}
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
     storage = open_storage(config.storage or "")
     study = optuna.create_study(
@@ -276,7 +276,7 @@ def test_a_search_without_a_guide_is_not_shared(storage: str, tmp_path: Path) ->
 def test_a_storage_names_what_was_evaluated(tmp_path: Path) -> None:
     space = get_space("nasbench201")
     evaluator = FunctionEvaluator(space, lambda notation: dict.fromkeys(OBJECTIVES, 1.0), objectives=OBJECTIVES[:2])
-    config = toy_config(space=space.name, storage=str(tmp_path / "journal.log"), trials=20)
+    config = toy_config(space=space.name, storage=str(tmp_path / "journal.log"), trials=20, evaluator="function")
     search(config, space, evaluator, tmp_path / "out")
     study = optuna.load_study(study_name=study_name(config), storage=open_storage(config.storage or ""))
     named = [trial.user_attrs["architecture"] for trial in study.get_trials(deepcopy=False)]
