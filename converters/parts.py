@@ -49,6 +49,32 @@ class Parts:
         """Whether the output is there and its parts were done with."""
         return self.out.exists() and not (self.folder / MANIFEST).exists()
 
+    @contextmanager
+    def held_alone(self) -> Iterator[None]:
+        """Hold the output, so that nobody else writes it, until the block or the process ends.
+
+        Raises:
+            ValueError: another process, or thread, holds it.
+            OSError: the folder that it is in cannot be written.
+        """
+        from filelock import FileLock, Timeout  # here: 25 ms, of which single networks have no use
+
+        lock = FileLock(self.out.with_name(f".{self.out.name}.lock"), timeout=0)
+        with self._told():
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire()
+            except Timeout:
+                raise ValueError(
+                    f"{self.out}: expected a file that no other run writes, got one of a run that goes on. "
+                    "Wait for it, or choose another file."
+                ) from None
+        try:
+            yield
+        finally:
+            Path(lock.lock_file).unlink(missing_ok=True)  # while it is held, as only_one_in of nasrlm.files does
+            lock.release()
+
     def begin(self, *, resume: bool) -> int:
         """Make the folder, or find that of a killed run.
 

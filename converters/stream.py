@@ -126,7 +126,8 @@ def convert_table(
         on_progress: called with the rows done, those of an earlier run included, and the rows of the table.
 
     Raises:
-        ValueError: the table cannot be read or lacks a column, the output is there already, or no row succeeds.
+        ValueError: the table cannot be read or lacks a column, the output is there already or another run writes it,
+            or no row succeeds.
         ImportError: the engine is not installed.
         OSError: the output cannot be written.
     """
@@ -137,15 +138,16 @@ def convert_table(
     for name, kind in config.derivation.columns.items():
         schema = schema.append(pa.field(name, kind))
     parts = Parts(config.out, schema, _settings(config, table))
-    if not (config.resume and parts.is_finished):
-        _convert_parts(config, table, parts, on_progress)
-    rows, failed = parts.count()
-    left_out = table.num_rows - rows - failed
-    if table.num_rows and not rows:
-        parts.out.unlink()
-        got = [f"{failed} that fail (see {parts.errors})"] if failed else []
-        got += [f"{left_out} of other spaces than {config.space}"] if left_out else []
-        raise ValueError(f"{config.table}: expected rows that can be converted, got {' and '.join(got)}.")
+    with parts.held_alone():
+        if not (config.resume and parts.is_finished):
+            _convert_parts(config, table, parts, on_progress)
+        rows, failed = parts.count()
+        left_out = table.num_rows - rows - failed
+        if table.num_rows and not rows:
+            parts.out.unlink()
+            got = [f"{failed} that fail (see {parts.errors})"] if failed else []
+            got += [f"{left_out} of other spaces than {config.space}"] if left_out else []
+            raise ValueError(f"{config.table}: expected rows that can be converted, got {' and '.join(got)}.")
     return StreamResult(rows, failed, left_out, parts.errors, time.perf_counter() - started)
 
 

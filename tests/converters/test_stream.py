@@ -26,6 +26,7 @@ SPACE = get_space("nasbench201")
 ARCHITECTURES = [SPACE.sample(np.random.default_rng(seed)) for seed in range(ROWS)]
 NOTATIONS = [SPACE.format(architecture) for architecture in ARCHITECTURES]
 CONV1, CONV3 = "conv1x1-bn-relu", "conv3x3-bn-relu"
+BUSY = r"texts\.parquet: expected a file that no other run writes, got .* Wait for it, or choose another file\.$"
 ROOT = Path(__file__).parents[2]
 
 
@@ -166,6 +167,16 @@ def test_a_finished_run_is_not_repeated(config, monkeypatch):
     assert (again.rows, again.failed) == (first.rows, first.failed)
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_two_runs_do_not_write_one_file(config, resume):
+    def begin_another(done: int, total: int) -> None:
+        with pytest.raises(ValueError, match=BUSY):
+            convert_table(replace(config, resume=resume))
+
+    assert convert_table(config, on_progress=begin_another).rows == ROWS
+    assert _left(config) == {"texts.parquet"}
+
+
 def test_parts_that_a_finished_run_left_are_not_taken_over(config, tmp_path):
     """Killed once its output was there, and then the output was deleted."""
     with pytest.raises(KeyboardInterrupt):
@@ -234,12 +245,15 @@ stream.convert_table(stream.StreamConfig(*map(Path, paths), workers=2, chunk_row
     run = subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, start_new_session=True)
     third_part = tmp_path / ".texts.parquet.parts" / "part-000002.parquet"
     _wait_until(third_part.exists)
+    with pytest.raises(ValueError, match=BUSY):
+        convert_table(config)
     run.kill()
     run.wait()
     _wait_until(lambda: not _group_lives(run.pid))
     assert not config.out.exists()
     result = convert_table(replace(config, resume=True))
     assert result.rows == ROWS
+    assert _left(config) == {"texts.parquet"}
     convert_table(replace(config, out=tmp_path / "whole.parquet"))
     assert config.out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
