@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 MANIFEST = "run.json"
 SETTINGS = "nasrlm.settings"  # what a finished output was made of, in its metadata
+TABLE = "table"  # the setting that tells the contents of the table that parts are made of
 COMPRESSION = "zstd"
 
 Settings = Mapping[str, str | int | None]
@@ -28,11 +29,13 @@ class Parts:
         out: the Parquet file that they will become.
         schema: Arrow's schema of every part.
         settings: all that decides what the parts hold; another run's parts must have been made with the same.
+        table: the file that they are made of, for messages.
     """
 
     out: Path
     schema: Any
     settings: Settings
+    table: Path
 
     @property
     def folder(self) -> Path:
@@ -164,8 +167,10 @@ class Parts:
 
     def _check(self, found: Settings, expected: str, remedy: str) -> None:
         for name, value in self.settings.items():
-            if found.get(name) != value:
-                raise ValueError(f"{expected} made with {name} {value}, got {found.get(name)}. {remedy}")
+            if (got := found.get(name)) != value:
+                wanted = f"{self.table} as it is now, {value}" if name == TABLE else value
+                other = f"another, or {self.table.name} before it was changed, " if name == TABLE else ""
+                raise ValueError(f"{expected} made with {name} {wanted}, got {other}{got}. {remedy}")
 
     def _part(self, index: int) -> Path:
         return self.folder / f"part-{index:06}.parquet"

@@ -193,12 +193,30 @@ def test_parts_of_another_run_are_refused(config, frame, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         convert_table(config, on_progress=_stop_after(20))
     for other in (
-        replace(config, table=_write(tmp_path / "other.parquet", frame)),
+        replace(config, table=_write(tmp_path / "other.parquet", frame[::-1])),
         replace(config, space="nasbench201"),
         replace(config, part_chunks=3),
     ):
         with pytest.raises(ValueError, match=r"expected parts made with .*, got .*\. Delete it to start anew"):
             convert_table(replace(other, resume=True))
+
+
+def test_a_run_goes_on_with_a_copy_of_its_table_and_space(config, frame, tmp_path, monkeypatch):
+    """As where a job copies what it reads to a folder of its own."""
+    for folder, table in (("first", "table.parquet"), ("then", "copy.parquet")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "own.py").write_text("from spaces.nasbench201 import NASBench201 as Own\n")
+        _write(tmp_path / folder / table, frame.assign(space="own.py:Own"))
+    monkeypatch.chdir(tmp_path / "first")
+    with pytest.raises(KeyboardInterrupt):
+        convert_table(replace(config, table=Path("table.parquet")), on_progress=_stop_after(20))
+    monkeypatch.chdir(tmp_path / "then")
+    os.utime("copy.parquet", (1, 1))
+    moved = replace(config, table=Path("copy.parquet"), resume=True)
+    reports = []
+    assert convert_table(moved, on_progress=lambda done, total: reports.append(done)).rows == ROWS
+    assert reports[0] == 16
+    assert convert_table(moved).rows == ROWS
 
 
 @pytest.mark.parametrize(
@@ -297,6 +315,23 @@ def test_a_finished_output_of_another_table_is_not_taken_for_it(config: StreamCo
         convert_table(replace(config, resume=True))
 
 
+def test_a_table_that_was_edited_is_told_by_its_name(config, frame, tmp_path):
+    table = tmp_path / "table.csv"
+    frame.to_csv(table, index=False)
+    config, stat = replace(config, table=table), table.stat()
+    with pytest.raises(KeyboardInterrupt):
+        convert_table(config, on_progress=_stop_after(20))
+    table.write_text(table.read_text().replace("0.0\n", "0.1\n"))
+    os.utime(table, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    message = (
+        r"expected parts made with table .*/table\.csv as it is now, \d+ bytes with digest [0-9a-f]{16}, "
+        r"got another, or table\.csv before it was changed, \d+ bytes with digest [0-9a-f]{16}\. Delete it to start"
+    )
+    with pytest.raises(ValueError, match=message):
+        convert_table(replace(config, resume=True))
+    assert table.stat().st_size == stat.st_size
+
+
 def test_a_finished_output_of_an_edited_space_is_not_taken_for_its_own(config, frame, tmp_path):
     own = tmp_path / "own.py"
     own.write_text("from spaces.nasbench201 import NASBench201 as Own\n")
@@ -306,6 +341,18 @@ def test_a_finished_output_of_an_edited_space_is_not_taken_for_its_own(config, f
     assert convert_table(config).rows == convert_table(replace(config, resume=True)).rows == ROWS - 5
     own.write_text(own.read_text() + "# edited\n")
     with pytest.raises(ValueError, match=r"expected an output made with the space's file .*own\.py, \d+ bytes"):
+        convert_table(replace(config, resume=True))
+
+
+def test_an_edited_module_beside_a_space_is_noticed(config, tmp_path):
+    beside = tmp_path / "beside_own.py"
+    beside.touch()
+    (tmp_path / "own.py").write_text("import beside_own\nfrom spaces.nasbench201 import NASBench201 as Own\n")
+    config = replace(config, table=_write(tmp_path / "of_own.parquet", pd.DataFrame({"architecture": NOTATIONS})))
+    config = replace(config, space=f"{tmp_path}/own.py:Own")
+    assert convert_table(config).rows == convert_table(replace(config, resume=True)).rows == ROWS
+    beside.write_text("# edited\n")
+    with pytest.raises(ValueError, match=r"made with the space's file .*beside_own\.py beside .*, 9 bytes"):
         convert_table(replace(config, resume=True))
 
 
