@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -86,19 +87,18 @@ class Parts:
 
         Raises:
             ValueError: there is an output or a folder and ``resume`` is not set, or the folder is of another run.
+            OSError: the folder cannot be made; none is left then.
         """
-        if self.folder.exists() and not resume:
+        manifest = self.folder / MANIFEST
+        if manifest.exists() and not resume:
             raise ValueError(
                 f"{self.folder}: expected no such folder, got the parts of an unfinished run. "
                 "Go on with --resume, or delete it."
             )
         if self.out.exists() and not resume:
             raise ValueError(f"{self.out}: expected no such file, got one. Delete it, or name another.")
-        manifest = self.folder / MANIFEST
         if not manifest.exists():
-            shutil.rmtree(self.folder, ignore_errors=True)  # of a run that was killed once its output was there
-            self.folder.mkdir(parents=True)
-            _write(manifest, json.dumps(self.settings))
+            self._make_folder()
         self._check(json.loads(manifest.read_text()), f"{self.folder}: expected parts", "Delete it to start anew.")
         finished = 0
         while self._part(finished).exists():
@@ -147,11 +147,24 @@ class Parts:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Within this, errors of Arrow, which name no file, name the output."""
+        """Within this, errors that name no file, such as Arrow's, name the output."""
         try:
             yield
         except OSError as e:
-            raise OSError(f"{self.out}: expected to write this file and its parts, got {e.strerror or e}.") from e
+            full = e.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+            advice = "Free some space and go on with --resume." if full else "Name a file that you may write."
+            got = e.strerror or e
+            raise OSError(f"{self.out}: expected to write this file and its parts, got {got}. {advice}") from e
+
+    def _make_folder(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)  # of a run that was killed before it began or after it ended
+        with self._told():
+            self.folder.mkdir()
+            try:
+                _write(self.folder / MANIFEST, json.dumps(self.settings))
+            except OSError:
+                shutil.rmtree(self.folder)
+                raise
 
     def _assemble_errors(self, count: int) -> None:
         temporary, failed = self.folder / "errors", False

@@ -1,5 +1,6 @@
 """Whole tables: nothing lost, failures told, killed runs that go on to the same file."""
 
+import errno
 import json
 import os
 import signal
@@ -175,6 +176,27 @@ def test_two_runs_do_not_write_one_file(config, resume):
 
     assert convert_table(config, on_progress=begin_another).rows == ROWS
     assert _left(config) == {"texts.parquet"}
+
+
+def test_a_full_disk_is_told_by_the_output_and_nothing_stands_in_the_way_of_the_next_run(config, monkeypatch):
+    def fail(path: Path, text: str, **options: object) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    message = r"texts\.parquet: expected to write this file and its parts, got No space left .* Free some space"
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "write_text", fail)
+        with pytest.raises(OSError, match=message):
+            convert_table(config)
+    assert _left(config) == set()
+    config.out.with_name(".texts.parquet.parts").mkdir()  # killed before it wrote anything
+    assert convert_table(config).rows == ROWS
+    assert _left(config) == {"texts.parquet"}
+
+
+def test_an_output_that_cannot_be_written_is_told(config):
+    with pytest.raises(OSError, match=r"x\.parquet: expected to write .*, got File exists\. Name a file that you may"):
+        convert_table(replace(config, out=config.table / "x.parquet"))
 
 
 def test_parts_that_a_finished_run_left_are_not_taken_over(config, tmp_path):
