@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from converters.table_columns import WORDS, IsRead, Scanned, TableContentError, check_columns
+from converters.table_columns import OTHER_SEPARATOR, WORDS, IsRead, Scanned, TableContentError, check_columns
 
 # Cells of a column of numbers in which there is none; in a column of words these are words, and "" is none.
 NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
@@ -81,13 +81,18 @@ def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
             raise ValueError(f"a row of more than {CSV_BLOCK:,} bytes, or a quote that is not closed") from e
         if not uneven:
             raise
-        expected, got, number, _ = uneven[0]  # of the header number is 1
-        if expected == 1:
+        expected, got, number, row = uneven[0]  # of the header number is 1
+        if expected == 1 and OTHER_SEPARATOR.search(row):
             raise TableContentError(
                 f"expected columns separated by commas, got a header without a comma, but commas in row {number - 2}."
             ) from e
-        what = f"{'fewer' if got < expected else 'more'} than the {expected} fields that the header names"
-        raise ValueError(f"{what} in row {number - 2}") from e
+        where = f"than the {expected} fields that the header names in row {number - 2}"
+        if got < expected:
+            raise ValueError(f"fewer {where}") from e
+        raise TableContentError(
+            f"expected one field a column, got more {where}. "
+            "Put a field that has commas in double quotes, and double the quotes inside it."
+        ) from e
 
 
 def _without(nothing: Sequence[str], column: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 WORDS = ("architecture", "text", "space", "split")  # columns that hold words, whatever they look like
 TEXT = "text"  # of WORDS, the column that holds strings alone
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what pyarrow and json raise
+OTHER_SEPARATOR = re.compile(r"[;\t|]")  # than a comma, in CSV
 
 IsRead = Callable[[str], bool]  # of a column
 Scanned = tuple[tuple[str, ...], Any, int]  # names of all columns, schema of those that are read, number of rows

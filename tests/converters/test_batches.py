@@ -189,7 +189,7 @@ def test_words_of_a_csv_are_read_as_they_are(tmp_path):
         ("t.txt", "", "expected a table ending in .parquet, .csv, .jsonl, got .txt"),
         ("t.parquet", "PAR1", "expected a readable parquet table, got .* Is it truncated"),
         ("t.csv", "", "expected a readable csv table, got Empty CSV file"),
-        ("t.csv", "a,b\n1\n", "expected a readable csv table, got"),
+        ("t.csv", "a,b\n1\n", r"expected a readable csv table, got fewer than the 2 .* in row 0\. Is it truncated\?$"),
         ("t.csv", "a,a\n1,2\n", "expected columns of different names, got a twice. Rename one.$"),
         ("t.jsonl", '{"a": 1}\n{"a', "expected a readable jsonl table, got .* in line 2"),
         ("t.jsonl", "[1]", r"expected an object in every line, got \[1\] in line 1.$"),
@@ -240,6 +240,18 @@ def test_fields_that_are_not_separated_by_commas_are_told(tmp_path):
     expected = r"t\.csv: expected columns separated by commas, got a header without a comma, but commas in row 0\.$"
     with pytest.raises(ValueError, match=expected):
         list(open_table(tmp_path / "t.csv").batches(4))
+
+
+@pytest.mark.parametrize("cell", ['[16, 1, "relu"]', "'[16, 1, \"relu\"]'", '"[16, 1, ""relu""]",'])
+@pytest.mark.parametrize("label", ["", ",83"])
+def test_commas_in_a_field_are_told_to_be_quoted(tmp_path, cell, label):
+    header = f"architecture{',accuracy@here' if label else ''}"
+    (tmp_path / "t.csv").write_text(f"{header}\n{cell}{label}\n")
+    advice = r"Put a field that has commas in double quotes, and double the quotes inside it\.$"
+    with pytest.raises(ValueError, match=rf"t\.csv: expected .*, got more than the [12] fields .* in row 0\. {advice}"):
+        open_table(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text(f'{header}\n"[16, 1, ""relu""]"{label}\n')
+    assert next(open_table(tmp_path / "t.csv").batches(4))["architecture"].to_pylist() == ['[16, 1, "relu"]']
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
