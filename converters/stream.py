@@ -25,6 +25,7 @@ from converters.convert import to_onnx_text
 from converters.engines import check_engine, num_workers, with_answers
 from converters.errors import check_ending
 from converters.parts import TABLE, Parts, Settings
+from converters.table_columns import lacks_column
 from converters.version import code_digest
 from spaces import SearchSpace, get_space
 from spaces.registry import full_name, modules_beside, space_file
@@ -246,7 +247,7 @@ def _check(config: StreamConfig, table: BatchedTable) -> None:
     check_engine(config.engine, config.workers)
     check_ending(config.out, ".parquet")
     if "architecture" not in names:
-        raise ValueError(f"{table.path}: expected a column architecture, got {', '.join(names) or 'none'}.")
+        raise lacks_column(table.path, "architecture", names)
     if there := [name for name in config.derivation.columns if name in names]:
         raise ValueError(f"{table.path}: expected no column {there[0]} yet, got one. Rename or drop it.")
     if "text" in names:

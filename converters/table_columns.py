@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -27,6 +28,18 @@ def check_columns(names: Sequence[str]) -> None:
     """Complain of two columns of one name."""
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise TableContentError(f"expected columns of different names, got {twice} twice. Rename one.")
+
+
+def lacks_column(path: Path, wanted: str, names: Sequence[str]) -> ValueError:
+    """The error of a table without a column that it needs.
+
+    Args:
+        path: of the table.
+        wanted: the column.
+        names: of its columns.
+    """
+    help_ = " Separate them by commas." if len(names) == 1 and OTHER_SEPARATOR.search(names[0]) else ""
+    return ValueError(f"{path}: expected a column {wanted}, got {', '.join(names) or 'none'}.{help_}")
 
 
 def spelled(name: str, values: Sequence[Any], start: int) -> list[str | None]:

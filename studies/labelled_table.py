@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import pandas as pd
 
 from converters.batches import open_table
 from converters.csv_table import NO_NUMBER
+from converters.table_columns import lacks_column
 from nasrlm.objective import Objective
 from spaces.registry import found_from
 from spaces.shown import shown
@@ -46,7 +46,7 @@ def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequenc
         )
     described = [name for name in ("text", "architecture") if name in frame]
     if not described:
-        raise lacks_networks(path, list(map(str, frame.columns)))
+        raise lacks_column(path, "architecture or text", list(map(str, frame.columns)))
     missing = [name for name in require if name not in frame]
     if missing:
         known = label_columns(frame)
@@ -72,17 +72,6 @@ def _found_spaces(names: pd.Series[Any], folder: Path) -> pd.Series[Any]:
     by_name = {name: found_from(folder, name) for name in names.unique() if isinstance(name, str)}
     moved = {name: found for name, found in by_name.items() if found != name}
     return names.replace(moved) if moved else names
-
-
-def lacks_networks(path: Path, names: Sequence[str]) -> ValueError:
-    """The error of a table without a column of architectures or texts.
-
-    Args:
-        path: of the table.
-        names: of its columns.
-    """
-    help_ = " Separate them by commas." if len(names) == 1 and re.search(r"[;\t|]", names[0]) else ""
-    return ValueError(f"{path}: expected a column architecture or text, got {', '.join(names) or 'none'}.{help_}")
 
 
 def is_empty(word: Any) -> bool:

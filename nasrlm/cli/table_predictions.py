@@ -16,7 +16,7 @@ from converters.batches import BatchedTable, open_table
 from converters.cached_texts import cached_text
 from converters.engines import num_workers, with_answers
 from converters.errors import check_ending
-from converters.table_columns import WORDS
+from converters.table_columns import WORDS, lacks_column
 from nasrlm.by_space import answer_by_space, objectives_of
 from nasrlm.cli.output import check_table_out, print_json, say, some, warn
 from nasrlm.cli.space_predictions import warn_of_guesses
@@ -25,7 +25,6 @@ from nasrlm.prediction import columns_of
 from nasrlm.predictor import Predictor
 from nasrlm.reader import UnreadableTextError
 from spaces import get_space
-from studies.labelled_table import lacks_networks
 
 CHUNK_ROWS = 128  # that a worker converts at a time
 GROUP_CHUNKS = 16  # that are predicted and written together, as one row group
@@ -153,7 +152,7 @@ def _check(source: BatchedTable, out: Path, space: str | None) -> None:
     check_ending(out, ".parquet")
     check_table_out(out, source.path)
     if "architecture" not in names and "text" not in names:
-        raise lacks_networks(source.path, names)
+        raise lacks_column(source.path, "architecture or text", names)
     if "text" not in names and space is None and "space" not in names:
         raise ValueError(f"{source.path}: expected a column space, got none. Name it with --space.")
     if space is not None and "architecture" in names:

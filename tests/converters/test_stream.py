@@ -268,6 +268,13 @@ def test_a_column_that_parquet_cannot_hold_is_named(config, frame, tmp_path):
     assert _left(config) == {table.name}
 
 
+def test_another_separator_is_told(config, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("architecture;accuracy@here\n0;3\n")
+    with pytest.raises(ValueError, match=r"got architecture;accuracy@here\. Separate them by commas\.$"):
+        convert_table(replace(config, table=table))
+
+
 def test_a_killed_run_leaves_no_worker_and_goes_on(config, tmp_path, frame):
     """SIGKILL in earnest, with three parts finished and both workers busy: they never end with the rows after."""
     script = f"""
