@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,10 @@ import numpy as np
 import pandas as pd
 
 from converters.batches import open_table
-from converters.csv_table import NO_NUMBER
+from converters.labels import numbers_of, warn_of_fractions
 from converters.table_columns import lacks_column
 from nasrlm.objective import Objective
 from spaces.registry import found_from
-from spaces.shown import shown
 
 _FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
 
@@ -79,28 +77,6 @@ def is_empty(word: Any) -> bool:
     return word == "" or pd.isna(word) is True
 
 
-def numbers_of(labels: pd.Series[Any], path: Path) -> pd.Series[Any]:
-    """A column of labels as numbers.
-
-    Raises:
-        ValueError: a row holds something else, or an infinite one; the message names file and row.
-    """
-    if labels.dtype.kind in "mM":
-        raise ValueError(f"{path}: expected numbers in column {labels.name}, got times, {labels.dtype}.")
-    if pd.api.types.infer_dtype(labels) == "boolean":
-        raise ValueError(f"{path}: expected numbers in column {labels.name}, got true and false.")
-    numbers = pd.to_numeric(labels, errors="coerce")
-    wrong = numbers.isna() & labels.notna() & ~labels.isin(NO_NUMBER)
-    if wrong.any():
-        row, word = next(labels[wrong].items())
-        raise ValueError(f"{path}: expected numbers in column {labels.name}, got {shown(word)} in row {row}.")
-    infinite = np.isinf(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
-    if infinite.any():
-        row, value = next(labels[infinite].items())
-        raise ValueError(f"{path}: expected finite or no numbers in column {labels.name}, got {value} in row {row}.")
-    return numbers
-
-
 def _check_range(labels: pd.Series[Any], path: Path) -> None:
     """Complain of a label that its metric cannot have, such as -1 for a failed measurement; warn of fractions.
 
@@ -118,12 +94,8 @@ def _check_range(labels: pd.Series[Any], path: Path) -> None:
             f"{path}: expected {objective.range_in_words} in column {labels.name}, got {value:g} in row {row}. "
             "Leave it empty where there is no label."
         )
-    if objective.is_accuracy and 0 < labels.max() <= 1:
-        warnings.warn(
-            f"{path}: expected percent, 0 to 100, in column {labels.name}, got none above {labels.max():g}. "
-            "If they are fractions, multiply them by 100.",
-            stacklevel=3,
-        )
+    if objective.is_accuracy:
+        warn_of_fractions(labels, path)
 
 
 def label_columns(frame: pd.DataFrame, objectives: Sequence[str] = ()) -> tuple[str, ...]:

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from converters.bulk import to_onnx_texts
+from converters.labels import numbers_of
 from nasrlm.examples import row_splits
 from spaces import get_space
 from spaces.registry import same_spaces
 from spaces.space import Genotype, SearchSpace
-from studies.labelled_table import is_empty, label_columns, numbers_of, objective_columns, read_table
+from studies.labelled_table import is_empty, label_columns, objective_columns, read_table
 
 
 def read_rows(

@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from converters.labels import numbers_of, warn_of_fractions
+
 
 class BenchmarkFileError(ValueError):
     """A file that is damaged, or not of the benchmark that was named."""
@@ -67,10 +69,28 @@ def to_table(space: str, rows: Sequence[Mapping[str, Any]], place: object) -> pd
     """Rows as a table; a column without any value is left out.
 
     Raises:
-        BenchmarkFileError: there are no rows.
+        BenchmarkFileError: there are no rows, or a label, of a column ``…@…``, is no number or an infinite one; names
+            column and row.
+
+    Warns:
+        UserWarning: accuracies look like fractions.
     """
     if not rows:
         raise BenchmarkFileError(f"{place}: expected at least one architecture, got none. Is it the right file?")
     frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
+    for name in frame.columns:
+        metric, at, _ = name.partition("@")
+        if at:
+            frame[name] = _labels(frame[name], place)
+        if at and "accuracy" in metric.split("_"):
+            warn_of_fractions(frame[name], place)
     frame.insert(0, "space", space)
     return frame
+
+
+def _labels(column: pd.Series[Any], place: object) -> pd.Series[Any]:
+    with reading(place, f"numbers in column {column.name}"):
+        try:
+            return numbers_of(column, place)
+        except ValueError as e:
+            raise BenchmarkFileError(f"{e} Is it the right file?") from e

@@ -140,6 +140,31 @@ def test_damaged_nasbench301(tmp_path: Path, key: str) -> None:
         read_benchmark("nasbench301", path)
 
 
+@pytest.mark.parametrize(
+    ("accuracy", "got"),
+    [
+        ("93%", r"numbers in column accuracy@cifar10, got '93%' in row 1\."),
+        ([93.25], r"numbers in column accuracy@cifar10, got \[93\.25\] in row 1\."),
+        (float("inf"), r"finite or no numbers in column accuracy@cifar10, got inf in row 1\."),
+        (10**400, "numbers in column accuracy@cifar10, got OverflowError"),
+    ],
+)
+def test_labels_of_nasbench301_are_numbers(tmp_path: Path, accuracy: object, got: str) -> None:
+    write(tmp_path / "results_0.json", result())
+    write(tmp_path / "results_1.json", result() | {"test_accuracy": accuracy})
+    with pytest.raises(BenchmarkFileError, match=rf"{tmp_path.name}: expected {got}.* Is it the right file"):
+        read_benchmark("nasbench301", tmp_path)
+
+
+def test_accuracies_that_look_like_fractions_are_told(tmp_path: Path) -> None:
+    write(tmp_path / "results_0.json", result() | {"test_accuracy": 0.9325})
+    with pytest.warns(
+        UserWarning, match=r"percent, 0 to 100, in column accuracy@cifar10, got none above 0\.9325"
+    ) as told:
+        read_benchmark("nasbench301", tmp_path)
+    assert len(told) == 1  # of validation accuracies, which are percent, nothing
+
+
 def test_nothing_of_nasbench301(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkFileError, match="at least one architecture"):
         read_benchmark("nasbench301", tmp_path)
