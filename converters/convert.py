@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -62,9 +63,19 @@ def _built(space: SearchSpace[Any], architecture: Any) -> Graph:
     if not isinstance(graph, Graph):
         raise ValueError(
             f"{type(space).__name__}.build: expected a converters.graph.Graph, got {type(graph).__name__}. "
-            "End it with `return g.build(output)` of a GraphBuilder `g`."
+            f"End it with {_ending(graph)}."
         )
     return graph
+
+
+def _ending(built: object) -> str:
+    """How a ``build`` that returns this would return a graph."""
+    if isinstance(built, ModelProto):
+        return "`return model_to_graph(model)` of converters"
+    torch = sys.modules.get("torch")  # whose modules nobody has who has not imported it
+    if torch is not None and isinstance(built, torch.nn.Module):
+        return "`return model_to_graph(export_module(module, input_shape))` of converters and converters.torch_module"
+    return "`return g.build(output)` of a GraphBuilder `g`"
 
 
 def to_canonical_graph(graph: Graph) -> Graph:

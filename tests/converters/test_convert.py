@@ -5,6 +5,8 @@ import sys
 from importlib import import_module
 
 import pytest
+from onnx import ModelProto
+from torch import nn
 
 from converters import (
     OnnxModelError,
@@ -72,14 +74,24 @@ def test_a_space_without_converter_is_told_how_to_get_one():
         to_graph(space, space.from_official_index(0))
 
 
-@pytest.mark.parametrize("built", [None, "text", GraphBuilder((1, 3, 8, 8))])
-def test_a_space_that_builds_no_graph_is_told_what_to_return(built):
+@pytest.mark.parametrize(
+    ("built", "ending"),
+    [
+        (None, r"g\.build\(output\)` of a GraphBuilder `g`\."),
+        ("text", r"g\.build\(output\)` of a GraphBuilder `g`\."),
+        (GraphBuilder((1, 3, 8, 8)), r"g\.build\(output\)` of a GraphBuilder `g`\."),
+        (ModelProto(), r"model_to_graph\(model\)` of converters\."),
+        (nn.ReLU(), r"model_to_graph\(export_module\(module, input_shape\)\)` of .* converters\.torch_module\."),
+    ],
+)
+def test_a_space_that_builds_no_graph_is_told_what_to_return(built, ending):
     class Returning(Homemade):
         def build(self, architecture):
             return built
 
     space = Returning()
-    message = rf"Returning\.build: expected a converters\.graph\.Graph, got {type(built).__name__}\. End it with"
+    got = type(built).__name__
+    message = rf"Returning\.build: expected a converters\.graph\.Graph, got {got}\. End it with `return {ending}"
     with pytest.raises(ValueError, match=message):
         to_graph(space, space.from_official_index(0))
 
