@@ -1,14 +1,15 @@
 """The model that a search asks, renewed as results come in."""
 
+import warnings
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 import pandas as pd
 
 from converters.counts import COUNTS
-from spaces import SearchSpace
+from spaces import SearchSpace, Spellings
 from studies.counting_predictor import CountMemory, counting
-from studies.ledger import Ledger
+from studies.ledger import Entry, Ledger
 from studies.medians_only import MediansOnly
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.proposal import Model
@@ -41,10 +42,11 @@ class LearningModel(Generic[A]):
         objectives: Sequence[str],
         modelled: Sequence[str] = (),
     ) -> None:
-        self.to_text, self._modelled = to_text, modelled
+        self.space, self.to_text, self._modelled = space, to_text, modelled
         self._counts = None if set(COUNTS).isdisjoint(objectives) else CountMemory(space, to_text)
         self._adapt: Adapt | None = None
         self._every, self._num_learned = 1, 0
+        self._has_told_twins = isinstance(space, Spellings)  # whose twins are apart
         self.model = self._make(predictor)
 
     @property
@@ -60,6 +62,7 @@ class LearningModel(Generic[A]):
         """The model, anew if there are ``every`` results more than it has learned from."""
         count = len(ledger.answered) // self._every * self._every
         if self._adapt is not None and count > self._num_learned:
+            self._tell_of_twins(ledger.answered)
             adapted = self._adapt(ledger.labels(count))
             if not callable(getattr(adapted, "predict", None)):
                 raise TypeError(
@@ -68,6 +71,20 @@ class LearningModel(Generic[A]):
             self.model = self._make(adapted)
             self._num_learned = count
         return self.model
+
+    def _tell_of_twins(self, evaluated: Sequence[Entry]) -> None:
+        """Warn once of two keys of one text: a network that was evaluated twice."""
+        first_of: dict[str, Entry] = {}
+        for entry in evaluated if not self._has_told_twins else ():
+            first = first_of.setdefault(self.to_text(self.space.parse(entry.architecture)), entry)
+            if first is not entry:
+                self._has_told_twins = True
+                warnings.warn(
+                    f"{self.space.name}: expected one architecture_key of one network, got {first.key} and "
+                    f"{entry.key}: it was evaluated twice. Let architecture_key leave out choices that change nothing.",
+                    stacklevel=2,
+                )
+                return
 
     def _make(self, predictor: SamplingPredictor) -> Model[A]:
         counted = counting(predictor, self._counts) if self._counts else predictor

@@ -13,7 +13,7 @@ from typing import Any
 import optuna
 from optuna.exceptions import ExperimentalWarning, OptunaError, StorageInternalError
 from optuna.storages import BaseStorage, RDBStorage
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from nasrlm.files import UnwritableError, file_digest
@@ -124,13 +124,8 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
     study = optuna.create_study(
         storage=storage, study_name=own, directions=directions(config.goals), load_if_exists=True
     )
-    alike = [other for other in there if other.rpartition("-")[0] == own.rpartition("-")[0]]
-    if alike and own not in there:
-        warnings.warn(
-            f"storage {without_password(name)}: {own} begins beside {', '.join(alike)}, whose settings are others. "
-            "Workers of one study have the same goals, constraints, evaluator and options.",
-            stacklevel=2,
-        )
+    if own not in there:
+        _warn_of_others(storage, f"storage {without_password(name)}: {own}", own, there)
     known = study.user_attrs
     check_same_digests(f"storage {without_password(name)}, {study.study_name}", known, config)
     for digest in DIGESTS:
@@ -140,6 +135,28 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
     if not study.metric_names:
         study.set_metric_names([goal.objective for goal in config.goals])
     return study
+
+
+def _warn_of_others(storage: BaseStorage, begins: str, own: str, there: Sequence[str]) -> None:
+    """Warn of studies that a worker may have been meant for: of its seed, or of another one that goes on now."""
+    same_seed = [other for other in there if other.rpartition("-")[0] == own.rpartition("-")[0]]
+    if same_seed:
+        warnings.warn(
+            f"{begins} begins beside {', '.join(same_seed)}, whose settings are others. "
+            "Workers of one study have the same goals, constraints, evaluator and options.",
+            stacklevel=3,
+        )
+    other_seeds = [x for x in there if x.rsplit("-", 2)[0] == own.rsplit("-", 2)[0] and x not in same_seed]
+    if running := [x for x in other_seeds if _is_running(storage, x)]:
+        warnings.warn(
+            f"{begins} begins beside {', '.join(running)}, whose trials run now. Workers of one study have the same "
+            "seed.",
+            stacklevel=3,
+        )
+
+
+def _is_running(storage: BaseStorage, name: str) -> bool:
+    return storage.get_n_trials(storage.get_study_id_from_name(name), TrialState.RUNNING) > 0
 
 
 def _check_table(where: str, study: optuna.Study, config: SearchConfig) -> None:

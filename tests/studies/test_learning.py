@@ -2,7 +2,9 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
+from spaces import Spellings
 from studies.history import EVALUATED
 from studies.learning import LearningModel
 from studies.ledger import Entry, Ledger
@@ -36,3 +38,14 @@ def test_what_has_no_answer_yet_is_no_result() -> None:
     for answers in ([np.nan, 1.0, np.nan], [2.0, 1.0, np.nan], [2.0, 1.0, 3.0], [2.0, 1.0, 3.0, np.nan, 5.0]):
         learning.learn(tried(answers))
     assert [table[CONFIG.objectives[0]].tolist() for table in tables] == [[2.0, 1.0], [2.0, 1.0, 3.0, 5.0]]
+
+
+def test_two_keys_of_one_network_are_told_once(recwarn: pytest.WarningsRecorder) -> None:
+    for space, told in ((SPACE, 1), (Spellings(SPACE), 0)):
+        learning = LearningModel(space, ToyPredictor(), TextMemory(lambda _: "one text"), CONFIG.objectives)
+        learning.learn_by(lambda _: ToyPredictor(), every=2)
+        for answers in ([2.0, 1.0], [2.0, 1.0, 3.0, 4.0]):
+            learning.learn(tried(answers))
+        words = [str(recwarn.pop().message) for _ in range(len(recwarn))]
+        assert len(words) == told
+        assert all(word.startswith("toy: expected one architecture_key of one network, got ") for word in words)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -102,6 +103,16 @@ def test_a_result_of_a_trial_that_was_taken_over_is_that_of_its_copy(begun: bool
         with other.turn() as ledger:
             assert [entry.real.tolist() for entry in ledger.evaluated] == [RESULT.tolist()]
         assert [trial.state for trial in other.study.get_trials()] == [TrialState.FAIL, TrialState.COMPLETE]
+
+
+def test_a_worker_of_another_seed_is_told_that_it_works_for_another_study(tmp_path: Path) -> None:
+    other, journal = replace(CONFIG, seed=CONFIG.seed + 1), str(tmp_path / "journal.log")
+    with two_workers(CONFIG, tmp_path) as (evaluates, _, taken):
+        with pytest.warns(UserWarning, match=r"begins beside toy-nsga2-3-\w+, whose trials run now\. Workers of one"):
+            SharedStudy(other, SPACE, journal, Ledger(other, [])).__exit__()
+        evaluates.tell(taken, RESULT)
+    later = replace(CONFIG, seed=CONFIG.seed + 2)  # as studies of several seeds do in one storage
+    SharedStudy(later, SPACE, journal, Ledger(later, [])).__exit__()
 
 
 def test_a_storage_that_does_not_answer_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
