@@ -21,7 +21,7 @@ DIGESTS = {  # what they are of, and what to do where another is asked for
 }
 MAY_GROW = ("trials", "earlier_trials")  # of a config: a study may be given more
 
-GO_ON = "The same command with --resume goes on from the results so far."
+GO_ON = "Resumed, the search goes on from the results so far (the same command with --resume)."
 
 
 class StudyError(ValueError):
@@ -94,7 +94,7 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> SearchCo
         if not resume:
             raise StudyError(
                 f"{folder}: expected a folder without a study, got one that holds a study. "
-                "Pass --resume to go on with it, or choose another folder."
+                "Resume it (--resume), or choose another folder."
             )
         return _resumed(folder, config)
     if (folder / FRONT_FILE).exists():

@@ -106,12 +106,12 @@ class SharedStudy(Generic[A]):
         if len(stored) > self.config.trials:
             raise StudyError(
                 f"storage {self._name}: expected the {len(stored)} trials of the study, or more, got "
-                f"{self.config.trials}. Pass --trials {len(stored)}, or choose another storage or seed."
+                f"{self.config.trials}. Give {len(stored)} trials, or choose another storage or seed."
             )
         if lacking := results - stored:
             raise StudyError(
                 f"storage {self._name}: expected the {len(results)} results of the study's history, "
-                f"got all but {len(lacking)} of them. Bring the storage back, or choose another --out to begin anew."
+                f"got all but {len(lacking)} of them. Bring the storage back, or choose another folder to begin anew."
             )
 
     def patiently(self, act: Callable[[], T]) -> T:

@@ -154,7 +154,7 @@ def _train_rows(
     if frame.empty:
         raise ValueError(f"{table}: expected train rows, got none.")
     if not only_space(frame) or "architecture" not in frame or frame["architecture"].isna().any():
-        raise ValueError(f"{table}: expected architectures of one space in its train rows. Name it with `--space`.")
+        raise ValueError(f"{table}: expected architectures of one space in its train rows. Name the space.")
     for name in names:
         if (count := int(frame[name].notna().sum())) < LEAST_LABELS:
             raise ValueError(f"{table}: expected {LEAST_LABELS} or more train rows with {name}, got {count}.")

@@ -161,7 +161,7 @@ def test_a_finished_search_has_nothing_left_to_do(tmp_path: Path) -> None:
     run(config, tmp_path)
     before = history_of(tmp_path)
     evaluator = ToyResults()
-    with pytest.raises(StudyError, match=r"expected a folder without a study.*Pass --resume"):
+    with pytest.raises(StudyError, match=r"expected a folder without a study.*Resume it"):
         run(config, tmp_path, evaluator)
     run(config, tmp_path, evaluator, resume=True)
     assert evaluator.asked == []

@@ -95,7 +95,7 @@ def test_a_bad_storage_is_named(tmp_path: Path) -> None:
 def test_a_study_is_not_overwritten(tmp_path: Path) -> None:
     config = toy_config(trials=10)
     search(config, SPACE, ToyEvaluator(), tmp_path)
-    with pytest.raises(StudyError, match=r"expected a folder without a study.*Pass --resume"):
+    with pytest.raises(StudyError, match=r"expected a folder without a study.*Resume it"):
         search(config, SPACE, ToyEvaluator(), tmp_path)
     evaluator = ToyEvaluator()
     search(config, SPACE, evaluator, tmp_path, resume=True)  # finished: nothing is left to evaluate

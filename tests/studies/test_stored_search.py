@@ -113,7 +113,7 @@ def test_whoever_comes_later_gives_a_stored_study_more_evaluations(tmp_path: Pat
     run(less, tmp_path / "first")
     assert run(config, tmp_path / "second", evaluator).evaluations == 14
     assert len(evaluator.asked) == 8
-    with pytest.raises(StudyError, match=r"storage .*expected the 14 trials of the study, or more, got 6\. Pass"):
+    with pytest.raises(StudyError, match=r"storage .*expected the 14 trials of the study, or more, got 6\. Give"):
         run(less, tmp_path / "first", resume=True)
     assert run(config, tmp_path / "first", resume=True).evaluations == 14
 
