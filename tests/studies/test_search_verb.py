@@ -1,11 +1,7 @@
 """``nasrlm search`` with real evaluations: a user's function, a table, measurements."""
 
 import json
-import sys
-from collections.abc import Callable, Sequence
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,50 +9,11 @@ import pytest
 from optuna.samplers import RandomSampler
 
 from nasrlm.checkpoint import Checkpoint
-from nasrlm.cli import main
 from nasrlm.cli.verbs.search import print_front
 from spaces import get_space
 from studies.all_architectures import every_architecture
 from studies.report import StudyResult
-from tests.nasrlm.scenes import network_checkpoint
-
-GOALS = "max:accuracy@cifar10,min:latency_ms@raspi4"
-FUNCTION = """
-def results(architecture):
-    with open("asked.txt", "a") as stream:
-        stream.write(architecture + "\\n")
-    return {"accuracy@cifar10": float(architecture.count("conv")), "latency_ms@raspi4": 1.0 + architecture.count("3x3")}
-"""
-GENOTYPES = [(3, 3, 0, 0, 0, 3), (0, 0, 1, 3, 2, 0), (2, 2, 2, 2, 2, 2)]
-NOTATIONS = [get_space("nasbench201").format(get_space("nasbench201").decode(genes)) for genes in GENOTYPES]
-Search = Callable[..., tuple[Any, str]]
-
-
-@pytest.fixture
-def search(
-    tmp_path: Path, without_figures: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Search:
-    """``search("--option", value)`` in an empty folder: what it prints with --json, and on stderr.
-
-    ``without`` leaves options out that are given else.
-    """
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "my_bench", raising=False)  # of another test's folder
-    network_checkpoint().save_pretrained(tmp_path / "checkpoint")
-    fixed = {"--space": "nasbench201", "--checkpoint": "checkpoint", "--out": "study"}
-    short = {"--trials": "6", "--population": "8", "--generations": "2", "--batch": "3"}
-
-    def run(*words: object, without: Sequence[str] = ()) -> tuple[Any, str]:
-        pairs = [pair for pair in (fixed | short).items() if pair[0] not in without]
-        monkeypatch.setattr(sys, "argv", ["nasrlm", "search", *chain(*pairs), *map(str, words), "--json"])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        printed = capsys.readouterr()
-        assert not exit_.value.code, printed.err
-        return json.loads(printed.out), printed.err
-
-    return run
+from tests.studies.search_verb import FUNCTION, GOALS, Search
 
 
 def test_what_a_function_prints_is_no_part_of_the_answer(search: Search) -> None:
@@ -82,16 +39,6 @@ def test_a_function_decides(search: Search) -> None:
     again, _ = search("--objectives", GOALS, "--evaluator", "my_bench:results", "--seed", 1, "--resume")
     assert again["front"] == found["front"]
     assert len(Path("asked.txt").read_text().split()) == 6
-
-
-def test_a_study_is_given_more_trials(search: Search) -> None:
-    Path("my_bench.py").write_text(FUNCTION)
-    words = ("--objectives", GOALS, "--evaluator", "my_bench:results")
-    search(*words)
-    more, _ = search(*words, "--trials", 9, "--resume")
-    assert more["evaluations"] == len(Path("asked.txt").read_text().split()) == 9
-    again, _ = search(*words, "--resume", without=("--trials",))
-    assert again["evaluations"] == len(Path("asked.txt").read_text().split()) == 9
 
 
 def test_the_gate_and_the_acquisition_are_chosen(search: Search) -> None:
@@ -256,45 +203,6 @@ def test_a_space_too_large_to_look_at_is_refused() -> None:
         every_architecture(get_space("ofa_mobilenetv3"))
 
 
-def test_known_architectures_are_evaluated_first(search: Search) -> None:
-    Path("my_bench.py").write_text(FUNCTION)
-    Path("given.txt").write_text("\n".join(NOTATIONS))
-    search("--objectives", GOALS, "--evaluator", "my_bench:results", "--warm-start", "given.txt", "--batch", 2)
-    asked = Path("asked.txt").read_text().split()
-    assert asked[:3] == NOTATIONS
-    assert len(set(asked)) == len(asked) == 6
-
-
-@pytest.mark.parametrize("acquisition", ["hypervolume", "none"])
-def test_results_that_are_known_are_not_asked_for(search: Search, acquisition: str) -> None:
-    Path("my_bench.py").write_text(FUNCTION)
-    known = pd.DataFrame({"architecture": NOTATIONS, "accuracy@cifar10": [70.0, 99.0, 50.0]})
-    known.assign(**{"latency_ms@raspi4": [2.0, np.nan, 3.0]}).to_csv("known.csv", index=False)
-    goals = f"{GOALS},min:params@onnx"
-    words = ("--objectives", goals, "--evaluator", "my_bench:results", "--results", "known.csv")
-    idle = () if acquisition == "hypervolume" else ("--generations", "--batch", "--checkpoint")
-    found, told = search(*words, "--acquisition", acquisition, without=idle)
-    objectives = "accuracy@cifar10, latency_ms@raspi4, params@onnx"
-    assert f"known.csv: 1 of 3 networks lack one of {objectives}: they are left out.\n" in told
-    asked = Path("asked.txt").read_text().split()
-    assert (found["evaluations"], len(asked), set(asked) & {NOTATIONS[0], NOTATIONS[2]}) == (6, 4, set())
-    history = pd.read_parquet("study/history.parquet").set_index("architecture")
-    assert history.loc[[NOTATIONS[0], NOTATIONS[2]], "accuracy@cifar10"].tolist() == [70.0, 50.0]
-    again, _ = search(*words, "--acquisition", acquisition, "--resume", without=idle)
-    assert again["front"] == found["front"]
-
-
-def test_results_that_leave_nothing_to_evaluate_are_refused(search: Search) -> None:
-    Path("my_bench.py").write_text(FUNCTION)
-    labels = {"accuracy@cifar10": 70.0, "latency_ms@raspi4": 2.0}
-    pd.DataFrame({"architecture": NOTATIONS, **labels}).to_csv("known.csv", index=False)
-    words = ("--objectives", GOALS, "--results", "known.csv")
-    with pytest.raises(AssertionError, match=r"--trials: expected more than the 3 results of known\.csv, .*, got 3\."):
-        search(*words, "--evaluator", "my_bench:results", "--trials", 3)
-    with pytest.raises(AssertionError, match=r"--results: expected --evaluator module:function beside it, got table:"):
-        search(*words, "--evaluator", "table:known.csv")
-
-
 def test_twins_are_apart_where_a_constraint_is_on_a_cost(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION)
     words = ("--objectives", "max:accuracy@cifar10", "--evaluator", "my_bench:results")
@@ -328,13 +236,6 @@ def test_goals_that_look_for_the_worst_are_told(search: Search) -> None:
     assert "max:latency_ms@raspi4: looks for the largest values; is that what you want?" in told
 
 
-def test_a_study_to_go_on_with_that_is_not_there_is_told(search: Search) -> None:
-    fewer = ("--generations", "--batch")
-    _, told = search("--objectives", GOALS, "--resume", without=fewer)
-    assert told.startswith("nasrlm: study: expected a study to go on with, got none: a new one begins.\n")
-    assert "expected a study" not in search("--objectives", GOALS, "--resume", without=fewer)[1]
-
-
 def test_a_bound_that_nothing_meets_is_told_with_the_nearest_value(search: Search) -> None:
     Path("my_bench.py").write_text(FUNCTION)
     words = ("--evaluator", "my_bench:results", "--constraint", "accuracy@cifar10>=99", "--acquisition", "none")
@@ -359,19 +260,6 @@ def test_networks_without_any_result_are_told(search: Search) -> None:
 def test_a_file_of_an_evaluator_is_told_how_to_be_named(search: Search) -> None:
     with pytest.raises(AssertionError, match=r"got 'my_bench\.py:results'\. Write my_bench:results, from its folder\."):
         search("--objectives", GOALS, "--evaluator", "my_bench.py:results")
-
-
-def test_more_networks_than_a_population_may_begin_a_guided_search(search: Search) -> None:
-    Path("my_bench.py").write_text(FUNCTION)
-    space, rng = get_space("nasbench201"), np.random.default_rng(0)
-    Path("begin.txt").write_text("\n".join(space.format(space.sample(rng)) for _ in range(10)))
-    words = ("--evaluator", "my_bench:results", "--warm-start", "begin.txt", "--trials", 10)
-    found, _ = search("--objectives", GOALS, *words)
-    assert Path("asked.txt").read_text().split() == Path("begin.txt").read_text().split()
-    assert found["evaluations"] == 10
-    Path("begin.txt").unlink()
-    more, _ = search("--objectives", GOALS, "--evaluator", "my_bench:results", "--trials", 12, "--resume")
-    assert more["evaluations"] == 12
 
 
 def test_an_answer_that_cannot_be_used_can_be_skipped(search: Search) -> None:

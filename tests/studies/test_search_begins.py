@@ -1,0 +1,79 @@
+"""``nasrlm search`` begins with networks, or results, that are known, or goes on with a study."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from spaces import get_space
+from tests.studies.search_verb import FUNCTION, GOALS, NOTATIONS, Search
+
+
+def test_known_architectures_are_evaluated_first(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    Path("given.txt").write_text("\n".join(NOTATIONS))
+    search("--objectives", GOALS, "--evaluator", "my_bench:results", "--warm-start", "given.txt", "--batch", 2)
+    asked = Path("asked.txt").read_text().split()
+    assert asked[:3] == NOTATIONS
+    assert len(set(asked)) == len(asked) == 6
+
+
+def test_more_networks_than_a_population_may_begin_a_guided_search(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    space, rng = get_space("nasbench201"), np.random.default_rng(0)
+    Path("begin.txt").write_text("\n".join(space.format(space.sample(rng)) for _ in range(10)))
+    words = ("--evaluator", "my_bench:results", "--warm-start", "begin.txt", "--trials", 10)
+    found, _ = search("--objectives", GOALS, *words)
+    assert Path("asked.txt").read_text().split() == Path("begin.txt").read_text().split()
+    assert found["evaluations"] == 10
+    Path("begin.txt").unlink()
+    more, _ = search("--objectives", GOALS, "--evaluator", "my_bench:results", "--trials", 12, "--resume")
+    assert more["evaluations"] == 12
+
+
+@pytest.mark.parametrize("acquisition", ["hypervolume", "none"])
+def test_results_that_are_known_are_not_asked_for(search: Search, acquisition: str) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    known = pd.DataFrame({"architecture": NOTATIONS, "accuracy@cifar10": [70.0, 99.0, 50.0]})
+    known.assign(**{"latency_ms@raspi4": [2.0, np.nan, 3.0]}).to_csv("known.csv", index=False)
+    goals = f"{GOALS},min:params@onnx"
+    words = ("--objectives", goals, "--evaluator", "my_bench:results", "--results", "known.csv")
+    idle = () if acquisition == "hypervolume" else ("--generations", "--batch", "--checkpoint")
+    found, told = search(*words, "--acquisition", acquisition, without=idle)
+    objectives = "accuracy@cifar10, latency_ms@raspi4, params@onnx"
+    assert f"known.csv: 1 of 3 networks lack one of {objectives}: they are left out.\n" in told
+    asked = Path("asked.txt").read_text().split()
+    assert (found["evaluations"], len(asked), set(asked) & {NOTATIONS[0], NOTATIONS[2]}) == (6, 4, set())
+    history = pd.read_parquet("study/history.parquet").set_index("architecture")
+    assert history.loc[[NOTATIONS[0], NOTATIONS[2]], "accuracy@cifar10"].tolist() == [70.0, 50.0]
+    again, _ = search(*words, "--acquisition", acquisition, "--resume", without=idle)
+    assert again["front"] == found["front"]
+
+
+def test_results_that_leave_nothing_to_evaluate_are_refused(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    labels = {"accuracy@cifar10": 70.0, "latency_ms@raspi4": 2.0}
+    pd.DataFrame({"architecture": NOTATIONS, **labels}).to_csv("known.csv", index=False)
+    words = ("--objectives", GOALS, "--results", "known.csv")
+    with pytest.raises(AssertionError, match=r"--trials: expected more than the 3 results of known\.csv, .*, got 3\."):
+        search(*words, "--evaluator", "my_bench:results", "--trials", 3)
+    with pytest.raises(AssertionError, match=r"--results: expected --evaluator module:function beside it, got table:"):
+        search(*words, "--evaluator", "table:known.csv")
+
+
+def test_a_study_to_go_on_with_that_is_not_there_is_told(search: Search) -> None:
+    fewer = ("--generations", "--batch")
+    _, told = search("--objectives", GOALS, "--resume", without=fewer)
+    assert told.startswith("nasrlm: study: expected a study to go on with, got none: a new one begins.\n")
+    assert "expected a study" not in search("--objectives", GOALS, "--resume", without=fewer)[1]
+
+
+def test_a_study_is_given_more_trials(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    words = ("--objectives", GOALS, "--evaluator", "my_bench:results")
+    search(*words)
+    more, _ = search(*words, "--trials", 9, "--resume")
+    assert more["evaluations"] == len(Path("asked.txt").read_text().split()) == 9
+    again, _ = search(*words, "--resume", without=("--trials",))
+    assert again["evaluations"] == len(Path("asked.txt").read_text().split()) == 9
