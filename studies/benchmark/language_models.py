@@ -9,10 +9,9 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import zscore
 
 from nasrlm.adaptation import adapt
-from nasrlm.arrays import FloatArray
+from nasrlm.arrays import FloatArray, standardised
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.group_process import GroupProcess
@@ -61,7 +60,7 @@ class LanguageModels:
         """Mean of the standardised answers of ENSEMBLE smaller models from scratch."""
         seeds = [ENSEMBLE * task.seed + member for member in range(ENSEMBLE)]
         answers = [self._trained(task, self._config(OF_ENSEMBLE, seed), measured=False) for seed in seeds]
-        mean: FloatArray = np.mean([np.nan_to_num(zscore(answer)) for answer in answers], axis=0)  # one may be constant
+        mean: FloatArray = np.mean([standardised(answer) for answer in answers], axis=0)
         return mean
 
     def pretrained(self, task: Task) -> FloatArray:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import zscore
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import OneHotEncoder
@@ -73,8 +72,7 @@ def process(task: Task) -> FloatArray:
 
 def process_and_trees(task: Task) -> FloatArray:
     """Mean of the standardised answers of ``process`` and ``lightgbm``."""
-    mean: FloatArray = (zscore(process(task)) + zscore(lightgbm(task))) / 2
-    return mean
+    return (standardised(process(task)) + standardised(lightgbm(task))) / 2
 
 
 def transferred(task: Task) -> FloatArray:

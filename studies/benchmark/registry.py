@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from nasrlm.arrays import FloatArray
 from studies.benchmark import methods as numeric
 from studies.benchmark.graph_network import gnn
@@ -34,7 +36,20 @@ class Method:
     package: str = ""
 
     def scores(self, models: LanguageModels, task: Task) -> FloatArray:
-        """(test rows,) scores of a task."""
+        """(test rows,) scores of a task.
+
+        Raises:
+            ValueError: the method gives something else.
+        """
+        scores = self._answer(models, task)
+        if scores.shape != task.test.shape or not np.isfinite(scores).all():
+            raise ValueError(
+                f"method {self.name}: expected a finite score of each of {len(task.test)} test rows, got shape "
+                f"{scores.shape}, {np.isfinite(scores).sum()} of them finite. Leave it out of --methods, or mend it."
+            )
+        return scores
+
+    def _answer(self, models: LanguageModels, task: Task) -> FloatArray:
         if self.from_numbers is not None:
             return self.from_numbers(task)
         assert self.from_texts is not None, "a method has one of the two"

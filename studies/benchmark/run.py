@@ -77,8 +77,8 @@ def run_benchmark(config: BenchmarkConfig, tables: Tables, path: Path, progress:
         progress: show a bar on stderr.
 
     Raises:
-        ValueError: bad names or numbers, a table, checkpoint or device that cannot be used, too few labels, or a
-            checkpoint that knows what the protocol holds out.
+        ValueError: bad names or numbers, a table, checkpoint or device that cannot be used, too few labels, a
+            checkpoint that knows what the protocol holds out, or a method that gives no finite score of a test row.
         ImportError: a method's package is not installed; its message names the extra.
     """
     protocol = get_protocol(config.protocol)

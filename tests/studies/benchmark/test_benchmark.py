@@ -1,6 +1,7 @@
 """Methods on identical rows: what they know, what they may not see, and runs that go on after a stop."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,6 +109,34 @@ def test_a_stopped_run_goes_on(folder: Path, tmp_path: Path, monkeypatch: pytest
     before = path.read_bytes()
     assert run_benchmark(config, Tables(folder), path) == records
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("answer", "got"),
+    [
+        (lambda task: np.where(task.truth > task.truth.min(), task.truth, np.nan), r"\(30,\), 29 of them finite"),
+        (lambda task: np.full(len(task.test), np.inf), r"\(30,\), 0 of them finite"),
+        (lambda task: task.truth[1:], r"\(29,\), 29 of them finite"),
+        (lambda task: task.truth[:, None], r"\(30, 1\), 30 of them finite"),
+    ],
+)
+def test_what_is_no_score_of_every_row_is_refused_and_not_stored(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Callable[[Task], FloatArray], got: str
+) -> None:
+    monkeypatch.setitem(METHODS, "process", Method("process", answer))
+    told = f"method process: expected a finite score of each of 30 test rows, got shape {got}"
+    config = BenchmarkConfig(NAME, ("macs", "process"), sizes=(10,), seeds=1)
+    with pytest.raises(ValueError, match=told):
+        run_benchmark(config, Tables(folder), tmp_path / "rows.jsonl")
+    assert [json.loads(line)["method"] for line in (tmp_path / "rows.jsonl").read_text().splitlines()] == ["macs"]
+
+
+def test_a_constant_answer_ranks_nothing(folder: Path, tmp_path: Path) -> None:
+    tables = Tables(folder)
+    tables["nasbench201"].frame["accuracy@cifar10"] = 3.0  # from which there is nothing to learn
+    names = ("lightgbm", "process", "process-and-trees")
+    records = run_benchmark(BenchmarkConfig(NAME, names, sizes=(10,), seeds=1), tables, tmp_path / "rows.jsonl")
+    assert [(record.method, record.kendall_tau) for record in records] == [(name, 0.0) for name in names]
 
 
 def test_other_tables_are_other_results(folder: Path, tmp_path: Path) -> None:
