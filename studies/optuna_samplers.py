@@ -1,6 +1,6 @@
 """Optuna's samplers, made to propose whole populations of new and valid architectures."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any, Generic, TypeVar
 
@@ -46,7 +46,7 @@ class DistinctSampler(BaseSampler, Generic[A]):
             )
         self.problem = problem
         self.distributions = gene_distributions(problem.space.sampled_sizes)
-        self.sampler = _make_sampler(problem.config, self.distributions)
+        self.sampler = _MAKERS[problem.config.sampler](problem.config, self.distributions)
         self.is_random = isinstance(self.sampler, RandomSampler)  # and then stays random
         self.reads_trials = not (self.is_random or isinstance(self.sampler, _Generations))  # of the study
         self._first_population = problem.warm_start() if self.is_random else problem.first_population()
@@ -177,14 +177,13 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _make_sampler(config: SearchConfig, distributions: Mapping[str, BaseDistribution]) -> BaseSampler:
-    size, seed = config.population_size, config.seed
-    if config.sampler == "nsga2":
-        return _NSGAII(distributions, population_size=size, seed=seed)
-    if config.sampler == "nsga3":
-        return _NSGAIII(distributions, population_size=size, seed=seed)
-    if config.sampler == "tpe":
-        return TPESampler(seed=seed, n_startup_trials=size, multivariate=True)
-    if config.sampler == "gp":
-        return GPSampler(seed=seed, n_startup_trials=size, deterministic_objective=True)
-    return RandomSampler(seed=seed)
+# What makes each of ``SAMPLERS["optuna"]``.
+_MAKERS: dict[str, Callable[[SearchConfig, Mapping[str, BaseDistribution]], BaseSampler]] = {
+    "nsga2": lambda config, genes: _NSGAII(genes, population_size=config.population_size, seed=config.seed),
+    "nsga3": lambda config, genes: _NSGAIII(genes, population_size=config.population_size, seed=config.seed),
+    "tpe": lambda config, _: TPESampler(seed=config.seed, n_startup_trials=config.population_size, multivariate=True),
+    "gp": lambda config, _: GPSampler(
+        seed=config.seed, n_startup_trials=config.population_size, deterministic_objective=True
+    ),
+    "random": lambda config, _: RandomSampler(seed=config.seed),
+}

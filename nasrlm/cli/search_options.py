@@ -10,14 +10,15 @@ import typer
 
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.named_function import FUNCTION_NAME
+from studies.config import SAMPLERS
 
 Trials = Annotated[
     int | None,
     typer.Option(min=1, help="Distinct architectures to evaluate: 1000, or as many as a resumed study was given."),
 ]
-Engine = Annotated[str, typer.Option(help="optuna or pymoo.")]
+Engine = Annotated[str, typer.Option(help=f"{' or '.join(SAMPLERS)}.")]
 Sampler = Annotated[
-    str, typer.Option(help="nsga2; with optuna also nsga3, tpe, gp, random; with pymoo agemoea, smsemoa.")
+    str, typer.Option(help="; ".join(f"with {name} {', '.join(known)}" for name, known in SAMPLERS.items()) + ".")
 ]
 Constraint = Annotated[
     list[str] | None,
