@@ -10,6 +10,8 @@ COMPACT = "compact"
 Head = Literal["digits", "mse"]
 Truncation = Literal["error", "head", "tail", "head_and_tail"]
 
+LAYERS = ("num_encoder_layers", "num_decoder_layers")
+SIZES = ("width", "num_heads", *LAYERS, "hidden", "max_text_tokens", "tokens_per_state")
 # What adapting sets.
 OF_READOUTS = ("num_readouts", "num_anchors", "num_graph_networks", "num_sum_rows", "reads_macs")
 MOST_LAYERS = 1000  # or a broken config keeps whoever reads it busy for ever
@@ -61,17 +63,18 @@ class ModelConfig:
     __pydantic_config__: ClassVar = {"extra": "forbid"}  # a misspelt key of a training config is an error
 
     def __post_init__(self) -> None:
-        sizes = (self.width, self.num_heads, self.num_encoder_layers, self.num_decoder_layers, self.hidden)
-        lengths = (self.max_text_tokens, self.tokens_per_state)
-        if not all(isinstance(size, int) for size in (*sizes, *lengths)):  # NumPy's cannot be written as JSON
-            raise ValueError(f"ModelConfig: expected sizes that are int, got {self}.")
-        if min(*sizes, *lengths) < 1 or self.width % (2 * self.num_heads) or not 0 <= self.dropout < 1:
+        for name in SIZES:
+            size = getattr(self, name)
+            if not isinstance(size, int) or size < 1:  # NumPy's cannot be written as JSON
+                raise ValueError(f"ModelConfig: {name}: expected an int of 1 or more, got {size!r}.")
+            if name in LAYERS and size > MOST_LAYERS:
+                raise ValueError(f"ModelConfig: {name}: expected at most {MOST_LAYERS:,} layers, got {size:,}.")
+        if self.width % (2 * self.num_heads):
             raise ValueError(
-                f"ModelConfig: expected sizes of 1 or more, width a multiple of 2 * num_heads, dropout in [0, 1), "
-                f"got {self}."
+                f"ModelConfig: expected width to be a multiple of 2 * num_heads, got {self.width} and {self.num_heads}."
             )
-        if max(self.num_encoder_layers, self.num_decoder_layers) > MOST_LAYERS:
-            raise ValueError(f"ModelConfig: expected at most {MOST_LAYERS:,} layers, got {self}.")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"ModelConfig: dropout: expected a number in [0, 1), got {self.dropout}.")
         if self.truncation == "head_and_tail" and self.max_text_tokens < 2:
             raise ValueError("ModelConfig: expected max_text_tokens of 2 or more to keep head_and_tail, got 1.")
         for name, kinds in (("head", Head), ("truncation", Truncation)):

@@ -29,7 +29,10 @@ COMMANDS = {
     "code_memory, few": (["--programs", "3"], "expected two or more to learn from and to test, got 3 in all."),
     "code_memory, epochs": (["--epochs", "0"], "--epochs: expected 1 or more, got 0."),
     "engine": (["--space", "moon"], "space: expected one of "),
-    "engine, tokens": (["--tokens-per-state", "0"], "ModelConfig: expected sizes of 1 or more"),
+    "engine, tokens": (
+        ["--tokens-per-state", "0"],
+        "ModelConfig: tokens_per_state: expected an int of 1 or more, got 0.",
+    ),
     "engine, contexts": (["--contexts", "0"], "or a number of tokens, got '0'."),
     "engine, texts": (["--texts", "0"], "--texts: expected 1 or more, got 0."),
     "engine, threads": (["--threads", "0"], "--threads: expected 1 or more, got 0."),

@@ -71,7 +71,10 @@ BREAKAGES = {
     ),
     "numbers for encoders": (edit_config(lambda c: c.update(encoders=[5])), "spaces.safetensors"),
     "unknown size": (edit_config(lambda c: c["model"].update(girth=3)), "unexpected keyword argument 'girth'"),
-    "impossible size": (edit_config(lambda c: c["model"].update(num_heads=0)), "expected sizes of 1 or more"),
+    "impossible size": (
+        edit_config(lambda c: c["model"].update(num_heads=0)),
+        "num_heads: expected an int of 1 or more",
+    ),
     "impossible code": (edit_config(lambda c: c["number_code"].update(num_digits=0)), "expected 1 to 15 digits"),
     "other size": (edit_config(lambda c: c["model"].update(hidden=48)), "down.weight of shape (16, 48), got (16, 32)"),
     "more objectives": (edit_config(lambda c: c["objectives"].append("a@b")), "of shape (3, 16), got (2, 16)"),
@@ -87,7 +90,7 @@ BREAKAGES = {
     ),
     "ten million layers": (
         edit_config(lambda c: c["model"].update(num_encoder_layers=10**7)),
-        "expected at most 1,000 layers, got ModelConfig(",
+        "ModelConfig: num_encoder_layers: expected at most 1,000 layers, got 10,000,000.",
     ),
     "a head and tail of one token": (
         edit_config(lambda c: c["model"].update(truncation="head_and_tail", max_text_tokens=1)),

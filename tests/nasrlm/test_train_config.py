@@ -1,5 +1,6 @@
 """Configs of training runs: unknown keys and impossible values are refused in one line that names them."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ def test_a_config_is_named_by_a_string_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [96.0, "96", np.int64(96)])
 def test_sizes_of_another_type_are_refused(width: Any) -> None:
-    with pytest.raises(ValueError, match=r"ModelConfig: expected sizes that are int, got ModelConfig\(width="):
+    told = re.escape(f"ModelConfig: width: expected an int of 1 or more, got {width!r}.")
+    with pytest.raises(ValueError, match=f"^{told}$"):
         ModelConfig(width=width)
 
 
@@ -98,7 +100,12 @@ def test_values_of_the_file_replace_the_defaults_and_overrides_both(tmp_path: Pa
         (LEAST + "objectives: [a@b, a@b]\n", "objectives: expected different names, got a@b, a@b."),
         (LEAST + "epoch: 3\n", "epoch: Extra inputs are not permitted, got 3"),
         (LEAST + "model: {girth: 3}\n", "model.girth: Unexpected keyword argument, got 3"),
-        (LEAST + "model: {width: 100}\n", "model: ModelConfig: expected sizes of 1 or more, width"),
+        (
+            LEAST + "model: {width: 64, num_heads: 5}\n",
+            "model: ModelConfig: expected width to be a multiple of 2 * num_heads, got 64 and 5.",
+        ),
+        (LEAST + "model: {hidden: 0}\n", "model: ModelConfig: hidden: expected an int of 1 or more, got 0."),
+        (LEAST + "model: {dropout: 1}\n", "model: ModelConfig: dropout: expected a number in [0, 1), got 1.0."),
         (LEAST.replace("labels.parquet", "[]"), "table: expected a file or a list of files, got none"),
         (
             LEAST + "extend_tokenizer: true\n",
