@@ -19,6 +19,7 @@ from nasrlm.devices import torch_device
 from nasrlm.examples import Examples
 from nasrlm.files import only_one_in
 from nasrlm.initial_model import check_origin
+from nasrlm.learned_objectives import check_names, learned_objectives
 from nasrlm.model_config import COMPACT
 from nasrlm.predictor import Predictor
 from nasrlm.processes import is_first_process
@@ -26,7 +27,7 @@ from nasrlm.run_state import NOT_IDENTITY
 from nasrlm.space_encoders import changes_of
 from nasrlm.train_config import TrainConfig
 from nasrlm.train_log import TrainLog
-from nasrlm.training_run import TrainingRun, TrainResult, check_names, learned_objectives, scores_of
+from nasrlm.training_run import TrainingRun, TrainResult, scores_of
 
 __all__ = ["TrainResult", "calibration_caveats", "train"]
 

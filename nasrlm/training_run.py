@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,9 @@ from nasrlm.denormals import denormals_as_zero
 from nasrlm.devices import autocast
 from nasrlm.examples import Examples
 from nasrlm.initial_model import initial_model
+from nasrlm.learned_objectives import check_names, learned_objectives
 from nasrlm.metrics import judged_tau
 from nasrlm.moving_average import MovingAverage
-from nasrlm.objective import decoding_order
 from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes
@@ -371,30 +370,8 @@ def scores_of(predictor: Predictor, rows: Examples) -> dict[str, FloatArray]:
     return dict(zip(rows.objectives, values.T, strict=True))
 
 
-def learned_objectives(config: TrainConfig, examples: Examples) -> tuple[str, ...]:
-    """Objectives in decoding order: those that are named, or all that some train row has."""
-    labelled = list(compress(examples.objectives, np.isfinite(examples.labels[examples.splits == "train"]).any(axis=0)))
-    names = config.objectives or tuple(labelled)
-    check_names("objectives", names, examples.objectives)
-    if not set(names) & set(labelled):
-        raise ValueError("train: expected labelled rows with split 'train', got none. See the column `split`.")
-    if not config.objectives and (idle := [name for name in examples.objectives if name not in labelled]):
-        warnings.warn(f"train: expected train rows with {', '.join(idle)}, got none: left out.", stacklevel=2)
-    if missing := [name for name in names if name not in labelled]:
-        raise ValueError(f"train: objectives: expected labels in rows with split 'train', got none of {missing[0]}.")
-    check_names("monitor", config.monitor, names)
-    check_names("objective_weights", tuple(config.objective_weights), names)
-    return decoding_order(names)
-
-
 def _row_weights(config: TrainConfig, rows: Examples) -> FloatArray | None:
     if not config.space_weights:
         return None
     check_names("space_weights", tuple(config.space_weights), tuple(sorted(set(rows.spaces.tolist()))))
     return config.row_weights(rows.spaces)
-
-
-def check_names(key: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:
-    """Refuse names of a config that are not there."""
-    if unknown := [name for name in given if name not in known]:
-        raise ValueError(f"train: {key}: expected names among {', '.join(known)}, got {', '.join(unknown)}.")
