@@ -8,26 +8,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import compress
 
 import numpy as np
 
 from nasrlm.arrays import FloatArray
 
 GRID = np.arange(1, 100) / 100  # levels for which the calibrated level is stored
-MIN_ROWS = 9  # fewer cannot bound an 80 % interval
+MIN_TEXTS = 9  # fewer cannot bound an 80 % interval
 
 # Objective: the model's level for every level of GRID; none if it has too few valid rows.
 Calibration = Mapping[str, Sequence[float]]
 
 
-def fit_calibration(scores: Mapping[str, FloatArray]) -> dict[str, list[float]]:
-    """Calibrated levels of every objective that has ``MIN_ROWS`` valid labels.
+def fit_calibration(
+    scores: Mapping[str, FloatArray], texts: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, list[float]]:
+    """Calibrated levels of every objective of which ``MIN_TEXTS`` different texts have valid labels.
 
     N rows bound the levels from 1 / (N + 1) to N / (N + 1). Beyond those the model's own level stands, or the most
     extreme score if that is farther out.
 
     Args:
-        scores: of every objective, cumulative probabilities of its labels; NaN where there is no label.
+        scores: of every objective, (N,) cumulative probabilities of its labels; NaN where there is no label.
+        texts: of every objective, N texts that these are of; None if all are different.
 
     Source:
         Chernozhukov, Wüthrich, Zhu 2021, "Distributional conformal prediction".
@@ -38,7 +42,7 @@ def fit_calibration(scores: Mapping[str, FloatArray]) -> dict[str, list[float]]:
     calibration: dict[str, list[float]] = {}
     for name, column in scores.items():
         known = column[np.isfinite(column)]
-        if len(known) < MIN_ROWS:
+        if (len(known) if texts is None else num_texts(texts[name], column)) < MIN_TEXTS:
             continue
         system = ConformalPredictiveSystem().fit(known)
         with warnings.catch_warnings(action="ignore"):  # of levels beyond the bounds
@@ -51,6 +55,11 @@ def fit_calibration(scores: Mapping[str, FloatArray]) -> dict[str, list[float]]:
         levels = np.where(levels == np.inf, np.maximum(GRID, known.max()), levels)
         calibration[name] = [round(float(level), 6) for level in levels]
     return calibration
+
+
+def num_texts(texts: Sequence[str], values: FloatArray) -> int:
+    """How many different ones of N texts have any of (N,) values; NaN is none."""
+    return len(set(compress(texts, np.isfinite(values))))
 
 
 def read_calibration(stored: object) -> Calibration:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import numpy as np
 
 from nasrlm.augmentation import load_augmentation
-from nasrlm.calibration import MIN_ROWS, fit_calibration
+from nasrlm.calibration import MIN_TEXTS, fit_calibration, num_texts
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.checkpoint_folder import UNTITLED
 from nasrlm.devices import torch_device
@@ -106,7 +106,9 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     of_all = dict.fromkeys(initial.objectives, ())  # what it knows of its space, if it has learned from one alone
     by_space = dict(initial.calibration_by_space) or dict.fromkeys(initial.spaces, of_all)
     for space, rows in parts.items():
-        calibration = fit_calibration(scores_of(predictor.of_space(space), rows.split("valid")))
+        valid = rows.split("valid")
+        scores = scores_of(predictor.of_space(space), valid)
+        calibration = fit_calibration(scores, dict.fromkeys(scores, valid.texts))
         known = (*by_space.get(space, ()), *rows.objectives)  # levels of the common encoder are not those of this one
         by_space[space] = {**dict.fromkeys(known, ()), **calibration}
     steps, seconds = (sum(getattr(result, name) for result in results.values()) for name in ("steps", "seconds"))
@@ -138,11 +140,12 @@ def calibration_caveats(examples: Examples, objectives: Sequence[str]) -> list[s
     train_rows, valid = rows.split("train"), rows.split("valid")
     if not len(valid):
         return []  # which ``train`` has warned of
-    counts = zip(valid.objectives, np.isfinite(valid.labels).sum(axis=0), strict=True)
+    columns = zip(valid.objectives, valid.labels.T, strict=True)
     caveats: list[str] = []
-    if few := [name for name, count in counts if count < MIN_ROWS]:
+    if few := [name for name, labels in columns if num_texts(valid.texts, labels) < MIN_TEXTS]:
         caveats.append(
-            f"Of {', '.join(few)} fewer than {MIN_ROWS} valid rows have labels: intervals are not calibrated"
+            f"Of {', '.join(few)} fewer than {MIN_TEXTS} different texts of valid rows have labels: "
+            "intervals are not calibrated"
         )
     texts = set(valid.texts)
     if seen := len(texts.intersection(train_rows.texts)):

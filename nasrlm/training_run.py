@@ -347,15 +347,17 @@ class TrainingRun:
         if self.model.config.head == "mse":
             return {}, {}
         scores: dict[str, list[FloatArray]] = {}
+        texts: dict[str, list[str]] = {}
         by_space: dict[str, Calibration] = {space: dict.fromkeys(names, ()) for space, names in self.learned.items()}
         for space, part in self.valid_rows.by_space():
             with _cut_as_before():
                 columns = scores_of(self.predictor, part)
             for name, column in columns.items():
                 scores.setdefault(name, []).append(column)
+                texts.setdefault(name, []).extend(part.texts)
             if space in by_space:
-                by_space[space] = {**by_space[space], **fit_calibration(columns)}
-        pooled = fit_calibration({name: np.concatenate(columns) for name, columns in scores.items()})
+                by_space[space] = {**by_space[space], **fit_calibration(columns, dict.fromkeys(columns, part.texts))}
+        pooled = fit_calibration({name: np.concatenate(columns) for name, columns in scores.items()}, texts)
         return pooled, by_space if len(self.learned) > 1 else {}
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nasrlm.arrays import FloatArray
-from nasrlm.calibration import GRID, MIN_ROWS, calibrated_levels, fit_calibration, read_calibration
+from nasrlm.calibration import GRID, MIN_TEXTS, calibrated_levels, fit_calibration, read_calibration
 
 
 def overconfident(rows: int, seed: int) -> FloatArray:
@@ -41,7 +41,7 @@ def test_levels_are_scores_by_their_rank_the_farther_one_where_it_lies_between_t
     np.testing.assert_allclose(fit_calibration({"a@x": scores})["a@x"], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("rows", [MIN_ROWS, 30, 98])
+@pytest.mark.parametrize("rows", [MIN_TEXTS, 30, 98])
 def test_levels_that_few_rows_cannot_bound_stay_inside(rows: int) -> None:
     with warnings.catch_warnings(action="error"):
         levels = fit_calibration({"a@x": overconfident(rows, seed=0)})["a@x"]
@@ -53,11 +53,19 @@ def test_levels_that_few_rows_cannot_bound_stay_inside(rows: int) -> None:
 
 def test_an_objective_with_few_labels_is_not_calibrated() -> None:
     few = np.full(50, np.nan)
-    few[: MIN_ROWS - 1] = 0.9
+    few[: MIN_TEXTS - 1] = 0.9
     calibration = fit_calibration({"few@x": few, "many@x": np.linspace(0.3, 0.6, 50)})
     assert list(calibration) == ["many@x"]
     levels = calibrated_levels(calibration, ["few@x", "many@x"], (0.1, 0.5, 0.9))
     np.testing.assert_allclose(levels, [[0.1, 0.5, 0.9], [0.33, 0.45, 0.57]], atol=0.02)
+
+
+def test_many_labels_of_few_texts_are_not_enough() -> None:
+    scores = np.linspace(0.3, 0.6, 50)
+    repeated = [f"text {row % MIN_TEXTS}" for row in range(50)]
+    assert fit_calibration({"a@x": scores}, {"a@x": repeated}) == fit_calibration({"a@x": scores})
+    scores[::MIN_TEXTS] = np.nan  # one of the texts has no label
+    assert fit_calibration({"a@x": scores}, {"a@x": repeated}) == {}
 
 
 def test_levels_between_those_of_the_grid_are_interpolated() -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 
-from nasrlm.calibration import MIN_ROWS
+from nasrlm.calibration import MIN_TEXTS
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.files import only_one_in
@@ -47,15 +47,32 @@ def test_what_valid_rows_do_not_tell_is_said() -> None:
     apart = rows.rows(np.unique(rows.texts, return_index=True)[1])
     assert calibration_caveats(apart, OBJECTIVES) == []
     labels = apart.labels.copy()
-    labels[np.flatnonzero(apart.splits == "valid")[MIN_ROWS - 1 :], 1] = np.nan
+    labels[np.flatnonzero(apart.splits == "valid")[MIN_TEXTS - 1 :], 1] = np.nan
     copied = np.flatnonzero(apart.splits == "train")[:2]
     splits = np.concatenate([apart.splits, ["valid", "valid"]])
     index = np.concatenate([np.arange(len(apart)), copied])
     labels = np.concatenate([labels, np.full((2, 2), 5.0) * [1, np.nan]])
+    told = f"Of {OBJECTIVES[1]} fewer than 9 different texts of valid rows have labels: intervals are not calibrated"
     few, seen = calibration_caveats(replace(apart.rows(index), labels=labels, splits=splits), OBJECTIVES)
-    assert few == f"Of {OBJECTIVES[1]} fewer than 9 valid rows have labels: intervals are not calibrated"
+    assert few == told
     assert re.match(r"2 of \d+ texts of valid rows are train rows' too: intervals are too narrow", seen)
     assert calibration_caveats(apart.split("train"), OBJECTIVES) == []
+
+
+def test_repeated_valid_rows_do_not_calibrate(tmp_path: Path) -> None:
+    rows = layer_examples(96)
+    apart = rows.rows(np.unique(rows.texts, return_index=True)[1])
+    train_rows, valid = (np.flatnonzero(apart.splits == split) for split in ("train", "valid"))
+    twice = apart.rows(np.concatenate([train_rows, np.repeat(valid[: MIN_TEXTS - 1], 2)]))
+    assert calibration_caveats(twice, OBJECTIVES)[0].startswith(f"Of {', '.join(OBJECTIVES)} fewer than 9 different")
+    assert train(config(tmp_path / "few", epochs=1), twice).checkpoint.calibration == {}
+    of_two = apart.rows(np.concatenate([np.arange(len(apart)), valid[: MIN_TEXTS - 1]]))
+    spaces = np.where(np.isin(of_two.texts, np.array(apart.texts)[valid[: MIN_TEXTS - 1]]), "few", "many")
+    spaces[train_rows[:9]] = "few"
+    learned = train(config(tmp_path / "enough", epochs=1), replace(of_two, spaces=spaces)).checkpoint
+    assert set(learned.calibration) == set(OBJECTIVES)
+    counted = {space: [len(levels) for levels in x.values()] for space, x in learned.calibration_by_space.items()}
+    assert counted == {"few": [0, 0], "many": [99, 99]}
 
 
 def with_labels(examples: Examples, missing: tuple[slice, slice]) -> Examples:
