@@ -40,7 +40,7 @@ def train(config: TrainConfig, examples: Examples, progress: bool = False) -> Tr
 
     The run's folder ``config.out`` holds its state, its log (one JSON line an evaluation) and, when done, the
     checkpoint. A run that was stopped at any moment goes on from its last saved state and ends as if it had not
-    been stopped.
+    been stopped. Ctrl-C lets a run of one process save its state first; a second one stops it at once.
 
     With ``config.encoder_steps`` every space named there has a run in a folder of its name within ``config.out``, which
     learns an encoder of its own; the checkpoint is the initial one with these.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from nasrlm.denormals import denormals_as_zero
 from nasrlm.devices import autocast
 from nasrlm.examples import Examples
 from nasrlm.initial_model import initial_model
+from nasrlm.interruption import interrupts_wait
 from nasrlm.learned_objectives import check_names, learned_objectives
 from nasrlm.metrics import judged_tau
 from nasrlm.moving_average import MovingAverage
@@ -103,27 +104,32 @@ class TrainingRun:
         self.best_tau, self.best_step, self.best_weights = float("-inf"), 0, self.average.model.state_dict()
 
     def finish(self) -> TrainResult:
-        """Train from the last saved state to the end, then calibrate and save."""
+        """Train from the last saved state to the end, then calibrate and save.
+
+        Ctrl-C waits for the end of a step, with its evaluation if there is one, and the state is saved before it is
+        raised. Of several processes not each may hear of it, and none could go on or save without the others: there it
+        is raised at once, and what was done since the last regular save is lost.
+        """
         first = self.processes.rank == 0
         self._load_state()
         if first:
             self.log.start()
             for key, token_ids in self.ids_to_store.items():
                 store_ids(self._ids_path, key, token_ids)
-        with denormals_as_zero():
-            self._take_steps()
-        if self.processes.saves(True):
-            self._save_state()
+        with denormals_as_zero(), interrupts_wait(self.processes.count == 1) as interrupted:
+            self._take_steps(interrupted)
+            if self.processes.saves(True):
+                self._save_state()
         if first:
             self.log.close()
         return self._checkpoint()
 
-    def _take_steps(self) -> None:
+    def _take_steps(self, interrupted: Callable[[], bool]) -> None:
         started, saved = time.monotonic() - self.seconds, time.monotonic()
         with tqdm(
             total=self.total_steps, initial=self.step, desc="train", unit="step", disable=not self.progress
         ) as bar:
-            while self.step < self.total_steps and not self._out_of_patience():
+            while self.step < self.total_steps and not self._out_of_patience() and not interrupted():
                 self.losses.append(self._train_step())
                 self.step += 1
                 self.seconds = time.monotonic() - started

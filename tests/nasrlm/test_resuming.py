@@ -2,7 +2,10 @@
 
 import json
 import re
+import signal
 import tracemalloc
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from nasrlm.interruption import interrupts_wait
 from nasrlm.run_state import BY_CONTENT, FREE_TO_CHANGE, KINDS, write_state
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.training import TrainResult, train
@@ -56,6 +60,78 @@ def test_a_killed_run_ends_as_if_it_had_not_been(
     for a, b in zip(weights_of(resumed), weights_of(unharmed), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=0)
     assert resumed.checkpoint.calibration == unharmed.checkpoint.calibration
+
+
+def interrupting_in(step: int, times: int) -> Callable[[TrainingRun], float]:
+    """``_train_step`` that is interrupted before it does anything at a step."""
+    original = TrainingRun._train_step
+
+    def interrupted(self: TrainingRun) -> float:
+        for _ in range(times if self.step == step else 0):
+            signal.raise_signal(signal.SIGTERM)
+        return original(self)
+
+    return interrupted
+
+
+@pytest.fixture
+def _terminated_as_by_ctrl_c() -> Iterator[None]:
+    """As ``nasrlm.cli.main`` has it."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("_terminated_as_by_ctrl_c")
+@pytest.mark.parametrize("step", [0, 7, 11, 35])  # of 12 with an evaluation, 36 in all
+def test_an_interrupted_run_has_saved_the_step_that_it_was_at(
+    unharmed_run: tuple[TrainResult, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(TrainingRun, "_train_step", interrupting_in(step, times=1))
+        with pytest.raises(KeyboardInterrupt):
+            train(config(tmp_path, save_every_seconds=3600), layer_examples())
+    assert torch.load(tmp_path / "state.pt", weights_only=True)["step"] == step + 1
+    assert not (tmp_path / "checkpoint").exists()
+    monkeypatch.setattr(TrainingRun, "_train_step", killed_in("_train_step", step))  # which is not taken again
+    resumed = train(config(tmp_path, save_every_seconds=3600), layer_examples())
+    assert log_of(tmp_path) == log_of(unharmed_run[1])
+    for a, b in zip(weights_of(resumed), weights_of(unharmed_run[0]), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+
+@pytest.mark.usefixtures("_terminated_as_by_ctrl_c")
+def test_a_second_interrupt_is_not_waited_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TrainingRun, "_train_step", interrupting_in(7, times=2))
+    with pytest.raises(KeyboardInterrupt):
+        train(config(tmp_path, save_every_seconds=3600), layer_examples())
+    assert not (tmp_path / "state.pt").exists()
+
+
+@pytest.mark.usefixtures("_terminated_as_by_ctrl_c")
+def test_of_several_processes_none_waits_for_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = TrainingRun(config(tmp_path, save_every_seconds=3600), layer_examples())
+    run.processes.count = 2
+    monkeypatch.setattr(TrainingRun, "_train_step", interrupting_in(0, times=1))
+    with pytest.raises(KeyboardInterrupt):
+        run.finish()
+    assert not (tmp_path / "state.pt").exists()
+
+
+@pytest.mark.usefixtures("_terminated_as_by_ctrl_c")
+def test_signals_that_are_not_ours_to_handle_stay_as_they_are() -> None:
+    def waiting() -> bool:
+        with interrupts_wait():
+            return signal.getsignal(signal.SIGTERM) is not signal.default_int_handler
+
+    assert waiting()
+    with ThreadPoolExecutor() as threads:
+        assert not threads.submit(waiting).result()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with interrupts_wait():
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def test_a_state_is_saved_without_a_copy_of_it(tmp_path: Path) -> None:
