@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from nasrlm.extras import check_extra
 from nasrlm.files import to_json, write_atomically
 
 
@@ -54,8 +55,7 @@ class TrainLog:
 
 
 def _summary_writer() -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as e:
-        raise ImportError("tensorboard: expected the package, got none. Install nasrlm[tensorboard].") from e
+    check_extra("train", "tensorboard", "tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
     return SummaryWriter

@@ -53,8 +53,8 @@ def _of_all_verbs(
 def main() -> NoReturn:
     """Run a command.
 
-    Exit 0 when done, 2 with one line on bad input or an error in the user's code, 1 with a traceback on our mistakes,
-    and 1 in silence where nobody reads the results any more.
+    Exit 0 when done, 2 with one line on bad input, a missing extra or an error in the user's code, 1 with a traceback
+    on our mistakes, and 1 in silence where nobody reads the results any more.
     """
     warnings.formatwarning = _spelled_warning
     if threading.current_thread() is threading.main_thread():
@@ -77,7 +77,7 @@ def main() -> NoReturn:
             status = INTERRUPTED
         elif _is_of_memory(e):
             _fail(_told_of_memory(e))
-        elif said is None and not isinstance(e, ValueError):
+        elif said is None and not isinstance(e, ValueError) and not _is_of_extra(e):
             raise
         else:
             _fail(said or str(e))
@@ -89,6 +89,11 @@ def main() -> NoReturn:
 def _is_of_memory(error: Exception) -> bool:
     """Whether torch found too little memory, of a GPU or of this machine."""
     return type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
+
+
+def _is_of_extra(error: Exception) -> bool:
+    """Whether a package is missing that an extra of ours has; any other is a mistake of ours."""
+    return isinstance(error, ImportError) and "Install nasrlm[" in str(error)
 
 
 def _told_of_memory(error: BaseException) -> str:

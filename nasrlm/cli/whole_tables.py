@@ -40,7 +40,8 @@ def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
     """Add columns to a table and say how it went.
 
     Raises:
-        ValueError: bad input, or the engine is not installed.
+        ValueError: bad input.
+        ImportError: the engine is not installed.
     """
     check_not_read(config.out, config.table)
     with tqdm(desc=verb, unit="row") as bar:
@@ -51,10 +52,7 @@ def convert_whole_table(config: StreamConfig, verb: str, *, json: bool) -> None:
                 bar.initial = bar.n = done  # rows of an earlier run say nothing of this one's speed
             bar.update(done - bar.n)
 
-        try:
-            result = convert_table(config, on_progress=report)
-        except ImportError as e:
-            raise ValueError(str(e)) from e
+        result = convert_table(config, on_progress=report)
     _report_failures(result)
     if json:
         print_json({"rows": result.rows, "seconds": result.seconds, "failed": result.failed})

@@ -6,7 +6,6 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tqdm import tqdm
 
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.devices import torch_device
+from nasrlm.extras import check_extra
 from nasrlm.metrics import rho_of, tau_of
 from studies.benchmark.language_models import LanguageModels
 from studies.benchmark.protocol import Protocol, Target, get_protocol
@@ -123,10 +123,8 @@ def _settings(
 
 def _check_packages(methods: Sequence[str]) -> None:
     for name in methods:
-        if (package := METHODS[name].package) and find_spec(package) is None:
-            raise ImportError(
-                f"method {name}: expected the package {package}, got none. Install nasrlm[gnn], or choose --methods."
-            )
+        if package := METHODS[name].package:
+            check_extra(f"--methods: {name}", "gnn", package)
 
 
 def _check_held_out(protocol: Protocol, checkpoint: Path | None) -> None:

@@ -49,10 +49,7 @@ def run(
     path = out or Path("runs/benchmark") / f"{protocol}.jsonl"
     if known := known_targets(chosen, checkpoint):
         warn(f"the checkpoint knows {', '.join(known)} and may have seen labels of test rows")
-    try:
-        records = run_benchmark(config, Tables(tables), path, progress=True)
-    except ImportError as e:
-        raise ValueError(str(e)) from e
+    records = run_benchmark(config, Tables(tables), path, progress=True)
     rows = summary(records, chosen.judge)
     if json:
         results = [asdict(record) for record in records]

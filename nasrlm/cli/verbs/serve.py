@@ -10,11 +10,11 @@ import typer
 from nasrlm.cli.options import CheckpointOption
 from nasrlm.cli.output import say
 from nasrlm.cli.predictor_options import DeviceOption, EngineOption
+from nasrlm.extras import check_extra
 from nasrlm.predictor import Predictor
 from spaces import get_space
 
 GRACE_SECONDS = 10  # that a request has to end when the service is to
-EXTRA = ("fastapi", "starlette", "uvicorn")
 
 
 def run(
@@ -30,15 +30,12 @@ def run(
     engine: EngineOption = "auto",
 ) -> None:
     """Answer over HTTP: POST /predict, POST /convert, GET /health; /docs describes them."""
-    try:
-        import uvicorn
+    check_extra("serve", "serve", "fastapi", "uvicorn")
+    import uvicorn
 
-        from nasrlm.cli.serving.app import Limits, create_app
-        from nasrlm.cli.serving.patience import PatientProtocol
-    except ModuleNotFoundError as e:
-        if e.name not in EXTRA:
-            raise
-        raise ValueError(f'serve: expected {e.name} to be installed. Try pip install "nasrlm[serve]".') from e
+    from nasrlm.cli.serving.app import Limits, create_app
+    from nasrlm.cli.serving.patience import PatientProtocol
+
     predictor = Predictor.from_pretrained(checkpoint, device, engine)
     app = create_app(predictor, Limits(max_networks=max_networks), [get_space(name) for name in space or []])
     config = uvicorn.Config(

@@ -40,11 +40,8 @@ def run(
     with run_folder(chosen.out):  # refused now, not when all texts are converted
         pass
     check_replaceable(chosen.out / "checkpoint")
-    try:
-        examples = training_examples(chosen, progress=is_first_process())
-        result = train(chosen, examples, progress=True)
-    except ImportError as e:  # of an extra that the config asks for
-        raise ValueError(str(e)) from e
+    examples = training_examples(chosen, progress=is_first_process())
+    result = train(chosen, examples, progress=True)
     if not is_first_process():
         return
     learned = [name for name in examples.objectives if name in result.checkpoint.objectives]

@@ -244,7 +244,7 @@ def test_a_method_without_its_package_is_refused_before_others_begin(
 ) -> None:
     monkeypatch.setitem(METHODS, "gnn", replace(METHODS["gnn"], package="absent"))
     done = nasrlm("benchmark", "--protocol", NAME, "--tables", folder, "--out", tmp_path / "rows.jsonl")
-    told = "nasrlm: method gnn: expected the package absent, got none. Install nasrlm[gnn], or choose --methods.\n"
+    told = "nasrlm: --methods: gnn: expected the package absent, got none. Install nasrlm[gnn].\n"
     assert (done.status, done.stderr) == (2, told)
     assert not (tmp_path / "rows.jsonl").exists()
 
