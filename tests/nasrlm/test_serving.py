@@ -1,4 +1,4 @@
-"""The HTTP service answers as the predictor does, batches what comes together, and refuses in one line."""
+"""The HTTP service answers as the predictor does, and refuses in one line."""
 
 import asyncio
 import json
@@ -6,21 +6,18 @@ import re
 import socket
 import subprocess
 import sys
-import threading
 import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from converters import to_measured_text, to_onnx_text
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli.verbs import serve
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.prediction import Prediction
 from nasrlm.predictor import Predictor
 from nasrlm.truncation import token_limit
 from spaces import get_space, space_names
@@ -34,7 +31,6 @@ testclient = pytest.importorskip("starlette.testclient", reason="needs httpx2", 
 
 from nasrlm.cli.serving import patience  # noqa: E402
 from nasrlm.cli.serving.app import Limits, create_app  # noqa: E402
-from nasrlm.cli.serving.batcher import Batcher  # noqa: E402
 from nasrlm.cli.serving.body_limit import BodyLimit  # noqa: E402
 
 SPACE = get_space("nasbench201")
@@ -231,6 +227,12 @@ def test_bodies_that_are_no_json_are_told_so(client: Any, body: bytes, kind: str
     assert answered.json()["detail"].startswith(message)
 
 
+def test_the_row_of_many_texts_is_told_as_it_was_asked(predictor: Predictor) -> None:
+    asked = {"texts": ["Conv3\n"] * 200 + ["Pool " * 600]}
+    with testclient.TestClient(create_app(predictor)) as client:
+        assert "in row 200 ('Pool Pool" in client.post("/predict", json=asked).json()["detail"]
+
+
 def test_large_bodies_are_refused(client: Any) -> None:
     answered = client.post("/predict", content=b" " * 5001)
     assert (answered.status_code, answered.json()["detail"][:40]) == (413, "body: expected at most 5,000 bytes, got ")
@@ -254,41 +256,6 @@ def test_half_a_body_is_not_waited_for() -> None:
     asyncio.run(BodyLimit(never, max_bytes=1000, max_seconds=0.01)({"type": "http"}, receive, send))
     assert sent[0]["status"] == 408
     assert json.loads(sent[1]["body"])["detail"] == "body: expected it within 0.01 seconds, got a part of it."
-
-
-class SlowPredictor:
-    """Gives the length of each text; the first call waits until it is let go."""
-
-    def __init__(self) -> None:
-        self.calls: list[list[str]] = []
-        self.called, self.go = threading.Event(), threading.Event()
-
-    def predict(
-        self, texts: Sequence[str], objectives: Sequence[str], quantiles: Sequence[float], space: str
-    ) -> Prediction:
-        self.calls.append(list(texts))
-        self.called.set()
-        assert self.go.wait(10)
-        if "" in texts:
-            raise ValueError("text: expected some, got none.")
-        lengths = np.array([len(text) for text in texts], dtype=float)[:, None, None]
-        return Prediction(tuple(objectives), tuple(quantiles), lengths * np.ones((1, len(objectives), len(quantiles))))
-
-
-def answers_of(requests: Sequence[tuple[Sequence[str], str]], max_texts: int = 10) -> tuple[SlowPredictor, list[Any]]:
-    """What a batcher answers to the first request, and then to the others, which come while it is busy."""
-    slow = SlowPredictor()
-
-    async def ask() -> list[Any]:
-        batcher = Batcher(slow.predict, max_texts)
-        tasks = [asyncio.create_task(batcher.predict(*requests[0], [0.5], "text"))]  # type: ignore[arg-type]
-        await asyncio.to_thread(slow.called.wait, 10)
-        tasks += [asyncio.create_task(batcher.predict(texts, [name], [0.5], "text")) for texts, name in requests[1:]]
-        await asyncio.sleep(0)
-        slow.go.set()
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    return slow, asyncio.run(ask())
 
 
 def test_connections_that_ask_nothing_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,25 +291,6 @@ def test_connections_that_ask_nothing_are_closed(monkeypatch: pytest.MonkeyPatch
         assert not state.connections
 
     asyncio.run(check())
-
-
-def test_requests_that_wait_share_a_call() -> None:
-    slow, answers = answers_of([(["a"], "x"), (["bb"], "x"), (["ccc", "d"], "x"), (["eeeee"], "x")])
-    assert slow.calls == [["a"], ["bb", "ccc", "d", "eeeee"]]
-    assert [answer[:, 0, 0].tolist() for answer in answers] == [[1], [2], [3, 1], [5]]
-
-
-def test_only_the_same_questions_share_a_call_and_only_while_they_fit() -> None:
-    slow, answers = answers_of([(["a"], "x"), (["bb"], "x"), (["c"], "y"), (["d"] * 3, "x"), (["ee"], "x")], 3)
-    assert slow.calls == [["a"], ["bb", "ee"], ["c"], ["d", "d", "d"]]
-    assert [len(answer) for answer in answers] == [1, 1, 1, 3, 1]
-
-
-def test_a_request_that_fails_does_not_spoil_the_others() -> None:
-    slow, (_, good, bad, other) = answers_of([(["a"], "x"), (["bb"], "x"), ([""], "x"), (["ccc"], "x")])
-    assert len(slow.calls) == 5
-    assert isinstance(bad, ValueError)
-    assert (good[0, 0, 0], other[0, 0, 0]) == (2, 3)
 
 
 def has_ipv6() -> bool:

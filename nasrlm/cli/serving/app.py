@@ -20,6 +20,7 @@ from nasrlm.arrays import FloatArray
 from nasrlm.cli.serving.batcher import Batcher
 from nasrlm.cli.serving.body_limit import BodyLimit
 from nasrlm.cli.serving.description import described
+from nasrlm.cli.serving.ending import Ending
 from nasrlm.cli.serving.messages import (
     Answer,
     ConvertedNetwork,
@@ -66,6 +67,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     408: {"model": Problem, "description": "The body took too long to arrive."},
     413: {"model": Problem, "description": "The body is too large."},
     422: {"model": Problem, "description": "What was expected, and what the request had."},
+    503: {"model": Problem, "description": "The service ends before it can answer."},
 }
 
 
@@ -91,6 +93,7 @@ def create_app(
         redoc_url=None,
     )
     app.add_middleware(BodyLimit, max_bytes=service.limits.max_bytes, max_seconds=service.limits.max_seconds)
+    app.add_middleware(Ending)
 
     @app.exception_handler(ValueError)
     async def refuse(_: Request, error: ValueError) -> JSONResponse:

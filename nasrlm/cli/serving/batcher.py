@@ -12,6 +12,9 @@ import numpy as np
 
 from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
+from nasrlm.reader import told_by
+
+TEXTS_AT_A_TIME = 128  # that the model finishes whatever happens, which takes seconds of DARTS; 512 took as long each
 
 Predict = Callable[[Sequence[str], Sequence[str], Sequence[float], str], Prediction]
 
@@ -82,11 +85,20 @@ class Batcher:
         return batch
 
     def _answer(self, batch: Sequence[_Request]) -> Sequence[FloatArray | Exception]:
-        """An answer each; a request that cannot be answered does not spoil the others."""
+        """An answer each; a request that cannot be answered does not spoil the others.
+
+        Where nobody waits for any of them any more, as at the end of the service, the rest is not computed.
+        """
+        texts = [text for request in batch for text in request.texts]
+        parts: list[FloatArray] = []
         try:
-            texts = [text for request in batch for text in request.texts]
-            values = self._predict(texts, *batch[0].question).values
+            for start in range(0, len(texts), TEXTS_AT_A_TIME):
+                if all(request.answer.done() for request in batch):
+                    return [TimeoutError()] * len(batch)
+                with told_by(start.__add__):
+                    some = texts[start : start + TEXTS_AT_A_TIME]
+                    parts.append(self._predict(some, *batch[0].question).values)
         except Exception as e:
             return [e] if len(batch) == 1 else [self._answer([request])[0] for request in batch]
         ends = np.cumsum([len(request.texts) for request in batch])
-        return np.split(values, ends[:-1])
+        return np.split(np.concatenate(parts), ends[:-1])
