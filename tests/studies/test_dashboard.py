@@ -17,7 +17,7 @@ from studies.guided import guided_search
 from studies.optuna_storage import study_name
 from tests.studies.scenes import ToyPredictor, ToyResults, ToySpace, toy_config
 
-CONFIG = toy_config(trials=12, guide={"batch_size": 4, "generations": 2, "samples": 4})
+CONFIG = toy_config(trials=12, evaluator="function", guide={"batch_size": 4, "generations": 2, "samples": 4})
 WAIT = 400  # seconds for the server, and for the browser; a busy machine may need minutes
 
 
