@@ -15,36 +15,34 @@ from studies.config import SearchConfig
 from studies.figure_style import BLUE, GREY, ORANGE, bar_lengths, front_label, polish
 from studies.history import History
 from studies.known_values import known_of
-from studies.loaded_study import front_rows, history_losses
+from studies.loaded_study import LoadedStudy
 
 LEGEND_COLUMNS = 6  # of a legend below three planes
 
 
-def front_figure(config: SearchConfig, history: History, known: Mapping[str, FloatArray] | None = None) -> Figure:
+def front_figure(study: LoadedStudy, known: Mapping[str, FloatArray] | None = None) -> Figure:
     """The front among everything evaluated; its form follows the number of goals.
 
     Args:
-        config: goals and constraints.
-        history: everything evaluated.
+        study: goals, constraints and everything evaluated.
         known: (M,) real or true values of some architectures, drawn beside what was predicted of them.
     """
-    rows = front_rows(config, history)
-    true = known_of(history, rows, known or {})
+    config, true = study.config, known_of(study, known or {})
     figure = Figure(figsize=(8, 5.2), layout="constrained")
     num_goals = len(config.goals)
     if num_goals == 1:
-        _draw_progress_of_best(figure.subplots(), config, history)
+        _draw_progress_of_best(figure.subplots(), study)
     elif num_goals == 2:
-        _draw_plane(figure.subplots(), config, history, rows, true)
+        _draw_plane(figure.subplots(), study, true)
     elif num_goals == 3:
         figure.set_size_inches(16, 5.4)
-        _draw_planes(figure, config, history, rows, true)
+        _draw_planes(figure, study, true)
     else:
         figure.set_size_inches(max(8, 2.2 * num_goals), 5.2)
-        _draw_parallel(figure.subplots(), config, history, rows)
+        _draw_parallel(figure.subplots(), study)
     kinds = f"{config.engine} {config.sampler}, seed {config.seed}"
-    evaluated = sum(history.evaluated)
-    figure.suptitle(f"{config.space}: {len(rows)} on the front of {evaluated:,} evaluated ({kinds})")
+    evaluated = sum(study.history.evaluated)
+    figure.suptitle(f"{config.space}: {len(study.front_rows)} on the front of {evaluated:,} evaluated ({kinds})")
     return figure
 
 
@@ -56,24 +54,23 @@ def _medians(history: History, goal: int) -> FloatArray:
     return history.medians()[:, goal]
 
 
-def _draw_progress_of_best(axes: Axes, config: SearchConfig, history: History) -> None:
-    losses = history_losses(config, history)[:, 0]
+def _draw_progress_of_best(axes: Axes, study: LoadedStudy) -> None:
+    goals, history, losses = study.config.goals, study.history, study.losses[:, 0]
     best = np.fmin.accumulate(np.where(history.feasible, losses, np.nan))
-    rows = front_rows(config, history)
-    values, best_values = (from_losses(config.goals, x[:, None])[:, 0] for x in (losses, best))
+    values, best_values = (from_losses(goals, x[:, None])[:, 0] for x in (losses, best))
     order = history.evaluations()
     _scatter_evaluated(axes, history, order, values)
     axes.step(order, best_values, where="post", color=BLUE, label="best feasible")
-    axes.set(xlabel="evaluations", ylabel=_label(config.goals[0]), ylim=_limits(values, rows))
+    axes.set(xlabel="evaluations", ylabel=_label(goals[0]), ylim=_limits(values, study.front_rows))
     axes.legend(frameon=False)
     polish(axes)
 
 
-def _draw_plane(axes: Axes, config: SearchConfig, history: History, rows: Sequence[int], true: FloatArray) -> None:
+def _draw_plane(axes: Axes, study: LoadedStudy, true: FloatArray) -> None:
     """The first goal upwards, the second to the right."""
-    hidden = _draw_evaluated(axes, config, history, rows, across=1, up=0)
-    losses = history_losses(config, history)
-    order = sorted(rows, key=lambda row: losses[row, 1])
+    history, rows = study.history, study.front_rows
+    hidden = _draw_evaluated(axes, study, across=1, up=0)
+    order = sorted(rows, key=lambda row: study.losses[row, 1])
     values = history.stacked()[order]
     across, up = values[:, 1], values[:, 0]
     axes.step(across[:, 0], up[:, 0], where="post", color=BLUE, linewidth=1.5, zorder=3)
@@ -92,7 +89,7 @@ def _draw_plane(axes: Axes, config: SearchConfig, history: History, rows: Sequen
         label=front_label(history) if rows else None,
     )
     _draw_true(axes, history.medians()[rows], true, across=1, up=0)
-    _draw_bounds(axes, config, across=1, up=0)
+    _draw_bounds(axes, study.config, across=1, up=0)
     axes.legend(frameon=False, title=hidden or None, alignment="left")
 
 
@@ -115,12 +112,12 @@ def _draw_true(axes: Axes, front: FloatArray, true: FloatArray, *, across: int, 
     )
 
 
-def _draw_planes(figure: Figure, config: SearchConfig, history: History, rows: Sequence[int], true: FloatArray) -> None:
+def _draw_planes(figure: Figure, study: LoadedStudy, true: FloatArray) -> None:
     """Each pair of three goals, the third as colour."""
-    panels = figure.subplots(1, 3)
+    history, rows, panels = study.history, study.front_rows, figure.subplots(1, 3)
     for axes, (up, across) in zip(panels, itertools.combinations(range(3), 2), strict=True):
         colour = 3 - up - across
-        hidden = _draw_evaluated(axes, config, history, rows, across=across, up=up)
+        hidden = _draw_evaluated(axes, study, across=across, up=up)
         third = _medians(history, colour)[rows]
         usual = _without_outliers(third)
         points = axes.scatter(
@@ -141,9 +138,9 @@ def _draw_planes(figure: Figure, config: SearchConfig, history: History, rows: S
         ends = {"xerr": bar_lengths(values[:, across]), "yerr": bar_lengths(values[:, up])}
         axes.errorbar(values[:, across, 0], values[:, up, 0], **ends, **bars)
         _draw_true(axes, values[:, :, 0], true, across=across, up=up)
-        label = Objective.parse(config.goals[colour].objective).label
+        label = Objective.parse(study.config.goals[colour].objective).label
         figure.colorbar(points, ax=axes, label=label, extend="both" if len(usual) < len(third) else "neither")
-        _draw_bounds(axes, config, across=across, up=up)
+        _draw_bounds(axes, study.config, across=across, up=up)
         if hidden:
             axes.set_title(hidden, fontsize=9, loc="left")
     handles = {
@@ -152,13 +149,12 @@ def _draw_planes(figure: Figure, config: SearchConfig, history: History, rows: S
     figure.legend(handles.values(), handles, frameon=False, loc="outside lower center", ncols=LEGEND_COLUMNS)
 
 
-def _draw_evaluated(
-    axes: Axes, config: SearchConfig, history: History, rows: Sequence[int], *, across: int, up: int
-) -> str:
+def _draw_evaluated(axes: Axes, study: LoadedStudy, *, across: int, up: int) -> str:
     """Everything evaluated in grey, and the words for what lies outside the axes."""
-    x, y = _medians(history, across), _medians(history, up)
-    _scatter_evaluated(axes, history, x, y)
-    axes.set(xlabel=_label(config.goals[across]), ylabel=_label(config.goals[up]))
+    goals, rows = study.config.goals, study.front_rows
+    x, y = _medians(study.history, across), _medians(study.history, up)
+    _scatter_evaluated(axes, study.history, x, y)
+    axes.set(xlabel=_label(goals[across]), ylabel=_label(goals[up]))
     axes.set(xlim=_limits(x, rows), ylim=_limits(y, rows))
     polish(axes)
     return _outside(axes, x, y, rows)
@@ -210,21 +206,21 @@ def _draw_bounds(axes: Axes, config: SearchConfig, *, across: int, up: int) -> N
             axes.axhline(constraint.bound, **look)
 
 
-def _draw_parallel(axes: Axes, config: SearchConfig, history: History, rows: Sequence[int]) -> None:
+def _draw_parallel(axes: Axes, study: LoadedStudy) -> None:
     """One line a front member over one upright axis a goal, the better end upwards."""
-    losses = history_losses(config, history)[rows]
-    best, worst = (losses.min(axis=0), losses.max(axis=0)) if rows else (np.zeros(len(config.goals)),) * 2
+    goals, losses = study.config.goals, study.losses[study.front_rows]
+    best, worst = (losses.min(axis=0), losses.max(axis=0)) if len(losses) else (np.zeros(len(goals)),) * 2
     heights = (worst - losses) / np.where(worst > best, worst - best, 1.0)
-    ranks = np.linspace(1, 0, len(rows))  # the rows are sorted by the first goal
+    ranks = np.linspace(1, 0, len(losses))  # the rows are sorted by the first goal
     colours = colormaps["viridis"](ranks)
     for line, colour in zip(heights, colours, strict=True):
         axes.plot(line, color=colour, linewidth=1.1, alpha=0.75)
-    ends = from_losses(config.goals, np.stack([best, worst]))
+    ends = from_losses(goals, np.stack([best, worst]))
     for index, (top, bottom) in enumerate(ends.T):
         axes.axvline(index, color="#444444", linewidth=0.8)
         axes.text(index, 1.03, f"{top:.4g}", ha="center", fontsize=9)
         axes.text(index, -0.03, f"{bottom:.4g}", ha="center", va="top", fontsize=9)
-    names = [Objective.parse(goal.objective).label.replace(" ", "\n", 1) for goal in config.goals]
+    names = [Objective.parse(goal.objective).label.replace(" ", "\n", 1) for goal in goals]
     axes.set_xticks(range(len(names)), names)
     axes.tick_params(axis="x", pad=16, length=0)
     axes.set(yticks=[], ylim=(-0.02, 1.02), ylabel="better →")

@@ -10,11 +10,10 @@ import plotly.graph_objects as go
 from nasrlm.arrays import FloatArray
 from nasrlm.files import write_atomically
 from nasrlm.objective import Objective
-from studies.config import SearchConfig
 from studies.figure_style import BLUE, GREY, ORANGE, PALE_ORANGE, bar_lengths, front_label, line_look, title_lines
 from studies.history import History
 from studies.known_values import known_of
-from studies.loaded_study import front_rows
+from studies.loaded_study import LoadedStudy
 from studies.progress import goals_in_words, progress_of, share_label
 
 
@@ -28,20 +27,19 @@ def write_html(figures: Sequence[Any], path: Path) -> None:
     write_atomically(path, page.format("\n".join(parts)).encode())
 
 
-def interactive_front(config: SearchConfig, history: History, known: Mapping[str, FloatArray] | None = None) -> Any:
+def interactive_front(study: LoadedStudy, known: Mapping[str, FloatArray] | None = None) -> Any:
     """The front with its intervals and everything evaluated; its form follows the number of goals.
 
     Args:
-        config: goals and constraints.
-        history: everything evaluated.
+        study: goals, constraints and everything evaluated.
         known: (M,) real or true values of some architectures, drawn beside what was predicted of them; with more than
             three goals neither these nor intervals are drawn.
     """
-    front = front_rows(config, history)
+    config, history, front = study.config, study.history, study.front_rows
     labels = [Objective.parse(goal.objective).label for goal in config.goals]
     title = f"{config.space}: {len(front)} on the front of {sum(history.evaluated):,} evaluated"
     if len(config.goals) > 3:
-        return _parallel(config, history, front, labels).update_layout(title=title, template="plotly_white")
+        return _parallel(study, labels).update_layout(title=title, template="plotly_white")
     figure = go.Figure()
     rest = np.setdiff1d(np.arange(len(history)), front)
     flat = len(config.goals) != 3
@@ -55,31 +53,31 @@ def interactive_front(config: SearchConfig, history: History, known: Mapping[str
     shown = [kind for kind in every if kind[0]]
     for rows, name, colour, size in shown:
         marker = {"color": colour, "size": size if flat else size / 2}
-        figure.add_trace(_trace(config, history, rows, name=name, marker=marker))
+        figure.add_trace(_trace(study, rows, name=name, marker=marker))
     if front:
-        figure.update_traces(_bars(config, history, front), selector=len(shown) - 1)
-    true = known_of(history, front, known or {})[:, : len(config.goals)]
+        figure.update_traces(_bars(study), selector=len(shown) - 1)
+    true = known_of(study, known or {})[:, : len(config.goals)]
     if not np.isnan(true).all():
-        figure.add_trace(_known(config, history, front, true))
+        figure.add_trace(_known(study, true))
     return figure.update_layout(title=title, template="plotly_white", **_axis_titles(labels))
 
 
-def _parallel(config: SearchConfig, history: History, front: Sequence[int], labels: Sequence[str]) -> Any:
+def _parallel(study: LoadedStudy, labels: Sequence[str]) -> Any:
     """One line a front member over one upright axis a goal, the better end upwards; below, what the members are."""
-    medians: FloatArray = history.medians()[front]
+    medians: FloatArray = study.history.medians()[study.front_rows]
     dimensions = []
-    for column, (goal, label) in enumerate(zip(config.goals, labels, strict=True)):
+    for column, (goal, label) in enumerate(zip(study.config.goals, labels, strict=True)):
         values = medians[:, column]
         ends = [float(values.min()), float(values.max())] if len(values) else [0.0, 1.0]
         dimensions.append({"label": label, "values": values, "range": ends if goal.maximise else ends[::-1]})
     lines = go.Parcoords(dimensions=dimensions, line={"color": medians[:, 0], "colorscale": "Viridis"})
-    names = "<br>".join(history.architectures[row] for row in front)
+    names = "<br>".join(study.history.architectures[row] for row in study.front_rows)
     below = {"x": 0, "y": -0.1, "xref": "paper", "yref": "paper", "yanchor": "top", "align": "left"}
     figure = go.Figure(lines).add_annotation(text=names, showarrow=False, font={"size": 9}, **below)
-    return figure.update_layout(margin={"b": 60 + 14 * len(front)})
+    return figure.update_layout(margin={"b": 60 + 14 * len(medians)})
 
 
-def interactive_progress(names: Sequence[str], studies: Sequence[tuple[SearchConfig, History]]) -> Any:
+def interactive_progress(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Any:
     """Hypervolume against evaluations, as a share of what all the studies reach together; seeds make a band."""
     figure = go.Figure()
     for index, progress in enumerate(progress_of(names, studies)):
@@ -93,14 +91,14 @@ def interactive_progress(names: Sequence[str], studies: Sequence[tuple[SearchCon
         figure.add_trace(go.Scatter(x=progress.counts, y=progress.median, line=line, name=progress.name))
     titles = {"xaxis_title": "evaluations", "yaxis_title": share_label(len(studies))}
     return figure.update_layout(
-        title="<br>".join(title_lines(goals_in_words(studies[0][0]))), template="plotly_white", **titles
+        title="<br>".join(title_lines(goals_in_words(studies[0].config))), template="plotly_white", **titles
     )
 
 
-def _trace(config: SearchConfig, history: History, rows: Sequence[int], *, name: str, marker: dict[str, Any]) -> Any:
-    medians: FloatArray = history.medians()[rows][:, : len(config.goals)]
-    words = [_hover(history, row) for row in rows]
-    return _points(history, rows, medians, words, name=name, marker=marker, mode="markers")
+def _trace(study: LoadedStudy, rows: Sequence[int], *, name: str, marker: dict[str, Any]) -> Any:
+    medians: FloatArray = study.history.medians()[rows][:, : len(study.config.goals)]
+    words = [_hover(study.history, row) for row in rows]
+    return _points(study.history, rows, medians, words, name=name, marker=marker, mode="markers")
 
 
 def _points(history: History, rows: Sequence[int], values: FloatArray, words: Sequence[str], **shared: Any) -> Any:
@@ -117,11 +115,11 @@ def _axes(num_goals: int) -> tuple[str, ...]:
     return {1: ("y",), 2: ("y", "x"), 3: ("z", "x", "y")}[num_goals]
 
 
-def _bars(config: SearchConfig, history: History, rows: Sequence[int]) -> dict[str, Any]:
-    """Error bars of the predicted intervals, by axis."""
+def _bars(study: LoadedStudy) -> dict[str, Any]:
+    """Error bars of the predicted intervals of the front, by axis."""
     bars = {}
-    for goal, axis in enumerate(_axes(len(config.goals))):
-        lengths = bar_lengths(history.stacked()[rows][:, goal])
+    for goal, axis in enumerate(_axes(len(study.config.goals))):
+        lengths = bar_lengths(study.history.stacked()[study.front_rows][:, goal])
         if lengths is not None:
             down, up = lengths.tolist()
             look = {"thickness": 1, "width": 2, "color": BLUE}
@@ -129,11 +127,12 @@ def _bars(config: SearchConfig, history: History, rows: Sequence[int]) -> dict[s
     return bars
 
 
-def _known(config: SearchConfig, history: History, rows: Sequence[int], true: FloatArray) -> Any:
+def _known(study: LoadedStudy, true: FloatArray) -> Any:
     """Known values as rings, each joined to the median that was predicted; hovering tells them."""
-    medians: FloatArray = history.medians()[rows][:, : len(config.goals)]
+    history, rows = study.history, study.front_rows
+    medians: FloatArray = history.medians()[rows][:, : true.shape[1]]
     lines = np.stack([medians, true, np.full_like(true, np.nan)], axis=1).reshape(-1, true.shape[1])
-    names = [Objective.parse(goal.objective).label for goal in config.goals]
+    names = [Objective.parse(goal.objective).label for goal in study.config.goals]
     words = []
     for row, values in zip(rows, true.tolist(), strict=True):
         pairs = zip(names, values, strict=True)

@@ -1,6 +1,6 @@
 """What a study predicted beside what turned out; N architectures, M objectives."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import compress
 from pathlib import Path
 
@@ -10,8 +10,9 @@ import pandas as pd
 from nasrlm.arrays import FloatArray
 from studies.config import SearchConfig
 from studies.folder import FRONT_FILE, HISTORY_FILE, StudyError
-from studies.history import BOUNDS, History
+from studies.history import BOUNDS
 from studies.ledger import Ledger
+from studies.loaded_study import LoadedStudy
 from studies.report import TRUE
 
 
@@ -48,8 +49,9 @@ def known_values(folder: Path, config: SearchConfig) -> tuple[FloatArray, FloatA
     return predicted[known], real[known], list(compress(notations, known))
 
 
-def known_of(history: History, rows: Sequence[int], known: Mapping[str, FloatArray]) -> FloatArray:
-    """(F, M) known values of some rows, by notation, where they differ from what the history has of them; else NaN."""
+def known_of(study: LoadedStudy, known: Mapping[str, FloatArray]) -> FloatArray:
+    """(F, M) known values of the front, by notation, where they differ from what the history has of them; else NaN."""
+    history, rows = study.history, study.front_rows
     unknown = np.full(len(history.objectives), np.nan)
     values = [known.get(history.architectures[row], unknown) for row in rows]
     true = np.array(values, dtype=np.float64).reshape(len(rows), len(history.objectives))

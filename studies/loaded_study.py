@@ -1,6 +1,8 @@
-"""A study as its folder holds it, and which of its rows are the front."""
+"""A study as its folder holds it, and which of its rows are the front. N architectures, M goals."""
 
 import warnings
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,34 @@ from studies.history import History
 from studies.pareto import pareto_mask
 
 
-def load_study(folder: Path | str) -> tuple[SearchConfig, History]:
+@dataclass(frozen=True)
+class LoadedStudy:
+    """What a study looked for and found.
+
+    NOTE: losses and the front are computed once, so the history must not change any more.
+
+    Attributes:
+        config: goals and constraints.
+        history: everything evaluated.
+    """
+
+    config: SearchConfig
+    history: History
+
+    @cached_property
+    def losses(self) -> FloatArray:
+        """(N, M) of the medians; NaN where there is no answer."""
+        return to_losses(self.config.goals, self.history.medians()[:, : len(self.config.goals)])
+
+    @cached_property
+    def front_rows(self) -> list[int]:
+        """Rows of the history on its front of feasible architectures, best in the first goal first."""
+        feasible = np.flatnonzero(self.history.feasible)
+        rows = feasible[pareto_mask(self.losses[feasible])]
+        return [int(row) for row in rows[np.lexsort(self.losses[rows].T[::-1])]]
+
+
+def load_study(folder: Path | str) -> LoadedStudy:
     """A finished or running study.
 
     Raises:
@@ -28,17 +57,4 @@ def load_study(folder: Path | str) -> tuple[SearchConfig, History]:
         if isinstance(error, StudyError):
             raise
         raise StudyError(f"{folder / STUDY_FILE}: expected a search's config: {error}") from error
-    return config, History.load(folder / HISTORY_FILE, config.objectives)
-
-
-def history_losses(config: SearchConfig, history: History) -> FloatArray:
-    """(N, M) losses of the medians, a column a goal; NaN where there is no answer."""
-    return to_losses(config.goals, history.medians()[:, : len(config.goals)])
-
-
-def front_rows(config: SearchConfig, history: History) -> list[int]:
-    """Rows of the history on its front of feasible architectures, best in the first goal first."""
-    losses = history_losses(config, history)
-    feasible = np.flatnonzero(history.feasible)
-    rows = feasible[pareto_mask(losses[feasible])]
-    return [int(row) for row in rows[np.lexsort(losses[rows].T[::-1])]]
+    return LoadedStudy(config, History.load(folder / HISTORY_FILE, config.objectives))

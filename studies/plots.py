@@ -22,10 +22,9 @@ from studies.figure_style import line_look, polish, title_lines
 from studies.folder import FINISHED, StudyError, read_study
 from studies.front_plot import front_figure
 from studies.guide import levels_of
-from studies.history import History
 from studies.interactive import interactive_front, interactive_progress, write_html
 from studies.known_values import known_values
-from studies.loaded_study import front_rows, load_study
+from studies.loaded_study import LoadedStudy, load_study
 from studies.progress import goals_in_words, progress_of, share_label, spelled
 from studies.report import write_front
 
@@ -48,27 +47,27 @@ def plot_study(folder: Path | str, out: Path | str | None = None) -> tuple[Path,
         OSError: ``out`` cannot be written.
     """
     folder = Path(folder)
-    config, history = load_study(folder)
+    study = load_study(folder)
+    config = study.config
     target = _made(out or folder)
     predicted, real, notations = known_values(folder, config)
-    rows = front_rows(config, history)
     known = dict(zip(notations, real, strict=True))
-    pngs = {"front": front_figure(config, history, known)}
-    parts = [interactive_front(config, history, known)]
-    if history.complete().any():
-        pngs["hypervolume"] = progress_figure([folder.resolve().name], [(config, history)])
-        parts.append(interactive_progress([folder.resolve().name], [(config, history)]))
+    pngs = {"front": front_figure(study, known)}
+    parts = [interactive_front(study, known)]
+    if study.history.complete().any():
+        pngs["hypervolume"] = progress_figure([folder.resolve().name], [study])
+        parts.append(interactive_progress([folder.resolve().name], [study]))
     told = ~np.isnan(predicted).any(axis=2) & ~np.isnan(real)
     if config.guide is not None:  # what is taken from the model as certain cannot turn out otherwise
         told &= predicted[:, :, 1] < predicted[:, :, 2]
     if turned_out := np.flatnonzero(told.any(axis=0)).tolist():
         names = [config.objectives[column] for column in turned_out]
         predicted, real = predicted[:, turned_out], real[:, turned_out]
-        intervals = _intervals(config, history, turned_out)
+        intervals = _intervals(study, turned_out)
         pngs["calibration"] = calibration_figure(names, predicted, real, intervals)
         parts.append(interactive_calibration(names, predicted, real, intervals, notations))
-    if rows and config.space in space_names():
-        shown = _cells(config, history, rows)
+    if study.front_rows and config.space in space_names():
+        shown = _cells(study)
         pngs["cells"] = cells_figure(shown)
         parts.append(interactive_cells(shown))
     for name, figure in pngs.items():
@@ -76,7 +75,7 @@ def plot_study(folder: Path | str, out: Path | str | None = None) -> tuple[Path,
     write_html([parts[0]], target / "front.html")
     write_html(parts, target / "report.html")
     unfinished = read_study(folder).get("status") != FINISHED
-    fronts = [write_front(target, config, history)] if unfinished else []
+    fronts = [write_front(target, study)] if unfinished else []
     return (*fronts, *(target / f"{name}.png" for name in pngs), target / "front.html", target / "report.html")
 
 
@@ -94,18 +93,18 @@ def plot_studies(folders: Sequence[Path | str], out: Path | str) -> tuple[Path, 
     if twice := [str(path) for path, count in Counter(map(Path.resolve, paths)).items() if count > 1]:
         raise StudyError(f"plot: expected each study once, got {', '.join(twice)} twice. Leave it out.")
     studies = [load_study(path) for path in paths]
-    kinds = sorted({_kind(config) for config, _ in studies})
+    kinds = sorted({_kind(study.config) for study in studies})
     if len(kinds) != 1:
         raise StudyError(f"plot: expected studies of one kind, got {'; '.join(kinds)}. Plot them apart.")
     by_config: dict[str, list[str]] = {}
-    for path, (config, _) in zip(paths, studies, strict=True):
-        by_config.setdefault(spelled(config), []).append(str(path))
+    for path, study in zip(paths, studies, strict=True):
+        by_config.setdefault(spelled(study.config), []).append(str(path))
     if alike := next((names for names in by_config.values() if len(names) > 1), None):
         raise StudyError(
             f"plot: expected studies that differ, in their seeds at least, got {', '.join(alike)} with one config, "
             "as the folders of one study's workers have. Name one of them."
         )
-    if empty := [str(path) for path, (_, history) in zip(paths, studies, strict=True) if not history.complete().any()]:
+    if empty := [str(path) for path, study in zip(paths, studies, strict=True) if not study.history.complete().any()]:
         raise StudyError(f"plot: expected evaluated architectures, got none in {', '.join(empty)}.")
     target, names = _made(out), _told_apart(paths)
     _write(progress_figure(names, studies), target / "comparison.png")
@@ -113,11 +112,11 @@ def plot_studies(folders: Sequence[Path | str], out: Path | str) -> tuple[Path, 
     return target / "comparison.png", target / "comparison.html"
 
 
-def _intervals(config: SearchConfig, history: History, columns: Sequence[int]) -> list[float | None]:
+def _intervals(study: LoadedStudy, columns: Sequence[int]) -> list[float | None]:
     """The probability between low and high of some objectives' predictions."""
-    if config.guide is None:
-        return [history.interval] * len(columns)
-    levels = levels_of(config.guide.risk, config.objectives)
+    if study.config.guide is None:
+        return [study.history.interval] * len(columns)
+    levels = levels_of(study.config.guide.risk, study.config.objectives)
     return [levels[column][-1] - levels[column][0] for column in columns]
 
 
@@ -133,9 +132,9 @@ def _kind(config: SearchConfig) -> str:
     return f"{' '.join(map(str, config.goals))} in {config.space}, {values}"
 
 
-def _cells(config: SearchConfig, history: History, rows: Sequence[int]) -> list[tuple[list[str], list[CellGraph]]]:
+def _cells(study: LoadedStudy) -> list[tuple[list[str], list[CellGraph]]]:
     """Describe some of the front, evenly from one end to the other: their objectives in words, and their cells."""
-    space = get_space(config.space)
+    space, history, rows = get_space(study.config.space), study.history, study.front_rows
     places = np.unique(np.linspace(0, len(rows) - 1, CELLS).round().astype(int)).tolist()
     shown = []
     for row in (rows[place] for place in places):
@@ -157,7 +156,7 @@ def _write(figure: Figure, path: Path) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def progress_figure(names: Sequence[str], studies: Sequence[tuple[SearchConfig, History]]) -> Figure:
+def progress_figure(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Figure:
     """Hypervolume against evaluations, as a share of what all the studies reach together; seeds make a band."""
     curves = progress_of(names, studies)
     labels = [textwrap.fill(progress.name, LABEL_WIDTH) for progress in curves]
@@ -178,6 +177,6 @@ def progress_figure(names: Sequence[str], studies: Sequence[tuple[SearchConfig, 
     axes.set_ylim(min(early) - margin, 1 + margin)
     axes.set(xlabel="evaluations", ylabel=share_label(len(studies)))
     figure.legend(frameon=False, loc="outside lower center")
-    axes.set_title("\n".join(title_lines(goals_in_words(studies[0][0]))), fontsize=10)
+    axes.set_title("\n".join(title_lines(goals_in_words(studies[0].config))), fontsize=10)
     polish(axes)
     return figure

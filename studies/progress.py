@@ -8,8 +8,7 @@ import numpy as np
 
 from nasrlm.arrays import FloatArray
 from studies.config import SearchConfig
-from studies.history import History
-from studies.loaded_study import history_losses
+from studies.loaded_study import LoadedStudy
 from studies.pareto import hypervolume, pareto_mask
 
 CURVE_POINTS = 100  # of a curve; more are not seen
@@ -59,33 +58,32 @@ def spelled(config: SearchConfig) -> str:
     return json.dumps(replace(config, storage=None, earlier_trials=()).to_dict(), sort_keys=True)
 
 
-def progress_of(names: Sequence[str], studies: Sequence[tuple[SearchConfig, History]]) -> list[Progress]:
+def progress_of(names: Sequence[str], studies: Sequence[LoadedStudy]) -> list[Progress]:
     """Curves of studies with the same goals.
 
     Args:
         names: of the studies' folders.
-        studies: configs and histories.
+        studies: as many, with the same goals.
 
     Raises:
         ValueError: no study has a result.
     """
-    if not any(history.complete().any() for _, history in studies):
+    if not any(study.history.complete().any() for study in studies):
         raise ValueError(f"{', '.join(names)}: expected a study with a result, got none.")
-    losses = [history_losses(config, history) for config, history in studies]
-    complete = [found[history.complete()] for found, (_, history) in zip(losses, studies, strict=True)]
-    feasible = [found[np.flatnonzero(history.feasible)] for found, (_, history) in zip(losses, studies, strict=True)]
+    complete = [study.losses[study.history.complete()] for study in studies]
+    feasible = [study.losses[np.flatnonzero(study.history.feasible)] for study in studies]
     worst = np.vstack(complete).max(axis=0)
     together = hypervolume(np.vstack(feasible), worst) or 1.0
     groups: dict[str, list[int]] = {}
-    for index, (config, _) in enumerate(studies):
-        groups.setdefault(spelled(replace(config, seed=0)), []).append(index)
-    bounds_differ = len({config.constraints for config, _ in studies}) > 1
+    for index, study in enumerate(studies):
+        groups.setdefault(spelled(replace(study.config, seed=0)), []).append(index)
+    bounds_differ = len({study.config.constraints for study in studies}) > 1
     curves = []
     for members in groups.values():
-        shortest = min(sum(studies[index][1].evaluated) for index in members)
+        shortest = min(sum(studies[index].history.evaluated) for index in members)
         counts = np.unique(np.geomspace(1, max(shortest, 1), CURVE_POINTS).astype(int)).tolist()
-        shares = np.array([_volumes(*studies[index], counts, worst) for index in members]) / together
-        name = _name([names[index] for index in members], studies[members[0]][0], with_bounds=bounds_differ)
+        shares = np.array([_volumes(studies[index], counts, worst) for index in members]) / together
+        name = _name([names[index] for index in members], studies[members[0]].config, with_bounds=bounds_differ)
         curves.append(Progress(name, np.array(counts, dtype=np.float64), shares))
     return curves
 
@@ -99,9 +97,9 @@ def _name(names: Sequence[str], config: SearchConfig, *, with_bounds: bool) -> s
     return f"{name}, {' '.join(map(str, config.constraints)) or 'no constraint'}" if with_bounds else name
 
 
-def _volumes(config: SearchConfig, history: History, counts: Sequence[int], worst: FloatArray) -> list[float]:
-    losses = history_losses(config, history)[history.evaluated]
-    feasible = np.array(history.feasible, dtype=np.bool_)[history.evaluated]
+def _volumes(study: LoadedStudy, counts: Sequence[int], worst: FloatArray) -> list[float]:
+    losses = study.losses[study.history.evaluated]
+    feasible = np.array(study.history.feasible, dtype=np.bool_)[study.history.evaluated]
     front, volumes, start = losses[:0], [], 0
     for count in counts:
         front = np.vstack([front, losses[start:count][feasible[start:count]]])

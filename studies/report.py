@@ -1,7 +1,7 @@
 """What a study found: the front, its hypervolume, and how both are written."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,12 +13,10 @@ from nasrlm.arrays import BoolArray
 from nasrlm.files import write_atomically
 from nasrlm.objective import from_losses
 from nasrlm.versions import versions_of
-from studies.config import SearchConfig
 from studies.constraints import soft_violations
 from studies.evaluators import TableEvaluator
 from studies.folder import FINISHED, FRONT_FILE, STUDY_FILE, write_json
-from studies.history import History
-from studies.loaded_study import front_rows, history_losses
+from studies.loaded_study import LoadedStudy
 from studies.pareto import hypervolume
 from studies.truth import Truth, judge
 
@@ -83,37 +81,31 @@ class StudyResult:
 
 
 def summarise(
-    config: SearchConfig,
-    history: History,
-    *,
-    truth: TableEvaluator[A] | None,
-    stopped: str | None,
-    seconds: float,
+    study: LoadedStudy, *, truth: TableEvaluator[A] | None, stopped: str | None, seconds: float
 ) -> StudyResult:
-    """Everything about a finished history."""
-    losses = history_losses(config, history)
-    complete, evaluated = history.complete(), np.array(history.evaluated, dtype=np.bool_)
-    rows = front_rows(config, history)
-    worst = losses[complete].max(axis=0) if complete.any() else np.zeros(len(config.goals))
+    """Everything about a finished study."""
+    losses, rows, goals = study.losses, study.front_rows, study.config.goals
+    complete, evaluated = study.history.complete(), np.array(study.history.evaluated, dtype=np.bool_)
+    worst = losses[complete].max(axis=0) if complete.any() else np.zeros(len(goals))
     return StudyResult(
-        front=_front(config, history, rows),
+        front=_front(study),
         hypervolume=hypervolume(losses[rows], worst),
-        reference_point=tuple(from_losses(config.goals, worst[None])[0].tolist()),
+        reference_point=tuple(from_losses(goals, worst[None])[0].tolist()),
         evaluations=int(complete.sum()),
         failed=int((evaluated & ~complete).sum()),
         pruned=int((~evaluated).sum()),
         stopped=stopped,
         seconds=seconds,
-        truth=None if truth is None else judge(config, history, truth),
-        unmet=() if rows else _unmet(config, history),
+        truth=None if truth is None else judge(study, truth),
+        unmet=() if rows else _unmet(study),
     )
 
 
-def _unmet(config: SearchConfig, history: History) -> tuple[str, ...]:
+def _unmet(study: LoadedStudy) -> tuple[str, ...]:
     """Hard bounds that no evaluated architecture meets, in words."""
     told = []
-    for bound in config.hard_constraints:
-        values = history.medians()[:, history.objectives.index(bound.objective)]
+    for bound in study.config.hard_constraints:
+        values = study.history.medians()[:, study.history.objectives.index(bound.objective)]
         values = values[np.isfinite(values)]
         if len(values) and (bound.violation(values) > 0).all():
             nearest = f"least found was {values.min():g}" if bound.at_most else f"largest found was {values.max():g}"
@@ -121,8 +113,8 @@ def _unmet(config: SearchConfig, history: History) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _front(config: SearchConfig, history: History, rows: Sequence[int]) -> tuple[dict[str, Any], ...]:
-    soft_met = _soft_met(config, history, rows).tolist()
+def _front(study: LoadedStudy) -> tuple[dict[str, Any], ...]:
+    history = study.history
     return tuple(
         {
             "architecture": history.architectures[row],
@@ -130,49 +122,43 @@ def _front(config: SearchConfig, history: History, rows: Sequence[int]) -> tuple
                 name: dict(zip(("median", "low", "high"), bounds, strict=True))
                 for name, bounds in zip(history.objectives, history.values[row].tolist(), strict=True)
             },
-            **({SOFT_MET: met} if config.has_soft_constraints else {}),
+            **({SOFT_MET: met} if study.config.has_soft_constraints else {}),
         }
-        for row, met in zip(rows, soft_met, strict=True)
+        for row, met in zip(study.front_rows, _soft_met(study).tolist(), strict=True)
     )
 
 
-def _soft_met(config: SearchConfig, history: History, rows: Sequence[int]) -> BoolArray:
-    """(F,) whether each median of some rows is within all soft bounds."""
-    medians = history.medians()[rows]
-    return np.asarray(soft_violations(config.objectives, config.constraints, medians) == 0, dtype=np.bool_)
+def _soft_met(study: LoadedStudy) -> BoolArray:
+    """(F,) whether each median of the front is within all soft bounds."""
+    medians = study.history.medians()[study.front_rows]
+    violations = soft_violations(study.config.objectives, study.config.constraints, medians)
+    return np.asarray(violations == 0, dtype=np.bool_)
 
 
-def write_report(
-    out: Path,
-    config: SearchConfig,
-    history: History,
-    result: StudyResult,
-    *,
-    truth: TableEvaluator[A] | None = None,
-) -> None:
+def write_report(out: Path, study: LoadedStudy, result: StudyResult, *, truth: TableEvaluator[A] | None = None) -> None:
     """Write study.json and front.csv: the results on the front, soft constraints and known true values."""
-    front = _front_table(config, history)
+    front = _front_table(study)
     if truth is not None and len(front):
         own = truth.evaluate([truth.space.parse(notation) for notation in front["architecture"]]).median
-        columns = {name + TRUE: own[:, truth.objectives.index(name)] for name in config.objectives}
+        columns = {name + TRUE: own[:, truth.objectives.index(name)] for name in study.config.objectives}
         front = front.assign(**columns)
     _write_front(front, out)
     measures = {name: value for name, value in result.to_dict().items() if name != "front"}
-    study = {"status": FINISHED, "config": config.to_dict(), **measures, "versions": versions_of(*LIBRARIES)}
-    write_json(out / STUDY_FILE, study)
+    told = {"status": FINISHED, "config": study.config.to_dict(), **measures, "versions": versions_of(*LIBRARIES)}
+    write_json(out / STUDY_FILE, told)
 
 
-def write_front(out: Path, config: SearchConfig, history: History) -> Path:
+def write_front(out: Path, study: LoadedStudy) -> Path:
     """Write the front.csv of a study that has not finished; the path is returned."""
-    return _write_front(_front_table(config, history), out)
+    return _write_front(_front_table(study), out)
 
 
-def _front_table(config: SearchConfig, history: History) -> pd.DataFrame:
+def _front_table(study: LoadedStudy) -> pd.DataFrame:
     """A row a member of the front, best in the first goal first, with the number of the evaluation that found it."""
-    rows = front_rows(config, history)
-    front = history.to_frame().iloc[rows].drop(columns=["order", "feasible"])
-    front.insert(0, EVALUATION, history.evaluations()[rows].astype(np.int64))
-    return front.assign(**{SOFT_MET: _soft_met(config, history, rows)}) if config.has_soft_constraints else front
+    rows = study.front_rows
+    front = study.history.to_frame().iloc[rows].drop(columns=["order", "feasible"])
+    front.insert(0, EVALUATION, study.history.evaluations()[rows].astype(np.int64))
+    return front.assign(**{SOFT_MET: _soft_met(study)}) if study.config.has_soft_constraints else front
 
 
 def _write_front(front: pd.DataFrame, out: Path) -> Path:

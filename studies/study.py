@@ -15,6 +15,7 @@ from studies.constraints import check_met_together
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, alone_in, holds_study, open_folder, read_study
 from studies.history import EVALUATED, History
+from studies.loaded_study import LoadedStudy
 from studies.plots import plot_study
 from studies.report import StudyResult, summarise, write_report
 from studies.space_digest import digest_of_space
@@ -112,8 +113,9 @@ def close_study(
 ) -> StudyResult:
     """Write the report of a finished history and, unless nobody will look, its figures."""
     seconds += float(read_study(out).get("seconds", 0.0))  # of runs that this one went on with
-    result = summarise(config, history, truth=truth, stopped=stopped, seconds=seconds)
-    write_report(out, config, history, result, truth=truth)
+    study = LoadedStudy(config, history)
+    result = summarise(study, truth=truth, stopped=stopped, seconds=seconds)
+    write_report(out, study, result, truth=truth)
     if figures:
         plot_study(out)
     return result

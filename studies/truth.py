@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nasrlm.arrays import BoolArray, FloatArray
+from nasrlm.arrays import FloatArray
 from nasrlm.objective import from_losses, to_losses
 from studies.config import SearchConfig
 from studies.constraints import feasible_mask
 from studies.evaluators import TableEvaluator
-from studies.history import History
-from studies.loaded_study import front_rows, history_losses
+from studies.loaded_study import LoadedStudy
 from studies.pareto import complete_mask, hypervolume_ratio, pareto_mask
 
 A = TypeVar("A", bound=Hashable)
@@ -59,19 +57,21 @@ def true_labels(config: SearchConfig, truth: TableEvaluator[A]) -> FloatArray:
     return labels[known]
 
 
-def judge(config: SearchConfig, history: History, truth: TableEvaluator[A]) -> Truth:
+def judge(study: LoadedStudy, truth: TableEvaluator[A]) -> Truth:
     """Compare with true labels, row by row.
 
     The found front is predicted: the feasible evaluated architectures that the table knows and that no other
     such one dominates by predicted medians. Its members count with their true labels, where these meet the
     constraints.
     """
+    config, history = study.config, study.history
     labels = true_labels(config, truth)
     columns = [truth.objectives.index(name) for name in config.objectives]
     architectures = [truth.space.parse(notation) for notation in history.architectures]
     own = truth.evaluate(architectures).median[:, columns]
     known = complete_mask(own)
-    found = own[_front_among(config, history, known & history.feasible)]
+    rows = np.flatnonzero(known & history.feasible)
+    found = own[rows[pareto_mask(study.losses[rows])]]
     losses = to_losses(config.goals, labels[:, : len(config.goals)])
     worst = losses.max(axis=0)
     feasible, found_feasible = (feasible_mask(config.objectives, config.constraints, x) for x in (labels, found))
@@ -80,12 +80,6 @@ def judge(config: SearchConfig, history: History, truth: TableEvaluator[A]) -> T
             to_losses(config.goals, found[found_feasible, : len(config.goals)]), losses[feasible], worst
         ),
         reference_point=tuple(from_losses(config.goals, worst[None])[0].tolist()),
-        unknown=int((~known[front_rows(config, history)]).sum()),
+        unknown=int((~known[study.front_rows]).sum()),
         left_out=len(truth.row_labels) - len(labels),
     )
-
-
-def _front_among(config: SearchConfig, history: History, mask: BoolArray) -> NDArray[np.intp]:
-    """Rows of the predicted front among some of the rows."""
-    rows = np.flatnonzero(mask)
-    return rows[pareto_mask(history_losses(config, history)[rows])]

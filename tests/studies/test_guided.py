@@ -198,7 +198,7 @@ def test_another_checkpoint_does_not_go_on_with_a_study(tmp_path: Path) -> None:
     older = json.loads(path.read_text())
     del older["config"]["checkpoint_sha256"]
     path.write_text(json.dumps(older))
-    assert load_study(tmp_path)[0].checkpoint_sha256 == ""
+    assert load_study(tmp_path).config.checkpoint_sha256 == ""
     assert run(other, tmp_path, resume=True).evaluations == 14
 
 

@@ -19,7 +19,7 @@ from studies.front_plot import front_figure
 from studies.history import History
 from studies.interactive import interactive_front, interactive_progress
 from studies.known_values import known_values
-from studies.loaded_study import front_rows, load_study
+from studies.loaded_study import LoadedStudy, load_study
 from studies.plots import plot_studies, plot_study, progress_figure
 from studies.search import search
 from studies.surrogate import Surrogate
@@ -61,7 +61,7 @@ def test_a_search_writes_its_figures(num_goals: int, tmp_path: Path) -> None:
 
 def test_axes_carry_units_and_the_front_its_interval(tmp_path: Path) -> None:
     search(toy_config(trials=20), ToySpace(), ToyEvaluator(), tmp_path)
-    (axes,) = front_figure(*load_study(tmp_path)).axes
+    (axes,) = front_figure(load_study(tmp_path)).axes
     assert axes.get_xlabel() == "latency toy [ms], lower is better"
     assert axes.get_ylabel() == "accuracy toy [%], higher is better"
     assert "front, with 80% intervals" in [text.get_text() for text in axes.get_legend().get_texts()]
@@ -69,14 +69,15 @@ def test_axes_carry_units_and_the_front_its_interval(tmp_path: Path) -> None:
 
 def test_what_lies_outside_is_counted(tmp_path: Path) -> None:
     search(toy_config(trials=60), ToySpace(), ToyEvaluator(), tmp_path)
-    config, history = load_study(tmp_path)
+    study = load_study(tmp_path)
+    config, history = study.config, study.history
     history.values[0] = history.values[0] + 1_000
     history.feasible[0] = False
-    (axes,) = front_figure(config, history).axes
+    (axes,) = front_figure(LoadedStudy(config, history)).axes
     assert axes.get_xlim()[1] < 1_000
     assert "lie outside" in axes.get_legend().get_title().get_text()
     history.values[1:] = [history.values[1] for _ in history.values[1:]]
-    (axes,) = front_figure(config, history).axes
+    (axes,) = front_figure(LoadedStudy(config, history)).axes
     assert axes.get_legend().get_title().get_text() == "1 lies outside"
 
 
@@ -84,14 +85,14 @@ def test_what_lies_outside_is_counted(tmp_path: Path) -> None:
 def test_what_breaks_a_constraint_is_told_apart(num_goals: int, tmp_path: Path) -> None:
     config = toy_config(goals=GOALS[:num_goals], trials=40, constraints=["latency_ms@toy<=9"])
     search(config, ToySpace(), ToyEvaluator(), tmp_path, figures=False)
-    _, history = load_study(tmp_path)
-    broken = history.feasible.count(False)
+    study = load_study(tmp_path)
+    broken = study.history.feasible.count(False)
     assert broken > 0
-    points = {dots.get_label(): dots for dots in front_figure(config, history).axes[0].collections}
+    points = {dots.get_label(): dots for dots in front_figure(study).axes[0].collections}
     assert len(points["infeasible"].get_offsets()) == broken
-    traces = {trace.name: trace for trace in interactive_front(config, history).data}
+    traces = {trace.name: trace for trace in interactive_front(study).data}
     assert len(traces["infeasible"].y) == broken
-    assert len(traces["evaluated"].y) == len(history) - broken - len(front_rows(config, history))
+    assert len(traces["evaluated"].y) == len(study.history) - broken - len(study.front_rows)
 
 
 def test_damaged_files_of_a_study_are_named(tmp_path: Path) -> None:
@@ -123,9 +124,10 @@ def test_notations_of_digits_are_known_by_their_front(tmp_path: Path) -> None:
 def test_three_planes_have_one_legend(tmp_path: Path) -> None:
     bounds = ["latency_ms@toy<=9", "soft:energy_mj@toy<=5"]
     search(toy_config(goals=GOALS[:3], trials=40, constraints=bounds), ToySpace(), ToyEvaluator(), tmp_path)
-    config, history = load_study(tmp_path)
-    known = {history.architectures[row]: history.values[row][:, 0] + 1 for row in front_rows(config, history)}
-    (legend,) = front_figure(config, history, known).legends
+    study = load_study(tmp_path)
+    history = study.history
+    known = {history.architectures[row]: history.values[row][:, 0] + 1 for row in study.front_rows}
+    (legend,) = front_figure(study, known).legends
     words = ["evaluated", "infeasible", "front, with 80% intervals", "known values", *bounds]
     assert sorted(text.get_text() for text in legend.get_texts()) == sorted(words)
 
@@ -133,17 +135,17 @@ def test_three_planes_have_one_legend(tmp_path: Path) -> None:
 def test_what_has_no_answer_is_not_drawn_as_infeasible(tmp_path: Path) -> None:
     table = TableEvaluator(ToySpace(), toy_table(share=0.2), objectives=OBJECTIVES[:2])
     search(toy_config(trials=10), ToySpace(), table, tmp_path)
-    (axes,) = front_figure(*load_study(tmp_path)).axes
+    (axes,) = front_figure(load_study(tmp_path)).axes
     assert "infeasible" not in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def test_only_evaluations_count_along_the_axis_of_one_goal(tmp_path: Path) -> None:
     run(guided_config(trials=9, goals=GOALS[:1]), tmp_path, predictor=ToyPredictor(sigma=0.1))
-    config, history = load_study(tmp_path)
-    evaluated = int(history.complete().sum())
-    assert 4 < evaluated < len(history)
-    (axes,) = front_figure(config, history).axes
-    traces = interactive_front(config, history).data
+    study = load_study(tmp_path)
+    evaluated = int(study.history.complete().sum())
+    assert 4 < evaluated < len(study.history)
+    (axes,) = front_figure(study).axes
+    traces = interactive_front(study).data
     assert max(axes.collections[0].get_offsets()[:, 0]) == evaluated
     assert max(number for trace in traces for number in trace.x) == evaluated
 
@@ -157,7 +159,7 @@ def test_known_values_are_drawn_beside_the_predicted_front(tmp_path: Path) -> No
     np.testing.assert_allclose(real, [true_values(ToySpace().parse(notation))[:2] for notation in notations])
     share = np.mean([row[1] <= value <= row[2] for row, value in zip(predicted[:, 0], real[:, 0], strict=True)])
     known = dict(zip(notations, real, strict=True))
-    (axes,) = front_figure(*load_study(tmp_path), known).axes
+    (axes,) = front_figure(load_study(tmp_path), known).axes
     assert "known values" in [text.get_text() for text in axes.get_legend().get_texts()]
     assert (tmp_path / "calibration.png").exists()
     assert f"{share:.0%} within 80% intervals" in (tmp_path / "report.html").read_text()
@@ -175,7 +177,8 @@ def test_the_interactive_front_has_intervals_and_known_values(num_goals: int, ax
         history.values[1] = history.values[1] + 1
         best = best + 1
     known = {"a1": (best + values)[:num_goals]}
-    evaluated, front, true = interactive_front(config, history, known).data
+    study = LoadedStudy(config, history)
+    evaluated, front, true = interactive_front(study, known).data
     assert (evaluated.name, front.name, true.name) == ("evaluated", "front, with 80% intervals", "known values")
     for goal, axis in enumerate(axes):
         bars = front[f"error_{axis}"]
@@ -183,7 +186,7 @@ def test_the_interactive_front_has_intervals_and_known_values(num_goals: int, ax
         assert list(true[axis][:2]) == [best[goal], best[goal] + values[goal]]
         assert evaluated[f"error_{axis}"].array is None
     assert f"accuracy toy [%]: {best[0] - 0.5:.5g} known" in true.text[1]
-    assert len(interactive_front(config, history).data) == 2
+    assert len(interactive_front(study).data) == 2
 
 
 @pytest.mark.filterwarnings("error")
@@ -210,8 +213,8 @@ def test_a_study_that_was_stopped_has_its_front_where_it_is_drawn(tmp_path: Path
         search(toy_config(), ToySpace(), ToyEvaluator(breaks_at=2), tmp_path / "study")
     made = plot_study(tmp_path / "study", tmp_path / "figures")
     assert made[0] == tmp_path / "figures" / "front.csv"
-    config, history = load_study(tmp_path / "study")
-    rows = [history.architectures[row] for row in front_rows(config, history)]
+    study = load_study(tmp_path / "study")
+    rows = [study.history.architectures[row] for row in study.front_rows]
     assert pd.read_csv(made[0], dtype={"architecture": str})["architecture"].tolist() == rows != []
 
 
@@ -222,7 +225,8 @@ def test_titles_of_six_goals_stay_in_the_figure() -> None:
     history = History(config.objectives)
     for row in range(2):
         history.append(architecture=f"{row}", key=f"{row}", genotype=(), values=np.full((6, 3), row), feasible=True)
-    progress = progress_figure(["study"], [(config, history)])
+    study = LoadedStudy(config, history)
+    progress = progress_figure(["study"], [study])
     searched = get_space("nasbench201")
     notation = searched.format(searched.sample(np.random.default_rng(0)))
     cells = cells_figure([([f"{name} 12.34" for name in config.objectives], cell_graphs(searched, notation))])
@@ -232,7 +236,7 @@ def test_titles_of_six_goals_stay_in_the_figure() -> None:
         box = {"center": axes.title, "left": axes._left_title}[place].get_window_extent()  # type: ignore[attr-defined]
         assert box.x0 >= 0
         assert box.x1 <= figure.bbox.width
-    assert "<br>" in interactive_progress(["study"], [(config, history)]).layout.title.text
+    assert "<br>" in interactive_progress(["study"], [study]).layout.title.text
 
 
 def test_panels_of_six_objectives_stand_in_two_rows_and_say_what_their_intervals_promise() -> None:
@@ -249,10 +253,10 @@ def test_a_legend_names_only_what_is_drawn(tmp_path: Path) -> None:
     search(
         toy_config(trials=20, constraints=["latency_ms@toy<=0"]), ToySpace(), ToyEvaluator(), tmp_path, figures=False
     )
-    (axes,) = front_figure(*load_study(tmp_path)).axes
+    (axes,) = front_figure(load_study(tmp_path)).axes
     words = [text.get_text() for text in axes.get_legend().get_texts()]
     assert words == ["infeasible", "latency_ms@toy<=0"]
-    assert [trace.name for trace in interactive_front(*load_study(tmp_path)).data] == ["infeasible"]
+    assert [trace.name for trace in interactive_front(load_study(tmp_path)).data] == ["infeasible"]
 
 
 def test_what_is_taken_from_the_model_has_no_calibration(tmp_path: Path) -> None:
