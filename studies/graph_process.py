@@ -21,7 +21,7 @@ from nasrlm.objective import Objective
 from nasrlm.repeated_labels import places_of
 from spaces import SearchSpace
 from studies.features import Features, feature_groups, operator_counts, whole_sizes
-from studies.scale import Scale
+from studies.scale import LearningScale, Scale
 
 A = TypeVar("A", bound=Hashable)
 
@@ -92,46 +92,18 @@ def one_hot_genes(space: SearchSpace[A], architectures: Sequence[A]) -> FloatArr
     return np.concatenate(chosen, axis=1)
 
 
-@dataclass(frozen=True)
-class LearningScale:
-    """A scale whose labels have mean 0 and variance 1; what comes back is clipped.
+def graph_scale(name: str, labels: FloatArray) -> LearningScale:
+    """Choose the scale of an objective: errors for accuracies, values as they are for costs.
 
-    Attributes:
-        scale: before.
-        mean: of the labels on it.
-        deviation: likewise.
-        low: least label that may come back.
-        high: largest.
+    Logarithms of costs would stretch the cheapest apart.
+
+    NOTE: a network that fails is as accurate as chance, to a hair, and errors alone tell 10 % from 25 % worse than
+    93 % from 94 %: what costs nothing and fails was then evaluated again and again for what it might gain.
     """
-
-    scale: Scale
-    mean: float
-    deviation: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, name: str, labels: FloatArray) -> "LearningScale":
-        """Choose the scale of an objective: errors for accuracies, values as they are for costs.
-
-        Logarithms of costs would stretch the cheapest apart.
-
-        NOTE: a network that fails is as accurate as chance, to a hair, and errors alone tell 10 % from 25 % worse than
-        93 % from 94 %: what costs nothing and fails was then evaluated again and again for what it might gain.
-        """
-        own = Scale.of(name, labels)
-        scale = Scale("error", float(labels.min()) - ACCURACY_MARGIN) if own.kind == "error" else Scale("linear")
-        low, high = {"error": (0.0, 100.0), "log": (0.5 * float(labels.min()), np.inf)}.get(own.kind, (-np.inf, np.inf))
-        values = scale.forward(labels)
-        return cls(scale, float(values.mean()), scale.deviation(values), low, high)
-
-    def forward(self, labels: FloatArray) -> FloatArray:
-        """Scores."""
-        return np.asarray((self.scale.forward(labels) - self.mean) / self.deviation, dtype=np.float64)
-
-    def backward(self, scores: FloatArray) -> FloatArray:
-        """Labels."""
-        return np.clip(self.scale.backward(scores * self.deviation + self.mean), self.low, self.high)
+    kind, least = Scale.of(name, labels).kind, float(labels.min())
+    if kind == "error":
+        return LearningScale.of(Scale(kind, least - ACCURACY_MARGIN), labels)
+    return LearningScale.of(Scale("linear"), labels, low=0.5 * least if kind == "log" else -np.inf)
 
 
 def _kinds(rows: Sequence[Features]) -> NDArray[np.intp]:
@@ -159,7 +131,7 @@ class GraphProcess:
         else:
             groups = [predictions, *networks.compiled, networks.genes]
             process = GroupProcess(groups, linear=(0, 1, 2), kinds=networks.compiled_kinds)
-        self._process = process.fit(networks.rows(texts), labels, LearningScale.of(name, labels))
+        self._process = process.fit(networks.rows(texts), labels, graph_scale(name, labels))
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:

@@ -55,3 +55,34 @@ class Scale:
         """Standard deviation of values on the scale; for equal values, what it would be if they varied e-fold."""
         largest = float(np.abs(values).max())
         return deviation_of(values, of_equal=largest if self.kind == "linear" and largest > 0 else 1.0)
+
+
+@dataclass(frozen=True)
+class LearningScale:
+    """A scale whose labels have mean 0 and variance 1.
+
+    Attributes:
+        scale: before.
+        mean: of the labels on it.
+        deviation: likewise.
+        low: least label that may come back.
+    """
+
+    scale: Scale
+    mean: float
+    deviation: float
+    low: float
+
+    @classmethod
+    def of(cls, scale: Scale, labels: FloatArray, *, low: float = -np.inf) -> "LearningScale":
+        """Take mean and deviation from these labels."""
+        values = scale.forward(labels)
+        return cls(scale, float(values.mean()), scale.deviation(values), low)
+
+    def forward(self, labels: FloatArray) -> FloatArray:
+        """Scores."""
+        return np.asarray((self.scale.forward(labels) - self.mean) / self.deviation, dtype=np.float64)
+
+    def backward(self, scores: FloatArray) -> FloatArray:
+        """Labels."""
+        return np.maximum(self.scale.backward(scores * self.deviation + self.mean), self.low)

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from nasrlm.arrays import FloatArray
-from nasrlm.group_process import GroupProcess, Standardised
+from nasrlm.group_process import GroupProcess
 from nasrlm.readout import NAMES
 from nasrlm.readout_fit import HASHED
 from nasrlm.text_counts import PARTS, text_counts
 from studies.memory import digest_of
-from studies.scale import Scale
+from studies.scale import LearningScale, Scale
 
 STANDARDISED = tuple(name not in HASHED for name in NAMES[1:])  # of PARTS; the first of NAMES are the encoder's states
 LEAST_NOISE = 0.01  # of the results' variance: a few equal ones do not tell how much others differ
@@ -117,12 +117,11 @@ class TextProcess:
 
     def __init__(self, groups: TextGroups, name: str, texts: Sequence[str], labels: FloatArray) -> None:
         self._groups = groups
-        self._scale = Scale.of(name, labels)
-        scores, features, rows = self._scale.forward(labels), groups.of(texts), np.arange(len(texts))
-        self._standardised = Standardised(float(scores.mean()), self._scale.deviation(scores))
+        self._scale = LearningScale.of(Scale.of(name, labels), labels)
+        features, rows = groups.of(texts), np.arange(len(texts))
         self._processes = [
             GroupProcess(features[:count], linear=[group for group in groups.linear if group < count]).fit(
-                rows, scores, self._standardised
+                rows, labels, self._scale
             )
             for count in sorted({1, len(features)})
         ]
@@ -131,8 +130,7 @@ class TextProcess:
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
         """(N, Q) labels at Q quantiles of a standard normal distribution."""
         mean, deviation = self._normal(texts)
-        scores = mean[:, None] + deviation[:, None] * normal_quantiles
-        return self._scale.backward(self._standardised.backward(scores))
+        return self._scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
         """(N, S) labels, each text's drawn on its own."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from studies.graph_process import GraphProcess, LearningScale, Networks, networks_of
+from studies.graph_process import GraphProcess, Networks, graph_scale, networks_of
 from studies.process_adapter import ProcessAdapter
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_table, true_values
 
@@ -94,10 +94,10 @@ def test_a_network_that_was_not_named_is_refused() -> None:
 
 
 def test_labels_come_back_within_what_can_be() -> None:
-    cost = LearningScale.of("latency_ms@toy", np.array([2.0, 4.0, 9.0]))
+    cost = graph_scale("latency_ms@toy", np.array([2.0, 4.0, 9.0]))
     np.testing.assert_allclose(cost.backward(cost.forward(np.array([2.0, 5.0]))), [2.0, 5.0])
     assert cost.backward(np.array([-9.0]))[0] == 1.0
-    accuracy = LearningScale.of("accuracy@toy", np.array([10.0, 90.0, 94.0]))
+    accuracy = graph_scale("accuracy@toy", np.array([10.0, 90.0, 94.0]))
     low, high = accuracy.backward(np.array([-9.0, 9.0]))
     assert 5.0 <= low < 5.1
     assert high == 100.0
@@ -115,7 +115,7 @@ def test_equal_labels_make_nothing_certain(name: str, value: float) -> None:
 
 def test_chance_is_told_from_what_is_better() -> None:
     labels = np.array([10.0, 10.0, 54.0, 86.0, 90.0, 92.0, 94.0])
-    scale = LearningScale.of("accuracy@toy", labels)
+    scale = graph_scale("accuracy@toy", labels)
     np.testing.assert_allclose(scale.backward(scale.forward(labels)), labels)
     step = scale.forward(np.array([10.0, 12.0, 92.0, 94.0]))
     assert step[1] - step[0] > 0.5 * (step[3] - step[2]) > 0  # errors alone: a twentieth
