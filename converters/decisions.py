@@ -21,7 +21,7 @@ LOOKS = (
 SELECTIONS = frozenset(
     {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount", "repeat_interleave"}
 )
-DRAWS = 8  # other inputs, where sizes depend on values
+DRAWS = 8  # other inputs beside zeros, where sizes depend on values
 SPREAD = 3.0  # of their floats
 WHOLE_NUMBERS = 2  # below which theirs are: ids that every vocabulary has
 
@@ -35,13 +35,15 @@ class _Calls:
     Attributes:
         functions: each with the parameters that it was given.
         selects: whether how large a result is depends on values.
+        answers: the tensors that were answered in the end.
     """
 
     functions: list[tuple[Any, ...]] = field(default_factory=list)
     selects: bool = False
+    answers: tuple[torch.Tensor, ...] = ()
 
 
-def check_decisions(run: Run, example: torch.Tensor) -> None:
+def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Refuse a module that looks at values of its input, or does something else where others are selected.
 
     Sizes may be looked at, but for those of a selection, and values of parameters and buffers. What scripted functions
@@ -51,28 +53,40 @@ def check_decisions(run: Run, example: torch.Tensor) -> None:
         run: the module, in evaluation mode.
         example: that it takes.
 
+    Returns:
+        The tensors that it answers to the example.
+
     Raises:
         OnnxModelError: it decides by values.
 
-    Cost: as much as the module takes for one input; nine times, where sizes depend on values.
+    Cost: as much as the module takes for one input; ten times, where sizes depend on values.
     """
     import torch
 
     calls = _watched(run, example)
     generator = torch.Generator().manual_seed(0)
-    for _ in range(DRAWS if calls.selects else 0):
-        if example.is_floating_point():
-            other = SPREAD * torch.randn(example.shape, generator=generator)
-        else:
-            other = torch.randint(WHOLE_NUMBERS, example.shape, generator=generator)
+    others = [torch.zeros_like(example), *(drawn_like(example, generator) for _ in range(DRAWS))]
+    for other in others if calls.selects else ():
         try:
-            others = _watched(run, other.to(example))
+            watched = _watched(run, other)
         except OnnxModelError:
             raise
         except Exception:  # of many kinds: it does not take these values
             continue
-        if others.functions != calls.functions:
+        if watched.functions != calls.functions:
             raise _refusal("other ones where values differ")
+    return calls.answers
+
+
+def drawn_like(example: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Another input of the shape, type and device of one: normal numbers, or small whole ones."""
+    import torch
+
+    if example.is_floating_point():
+        drawn = SPREAD * torch.randn(example.shape, generator=generator)
+    else:
+        drawn = torch.randint(WHOLE_NUMBERS, example.shape, generator=generator)
+    return drawn.to(example)
 
 
 def _watched(run: Run, example: torch.Tensor) -> _Calls:
@@ -106,7 +120,8 @@ def _watched(run: Run, example: torch.Tensor) -> _Calls:
 
     with Watch():
         answer = run(example)
-    if next(tensors_of(answer), None) is None:
+    calls.answers = tuple(tensors_of(answer))
+    if not calls.answers:
         raise OnnxModelError(f"expected a module that answers with tensors, got {type(answer).__name__}.")
     return calls
 

@@ -144,7 +144,7 @@ class _LoadedModel:
 
     def __init__(self, model: bytes, where: str, threads: int, warmup: int, seed: int) -> None:
         try:
-            self._session = _session(model, threads)
+            self._session = session_of(model, threads)
             self._feed = _random_feed(self._session, np.random.default_rng(seed))
             for _ in range(warmup):
                 self._session.run(None, self._feed)
@@ -180,7 +180,8 @@ def _visits(num_models: int, repeats: int, rng: np.random.Generator) -> list[tup
     return visits
 
 
-def _session(model: bytes, threads: int) -> onnxruntime.InferenceSession:
+def session_of(model: bytes, threads: int) -> onnxruntime.InferenceSession:
+    """A serialised model, ready to run on the processor; ONNX Runtime raises what it raises."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

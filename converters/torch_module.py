@@ -13,10 +13,11 @@ from unittest.mock import patch
 
 import onnx
 
-from converters.decisions import check_decisions, tensors_of
+from converters.decisions import check_decisions, drawn_like, tensors_of
 from converters.errors import OnnxModelError, one_line_errors
 from converters.graph import Shape
 from converters.onnx_model import LEARNED, refuse_branches
+from converters.same_answers import Answered, check_answers
 
 if TYPE_CHECKING:
     import torch
@@ -29,8 +30,9 @@ EXPORT_OPSET = 20  # the last that the TorchScript exporter knows
 def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProto:
     """The ONNX model of a module in evaluation mode, weights included, batch norms not yet folded.
 
-    One and the same module has one and the same text: which exporter takes it depends on its operators alone. Its
-    parameters are named in the metadata, see ``LEARNED``.
+    One and the same module has one and the same text: which exporter takes it depends on its operators and, where the
+    first one mistakes them, on whether this shows in what it answers. Its parameters are named in the metadata, see
+    ``LEARNED``.
 
     Args:
         module: takes one tensor: floats, or integers such as token ids where it does not take floats.
@@ -38,9 +40,9 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
 
     Raises:
         OnnxModelError: no module, no shape, the module does not take such an input, what it computes is decided by
-            the input's values, or torch cannot export it.
+            the input's values, torch cannot export it, or exports something else, see ``check_answers``.
 
-    Cost: a second for a ResNet-50; some more where the newer exporter is needed.
+    Cost: a second or two for a ResNet-50; some more where the newer exporter is needed.
     """
     import torch
 
@@ -50,40 +52,52 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
         raise OnnxModelError(f"expected a shape such as (1, 3, 224, 224), batch included, got {input_shape!r:.60}.")
     takes = f"expected a module that takes one tensor of {','.join(map(str, input_shape))}"
     with _evaluation_mode(module), torch.no_grad(), one_line_errors(takes):
-        example = _example(module, input_shape)
+        answered = _example(module, input_shape)
     with _evaluation_mode(module), _quiet():
-        model = _traced(module, example)
+        model = _exported(module, answered)
         parameters = [name for name, _ in _of_one_input(module).named_parameters(remove_duplicate=False)]
     model.metadata_props.add(key=LEARNED, value="\n".join(parameters))
     return model
 
 
-def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
-    """Export a module by the TorchScript exporter, which takes little time, or by the newer one if that fails."""
-    import torch
+def _exported(module: torch.nn.Module, answered: Answered) -> onnx.ModelProto:
+    """Export a module by the TorchScript exporter, which takes little time, or by the newer one if that fails or errs.
 
-    buffer = io.BytesIO()
+    Raises:
+        OnnxModelError: both do; what is said is of the first.
+    """
     try:
-        with one_line_errors("expected a module that torch.onnx.export takes"):
-            torch.onnx.export(
-                _of_one_input(module),
-                (example,),
-                buffer,  # type: ignore[arg-type]
-                dynamo=False,
-                opset_version=EXPORT_OPSET,
-                do_constant_folding=False,  # or a layer that is used twice would have two weights
-                training=torch.onnx.TrainingMode.PRESERVE,  # or batch norms would be folded, and parameters lost
-                keep_initializers_as_inputs=True,  # or layers with equal numbers would come out as one
-            )
-            model = onnx.load_from_string(buffer.getvalue())
-            refuse_branches(model)
+        model = _traced(module, answered.example.clone())
+        check_answers(model, module, answered)
     except OnnxModelError as refused:
         if any(getattr(part, "proj_size", 0) for part in module.modules()):
             raise  # the newer one leaves the projections of an LSTM out
         try:
-            return _exported_anew(module, example)
+            model = _exported_anew(module, answered.example.clone())
+            check_answers(model, module, answered)
         except Exception:  # of many kinds, each pages long
             raise refused from None
+    return model
+
+
+def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
+    """Export a module by the TorchScript exporter."""
+    import torch
+
+    buffer = io.BytesIO()
+    with one_line_errors("expected a module that torch.onnx.export takes"):
+        torch.onnx.export(
+            _of_one_input(module),
+            (example,),
+            buffer,  # type: ignore[arg-type]
+            dynamo=False,
+            opset_version=EXPORT_OPSET,
+            do_constant_folding=False,  # or a layer that is used twice would have two weights
+            training=torch.onnx.TrainingMode.PRESERVE,  # or batch norms would be folded, and parameters lost
+            keep_initializers_as_inputs=True,  # or layers with equal numbers would come out as one
+        )
+        model = onnx.load_from_string(buffer.getvalue())
+        refuse_branches(model)
     return model
 
 
@@ -136,8 +150,8 @@ def _of_one_input(module: torch.nn.Module) -> torch.nn.Module:
     return made
 
 
-def _example(module: torch.nn.Module, input_shape: Shape) -> torch.Tensor:
-    """An input that the module takes.
+def _example(module: torch.nn.Module, input_shape: Shape) -> Answered:
+    """An input that the module takes, and what it answers.
 
     Raises:
         OnnxModelError: it takes neither floats nor integers, gives no tensor, or decides by their values.
@@ -147,31 +161,45 @@ def _example(module: torch.nn.Module, input_shape: Shape) -> torch.Tensor:
     parameter = next(iter(module.parameters()), torch.zeros(()))
     floats = torch.zeros(input_shape, dtype=parameter.dtype, device=parameter.device)
     try:
-        _run(module, floats)
+        return _answered(module, floats)
     except OnnxModelError:
         raise
     except Exception as of_floats:  # whatever it has to say of them
         integers = torch.zeros(input_shape, dtype=torch.int64, device=parameter.device)
         try:
-            _run(module, integers)
+            return _answered(module, integers)
         except OnnxModelError:
             raise
         except Exception as of_integers:
             if str(of_integers) == str(of_floats):
                 raise of_floats from None
             raise ValueError(f"for floats {of_floats}; for integers {of_integers}") from of_integers
-        return integers
-    return floats
 
 
-def _run(module: torch.nn.Module, example: torch.Tensor) -> None:
+def _answered(module: torch.nn.Module, zeros: torch.Tensor) -> Answered:
+    """What a module answers to random numbers; to zeros if it does not take these, as when they are indices to it."""
+    import torch
+
+    if zeros.device.type == "cpu":  # elsewhere an index too large would leave the device unusable
+        drawn = drawn_like(zeros, torch.Generator().manual_seed(1))  # 0 is of check_decisions
+        try:
+            return _run(module, drawn)
+        except OnnxModelError:
+            raise
+        except Exception:  # of many kinds: zeros may do
+            pass
+    return _run(module, zeros)
+
+
+def _run(module: torch.nn.Module, example: torch.Tensor) -> Answered:
     """Run a module on an example under ``check_decisions``; without it if only that fails, as with ``torch.cond``."""
     try:
-        check_decisions(module, example)
+        answers = check_decisions(module, example.clone())  # its layers may write into what they are given
     except OnnxModelError:
         raise
     except Exception:  # of many kinds
-        module(example)
+        answers = tuple(tensors_of(module(example.clone())))
+    return Answered(example, answers)
 
 
 @contextmanager

@@ -111,14 +111,14 @@ def test_loading_and_warm_up_are_not_timed(monkeypatch):
             if self.calls <= 4:  # three to warm up, one before the first timed run
                 time.sleep(0.05)
 
-    monkeypatch.setattr(runtime, "_session", lambda model, threads: Slow())
+    monkeypatch.setattr(runtime, "session_of", lambda model, threads: Slow())
     monkeypatch.setattr(runtime, "_random_feed", lambda session, rng: {})
     (latency,) = measure_latencies([network(8)], repeats=1, warmup=3)
     assert latency.median_ms < 25
 
 
 def test_input_is_the_same_for_every_model_of_a_seed():
-    session = runtime._session(runtime.to_model(network(8)).SerializeToString(), 1)
+    session = runtime.session_of(runtime.to_model(network(8)).SerializeToString(), 1)
     first, again, other = (runtime._random_feed(session, np.random.default_rng(seed))["v0"] for seed in (0, 0, 1))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
