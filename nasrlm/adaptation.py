@@ -37,8 +37,9 @@ from nasrlm.deviations import SMALLEST_DEVIATION
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs, best_share
 from nasrlm.group_process import GroupProcess, Standardised
+from nasrlm.labels import labelled_rows, warn_of_labels
 from nasrlm.model import RegressionLanguageModel
-from nasrlm.objective import MAX_LABEL, PERCENT, Objective, decoding_order
+from nasrlm.objective import PERCENT, Objective, decoding_order
 from nasrlm.onnx_network import up_to_executed
 from nasrlm.pool import Pool, check_adaptable, multiplies, scaled_labels
 from nasrlm.readout import GRID, REACH
@@ -51,7 +52,6 @@ from nasrlm.text_counts import AT_PLACES
 
 FEWEST_TO_SUM = 30  # labels; of fewer a sum of rows knows less than what resembles the device
 SMALLEST_SHARE = 0.1  # of a sum; less is not worth the time that counting takes
-MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
 
 
 def adapt(
@@ -79,7 +79,7 @@ def adapt(
             all others tell.
 
     Raises:
-        ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than MOST_LABELS, infinite
+        ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than ``labels.MOST_LABELS``, infinite
             ones, beyond 1e30 or that the objective cannot have, such as a negative latency, a name that is no
             objective's, or a model that spells no digits.
     """
@@ -90,9 +90,9 @@ def adapt(
         labels = np.ma.filled(np.ma.asarray(labels, dtype=np.float64), np.nan)
     except (TypeError, ValueError) as e:
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
-    known = _labelled(pool, objective, labels)
+    known = labelled_rows(pool, objective, labels)
     labels = labels[known]
-    _warn_of_labels(objective, labels)
+    warn_of_labels(objective, labels)
     for row, stray in _strays(pool, objective, known, labels).items():
         _warn_of_stray(objective, *stray, _name(row, names), "learned as it is: leave it out if it has failed")
     known = _first_spellings(pool, known, labels)
@@ -108,31 +108,6 @@ def adapt(
     return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
 
 
-def _labelled(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp]:
-    """The texts of a pool that have labels; complains of labels that cannot be learned."""
-    if labels.shape != (len(pool.texts),) or np.isinf(labels).any():
-        raise ValueError(
-            f"adapt: expected {len(pool.texts):,} finite labels of {objective}, NaN where there is none, got an array "
-            f"of shape {labels.shape}{' with infinite ones' if np.isinf(labels).any() else ''}."
-        )
-    known = np.flatnonzero(np.isfinite(labels))
-    if not 2 <= len(known) <= MOST_LABELS:
-        advice = " Choose some, with --samples, or use `nasrlm train`." if len(known) > MOST_LABELS else ""
-        raise ValueError(f"adapt: expected 2 to {MOST_LABELS:,} labels of {objective}, got {len(known):,}.{advice}")
-    if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
-        raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")
-    wanted = Objective.parse(objective)
-    beyond = labels[known][~wanted.allows(labels[known])]
-    if len(beyond):
-        raise ValueError(
-            f"adapt: expected {wanted.range_in_words} as labels of {objective}, got {beyond[0]:g}. "
-            "Give NaN where there is none, or name it otherwise."
-        )
-    if len({pool.texts[row] for row in known.tolist()}) < 2:
-        raise ValueError(f"adapt: expected labels of {objective} of different texts, got {len(known):,} of one.")
-    return known
-
-
 def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> NDArray[np.intp]:
     """Replace each labelled text by the first spelling of its network.
 
@@ -142,30 +117,6 @@ def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) ->
     """
     firsts = first_of_each([up_to_executed(pool.texts[row]) for row in known.tolist()])
     return known[firsts] if (labels == labels[firsts]).all() and firsts.any() else known
-
-
-def _warn_of_labels(objective: str, labels: FloatArray) -> None:
-    """Warn of labels that are all equal, and of costs of 0 or in two units."""
-    if labels.min() == labels.max():
-        warnings.warn(
-            f"adapt: expected different labels of {objective}, got {len(labels):,} of {labels[0]:g}: none is ranked.",
-            stacklevel=3,
-        )
-    if Objective.parse(objective).is_accuracy:
-        return
-    if labels.min() == 0 < labels.max():
-        warnings.warn(
-            f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
-            "be learned of them, and others are told less well. Leave out what failed.",
-            stacklevel=3,
-        )
-    if groups := groups_of_labels(labels):
-        (few, below), (more, above) = groups
-        warnings.warn(
-            f"adapt: expected labels of {objective} in one unit, got {few:,} up to {below:.4g} and {more:,} from "
-            f"{above:.4g}, with none between. They are learned as they are.",
-            stacklevel=3,
-        )
 
 
 def without_strays(pool: Pool, objective: str, labels: FloatArray, *, names: Sequence[str] | None = None) -> FloatArray:
@@ -183,7 +134,7 @@ def without_strays(pool: Pool, objective: str, labels: FloatArray, *, names: Seq
     Raises:
         ValueError: labels that ``adapt`` would refuse.
     """
-    known = _labelled(pool, objective, labels)
+    known = labelled_rows(pool, objective, labels)
     strays = _strays(pool, objective, known, labels[known])
     for row, stray in strays.items():
         _warn_of_stray(objective, *stray, _name(row, names), "left out")

@@ -1,0 +1,67 @@
+"""Labels that a checkpoint is adapted by: which of them can be learned, and what is told of others that look odd.
+
+N texts.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import MAX_LABEL, Objective
+from nasrlm.pool import Pool
+from nasrlm.stray_labels import groups_of_labels
+
+MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
+
+
+def labelled_rows(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp]:
+    """The texts of a pool that have labels; complains of labels that cannot be learned."""
+    if labels.shape != (len(pool.texts),) or np.isinf(labels).any():
+        raise ValueError(
+            f"adapt: expected {len(pool.texts):,} finite labels of {objective}, NaN where there is none, got an array "
+            f"of shape {labels.shape}{' with infinite ones' if np.isinf(labels).any() else ''}."
+        )
+    known = np.flatnonzero(np.isfinite(labels))
+    if not 2 <= len(known) <= MOST_LABELS:
+        advice = " Choose some, with --samples, or use `nasrlm train`." if len(known) > MOST_LABELS else ""
+        raise ValueError(f"adapt: expected 2 to {MOST_LABELS:,} labels of {objective}, got {len(known):,}.{advice}")
+    if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
+        raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")
+    wanted = Objective.parse(objective)
+    beyond = labels[known][~wanted.allows(labels[known])]
+    if len(beyond):
+        raise ValueError(
+            f"adapt: expected {wanted.range_in_words} as labels of {objective}, got {beyond[0]:g}. "
+            "Give NaN where there is none, or name it otherwise."
+        )
+    if len({pool.texts[row] for row in known.tolist()}) < 2:
+        raise ValueError(f"adapt: expected labels of {objective} of different texts, got {len(known):,} of one.")
+    return known
+
+
+def warn_of_labels(objective: str, labels: FloatArray) -> None:
+    """Warn of labels that are all equal, and of costs of 0 or in two units."""
+    if labels.min() == labels.max():
+        warnings.warn(
+            f"adapt: expected different labels of {objective}, got {len(labels):,} of {labels[0]:g}: none is ranked.",
+            stacklevel=3,
+        )
+    if Objective.parse(objective).is_accuracy:
+        return
+    if labels.min() == 0 < labels.max():
+        warnings.warn(
+            f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
+            "be learned of them, and others are told less well. Leave out what failed.",
+            stacklevel=3,
+        )
+    if groups := groups_of_labels(labels):
+        (few, below), (more, above) = groups
+        warnings.warn(
+            f"adapt: expected labels of {objective} in one unit, got {few:,} up to {below:.4g} and {more:,} from "
+            f"{above:.4g}, with none between. They are learned as they are.",
+            stacklevel=3,
+        )
