@@ -75,13 +75,13 @@ def adapt(
         names: of the N texts, for warnings; their places if None.
 
     Warns:
-        UserWarning: labels that are all equal, costs of 0 or seemingly in two units, and labels that are far from what
-            all others tell.
+        UserWarning: labels that are all equal, accuracies that seem to be fractions, costs of 0 or seemingly in two
+            units, and labels that are far from what all others tell.
 
     Raises:
-        ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than ``labels.MOST_LABELS``, infinite
-            ones, beyond 1e30 or that the objective cannot have, such as a negative latency, a name that is no
-            objective's, or a model that spells no digits.
+        ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than 8,000, infinite ones,
+            beyond 1e30 or that the objective cannot have, such as a negative latency, a name that is no objective's, or
+            a model that spells no digits.
     """
     check_adaptable(checkpoint, [objective])
     if not isinstance(pool, Pool):

@@ -16,6 +16,7 @@ from nasrlm.pool import Pool
 from nasrlm.stray_labels import groups_of_labels
 
 MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
+SEEM_FRACTIONS = "adapt: expected percent, 0 to 100,"  # how a warning begins
 
 
 def labelled_rows(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp]:
@@ -44,13 +45,20 @@ def labelled_rows(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.
 
 
 def warn_of_labels(objective: str, labels: FloatArray) -> None:
-    """Warn of labels that are all equal, and of costs of 0 or in two units."""
+    """Warn of labels that are all equal, of accuracies that seem fractions, and of costs of 0 or in two units."""
     if labels.min() == labels.max():
         warnings.warn(
             f"adapt: expected different labels of {objective}, got {len(labels):,} of {labels[0]:g}: none is ranked.",
             stacklevel=3,
         )
-    if Objective.parse(objective).is_accuracy:
+    wanted = Objective.parse(objective)
+    if wanted.seems_fraction(largest := labels.max()):
+        warnings.warn(
+            f"{SEEM_FRACTIONS} as labels of {objective}, got none above {largest:g}. If they are fractions, multiply "
+            "them by 100.",
+            stacklevel=3,
+        )
+    if wanted.is_accuracy:
         return
     if labels.min() == 0 < labels.max():
         warnings.warn(

@@ -23,7 +23,7 @@ from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import row_spaces
-from nasrlm.labels import MOST_LABELS
+from nasrlm.labels import MOST_LABELS, SEEM_FRACTIONS
 from nasrlm.metrics import Quality, quality
 from nasrlm.model_card import adapted
 from nasrlm.pool import Pool, check_adaptable, choose_diverse, make_pool
@@ -174,7 +174,9 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
             column = without_strays(pool, name, column, names=spelled)
             left_out = np.isfinite(labels[:, index]) & np.isnan(column)
             counts[index] -= len(set(itertools.compress(pool.texts, left_out)))
-        found = adapt(found, pool, name, column, progress, names=spelled)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # which reading the tables has told
+            found = adapt(found, pool, name, column, progress, names=spelled)
     found = adapted(found, names, counts, config.files, spaces)
     others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
     others = others[:MOST_JUDGED]

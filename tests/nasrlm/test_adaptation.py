@@ -1,6 +1,7 @@
 """A new objective from a few labels, and nothing forgotten."""
 
 import json
+import warnings
 from collections import defaultdict
 from copy import deepcopy
 from dataclasses import replace
@@ -368,3 +369,13 @@ def test_labels_that_are_all_equal_are_told(checkpoint: Checkpoint) -> None:
     for name in ("latency_ms@new", "accuracy@new"):
         with pytest.warns(UserWarning, match=f"adapt: expected different labels of {name}, got 5 of 7: none is ranked"):
             adapt(checkpoint, pool, name, labels)
+
+
+def test_accuracies_that_look_like_fractions_are_told(checkpoint: Checkpoint) -> None:
+    pool = make_pool(checkpoint, layer_table(12)["text"].tolist())
+    labels = np.linspace(0.5, 0.93, 12)
+    with pytest.warns(UserWarning, match=r"percent, 0 to 100, as labels of accuracy@new, got none above 0\.93\."):
+        adapt(checkpoint, pool, "accuracy@new", labels)
+    with warnings.catch_warnings(action="error"):
+        adapt(checkpoint, pool, "accuracy@new", 100 * labels)
+        adapt(checkpoint, pool, NEW, labels)

@@ -98,3 +98,11 @@ def test_an_objective_of_too_few_labels_is_named(tmp_path: Path) -> None:
 def test_a_config_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         AdaptConfig(**{"tables": ["table.csv"], "objectives": [NEW], **changes})
+
+
+def test_accuracies_that_look_like_fractions_are_told_once(tmp_path: Path) -> None:
+    table = architecture_table(40)
+    table.assign(**{"accuracy@new": np.linspace(0.1, 0.9, 40)}).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.warns(UserWarning, match="percent, 0 to 100") as told:
+        adapt_to_tables(network_checkpoint(), AdaptConfig([tmp_path / "t.csv"], ["accuracy@new"], pool=40))
+    assert sum("percent" in str(warning.message) for warning in told) == 1
