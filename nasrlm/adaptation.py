@@ -80,8 +80,8 @@ def adapt(
 
     Raises:
         ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than 8,000, infinite ones,
-            beyond 1e30 or that the objective cannot have, such as a negative latency, a name that is no objective's, or
-            a model that spells no digits.
+            beyond 1e30 or that the objective cannot have, such as a negative latency, a name that is no objective's,
+            names that are not N, or a model that spells no digits.
     """
     check_adaptable(checkpoint, [objective])
     if not isinstance(pool, Pool):
@@ -90,7 +90,7 @@ def adapt(
         labels = np.ma.filled(np.ma.asarray(labels, dtype=np.float64), np.nan)
     except (TypeError, ValueError) as e:
         raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
-    known = labelled_rows(pool, objective, labels)
+    known = labelled_rows(pool, objective, labels, names)
     labels = labels[known]
     warn_of_labels(objective, labels)
     for row, stray in _strays(pool, objective, known, labels).items():
@@ -134,7 +134,7 @@ def without_strays(pool: Pool, objective: str, labels: FloatArray, *, names: Seq
     Raises:
         ValueError: labels that ``adapt`` would refuse.
     """
-    known = labelled_rows(pool, objective, labels)
+    known = labelled_rows(pool, objective, labels, names)
     strays = _strays(pool, objective, known, labels[known])
     for row, stray in strays.items():
         _warn_of_stray(objective, *stray, _name(row, names), "left out")
@@ -161,7 +161,7 @@ def _warn_of_stray(objective: str, label: float, expected: float, name: str, wha
 
 
 def _name(row: int, names: Sequence[str] | None) -> str:
-    return names[row] if names else f"text {row}"
+    return f"text {row}" if names is None else names[row]
 
 
 @dataclass(frozen=True)

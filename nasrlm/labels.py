@@ -6,6 +6,7 @@ N texts.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,12 @@ MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with thei
 SEEM_FRACTIONS = "adapt: expected percent, 0 to 100,"  # how a warning begins
 
 
-def labelled_rows(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.intp]:
-    """The texts of a pool that have labels; complains of labels that cannot be learned."""
+def labelled_rows(
+    pool: Pool, objective: str, labels: FloatArray, names: Sequence[str] | None = None
+) -> NDArray[np.intp]:
+    """The texts of a pool that have labels; complains of labels that cannot be learned, and of names of other texts."""
+    if names is not None and len(names) != len(pool.texts):
+        raise ValueError(f"adapt: expected one name a text ({len(pool.texts):,}), got {len(names):,}.")
     if labels.shape != (len(pool.texts),) or np.isinf(labels).any():
         raise ValueError(
             f"adapt: expected {len(pool.texts):,} finite labels of {objective}, NaN where there is none, got an array "
@@ -28,7 +33,7 @@ def labelled_rows(pool: Pool, objective: str, labels: FloatArray) -> NDArray[np.
         )
     known = np.flatnonzero(np.isfinite(labels))
     if not 2 <= len(known) <= MOST_LABELS:
-        advice = " Choose some, with --samples, or use `nasrlm train`." if len(known) > MOST_LABELS else ""
+        advice = " Leave some out, or train a model of its own." if len(known) > MOST_LABELS else ""
         raise ValueError(f"adapt: expected 2 to {MOST_LABELS:,} labels of {objective}, got {len(known):,}.{advice}")
     if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
         raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")

@@ -5,6 +5,7 @@ import warnings
 from collections import defaultdict
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 from converters import to_onnx_text
-from nasrlm.adaptation import adapt
+from nasrlm.adaptation import adapt, without_strays
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint, round_weights
 from nasrlm.checkpoint_folder import CheckpointError
@@ -379,3 +380,18 @@ def test_accuracies_that_look_like_fractions_are_told(checkpoint: Checkpoint) ->
     with warnings.catch_warnings(action="error"):
         adapt(checkpoint, pool, "accuracy@new", 100 * labels)
         adapt(checkpoint, pool, NEW, labels)
+
+
+@pytest.mark.parametrize("named", [["a"], [], ["a"] * 5])
+def test_names_are_of_the_texts(checkpoint: Checkpoint, named: list[str]) -> None:
+    pool = Pool(numbered(4), ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
+    for learn in (partial(adapt, checkpoint), without_strays):
+        with pytest.raises(ValueError, match=rf"adapt: expected one name a text \(4\), got {len(named)}\."):
+            learn(pool, NEW, np.arange(4.0), names=named)
+
+
+def test_more_labels_than_can_be_learned_are_refused(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nasrlm.labels.MOST_LABELS", 3)
+    pool = Pool(numbered(4), ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
+    with pytest.raises(ValueError, match=r"expected 2 to 3 labels of latency_ms@unheard, got 4\. Leave some out, or"):
+        adapt(checkpoint, pool, NEW, np.arange(1.0, 5.0))
