@@ -6,11 +6,12 @@ M objectives.
 from __future__ import annotations
 
 import itertools
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -36,6 +37,7 @@ from studies.tables import named, only_space, parsed_rows, row_genotypes, row_na
 
 Choice = Literal["random", "active"]
 CHOICES = get_args(Choice)
+IN_MEMORY = "Of labels in memory there is nasrlm.adapt."
 MOST_JUDGED = 300  # of the labelled rows that are not learned from: a second or two
 
 
@@ -58,7 +60,8 @@ class AdaptConfig:
         leave_out_strays: do not learn labels that are far from what all others tell.
 
     Raises:
-        ValueError: a word where a list is expected, an objective twice, numbers below 2, or another way to choose.
+        ValueError: a word where a list is expected, tables in memory, an objective twice, numbers below 2, a negative
+            seed, or another way to choose.
     """
 
     tables: Sequence[Path | str]
@@ -73,18 +76,16 @@ class AdaptConfig:
 
     def __post_init__(self) -> None:
         for name, given in (("tables", self.tables), ("objectives", self.objectives)):
-            if isinstance(given, str | Path):
-                raise ValueError(f"adapt: expected {name} as a list, got {given!r}.")
-            object.__setattr__(self, name, tuple(given))
+            object.__setattr__(self, name, _listed(name, given))
         for name, each in (("tables", [path.resolve() for path in self.files]), ("objectives", [*self.objectives])):
             if not each or len(set(each)) < len(each):
                 got = ", ".join(map(str, getattr(self, name))) or "none"
                 raise ValueError(f"adapt: expected {name}, each once, got {got}.")
         if self.choose not in CHOICES:
             raise ValueError(f"adapt: expected choose of {', '.join(CHOICES)}, got {self.choose!r}.")
-        for name, number in (("samples", self.samples), ("pool", self.pool)):
+        for name, number, least in (("samples", self.samples, 2), ("pool", self.pool, 2), ("seed", self.seed, 0)):
             if number is not None:
-                checked_whole(f"adapt: {name}", number, 2)
+                checked_whole(f"adapt: {name}", number, least)
 
     @property
     def files(self) -> Sequence[Path]:
@@ -131,8 +132,10 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
             ``nasrlm.adapt`` does.
 
     Raises:
-        ValueError: a table cannot be read or has too few labels, or as ``nasrlm.adapt`` does.
+        ValueError: no AdaptConfig, a table cannot be read or has too few labels, or as ``nasrlm.adapt`` does.
     """
+    if not isinstance(config, AdaptConfig):
+        raise ValueError(f"adapt_to_tables: expected an AdaptConfig, got {type(config).__name__}. {IN_MEMORY}")
     rng, names = np.random.default_rng(config.seed), config.objectives
     check_adaptable(checkpoint, names)
     measured = measured_rows(config.files, config.space, names)
@@ -181,6 +184,23 @@ def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool 
     others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
     others = others[:MOST_JUDGED]
     return Adapted(found, learned, frame.iloc[others], [texts[row] for row in others], names)
+
+
+def _listed(name: str, given: Any) -> tuple[Any, ...]:
+    """Paths of tables or names of objectives as a tuple.
+
+    Raises:
+        ValueError: one of them, or something else, such as a table in memory.
+    """
+    if isinstance(given, str | os.PathLike):
+        raise ValueError(f"adapt: expected {name} as a list, got {given!r}.")
+    is_list = isinstance(given, Iterable) and not isinstance(given, pd.DataFrame | Mapping)
+    items = tuple(given) if is_list else (given,)
+    for item in items:
+        if not isinstance(item, str | os.PathLike):
+            of_what = "files' paths" if name == "tables" else "names"
+            raise ValueError(f"adapt: expected {name} as a list of {of_what}, got {type(item).__name__}. {IN_MEMORY}")
+    return items
 
 
 def _drawn_rows(measured: pd.DataFrame, config: AdaptConfig, rng: np.random.Generator) -> tuple[pd.DataFrame, int]:

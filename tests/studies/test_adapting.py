@@ -13,6 +13,8 @@ from studies.adapting import AdaptConfig, adapt_to_tables
 from tests.nasrlm.scenes import architecture_table, network_checkpoint
 
 NEW = "latency_ms@unheard"
+FRAME = pd.DataFrame({"architecture": ["a", "b"], NEW: [1.0, 2.0]})
+IN_MEMORY = "expected tables as a list of files' paths, got DataFrame. Of labels in memory there is nasrlm.adapt"
 SPACE = """
 from converters.builder import GraphBuilder
 from spaces import GenotypeSpace
@@ -91,6 +93,13 @@ def test_an_objective_of_too_few_labels_is_named(tmp_path: Path) -> None:
         ({"samples": 1}, "adapt: samples: expected 2 or more, got 1"),
         ({"pool": 0}, "adapt: pool: expected 2 or more, got 0"),
         ({"samples": 2.5}, "adapt: samples: expected"),
+        ({"tables": [FRAME]}, IN_MEMORY),
+        ({"tables": FRAME}, IN_MEMORY),
+        ({"tables": {"t.csv": FRAME}}, "expected tables as a list of files' paths, got dict"),
+        ({"tables": None}, "expected tables as a list of files' paths, got NoneType"),
+        ({"objectives": [NEW, 3]}, "expected objectives as a list of names, got int"),
+        ({"seed": -1}, "adapt: seed: expected 0 or more, got -1"),
+        ({"seed": 0.5}, r"adapt: seed: expected a whole number, got 0\.5"),
         ({"tables": ["table.csv", "./table.csv"]}, "expected tables, each once, got table.csv, ./table.csv"),
         ({"choose": "best"}, "expected choose of random, active, got 'best'"),
     ],
@@ -106,3 +115,9 @@ def test_accuracies_that_look_like_fractions_are_told_once(tmp_path: Path) -> No
     with pytest.warns(UserWarning, match="percent, 0 to 100") as told:
         adapt_to_tables(network_checkpoint(), AdaptConfig([tmp_path / "t.csv"], ["accuracy@new"], pool=40))
     assert sum("percent" in str(warning.message) for warning in told) == 1
+
+
+@pytest.mark.parametrize("config", [{"tables": ["t.csv"], "objectives": [NEW]}, FRAME, None])
+def test_what_is_no_config_is_told(config: Any) -> None:
+    with pytest.raises(ValueError, match=r"adapt_to_tables: expected an AdaptConfig, got \w+\. Of labels in memory"):
+        adapt_to_tables(network_checkpoint(), config)
