@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nasrlm.arrays import FloatArray
+from nasrlm.objective import Objective
 
 
 def checked_names(objectives: Iterable[str]) -> tuple[str, ...]:
@@ -93,7 +94,8 @@ def known_values(
     """(N, M) values that are known of some of the objectives, NaN for the rest.
 
     Raises:
-        ValueError: values of another objective, of more or fewer texts, or that are neither finite nor NaN.
+        ValueError: values of another objective, of more or fewer texts, that are neither finite nor NaN, or that the
+            objective cannot have.
     """
     if not isinstance(known, Mapping | None):
         raise ValueError(f"known: expected values by objective, got {repr(known)[:60]}.")
@@ -117,6 +119,10 @@ def _finite_or_nan(name: str, values: tuple[Any, ...]) -> FloatArray:
         given = np.full(len(values), np.inf)
     if given.ndim != 1 or np.isinf(given).any():
         raise ValueError(f"known: expected finite numbers of {name}, or NaN where there is none, got others.")
+    objective = Objective.parse(name)
+    beyond = given[~objective.allows(given)]
+    if len(beyond):
+        raise ValueError(f"known: expected {objective.range_in_words} of {name}, got {beyond[0]:g}. Give NaN instead.")
     return given
 
 

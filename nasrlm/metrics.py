@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -23,15 +23,15 @@ class Quality(TypedDict):
     coverage_80: float
 
 
-def kendall_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray:
+def kendall_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray | Any:
     """Rank correlation of each objective, ties counted (tau-b).
 
     Args:
-        predicted: (N, M) objectives in their own units.
-        measured: (N, M), rows matching ``predicted``; NaN rows are left out objective by objective.
+        predicted: (N, M) objectives in their own units; (N,) of one.
+        measured: (N, M) or (N,), rows matching ``predicted``; NaN rows are left out objective by objective.
 
     Returns:
-        (M,) in [-1, 1]; NaN where an objective is constant or has fewer than two rows.
+        (M,) in [-1, 1], or a float of vectors; NaN where an objective is constant or has fewer than two rows.
 
     Raises:
         ValueError: shapes differ.
@@ -56,10 +56,10 @@ def judged_tau(predicted: FloatArray, measured: FloatArray) -> FloatArray:
 
 def tau_of(predicted: FloatArray, measured: FloatArray) -> float:
     """Kendall τ of one objective, of (N,) values; otherwise as ``kendall_tau``."""
-    return float(kendall_tau(predicted[:, None], measured[:, None])[0])
+    return float(kendall_tau(predicted, measured))
 
 
-def spearman_rho(predicted: FloatArray, measured: FloatArray) -> FloatArray:
+def spearman_rho(predicted: FloatArray, measured: FloatArray) -> FloatArray | Any:
     """Rank correlation of each objective; shapes and missing rows as for ``kendall_tau``."""
     from scipy import stats
 
@@ -68,7 +68,7 @@ def spearman_rho(predicted: FloatArray, measured: FloatArray) -> FloatArray:
 
 def rho_of(predicted: FloatArray, measured: FloatArray) -> float:
     """Spearman ρ of one objective, of (N,) values; otherwise as ``spearman_rho``."""
-    return float(spearman_rho(predicted[:, None], measured[:, None])[0])
+    return float(spearman_rho(predicted, measured))
 
 
 def quality(prediction: Prediction, measured: FloatArray) -> dict[str, Quality]:
@@ -113,9 +113,14 @@ def coverage(low: FloatArray, high: FloatArray, measured: FloatArray) -> FloatAr
 
 def _columns(
     predicted: FloatArray, measured: FloatArray, correlation: Callable[[FloatArray, FloatArray], float]
-) -> FloatArray:
-    if predicted.shape != measured.shape or predicted.ndim != 2:
-        raise ValueError(f"rank correlation: expected two (N, M) arrays, got {predicted.shape} and {measured.shape}.")
+) -> FloatArray | Any:
+    if predicted.shape != measured.shape or predicted.ndim not in (1, 2):
+        raise ValueError(
+            f"rank correlation: expected two (N, M) arrays, got {predicted.shape} and {measured.shape}. Two of shape "
+            "(N,) are of one objective."
+        )
+    if predicted.ndim == 1:
+        return _columns(predicted[:, None], measured[:, None], correlation).item()
     result = np.full(predicted.shape[1], np.nan)
     for column in range(predicted.shape[1]):
         known = np.isfinite(measured[:, column]) & np.isfinite(predicted[:, column])

@@ -133,13 +133,13 @@ class Goal:
         """Read ``max:accuracy@cifar10`` or ``min:latency_ms@pixel3``.
 
         Raises:
-            ValueError: no direction before the colon, or a bad objective name.
+            ValueError: no text, no direction before the colon, or a bad objective name.
 
         Example:
             >>> Goal.parse("min:latency_ms@pixel3")
             Goal(maximise=False, objective='latency_ms@pixel3')
         """
-        direction, _, name = text.strip().partition(":")
+        direction, _, name = text.strip().partition(":") if isinstance(text, str) else ("", "", "")
         if direction not in ("max", "min"):
             raise ValueError(
                 f"goal: expected max:objective or min:objective, got {text!r}. Example: max:accuracy@cifar10."

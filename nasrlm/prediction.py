@@ -20,7 +20,8 @@ class Prediction:
     Attributes:
         objectives: M names, the second axis of ``values``.
         quantiles: Q levels in (0, 1), ascending, the third axis.
-        values: (N, M, Q) in the objectives' own units; NaN where nothing is known.
+        values: (N, M, Q) in the objectives' own units; guesses where a text's space lacks the objective: those that
+            it has are in ``Predictor.objectives_of(space)``.
     """
 
     objectives: tuple[str, ...]
@@ -78,9 +79,14 @@ class Prediction:
 def columns_of(objectives: Sequence[str], quantiles: Sequence[float]) -> list[str]:
     """Names of M × Q values, objective by objective: a median has the objective's own, ``latency_ms@pixel3``.
 
-    Its 10 % quantile is ``latency_ms@pixel3.q0.1``.
+    Its 10 % quantile is ``latency_ms@pixel3.q0.1``. What the arithmetic of levels has left behind their 12th digit is
+    not spelled, unless some differ in nothing else.
     """
-    return [name if level == 0.5 else f"{name}.q{level}" for name in objectives for level in quantiles]
+    spelled = [f"{level:.12g}" for level in quantiles]
+    if len(set(spelled)) < len(spelled):
+        spelled = [*map(str, quantiles)]
+    levels = [*zip(quantiles, spelled, strict=True)]
+    return [name if level == 0.5 else f"{name}.q{word}" for name in objectives for level, word in levels]
 
 
 def spell_interval(answer: Mapping[str, float]) -> str:

@@ -46,6 +46,17 @@ def test_missing_labels_are_left_out_objective_by_objective() -> None:
     assert np.isnan(tau[1])
 
 
+def test_vectors_have_one_number() -> None:
+    a, b = np.array([1.0, 2.0, 3.0, np.nan]), np.array([1.0, 3.0, 2.0, 9.0])
+    for correlation in (kendall_tau, spearman_rho):
+        found = correlation(a, b)
+        assert isinstance(found, float)
+        assert [found] == correlation(a[:, None], b[:, None])
+    assert math.isnan(kendall_tau(a[:1], b[:1]))
+    with pytest.raises(ValueError, match=r"expected two \(N, M\) arrays, got \(\) and \(\)\. Two of shape \(N,\) are"):
+        kendall_tau(np.array(1.0), np.array(1.0))
+
+
 def test_shapes_must_match() -> None:
     with pytest.raises(ValueError, match=r"rank correlation: expected two \(N, M\) arrays, got \(3, 1\) and \(3,\)"):
         kendall_tau(np.zeros((3, 1)), np.zeros(3))

@@ -1,5 +1,7 @@
 """Objectives, goals and losses."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from nasrlm.deviations import deviation_of
 from nasrlm.objective import Goal, Objective, from_losses, to_losses
-from nasrlm.prediction import Prediction
+from nasrlm.prediction import Prediction, columns_of
 
 
 @pytest.mark.parametrize(
@@ -76,8 +78,10 @@ def test_goals_keep_their_spelling(text: str) -> None:
     assert goal.maximise == text.startswith("max")
 
 
-@pytest.mark.parametrize("text", ["accuracy@cifar10", "maximise:accuracy@cifar10", ":a@b", "max accuracy@cifar10"])
-def test_goals_need_a_direction(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["accuracy@cifar10", "maximise:accuracy@cifar10", ":a@b", "max accuracy@cifar10", None, 3]
+)
+def test_goals_need_a_direction(text: Any) -> None:
     with pytest.raises(ValueError, match="goal: expected max:objective or min:objective"):
         Goal.parse(text)
 
@@ -109,6 +113,14 @@ def test_predictions_name_their_quantiles() -> None:
     assert prediction.high.tolist() == [[2, 5], [8, 11]]
     assert prediction.interval == 0.8
     assert Prediction(("a",), (0.5,), np.zeros((0, 1, 1))).interval is None
+
+
+def test_levels_are_spelled_as_people_read_them_and_apart() -> None:
+    assert columns_of(["a"], np.linspace(0.1, 0.9, 9).tolist()) == [
+        *("a.q0.1", "a.q0.2", "a.q0.3", "a.q0.4", "a", "a.q0.6", "a.q0.7", "a.q0.8", "a.q0.9")
+    ]
+    assert columns_of(["a", "b"], [0.001, 1 / 3]) == ["a.q0.001", "a.q0.333333333333", "b.q0.001", "b.q0.333333333333"]
+    assert columns_of(["a"], [0.3, 0.1 + 0.2]) == ["a.q0.3", "a.q0.30000000000000004"]
 
 
 def test_a_median_must_have_been_asked_for() -> None:

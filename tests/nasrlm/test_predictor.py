@@ -173,6 +173,12 @@ def test_values_fit_and_are_finite(predictor: Predictor) -> None:
     for wrong in ([np.inf] * 5, ["fast"] * 5, [[1.0]] * 5):
         with pytest.raises(ValueError, match=rf"known: expected finite numbers of {OBJECTIVES[0]}, or NaN"):
             predictor.joint_samples(TEXTS, OBJECTIVES, 2, known={OBJECTIVES[0]: wrong})  # type: ignore[dict-item]
+    for value in (-5.0, 100.5):
+        beyond = [*[np.nan] * 4, value]
+        with pytest.raises(
+            ValueError, match=rf"known: expected percent, 0 to 100, of {OBJECTIVES[0]}, got {value:g}\."
+        ):
+            predictor.joint_samples(TEXTS, OBJECTIVES, 2, known={OBJECTIVES[0]: beyond})
 
 
 def test_scores_of_missing_labels_are_missing(predictor: Predictor) -> None:
