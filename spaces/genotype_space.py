@@ -18,7 +18,7 @@ Choice = str | int | float
 
 @dataclass(frozen=True)
 class Choices:
-    """An architecture: one choice of every gene, by name or one after another.
+    """An architecture: one choice of every gene, by name or, as of a tuple, by place.
 
     Attributes:
         names: (G,) of the genes.
@@ -28,16 +28,20 @@ class Choices:
         >>> architecture = Choices(("depth", "activation"), (3, "relu"))
         >>> architecture["depth"]
         3
+        >>> architecture[-1]
+        'relu'
         >>> depth, activation = architecture
     """
 
     names: tuple[str, ...] = field(repr=False)
     values: tuple[Any, ...]
 
-    def __getitem__(self, name: str) -> Any:
-        if name not in self.names:
-            raise KeyError(f"architecture: expected one of the genes {', '.join(self.names)}, got {name!r}.")
-        return self.values[self.names.index(name)]
+    def __getitem__(self, gene: str | int | slice) -> Any:
+        if gene in self.names:
+            return self.values[self.names.index(gene)]
+        if isinstance(gene, str):
+            raise KeyError(f"architecture: expected one of the genes {', '.join(self.names)}, got {gene!r}.")
+        return self.values[gene]
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.values)

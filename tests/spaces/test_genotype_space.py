@@ -4,6 +4,7 @@ import pickle
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from spaces import ArchitectureError, Choices, GenotypeSpace, UnknownSpaceError, get_space
@@ -47,6 +48,11 @@ def test_an_architecture_is_its_choices_by_name_and_in_order():
     assert (architecture["depth"], architecture["activation"]) == (3, "größer")
     depth, rate, *others = architecture
     assert (depth, rate, others, len(architecture)) == (3, 0.5, ["größer", "one"], 4)
+    assert [architecture[0], architecture[np.int64(1)], architecture[-1], architecture[1:3]] == [
+        *(3, 0.5, "one", (0.5, "größer"))
+    ]
+    with pytest.raises(IndexError):
+        architecture[4]
     assert architecture == Choices(tuple(CHOICES), (3, 0.5, "größer", "one"))
     assert pickle.loads(pickle.dumps(architecture)) == architecture
     with pytest.raises(KeyError, match="expected one of the genes depth, rate, activation, fixed, got 'width'"):
