@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +13,8 @@ from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 Sample = Callable[[np.random.Generator], Any]  # an architecture, drawn at random
 
-TRIES = 1000  # genotypes in a row that are no architecture
+TRIES = 1000  # genotypes in a row that are no architecture, or none that is new
+PATIENCE = 10  # draws for each that was found: one that is as likely as these is missed with a chance of exp(-10)
 POOL = 1500  # networks beside those that are measured, to adapt to a device
 HELD_OUT_PERCENT = 5  # of the networks are for validation and as many for tests; the others are for training
 
@@ -43,15 +45,42 @@ def draw(
         sample: draws; ``space.sample`` if None.
         held_out_percent: of the networks that are "valid", and that are "test".
     """
+    draws = _draws(space, seed, sample or space.sample, held_out_percent)
+    yield from filter(None, itertools.islice(draws, count))
+
+
+def draw_different(
+    space: SearchSpace[Any], count: int, seed: int, held_out_percent: int = HELD_OUT_PERCENT
+) -> Iterator[Drawn]:
+    """``count`` different architectures, each with its split, the first of them as ``draw`` gives them.
+
+    Fewer where the space has no more, or hardly ever draws them: where TRIES draws in a row, and PATIENCE times as many
+    as were found, gave no new one.
+    """
+    found = repeats = 0
+    for drawn in _draws(space, seed, space.sample, held_out_percent):
+        if drawn is None:
+            repeats += 1
+        else:
+            found, repeats = found + 1, 0
+            yield drawn
+        if found == min(count, space.size) or repeats > max(TRIES, PATIENCE * found):
+            return
+
+
+def _draws(space: SearchSpace[Any], seed: int, sample: Sample, held_out_percent: int) -> Iterator[Drawn | None]:
+    """Draws without end, None for those that are drawn again."""
     rng = np.random.default_rng(seed)
     seen: set[str] = set()
-    for _ in range(count):
-        architecture = (sample or space.sample)(rng)
+    while True:
+        architecture = sample(rng)
         notation = space.format(architecture)
-        if notation not in seen:
-            seen.add(notation)
-            key = space.architecture_key(architecture)
-            yield Drawn(notation, split_of(key, held_out_percent, held_out_percent))
+        if notation in seen:
+            yield None
+            continue
+        seen.add(notation)
+        key = space.architecture_key(architecture)
+        yield Drawn(notation, split_of(key, held_out_percent, held_out_percent))
 
 
 def sample_like(space: SearchSpace[Any], given: Sequence[Genotype]) -> Sample:

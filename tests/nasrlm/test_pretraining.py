@@ -1,7 +1,6 @@
 """Labels that cost nothing on the command line: architectures are drawn, counted, and a model learns the counts."""
 
 import json
-import re
 from pathlib import Path
 
 import pandas as pd
@@ -29,9 +28,13 @@ def test_drawn_counted_and_learned(tmp_path: Path, nasrlm: CommandLine) -> None:
     assert trained["steps"] == 2
 
 
-def test_sample_tells_how_many_of_those_drawn_are_different(nasrlm: CommandLine, tmp_path: Path) -> None:
-    told = nasrlm("sample", "--space", "nasbench_macro", "-n", 2000, "--out", tmp_path / "drawn.parquet").stdout
-    assert re.match(r"1,\d{3} different architectures of 2,000 drawn: ", told)
+@pytest.mark.parametrize(("count", "found"), [(2000, "2,000"), (7000, "6,561")])
+def test_sample_draws_different_ones_as_far_as_there_are(
+    nasrlm: CommandLine, tmp_path: Path, count: int, found: str
+) -> None:
+    told = nasrlm("sample", "--space", "nasbench_macro", "-n", count, "--out", tmp_path / "drawn.parquet").stdout
+    assert told.startswith(f"{found} different architectures of {count:,} asked for: ")
+    assert pd.read_parquet(tmp_path / "drawn.parquet")["architecture"].nunique() == int(found.replace(",", ""))
 
 
 @pytest.mark.parametrize(

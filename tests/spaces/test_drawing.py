@@ -1,10 +1,12 @@
 """Draws of other architectures' choices: no others, as often, and together where they were always made alike."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
-from spaces import ArchitectureError, get_space
-from spaces.drawing import draw, sample_like
+from spaces import ArchitectureError, GenotypeSpace, get_space
+from spaces.drawing import draw, draw_different, sample_like
 from spaces.nasbench101 import NASBench101
 
 DARTS = get_space("darts")
@@ -52,6 +54,36 @@ def test_choices_that_do_not_go_together_end_in_an_error() -> None:
 def test_draws_are_like_something() -> None:
     with pytest.raises(ValueError, match=r"^darts: expected architectures to draw like, got none\.$"):
         sample_like(DARTS, [])
+
+
+class Small(GenotypeSpace):
+    """54 networks, of which few draws are the last."""
+
+    name = "small"
+    choices: ClassVar = {"depth": (1, 2, 3), "width": tuple(range(9)), "bias": ("yes", "no")}
+    objectives = ()
+    drawn = 9
+
+    def build(self, architecture):
+        raise NotImplementedError
+
+    def sample(self, rng):
+        return self.decode([rng.integers(3), rng.integers(self.drawn), rng.integers(2)])
+
+
+@pytest.mark.parametrize(("count", "found"), [(15, 15), (20, 20), (54, 54), (60, 54)])
+def test_as_many_different_ones_are_drawn_as_are_asked_for(count, found):
+    rows = list(draw_different(Small(), count, 0))
+    assert len({row.architecture for row in rows}) == len(rows) == found
+    first = list(draw(Small(), count, 0))
+    assert first == rows[: len(first)]
+    assert len(first) < count
+
+
+def test_what_is_never_drawn_is_not_waited_for():
+    space = Small()
+    space.drawn = 2
+    assert len(list(draw_different(space, 20, 0))) == 12
 
 
 def test_fewer_networks_can_be_held_out() -> None:

@@ -13,7 +13,7 @@ from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import require_space
 from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption
 from nasrlm.cli.output import check_table_out, print_json, say, write_rows
-from spaces.drawing import HELD_OUT_PERCENT, POOL, draw
+from spaces.drawing import HELD_OUT_PERCENT, POOL, draw_different
 
 
 def run(
@@ -22,7 +22,7 @@ def run(
         list[str] | None,
         typer.Option("--space", help="A registered space or path/to/file.py:ClassName; with --out, may be repeated."),
     ] = None,
-    count: Annotated[int, typer.Option("-n", min=1, help="Draws of each space; --out writes equal ones once.")] = 1,
+    count: Annotated[int, typer.Option("-n", min=1, help="How many of each space; with --out different ones.")] = 1,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="Write a table, each once, drawn ones with splits: .parquet, .csv or .jsonl."),
@@ -87,10 +87,10 @@ def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Pa
     rows = [
         {"space": name, **drawn._asdict()}
         for name, space in spaces.items()
-        for drawn in tqdm(draw(space, count, seed, held_out_percent=held_out), f"sample {name}", count)
+        for drawn in tqdm(draw_different(space, count, seed, held_out), f"sample {name}", count)
     ]
     write_rows(rows, out)
     if json:
         print_json({"rows": len(rows)})
     else:
-        say(f"{len(rows):,} different architectures of {count * len(spaces):,} drawn: {out}")
+        say(f"{len(rows):,} different architectures of {count * len(spaces):,} asked for: {out}")
