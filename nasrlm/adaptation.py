@@ -29,6 +29,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nasrlm.adaptable_labels import labelled_rows, warn_of_labels
 from nasrlm.arrays import FloatArray
 from nasrlm.boosted_trees import expected_by_trees
 from nasrlm.checkpoint import Checkpoint, round_weights
@@ -37,7 +38,6 @@ from nasrlm.deviations import SMALLEST_DEVIATION
 from nasrlm.graph_network import Operators
 from nasrlm.graph_network_fit import FittedGraphs, best_share
 from nasrlm.group_process import GroupProcess, Standardised
-from nasrlm.labels import labelled_rows, warn_of_labels
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import PERCENT, Objective, decoding_order
 from nasrlm.onnx_network import up_to_executed

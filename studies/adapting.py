@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
+from nasrlm.adaptable_labels import MOST_LABELS, SEEM_FRACTIONS
 from nasrlm.adaptation import adapt, without_strays
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.examples import row_spaces
-from nasrlm.labels import MOST_LABELS, SEEM_FRACTIONS
 from nasrlm.metrics import Quality, quality
 from nasrlm.model_card import adapted
 from nasrlm.pool import Pool, check_adaptable, choose_diverse, make_pool

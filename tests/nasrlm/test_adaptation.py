@@ -391,7 +391,7 @@ def test_names_are_of_the_texts(checkpoint: Checkpoint, named: list[str]) -> Non
 
 
 def test_more_labels_than_can_be_learned_are_refused(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nasrlm.labels.MOST_LABELS", 3)
+    monkeypatch.setattr("nasrlm.adaptable_labels.MOST_LABELS", 3)
     pool = Pool(numbered(4), ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
     with pytest.raises(ValueError, match=r"expected 2 to 3 labels of latency_ms@unheard, got 4\. Leave some out, or"):
         adapt(checkpoint, pool, NEW, np.arange(1.0, 5.0))
