@@ -47,7 +47,7 @@ def test_help_imports_no_module_of_a_verb() -> None:
         (("spaces",), set()),
         (("sample", *SPACE), set()),
         (("stats", *SPACE, ARCHITECTURE), set()),
-        (("predict", "--help"), {"torch", "pandas"}),
+        (("predict", "--help"), {"torch"}),
         (("adapt", "--help"), {"torch", "pandas", "scipy"}),
         (("search", "--help"), {"torch", "pandas", "matplotlib", "plotly", "moocore"}),
         (("plot", "--help"), {"pandas", "matplotlib", "plotly", "moocore"}),
@@ -59,7 +59,7 @@ def test_a_verb_imports_no_more_than_it_needs(words: tuple[str, ...], needed: se
 
 def test_nothing_heavy_is_imported_to_predict(checkpoint_folder: Path) -> None:
     words = ("predict", *SPACE, ARCHITECTURE, "--checkpoint", str(checkpoint_folder))
-    assert imported_by(*words) & HEAVY == {"torch", "pandas", "onnxruntime"}
+    assert imported_by(*words) & HEAVY == {"torch", "onnxruntime"}
 
 
 @pytest.mark.parametrize("name", VERBS)
