@@ -41,7 +41,8 @@ class Evaluator(Protocol[A_contra]):
 class RealEvaluator(Protocol[A]):
     """An evaluator whose answers are real, and cost something.
 
-    It is asked for one architecture at a time, and each answer is saved at once, but for a table's.
+    One with a true attribute ``one_at_a_time`` is asked for one architecture at a time, and each answer saved at once;
+    any other for a whole population, of which an error may lose all.
 
     Attributes:
         known: the only architectures it can answer, with their twins; None where it can answer any.
@@ -157,6 +158,8 @@ class WithResults(Generic[A]):
         results: of the same objectives; an architecture is known where it has all of them.
     """
 
+    one_at_a_time = True
+
     def __init__(self, evaluator: RealEvaluator[A], results: TableEvaluator[A]) -> None:
         self.evaluator = evaluator
         self.results = results
@@ -194,6 +197,7 @@ class FunctionEvaluator(Generic[A]):
 
     known: Sequence[A] | None = None
     modelled = ()
+    one_at_a_time = True
 
     def __init__(self, space: SearchSpace[A], function: UsersFunction, *, objectives: Sequence[str]) -> None:
         self.space = space
@@ -277,6 +281,7 @@ class MeasuringEvaluator(Generic[A]):
     """
 
     known: Sequence[A] | None = None
+    one_at_a_time = True
 
     def __init__(
         self,
@@ -326,11 +331,6 @@ def as_evaluator(given: Any, space: SearchSpace[A], objectives: Sequence[str]) -
     if not callable(given):
         raise ValueError(f"search: expected an evaluator, or a function of a notation, got {given!r:.60}.")
     return FunctionEvaluator(space, given, objectives=objectives)
-
-
-def is_costly(evaluator: Evaluator[A]) -> bool:
-    """Whether each answer is worth saving at once."""
-    return isinstance(evaluator, RealEvaluator) and not isinstance(evaluator, TableEvaluator)
 
 
 def told_config(config: SearchConfig, evaluator: Evaluator[A]) -> SearchConfig:

@@ -1,6 +1,5 @@
 """A study's journal file, whose every line is a whole record, whoever was killed or had no room to write."""
 
-import json
 import os
 from collections.abc import Generator
 from pathlib import Path
@@ -55,8 +54,10 @@ class WholeLinesLock(JournalFileOpenLock):
         super().acquire()
         try:
             _cut_unfinished_line(self._path)
-        except BaseException:
+        except BaseException as error:
             self.release()
+            if isinstance(error, FileNotFoundError):
+                raise StudyError(f"{self._path}: expected a study's journal, got no such file. Restore it.") from error
             raise
         return True
 
@@ -73,6 +74,8 @@ class NamedLines(JournalFileBackend):
         line = log_number_from + 1
         try:
             for record in super().read_logs(log_number_from):
+                if not isinstance(record, dict) or "op_code" not in record:
+                    raise ValueError(f"{record!r:.60}")
                 yield record
                 line += 1
         except ValueError as error:
@@ -86,7 +89,7 @@ def _cut_unfinished_line(path: Path) -> None:
     with path.open("r+b") as file:
         first = file.readline()
         is_cut = first.startswith(b'{"op_code"') and not first.endswith(b"\n")
-        if first and not is_cut and (b"op_code" not in first or not isinstance(json.loads(first), dict)):
+        if first and not is_cut and not (first.startswith(b"{") and b"op_code" in first):
             raise ValueError("expected Optuna's records in its lines")
         size = end = file.seek(0, os.SEEK_END)
         while end > 0:

@@ -81,7 +81,7 @@ class LearningModel(Generic[A]):
                 self._has_told_twins = True
                 warnings.warn(
                     f"{self.space.name}: expected one architecture_key of one network, got {first.key} and "
-                    f"{entry.key}: it was evaluated twice. Let architecture_key leave out choices that change nothing.",
+                    f"{entry.key}. Unless they are trained differently, let architecture_key leave out what differs.",
                     stacklevel=2,
                 )
                 return

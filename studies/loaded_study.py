@@ -15,7 +15,7 @@ from studies.history import History
 from studies.pareto import pareto_mask
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LoadedStudy:
     """What a study looked for and found.
 

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from nasrlm.files import UnwritableError, file_digest
 from studies.config import SearchConfig, without_password
-from studies.folder import DIGESTS, GO_ON, MAY_GROW, StudyError, check_same_digests
+from studies.folder import DIGESTS, GO_ON, MAY_GROW, NOT_TOLD, StudyError, check_same_digests
 from studies.journal import open_journal
 from studies.optuna_trials import ARCHITECTURE, directions
 from studies.storage_locks import held_alone
@@ -100,7 +101,9 @@ def study_name(config: SearchConfig) -> str:
 
 def name_in(storage: BaseStorage, config: SearchConfig) -> str:
     """The study's name in a storage; where older versions stored it, whose digits told more, their name."""
-    for told in ({"trials": [*config.earlier_trials, config.trials][0]}, {}):
+    first = [*config.earlier_trials, config.trials][0]
+    not_told = {"evaluator": NOT_TOLD} if config.guide else {}
+    for told in ({"trials": first}, {}, {"trials": first, **not_told}, not_told):
         with suppress(KeyError):
             storage.get_study_id_from_name(older := _named(config, told))
             return older
@@ -125,7 +128,7 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
         storage=storage, study_name=own, directions=directions(config.goals), load_if_exists=True
     )
     if own not in there:
-        _warn_of_others(storage, f"storage {without_password(name)}: {own}", own, there)
+        _warn_of_others(config, storage, f"storage {without_password(name)}: {own}", own, there)
     known = study.user_attrs
     check_same_digests(f"storage {without_password(name)}, {study.study_name}", known, config)
     for digest in DIGESTS:
@@ -137,20 +140,20 @@ def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.
     return study
 
 
-def _warn_of_others(storage: BaseStorage, begins: str, own: str, there: Sequence[str]) -> None:
+def _warn_of_others(config: SearchConfig, storage: BaseStorage, begins: str, own: str, there: Sequence[str]) -> None:
     """Warn of studies that a worker may have been meant for: of its seed, or of another one that goes on now."""
-    same_seed = [other for other in there if other.rpartition("-")[0] == own.rpartition("-")[0]]
-    if same_seed:
+    if same_seed := [other for other in there if other.rpartition("-")[0] == own.rpartition("-")[0]]:
         warnings.warn(
             f"{begins} begins beside {', '.join(same_seed)}, whose settings are others. "
             "Workers of one study have the same goals, constraints, evaluator and options.",
             stacklevel=3,
         )
-    other_seeds = [x for x in there if x.rsplit("-", 2)[0] == own.rsplit("-", 2)[0] and x not in same_seed]
-    if running := [x for x in other_seeds if _is_running(storage, x)]:
+    seeds = [int(seed) for other in there if (seed := other.rsplit("-", 2)[-2]).isdecimal()]
+    alike = {study_name(replace(config, seed=seed)) for seed in seeds if seed != config.seed}
+    if running := [other for other in there if other in alike and _is_running(storage, other)]:
         warnings.warn(
-            f"{begins} begins beside {', '.join(running)}, whose trials run now. Workers of one study have the same "
-            "seed.",
+            f"{begins} begins beside {', '.join(running)}, which has running trials. A worker that is to join it needs "
+            "its seed.",
             stacklevel=3,
         )
 

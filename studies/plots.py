@@ -89,6 +89,8 @@ def plot_studies(folders: Sequence[Path | str], out: Path | str) -> tuple[Path, 
             studies of different spaces or goals, or of predictions and of real results.
         OSError: ``out`` cannot be written.
     """
+    if isinstance(folders, str | Path):
+        raise StudyError(f"plot: expected a list of folders, got {str(folders)!r}. Put it in a list.")
     paths = [Path(folder) for folder in folders]
     if twice := [str(path) for path, count in Counter(map(Path.resolve, paths)).items() if count > 1]:
         raise StudyError(f"plot: expected each study once, got {', '.join(twice)} twice. Leave it out.")

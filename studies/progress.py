@@ -54,8 +54,11 @@ def share_label(num_studies: int) -> str:
 
 
 def spelled(config: SearchConfig) -> str:
-    """All that a config decides, as one string: not where trials are kept, nor when a study was given more of them."""
-    return json.dumps(replace(config, storage=None, earlier_trials=()).to_dict(), sort_keys=True)
+    """All that a config decides, as one string: not where trials are kept, nor when a study was given more of them.
+
+    A user's own space counts by its name, for older studies do not tell more.
+    """
+    return json.dumps(replace(config, storage=None, earlier_trials=(), space_sha256="").to_dict(), sort_keys=True)
 
 
 def progress_of(names: Sequence[str], studies: Sequence[LoadedStudy]) -> list[Progress]:

@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from spaces import SearchSpace, get_space
 from studies.config import SearchConfig
-from studies.evaluators import Evaluator, TableEvaluator, UsersFunction, as_evaluator, is_costly, told_config
+from studies.evaluators import Evaluator, TableEvaluator, UsersFunction, as_evaluator, told_config
 from studies.folder import HISTORY_FILE
 from studies.history import History
 from studies.history_writer import HistoryWriter
@@ -100,7 +100,7 @@ def _run(
         def after_answer(history: History) -> None:
             history.save(path)
 
-        one_at_a_time = after_answer if is_costly(evaluator) else None
+        one_at_a_time = after_answer if getattr(evaluator, "one_at_a_time", False) else None
         problem = Problem(
             config, space, evaluator, recorded=recorded, known=known, on_batch=after_batch, on_answer=one_at_a_time
         )

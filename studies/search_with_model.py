@@ -69,6 +69,8 @@ def search_with_model(
     predictor = predictor or Predictor.from_pretrained().of_space(named.address)
     config = replace(config, guide=guide, checkpoint_sha256=predictor.checkpoint.sha256)
     real = as_evaluator(evaluator, config.searched(named), objectives)
+    if not isinstance(real, RealEvaluator):
+        raise ValueError(f"search: expected an evaluator that tells known and modelled, got {type(real).__name__}.")
     texts = TextMemory.of(to_text or partial(to_measured_text, named))
     storage, adapt = config.storage, None
     if storage is None and not guide.exhaustive:  # a storage keeps nothing that it prunes

@@ -68,8 +68,8 @@ class SharedStudy(Generic[A]):
         ledger: what this worker already knows: its pruned entries go on, its results have to be in the storage.
 
     Raises:
-        StudyError: the storage cannot be opened, has no locks, its study was begun with another checkpoint, it lacks
-            results that are known, or it has more of them than there are to be trials.
+        StudyError: the storage cannot be opened, has no locks, its study was begun with another checkpoint or
+            space, it lacks results that are known, or it has more of them than there are to be trials.
     """
 
     def __init__(self, config: SearchConfig, space: SearchSpace[A], storage: str, ledger: Ledger) -> None:

@@ -18,6 +18,7 @@ def test_only_random_is_random() -> None:
     assert tuple(_MAKERS) == SAMPLERS["optuna"]
     made = {name: sampler_named(name) for name in SAMPLERS["optuna"]}
     assert [name for name, sampler in made.items() if isinstance(sampler, RandomSampler)] == ["random"]
+    assert len({type(sampler) for sampler in made.values()}) == len(made)
 
 
 def test_a_name_without_a_sampler_is_no_random_one(monkeypatch: pytest.MonkeyPatch) -> None:

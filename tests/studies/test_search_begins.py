@@ -58,6 +58,9 @@ def test_results_that_leave_nothing_to_evaluate_are_refused(search: Search) -> N
     words = ("--objectives", GOALS, "--results", "known.csv")
     with pytest.raises(AssertionError, match=r"--trials: expected more than the 3 results of known\.csv, .*, got 3\."):
         search(*words, "--evaluator", "my_bench:results", "--trials", 3)
+    idle = ("--generations", "--batch", "--checkpoint", "--population")
+    with pytest.raises(AssertionError, match=r"--results: expected one population \(2\) .*, got 3 architectures\."):
+        search(*words, "--evaluator", "my_bench:results", "--acquisition", "none", "--population", 2, without=idle)
     with pytest.raises(AssertionError, match=r"--results: expected --evaluator module:function beside it, got table:"):
         search(*words, "--evaluator", "table:known.csv")
 
@@ -77,3 +80,15 @@ def test_a_study_is_given_more_trials(search: Search) -> None:
     assert more["evaluations"] == len(Path("asked.txt").read_text().split()) == 9
     again, _ = search(*words, "--resume", without=("--trials",))
     assert again["evaluations"] == len(Path("asked.txt").read_text().split()) == 9
+
+
+def test_a_study_that_began_with_results_goes_on_with_more_of_them(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    known = pd.DataFrame({"architecture": NOTATIONS, "accuracy@cifar10": 70.0, "latency_ms@raspi4": 2.0})
+    known[:2].to_csv("known.csv", index=False)
+    words = ("--objectives", GOALS, "--evaluator", "my_bench:results", "--results", "known.csv")
+    search(*words)
+    known.to_csv("known.csv", index=False)
+    more, _ = search(*words, "--trials", 8, "--resume")
+    asked = Path("asked.txt").read_text().split()
+    assert (more["evaluations"], len(set(asked)), set(asked) & set(NOTATIONS[:2])) == (8, len(asked), set())

@@ -75,6 +75,14 @@ def test_a_study_of_real_results_does_not_go_on_with_predictions(tmp_path: Path)
         search(toy_config(), SPACE, ToyEvaluator(), tmp_path, resume=True)
 
 
+def test_an_older_study_that_does_not_tell_what_answered_goes_on(tmp_path: Path) -> None:
+    search(toy_config(trials=20), SPACE, toy_results, tmp_path)
+    study = json.loads((tmp_path / "study.json").read_text())
+    del study["config"]["space_sha256"]
+    (tmp_path / "study.json").write_text(json.dumps(study | {"config": {**study["config"], "evaluator": "surrogate"}}))
+    assert search(toy_config(trials=30), SPACE, toy_results, tmp_path, resume=True).evaluations == 30
+
+
 def test_infinite_answers_are_refused(tmp_path: Path) -> None:
     class Endless(ToyEvaluator):
         def evaluate(self, architectures: Sequence[Row]) -> Prediction:

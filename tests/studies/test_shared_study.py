@@ -108,7 +108,7 @@ def test_a_result_of_a_trial_that_was_taken_over_is_that_of_its_copy(begun: bool
 def test_a_worker_of_another_seed_is_told_that_it_works_for_another_study(tmp_path: Path) -> None:
     other, journal = replace(CONFIG, seed=CONFIG.seed + 1), str(tmp_path / "journal.log")
     with two_workers(CONFIG, tmp_path) as (evaluates, _, taken):
-        with pytest.warns(UserWarning, match=r"begins beside toy-nsga2-3-\w+, whose trials run now\. Workers of one"):
+        with pytest.warns(UserWarning, match=r"begins beside toy-nsga2-3-\w+, which has running trials\. A worker"):
             SharedStudy(other, SPACE, journal, Ledger(other, [])).__exit__()
         evaluates.tell(taken, RESULT)
     later = replace(CONFIG, seed=CONFIG.seed + 2)  # as studies of several seeds do in one storage

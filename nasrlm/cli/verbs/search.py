@@ -100,7 +100,9 @@ def run(
     if twins is None:
         twins = "once" if evaluator == "surrogate" else twins_of(chosen, objectives_of(goals, constraints))
     recorded = config_given(out) if resume else {}
-    begin_with = recorded.get("warm_start", ()) if warm_start is None else _architectures(warm_start, chosen)
+    begin_with = recorded.get("warm_start", ())
+    if warm_start is not None and not (begin_with and results):
+        begin_with = _architectures(warm_start, chosen)
     config = SearchConfig(
         space=chosen.name,
         goals=goals,
@@ -120,7 +122,7 @@ def run(
     searched = config.searched(chosen)
     true_values = None if truth is None else table_evaluator(searched, truth, config.objectives)
     known_results = None if results is None else complete_results(searched, results, config.objectives)
-    if known_results is not None:
+    if known_results is not None and not recorded:
         config = _begun_with(config, known_results)
     options: dict[str, Any] = {"truth": true_values, "resume": resume, "progress": True}
     result = _search(config, chosen, out, checkpoint, on_error, known_results, **options)
@@ -148,13 +150,18 @@ def _begun_with(config: SearchConfig, results: TableEvaluator[Any]) -> SearchCon
     """The config of a search that begins with results that are known already.
 
     Raises:
-        ValueError: they are all the results that it is to have.
+        ValueError: they are all the results that it is to have, or too many to begin without a model.
     """
     count = len({results.space.architecture_key(architecture) for architecture in results.known})
     if count >= config.trials:
         raise ValueError(
             f"--trials: expected more than the {count} results of {results.name}, which count among them, "
             f"got {config.trials}."
+        )
+    if config.guide is None and count + len(config.warm_start) > config.population_size:
+        raise ValueError(
+            f"--results: expected one population ({config.population_size}) to begin with beside --acquisition none, "
+            f"got {count + len(config.warm_start)} architectures. Make --population larger."
         )
     notations = map(results.space.format, results.known)
     return replace(config, warm_start=tuple(dict.fromkeys([*notations, *config.warm_start])))
