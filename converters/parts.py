@@ -18,6 +18,10 @@ MANIFEST = "run.json"
 SETTINGS = "nasrlm.settings"  # what a finished output was made of, in its metadata
 TABLE = "table"  # the setting that tells the contents of the table that parts are made of
 COMPRESSION = "zstd"
+ADVICE = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "Free some space and go on with --resume."),
+    **dict.fromkeys((errno.ENOLCK, errno.EOPNOTSUPP), "Choose a folder of a file system with locks."),
+}
 
 Settings = Mapping[str, str | int | None]
 
@@ -73,6 +77,9 @@ class Parts:
                     f"{self.out}: expected a file that no other run writes, got one of a run that goes on. "
                     "Wait for it, or choose another file."
                 ) from None
+            except OSError:
+                Path(lock.lock_file).unlink(missing_ok=True)
+                raise
         try:
             yield
         finally:
@@ -151,8 +158,7 @@ class Parts:
         try:
             yield
         except OSError as e:
-            full = e.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-            advice = "Free some space and go on with --resume." if full else "Name a file that you may write."
+            advice = ADVICE.get(e.errno or 0, "Name a file that you may write.")
             got = e.strerror or e
             raise OSError(f"{self.out}: expected to write this file and its parts, got {got}. {advice}") from e
 

@@ -10,6 +10,7 @@ import hashlib
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -140,7 +141,8 @@ def convert_table(
     for name, kind in config.derivation.columns.items():
         schema = schema.append(pa.field(name, kind))
     parts = Parts(config.out, schema, _settings(config, table), config.table)
-    with parts.held_alone():
+    is_done = config.resume and parts.is_finished  # perhaps where nobody may write
+    with nullcontext() if is_done else parts.held_alone():
         if not (config.resume and parts.is_finished):
             _convert_parts(config, table, parts, on_progress)
         rows, failed = parts.count()
@@ -276,8 +278,8 @@ def _settings(config: StreamConfig, table: BatchedTable) -> Settings:
     beside = {name: modules_beside(file).values() for name, file in files.items() if file.is_file()}
     files |= {f"{file.name} beside {name}": file for name, found in beside.items() for file in found}
     return {
-        TABLE: _contents(config.table),
         "code": code_digest(),
+        TABLE: _contents(config.table),
         "space": config.space,
         "the space's file": "; ".join(f"{name}, {_contents(files[name])}" for name in sorted(files)) or None,
         "chunk_rows": config.chunk_rows,

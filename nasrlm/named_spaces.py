@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any, Protocol
 
 TEXT_SPACE = "text"  # of rows that name none
@@ -44,14 +45,24 @@ def checked_space(space: Any, known: Collection[str]) -> str:
 
 
 def known_as(name: str, known: Collection[str]) -> str:
-    """The name by which a space is known: of a user's own, whatever the path to its file, if only one is so called."""
-    alike = [other for other in known if file_and_class(other) == file_and_class(name)]
+    """The name by which a space is known.
+
+    Of a user's own, whatever the path to its file, if only one is so called; but not where both files are there and
+    are two.
+    """
+    alike = [other for other in known if file_and_class(other) == file_and_class(name) and not _are_two(other, name)]
     return alike[0] if name not in known and len(alike) == 1 else name
 
 
 def file_and_class(name: str) -> str:
     """The file name and class of a user's own space, without the path to its file; any other name as it is."""
-    return name.rpartition("/")[2]
+    return name.rpartition("/")[2] if ".py:" in name else name
+
+
+def _are_two(first: str, second: str) -> bool:
+    """Whether the files of two spaces are there, and are not the same."""
+    files = [Path(name.rpartition(":")[0]).expanduser() for name in (first, second)]
+    return all(file.is_file() for file in files) and not files[0].samefile(files[1])
 
 
 def _letters(name: str) -> list[str]:

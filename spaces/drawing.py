@@ -58,6 +58,8 @@ def draw_different(
     as were found, gave no new one.
     """
     found = repeats = 0
+    if min(count, space.size) < 1:
+        return
     for drawn in _draws(space, seed, space.sample, held_out_percent):
         if drawn is None:
             repeats += 1

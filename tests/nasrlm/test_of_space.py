@@ -89,13 +89,19 @@ def test_a_narrowed_predictor_answers_several_spaces_as_that_of_all_does(several
 
 
 @pytest.mark.parametrize("path", ["mine.py:Mine", "./mine.py:Mine", "/there/mine.py:Mine"])
-def test_a_space_of_ones_own_is_known_by_any_path_to_its_file(several: Checkpoint, path: str) -> None:
+def test_a_space_of_ones_own_is_known_by_any_path_to_its_file(several: Checkpoint, path: str, tmp_path: Path) -> None:
     by_space = {"here/mine.py:Mine": {LATENCY: LOW}, "other.py:Mine": {ACCURACY: HIGH}}
     own = replace(several, calibration_by_space=by_space)
     assert own.of_space(path).calibration == {ACCURACY: HIGH, LATENCY: LOW}
     assert (own.objectives_of(path), own.guessed_of(path)) == ((LATENCY,), frozenset())
     assert Predictor(own).of_space(path).objectives == (LATENCY,)
     assert guesses(Predictor(own), [path], [LATENCY]) == ""
+    for folder in (tmp_path / "here", tmp_path / "there"):
+        folder.mkdir()
+        (folder / "mine.py").touch()
+    there = replace(own, calibration_by_space={f"{tmp_path}/there/mine.py:Mine": {LATENCY: LOW}})
+    assert there.of_space(f"{tmp_path}/here/mine.py:Mine").calibration == own.calibration
+    assert there.of_space(f"{tmp_path}/here/../there/mine.py:Mine").calibration == {ACCURACY: HIGH, LATENCY: LOW}
     twice = replace(own, calibration_by_space={**by_space, "there/mine.py:Mine": {}})
     assert twice.of_space(path).calibration == own.calibration
 

@@ -84,6 +84,7 @@ def test_what_is_never_drawn_is_not_waited_for():
     space = Small()
     space.drawn = 2
     assert len(list(draw_different(space, 20, 0))) == 12
+    assert list(draw_different(space, 0, 0)) == []
 
 
 def test_fewer_networks_can_be_held_out() -> None:

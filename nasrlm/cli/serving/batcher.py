@@ -98,7 +98,7 @@ class Batcher:
                 with told_by(start.__add__):
                     some = texts[start : start + TEXTS_AT_A_TIME]
                     parts.append(self._predict(some, *batch[0].question).values)
+            ends = np.cumsum([len(request.texts) for request in batch])
+            return np.split(np.concatenate(parts), ends[:-1])
         except Exception as e:
             return [e] if len(batch) == 1 else [self._answer([request])[0] for request in batch]
-        ends = np.cumsum([len(request.texts) for request in batch])
-        return np.split(np.concatenate(parts), ends[:-1])
