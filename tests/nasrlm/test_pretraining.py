@@ -33,8 +33,10 @@ def test_sample_draws_different_ones_as_far_as_there_are(
     nasrlm: CommandLine, tmp_path: Path, count: int, found: str
 ) -> None:
     told = nasrlm("sample", "--space", "nasbench_macro", "-n", count, "--out", tmp_path / "drawn.parquet").stdout
-    assert told.startswith(f"{found} different architectures of {count:,} asked for: ")
-    assert pd.read_parquet(tmp_path / "drawn.parquet")["architecture"].nunique() == int(found.replace(",", ""))
+    drawn = pd.read_parquet(tmp_path / "drawn.parquet")
+    splits = ", ".join(f"{(drawn['split'] == name).sum():,} {name}" for name in ("train", "valid", "test"))
+    assert told.startswith(f"{found} different architectures of {count:,} asked for ({splits}): ")
+    assert drawn["architecture"].nunique() == int(found.replace(",", ""))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -93,4 +94,6 @@ def _write_drawn(names: list[str], count: int, held_out: int, seed: int, out: Pa
     if json:
         print_json({"rows": len(rows)})
     else:
-        say(f"{len(rows):,} different architectures of {count * len(spaces):,} asked for: {out}")
+        splits = Counter(row["split"] for row in rows)
+        told = ", ".join(f"{splits[name]:,} {name}" for name in ("train", "valid", "test") if splits[name])
+        say(f"{len(rows):,} different architectures of {count * len(spaces):,} asked for ({told}): {out}")
