@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 FUNCTION_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
@@ -26,7 +27,9 @@ def named_function(name: str, what: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise  # the module is there, and lacks another
-        raise ValueError(f"{what} {name}: expected a module {module_name}, got none. Is it on PYTHONPATH?") from None
+        file = module_name.endswith(".py")
+        hint = f"Write {Path(module_name).stem}:{function_name}, from its folder." if file else "Is it on PYTHONPATH?"
+        raise ValueError(f"{what} {name}: expected a module {module_name}, got none. {hint}") from None
     function: Any = getattr(module, function_name, None)
     if not callable(function):
         where = module.__file__ or module_name

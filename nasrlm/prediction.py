@@ -49,6 +49,10 @@ class Prediction:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __repr__(self) -> str:
+        sizes = f"{len(self):,} texts x {len(self.objectives)} objectives x {len(self.quantiles)} quantiles"
+        return f"Prediction({sizes}; see values, median, low, high, to_frame())"
+
     @property
     def median(self) -> FloatArray:
         """(N, M), own units.

@@ -30,6 +30,7 @@ from nasrlm.named_spaces import Space, checked_space
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, told_by
 
+TEACH = "New ones are learned from labels: `nasrlm adapt`."
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
 
@@ -351,7 +352,7 @@ class Predictor:
                 close = difflib.get_close_matches(name, self._index, n=3, cutoff=0.5)
                 hint = f"Did you mean {', '.join(close)}?" if close else "`nasrlm info` lists them."
                 raise ValueError(
-                    f"objective: expected one of the checkpoint's {len(self._index)}, got {name!r}. {hint}"
+                    f"objective: expected one of the checkpoint's {len(self._index)}, got {name!r}. {hint} {TEACH}"
                 )
         device = self.checkpoint.model.device
         return torch.tensor([self._index[name] for name in names], device=device)

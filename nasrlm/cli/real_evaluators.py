@@ -9,6 +9,7 @@ from typing import Any
 from converters.counts import COUNTS
 from nasrlm.cli.output import warn
 from nasrlm.cli.users_evaluator import UsersEvaluator
+from nasrlm.files import TABLE_ENDINGS
 from nasrlm.named_function import FUNCTION_NAME
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
@@ -76,4 +77,5 @@ def real_evaluator(
         return UsersEvaluator(name, space, objectives, skips_errors=on_error == "skip")
     file, _, function = name.rpartition(":")
     hint = f" Write {Path(file).stem}:{function}, from its folder." if file.endswith(".py") else ""
+    hint = f" Write table:{name}." if Path(name).suffix in TABLE_ENDINGS else hint
     raise ValueError(f"--evaluator: expected surrogate, table:PATH, module:function or measure, got {name!r}.{hint}")

@@ -93,6 +93,10 @@ MISTAKES_OF_RUNS = {
         for beside, options, needed in IDLE
         for option in options
     },
+    "evaluator without its kind": (
+        (*SEARCH, GOALS, "--evaluator", "labels.parquet"),
+        "measure, got 'labels.parquet'. Write table:labels.parquet.",
+    ),
     "unknown evaluator": ((*SEARCH, GOALS, "--evaluator", "oracle"), "--evaluator: expected surrogate, table:PATH"),
     "unwritable study": (("search", *SPACE, *MODEL, "--objectives", GOALS, "--out", "file/study"), "file/study"),
     "infinite label": (

@@ -362,6 +362,8 @@ def test_batches_are_made_as_they_are_needed() -> None:
 def test_predictions_become_a_table_with_a_column_a_quantile(predictor: Predictor) -> None:
     prediction = predictor.predict(TEXTS, OBJECTIVES[:1], quantiles=(0.1, 0.5))
     assert predictor.predict([], OBJECTIVES[:1]).to_frame().shape == (0, 3)
+    sizes = f"{len(TEXTS)} texts x 1 objectives x 2 quantiles"
+    assert repr(prediction) == f"Prediction({sizes}; see values, median, low, high, to_frame())"
     frame = prediction.to_frame()
     assert frame.columns.tolist() == [f"{OBJECTIVES[0]}.q0.1", OBJECTIVES[0]]
     np.testing.assert_array_equal(frame.to_numpy(), prediction.values[:, 0])
