@@ -35,6 +35,7 @@ def test_a_text_that_was_measured_again_tells_once(trained: Checkpoint) -> None:
         adapt(trained, pool, NEW, np.where(np.arange(3 * len(texts)) % len(texts) == 0, 1.0, np.nan))
 
 
+@pytest.mark.filterwarnings("ignore:adapt. expected different labels")
 @pytest.mark.parametrize("label", [1.0, 7.0])  # the logarithms of ten sevens deviate by 2e-16, of ones by 0
 def test_equal_labels_leave_an_interval(trained: Checkpoint, label: float) -> None:
     pool = make_pool(trained, layer_table(30)["text"].tolist())
@@ -45,6 +46,7 @@ def test_equal_labels_leave_an_interval(trained: Checkpoint, label: float) -> No
     assert (prediction.high > 1.04 * label).all()
 
 
+@pytest.mark.filterwarnings("ignore:adapt. expected labels of latency_ms@unheard above 0")
 def test_latencies_of_which_some_are_zero_are_never_negative(trained: Checkpoint) -> None:
     texts = layer_table(60, seed=1)["text"].tolist()
     labels = np.where(np.arange(60) < 20, np.arange(60) % 2 * 3.0, np.nan)

@@ -204,6 +204,7 @@ def test_a_queue_of_other_genes_is_told() -> None:
         gate.suggest(study.ask())
 
 
+@pytest.mark.filterwarnings("ignore:ParetoGate. expected completed trials")
 @pytest.mark.parametrize("told", ["fast", [1.0, 2.0], {}])
 def test_a_real_value_that_is_no_number_is_named_with_its_trial(told: object) -> None:
     gate, study = make_gate(constraints=["energy_mj@toy<=9"]), make_study()
@@ -212,6 +213,7 @@ def test_a_real_value_that_is_no_number_is_named_with_its_trial(told: object) ->
         study.optimize(objective(gate, []), n_trials=5)
 
 
+@pytest.mark.filterwarnings("ignore:ParetoGate. expected completed trials")
 def test_without_the_real_value_of_a_constraint_a_trial_stays_off_the_front() -> None:
     gate = make_gate(constraints=["energy_mj@toy<=100"])
     study = make_study()

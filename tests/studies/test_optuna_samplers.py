@@ -14,6 +14,7 @@ def sampler_named(name: str) -> object:
     return DistinctSampler(Problem(toy_config(sampler=name), SPACE, ToyEvaluator())).sampler
 
 
+@pytest.mark.filterwarnings("ignore:Argument ``deterministic_objective``")
 def test_only_random_is_random() -> None:
     assert tuple(_MAKERS) == SAMPLERS["optuna"]
     made = {name: sampler_named(name) for name in SAMPLERS["optuna"]}

@@ -78,6 +78,7 @@ class Answering(Problem):  # type: ignore[misc]
             out[name] = np.array([[values.pop(0)] for _ in X])
 
 
+@pytest.mark.filterwarnings("ignore:gate. expected percent")
 @pytest.mark.parametrize("constraints", [{"G": [1.0, -1.0]}, {"H": [0.5, 0.0]}])
 def test_rows_that_break_the_users_constraints_prune_nothing(constraints: dict[str, list[float]]) -> None:
     gated = make_gated(Answering([[-200.0, 0.0], [-70.0, 9.0]], **constraints), Tolerant(sigma=0.1))
