@@ -62,7 +62,8 @@ def main() -> NoReturn:
     try:
         status = app(standalone_mode=False)
     except typer.TyperException as e:
-        _fail(e.format_message() or "expected a verb, got none.")  # the help has been printed
+        words = e.format_message() or "expected a verb, got none."  # the help has been printed
+        _fail(words + _order_of(sys.argv[1:]))
     except MemoryError as e:
         _fail(_told_of_memory(e))
     except OSError as e:
@@ -84,6 +85,12 @@ def main() -> NoReturn:
     if status == INTERRUPTED:
         print(f"nasrlm: interrupted. {_how_to_go_on(sys.argv[1:])}".rstrip(), file=sys.stderr)
     sys.exit(status)
+
+
+def _order_of(words: Sequence[str]) -> str:
+    """A hint where an option stands before the verb."""
+    verb = next((word for word in words if word in verbs.VERBS), "")
+    return f". Options stand behind the verb: nasrlm {verb} {words[0]} …" if verb and words[0].startswith("-") else ""
 
 
 def _is_of_memory(error: Exception) -> bool:

@@ -98,6 +98,10 @@ MISTAKES = {
         ("predict", *MODEL, *SPACE, ARCHITECTURE, "--quantiles", ".9,.1"),
         "--quantiles: expected three ascending",
     ),
+    "option before the verb": (
+        ("--space", "nasbench201", "sample", "-n", 3),
+        "No such option: --space. Options stand behind the verb: nasrlm sample --space …",
+    ),
     "no device": (("predict", *MODEL, *SPACE, ARCHITECTURE, "--device", "abacus"), "device: expected one that torch"),
     "no such table": (("evaluate", *MODEL, "--table", "none.csv"), "none.csv: expected a table, got no such file."),
     "truncated table": (("evaluate", *MODEL, "--table", "half.parquet"), "half.parquet: expected a readable parquet"),
