@@ -11,6 +11,12 @@ from typing import Any
 FUNCTION_NAME = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
+def of_module(name: str) -> str:
+    """How to name a function whose file is named instead of its module; "" of any other name."""
+    file, _, function = name.rpartition(":")
+    return f"Write {Path(file).stem}:{function}, from its folder." if file.endswith(".py") else ""
+
+
 def named_function(name: str, what: str) -> Callable[..., Any]:
     """The function ``module:function``.
 
@@ -27,8 +33,7 @@ def named_function(name: str, what: str) -> Callable[..., Any]:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
             raise  # the module is there, and lacks another
-        file = module_name.endswith(".py")
-        hint = f"Write {Path(module_name).stem}:{function_name}, from its folder." if file else "Is it on PYTHONPATH?"
+        hint = of_module(name) or "Is it on PYTHONPATH?"
         raise ValueError(f"{what} {name}: expected a module {module_name}, got none. {hint}") from None
     function: Any = getattr(module, function_name, None)
     if not callable(function):

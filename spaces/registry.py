@@ -83,6 +83,11 @@ def same_spaces(names: Iterable[object], space: str) -> list[str]:
     return [name for name in names if isinstance(name, str) and full_name(name) == wanted]
 
 
+def opened(space: SearchSpace[Any] | str) -> SearchSpace[Any]:
+    """A search space itself, or the one of this name; raises what ``get_space`` does."""
+    return get_space(space) if isinstance(space, str) else space
+
+
 def get_space(name: str, **options: object) -> SearchSpace[Any]:
     """A search space by name, or a user's own.
 

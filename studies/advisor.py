@@ -13,8 +13,8 @@ from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal, Objective
 from nasrlm.predictor import Predictor
-from spaces import SearchSpace, get_space
-from spaces.registry import check_name
+from spaces import SearchSpace
+from spaces.registry import check_name, opened
 from studies.callers import warn_caller
 from studies.config import SearchConfig, parsed, twins_of
 from studies.constraints import Constraint
@@ -78,7 +78,7 @@ class Advisor(Generic[A]):
             raise ValueError(
                 f"gate: expected a predictor, got {predictor!r:.80}. Of a folder: nasrlm.Predictor.from_pretrained(it)."
             )
-        named: SearchSpace[A] = get_space(space) if isinstance(space, str) else space
+        named: SearchSpace[A] = opened(space)
         check_name(named)
         self.gate = Gate(read_goals, read_constraints, risk=risk, best=best)
         self.space = self._config(0, named).searched(named)

@@ -42,7 +42,7 @@ class LearningModel(Generic[A]):
         objectives: Sequence[str],
         modelled: Sequence[str] = (),
     ) -> None:
-        self.space, self.to_text, self._modelled = space, to_text, modelled
+        self._space, self.to_text, self._modelled = space, to_text, modelled
         self._counts = None if set(COUNTS).isdisjoint(objectives) else CountMemory(space, to_text)
         self._adapt: Adapt | None = None
         self._every, self._num_learned = 1, 0
@@ -76,11 +76,11 @@ class LearningModel(Generic[A]):
         """Warn once of two keys of one text: a network that was evaluated twice."""
         first_of: dict[str, Entry] = {}
         for entry in evaluated if not self._has_told_twins else ():
-            first = first_of.setdefault(self.to_text(self.space.parse(entry.architecture)), entry)
+            first = first_of.setdefault(self.to_text(self._space.parse(entry.architecture)), entry)
             if first is not entry:
                 self._has_told_twins = True
                 warnings.warn(
-                    f"{self.space.name}: expected one architecture_key of one network, got {first.key} and "
+                    f"{self._space.name}: expected one architecture_key of one network, got {first.key} and "
                     f"{entry.key}. Unless they are trained differently, let architecture_key leave out what differs.",
                     stacklevel=2,
                 )

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
-from spaces import SearchSpace, get_space
+from spaces import SearchSpace
+from spaces.registry import opened
 from studies.config import SearchConfig
 from studies.evaluators import Evaluator, TableEvaluator, UsersFunction, as_evaluator, told_config
 from studies.folder import HISTORY_FILE
@@ -64,11 +65,11 @@ def search(
     """
     if config.guide is not None:
         raise ValueError("search: expected a config without a guide, got one. Use search_with_model.")
-    space = get_space(space) if isinstance(space, str) else space
-    answers: Evaluator[A] = as_evaluator(evaluator, config.searched(space), config.objectives)
+    named: SearchSpace[A] = opened(space)
+    answers: Evaluator[A] = as_evaluator(evaluator, config.searched(named), config.objectives)
     config = told_config(config, answers)
     out = Path(out).absolute()  # an evaluator may change the working directory
-    with open_study(config, space, out, truth=truth, known=known, resume=resume) as (config, searched, choice):
+    with open_study(config, named, out, truth=truth, known=known, resume=resume) as (config, searched, choice):
         path = out / HISTORY_FILE
         recorded = History.load(path, config.objectives) if path.exists() else None
         if recorded is not None:

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from converters import to_measured_text
 from converters.counts import COUNTS
 from nasrlm.predictor import Predictor
-from spaces import SearchSpace, get_space
+from spaces import SearchSpace
+from spaces.registry import opened
 from studies.config import SearchConfig
 from studies.evaluators import RealEvaluator, TableEvaluator, UsersFunction, as_evaluator
 from studies.guide import Guide
@@ -64,7 +65,7 @@ def search_with_model(
         >>> config = nasrlm.SearchConfig("nasbench201", goals, trials=50, twins="apart")
         >>> nasrlm.search_with_model(config, "nasbench201", train_and_measure, "study")  # doctest: +SKIP
     """
-    named: SearchSpace[A] = get_space(space) if isinstance(space, str) else space
+    named: SearchSpace[A] = opened(space)
     guide, objectives = config.guide or Guide(), config.objectives
     predictor = predictor or Predictor.from_pretrained().of_space(named.address)
     config = replace(config, guide=guide, checkpoint_sha256=predictor.checkpoint.sha256)

@@ -10,7 +10,7 @@ from converters.counts import COUNTS
 from nasrlm.cli.output import warn
 from nasrlm.cli.users_evaluator import UsersEvaluator
 from nasrlm.files import TABLE_ENDINGS
-from nasrlm.named_function import FUNCTION_NAME
+from nasrlm.named_function import FUNCTION_NAME, of_module
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
 from studies.evaluators import MeasuringEvaluator, RealEvaluator, TableEvaluator
@@ -75,7 +75,6 @@ def real_evaluator(
         return complete_results(space, Path(rest), objectives)
     if FUNCTION_NAME.fullmatch(name) and ".py:" not in name:
         return UsersEvaluator(name, space, objectives, skips_errors=on_error == "skip")
-    file, _, function = name.rpartition(":")
-    hint = f" Write {Path(file).stem}:{function}, from its folder." if file.endswith(".py") else ""
-    hint = f" Write table:{name}." if Path(name).suffix in TABLE_ENDINGS else hint
-    raise ValueError(f"--evaluator: expected surrogate, table:PATH, module:function or measure, got {name!r}.{hint}")
+    hint = f"Write table:{name}." if Path(name).suffix in TABLE_ENDINGS else of_module(name)
+    expected = "surrogate, table:PATH, module:function or measure"
+    raise ValueError(f"--evaluator: expected {expected}, got {name!r}. {hint}".rstrip())
