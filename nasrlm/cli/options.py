@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from nasrlm.cli.verbs import LIST
+from spaces import SearchSpace, get_space
 
 SpaceOption = Annotated[str | None, typer.Option("--space", help="A registered space or path/to/file.py:ClassName.")]
 CheckpointOption = Annotated[
@@ -50,3 +51,14 @@ def listed(names: str | None, option: str) -> tuple[str, ...]:
     if len(set(found)) < len(found):
         raise ValueError(f"{option}: expected different names, got {names!r}. Name each once.")
     return found
+
+
+def require_space(name: str | None, verb: str) -> SearchSpace[Any]:
+    """Open the space that ``--space`` names.
+
+    Raises:
+        ValueError: the option was left out, or there is no such space.
+    """
+    if name is None:
+        raise ValueError(f"{verb}: expected --space, got none. `nasrlm spaces` lists them.")
+    return get_space(name)

@@ -14,8 +14,8 @@ import pytest
 
 from converters import module_to_onnx_text
 from nasrlm.cli import users_code
+from nasrlm.cli.networks import users_module
 from nasrlm.cli.output import results_alone, say
-from nasrlm.cli.users_module import users_module
 from nasrlm.pool import Pool, make_pool
 from tests.nasrlm.conftest import CommandLine
 

@@ -11,8 +11,7 @@ import typer
 from tqdm import tqdm
 
 from nasrlm.cli.idle_options import refuse_given
-from nasrlm.cli.inputs import require_space
-from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption
+from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, require_space
 from nasrlm.cli.output import check_table_out, print_json, say, write_rows
 from spaces.drawing import HELD_OUT_PERCENT, POOL, draw_different
 

@@ -14,8 +14,7 @@ import typer
 from converters import to_measured_text
 from converters.counts import COUNTS
 from nasrlm.cli import search_options as option
-from nasrlm.cli.inputs import require_space
-from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption
+from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption, require_space
 from nasrlm.cli.output import print_json, print_table, say, warn
 from nasrlm.cli.real_evaluators import complete_results, real_evaluator, table_evaluator
 from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint

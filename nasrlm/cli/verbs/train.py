@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+import studies
 from nasrlm.checkpoint_files import check_replaceable
 from nasrlm.cli.evaluations import print_evaluation
-from nasrlm.cli.inputs import config_file
 from nasrlm.cli.options import JsonOption
 from nasrlm.cli.output import print_json, say, warn
 from nasrlm.devices import multiplies_bf16, torch_device
@@ -22,6 +22,8 @@ from nasrlm.train_config import TrainConfig
 from nasrlm.training import calibration_caveats, run_folder, train
 from studies.training_examples import training_examples
 
+RECIPES = Path(studies.__file__).parent / "recipes"  # that ship with the package
+
 
 def run(
     config: Annotated[Path, typer.Option("--config", help="YAML file, see docs/training.md; or a recipe's name.")],
@@ -33,7 +35,7 @@ def run(
     """Train a model; run the same command again to go on after a stop. torchrun and accelerate launch may run it."""
     given = {"out": out, "device": device, "seed": seed}
     overrides = {key: value for key, value in given.items() if value is not None}
-    chosen = TrainConfig.load(config_file(config), **overrides)
+    chosen = TrainConfig.load(_config_file(config), **overrides)
     if chosen.bf16 and is_first_process() and not multiplies_bf16(torch_device(chosen.device)):
         warn("bf16: this processor multiplies 16 bits slower than 32; training in 32.")
     check_folder(chosen.out)
@@ -60,3 +62,13 @@ def run(
         say(f"{words}.")
     why = f", out of patience ({chosen.patience} evaluations)" if result.out_of_patience else ""
     say(f"checkpoint: {folder} after {result.steps:,} steps, {result.seconds / 60:.0f} min{why}")
+
+
+def _config_file(given: Path) -> Path:
+    """Find a config's file: the path as it is given, or that of the recipe of this name."""
+    if given.suffix or given.is_file():  # a folder may have a recipe's name
+        return given
+    recipes = {path.stem: path for path in sorted(RECIPES.glob("*.yaml"))}
+    if str(given) not in recipes:
+        raise ValueError(f"--config: expected a YAML file or a recipe, {', '.join(recipes)}, got {given}.")
+    return recipes[str(given)]
