@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -43,7 +43,7 @@ from nasrlm.objective import PERCENT, Objective, decoding_order
 from nasrlm.onnx_network import up_to_executed
 from nasrlm.pool import Pool, check_adaptable, multiplies, scaled_labels
 from nasrlm.readout import GRID, REACH
-from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
+from nasrlm.readout_fit import Expected, LeftOut, Readout, apart, stacked
 from nasrlm.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
 from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
@@ -105,7 +105,7 @@ def adapt(
         expected = _expected_by_networks(pool, known, labels, is_known, progress)
     else:
         expected = _expected_by_predictions(pool, objective, known, labels)
-    return _with_readout(checkpoint, objective, expected.read_off(pool.text_features))
+    return _with_readout(checkpoint, objective, Readout.fit(pool.text_features, expected))
 
 
 def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> NDArray[np.intp]:
@@ -164,46 +164,7 @@ def _name(row: int, names: Sequence[str] | None) -> str:
     return f"text {row}" if names is None else names[row]
 
 
-@dataclass(frozen=True)
-class _Expected:
-    """Normal distributions of all labels of a pool, noise included, on the scale of ``readout.GRID``.
-
-    Attributes:
-        mean: (N,), before a graph network has its share.
-        deviation: (N,).
-        table: (G,) labels on the grid, or their logarithms.
-        logarithmic: which of the two.
-        graphs: the network, and its share.
-        left_out: what labels say of the deviations, which are in a unit of their own then.
-        row_sum: towards which the mean goes when it has been read off.
-        logs_of_macs: (N,) along which it goes before; None where texts tell the mean as well.
-    """
-
-    mean: FloatArray
-    deviation: FloatArray
-    table: FloatArray
-    logarithmic: bool = False
-    graphs: FittedGraphs | None = None
-    left_out: LeftOut | None = None
-    row_sum: RowSum | None = None
-    logs_of_macs: FloatArray | None = None
-
-    def read_off(self, features: TextFeatures) -> Readout:
-        """Fit a readout that predicts these distributions from the texts alone."""
-        network, share = (self.graphs.network, self.graphs.share) if self.graphs else (None, 0.0)
-        given = [torch.from_numpy(x) for x in ((1 - share) * self.mean, self.deviation, self.table)]
-        readout = Readout.fit(
-            features,
-            *given,
-            logarithmic=self.logarithmic,
-            left_out=self.left_out,
-            row_sum=self.row_sum,
-            logs_of_macs=self.logs_of_macs,
-        )
-        return replace(readout, network=network, share=share)
-
-
-def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> _Expected:
+def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> Expected:
     """Expect the labels of all texts by Gaussian processes whose main features are the model's own predictions."""
     logarithmic = multiplies(objective, labels)
     places, of_each = places_of(known.tolist()), scaled_labels(labels, logarithmic)
@@ -221,7 +182,7 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
         by_networks = _process_of_networks(pool).fit(known, targets, Standardised(0.0, 1.0))
         mean = (mean + by_networks.expected_scores(np.arange(len(mean)))) / 2
         errors = (errors + by_networks.left_out()) / 2
-    expected = _Expected(mean, deviation, table, logarithmic, left_out=LeftOut(known, errors, deviations))
+    expected = Expected(mean, deviation, table, logarithmic, left_out=LeftOut(known, errors, deviations))
     if logarithmic and pool.guessed:  # elsewhere the encoder's states tell as much
         expected = replace(expected, logs_of_macs=pool.logs_of_macs)
     if logarithmic and len(known) >= FEWEST_TO_SUM:
@@ -247,7 +208,7 @@ def _one_a_text(known: NDArray[np.intp], labels: FloatArray) -> tuple[NDArray[np
     return known[firsts], means[:, 0]
 
 
-def _towards_sum(expected: _Expected, pool: Pool, labels: FloatArray, is_rate: bool) -> _Expected:
+def _towards_sum(expected: Expected, pool: Pool, labels: FloatArray, is_rate: bool) -> Expected:
     """Move expected costs towards sums of what the rows of each text cost, by the share that left-out labels favour."""
     left_out = expected.left_out
     assert left_out is not None
@@ -273,7 +234,7 @@ def _towards_sum(expected: _Expected, pool: Pool, labels: FloatArray, is_rate: b
 
 def _expected_by_networks(
     pool: Pool, known: NDArray[np.intp], labels: FloatArray, is_known: bool, progress: bool
-) -> _Expected:
+) -> Expected:
     """Expect an accuracy of all texts by what they say of their networks and by the model's predictions of other
     accuracies, which make one more group of features.
 
@@ -297,7 +258,7 @@ def _expected_by_networks(
     noise = math.sqrt(process.noise + float((of_one**2).mean()))
     deviation = np.hypot(deviation, noise) * (graphs.error if graphs else 1.0)
     table = process.scale.backward(GRID.numpy()).clip(*PERCENT)
-    return _Expected((mean + by_trees) / 2, deviation, table, graphs=graphs)
+    return Expected((mean + by_trees) / 2, deviation, table, graphs=graphs)
 
 
 def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> Checkpoint:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from nasrlm.arrays import FloatArray
 from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.graph_network import GraphNetwork
+from nasrlm.graph_network_fit import FittedGraphs
 from nasrlm.group_process import GroupProcess, Standardised
 from nasrlm.readout import NAMES, NO_ROW, NUM_FEATURES, Readouts, no_sum, parts_of
 from nasrlm.row_sum import RowSum
@@ -110,6 +111,44 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """What is expected of the labels of N texts: normal distributions, noise included, on the scale of ``GRID``.
+
+    Attributes:
+        mean: (N,), before a graph network has its share.
+        deviation: (N,).
+        table: (G,) labels on the grid, or their logarithms: it takes the scale to the objective's own unit.
+        logarithmic: which of the two.
+        graphs: a graph network, which reads the texts itself, and its share of the mean.
+        left_out: how far labels are from what is expected without them; if given, deviations are as wide as these
+            errors ask for.
+        row_sum: towards which the mean goes when it has been read off a text.
+        logs_of_macs: (N,) logarithms of the texts' multiply-accumulates; if given, what of the mean is in proportion
+            to them is read off apart, as the features of a text do not tell them.
+    """
+
+    mean: FloatArray
+    deviation: FloatArray
+    table: FloatArray
+    logarithmic: bool = False
+    graphs: FittedGraphs | None = None
+    left_out: LeftOut | None = None
+    row_sum: RowSum | None = None
+    logs_of_macs: FloatArray | None = None
+
+    def deviations(self, rows: NDArray[np.intp], unread: FloatArray) -> FloatArray:
+        """(n,) deviations to read off the texts ``rows``, given (n,) what of their means cannot be read off."""
+        if self.left_out is None:
+            return np.asarray(np.hypot(self.deviation[rows], np.sqrt((unread**2).mean())))
+        of_all = np.zeros(len(self.mean))
+        of_all[rows] = unread
+        of_all *= 1.0 if self.row_sum is None else 1 - self.row_sum.share
+        if self.left_out.are_all(len(self.mean)):
+            return self.left_out.deviations_alone(of_all)[rows]
+        return self.left_out.width(of_all) * self.deviation[rows]
+
+
+@dataclass(frozen=True)
 class Readout:
     """One objective's part of ``Readouts``.
 
@@ -124,76 +163,53 @@ class Readout:
     share: float = 0.0
 
     @classmethod
-    def fit(
-        cls,
-        features: TextFeatures,
-        mean: Tensor,
-        deviation: Tensor,
-        table: Tensor,
-        *,
-        logarithmic: bool,
-        left_out: LeftOut | None = None,
-        row_sum: RowSum | None = None,
-        logs_of_macs: FloatArray | None = None,
-    ) -> Readout:
-        """Fit a readout that reproduces given normal distributions from texts alone.
+    def fit(cls, features: TextFeatures, expected: Expected) -> Readout:
+        """Fit a readout that tells from the texts alone what is expected of them.
 
         What it cannot read is added to the deviations. Cost: three seconds for 1,500 texts on one core.
 
         Args:
             features: of N texts; up to ``MAX_ANCHORS`` of them become anchors.
-            mean: (N,) of a normal distribution for each, on the scale of ``GRID``.
-            deviation: (N,) likewise.
-            table: (G,) values on ``GRID``, or their logarithms.
-            logarithmic: which of the two.
-            left_out: what is known of labels; deviations are then as wide as these ask for, whatever adds to them.
-            row_sum: towards which the mean goes when it has been read.
-            logs_of_macs: (N,) logarithms of the texts' multiply-accumulates, which features do not tell, if the mean is
-                to be read off as what is left beside its part in proportion to them.
+            expected: of the same texts.
         """
-        rows = torch.linspace(0, len(mean) - 1, min(len(mean), MAX_ANCHORS)).round().long()
-        targets, along = mean[rows].numpy(), _along(mean.numpy(), logs_of_macs)
-        if logs_of_macs is not None:
-            targets = targets - along[0] * (logs_of_macs[rows.numpy()] - along[1])
+        network, share = (expected.graphs.network, expected.graphs.share) if expected.graphs else (None, 0.0)
+        mean, logs = (1 - share) * expected.mean, expected.logs_of_macs
+        anchors = torch.linspace(0, len(mean) - 1, min(len(mean), MAX_ANCHORS)).round().long()
+        rows = anchors.numpy()
+        targets, along = mean[rows], _along(mean, logs)
+        if logs is not None:
+            targets = targets - along[0] * (logs[rows] - along[1])
         scale = Standardised.of(targets)
-        process = GroupProcess(features.numbers(rows))
+        process = GroupProcess(features.numbers(anchors))
         process.fit(np.arange(len(rows)), targets, scale)
-        left = process.left_out() * scale.deviation
-        if left_out is None:
-            deviations = np.hypot(deviation[rows].numpy(), np.sqrt((left**2).mean()))
-        else:
-            unread = np.zeros(len(mean))
-            unread[rows] = left
-            unread *= 1.0 if row_sum is None else 1 - row_sum.share
-            if left_out.are_all(len(mean)):
-                deviations = left_out.deviations_alone(unread)[rows]
-            else:
-                deviations = left_out.width(unread) * deviation[rows].numpy()
-        log_deviation = np.log(deviations)
+        log_deviation = np.log(expected.deviations(rows, process.left_out() * scale.deviation))
         offsets = np.array([scale.mean, log_deviation.mean()])
         weights = [process.weights_for(x - offset) for x, offset in zip((targets, log_deviation), offsets, strict=True)]
-        as_stored = {
+        tensors = {
             "centre": features.centre,
             "kernels": torch.from_numpy(process.kernels).float(),
             "weights": torch.from_numpy(np.stack(weights)).float(),
             "offsets": torch.from_numpy(offsets).float(),
-            "table": table.float(),
-            "logarithmic": torch.tensor(logarithmic),
-            "anchors": torch.cat([group[rows] for group in features.groups], dim=-1),
+            "table": torch.from_numpy(expected.table).float(),
+            "logarithmic": torch.tensor(expected.logarithmic),
+            "anchors": torch.cat([group[anchors] for group in features.groups], dim=-1),
+            **{f"projection_of_{name}": x for name, x in zip(NAMES, features.projections, strict=True)},
         }
         if along[0]:
-            as_stored["macs"] = torch.from_numpy(along).float()
-        if row_sum is not None:
-            as_stored |= {
-                "sum_rows": torch.from_numpy(row_sum.rows),
-                "sum_costs": torch.from_numpy(row_sum.costs),
-                "sum_is_rate": torch.tensor(row_sum.is_rate),
-                "sum_shares": torch.tensor(row_sum.share),
-                "sum_gains": torch.tensor(math.log(row_sum.gain)),
-            }
-        return cls(
-            as_stored | {f"projection_of_{name}": x for name, x in zip(NAMES, features.projections, strict=True)}
-        )
+            tensors["macs"] = torch.from_numpy(along).float()
+        if expected.row_sum is not None:
+            tensors |= _sum_tensors(expected.row_sum)
+        return cls(tensors, network, share)
+
+
+def _sum_tensors(row_sum: RowSum) -> dict[str, Tensor]:
+    return {
+        "sum_rows": torch.from_numpy(row_sum.rows),
+        "sum_costs": torch.from_numpy(row_sum.costs),
+        "sum_is_rate": torch.tensor(row_sum.is_rate),
+        "sum_shares": torch.tensor(row_sum.share),
+        "sum_gains": torch.tensor(math.log(row_sum.gain)),
+    }
 
 
 def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:

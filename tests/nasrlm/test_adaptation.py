@@ -7,14 +7,12 @@ from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from scipy.stats import spearmanr
-from torch import Tensor
 
 from converters import to_onnx_text
 from nasrlm.adaptation import adapt, without_strays
@@ -28,7 +26,7 @@ from nasrlm.group_process import GroupProcess
 from nasrlm.pool import Pool, choose_diverse, make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID
-from nasrlm.readout_fit import Readout, TextFeatures
+from nasrlm.readout_fit import Expected, Readout, TextFeatures
 from nasrlm.row_counts import WHOLE, row_counts
 from nasrlm.text_counts import NUM_COUNTS
 from nasrlm.train_config import TrainConfig
@@ -59,9 +57,10 @@ def taught(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     labels: list[np.ndarray] = []
     fit = Readout.fit
 
-    def noted(features: TextFeatures, mean: Tensor, deviation: Tensor, table: Tensor, **options: Any) -> Readout:
-        labels.append(np.interp(mean, GRID, table))
-        return fit(features, mean, deviation, table, **options)
+    def noted(features: TextFeatures, expected: Expected) -> Readout:
+        share = expected.graphs.share if expected.graphs else 0.0
+        labels.append(np.interp((1 - share) * expected.mean, GRID, expected.table))
+        return fit(features, expected)
 
     monkeypatch.setattr(Readout, "fit", noted)
     return labels

@@ -1,6 +1,7 @@
 """Objectives that are read off a text: what is learned, and that all questions about them agree."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from nasrlm.group_process import GroupProcess
 from nasrlm.pool import NOISE, Pool
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
-from nasrlm.readout_fit import LeftOut, Readout, TextFeatures, apart, stacked
+from nasrlm.readout_fit import Expected, LeftOut, Readout, TextFeatures, apart, stacked
 from nasrlm.text_counts import NUM_COUNTS, log_macs
 from tests.nasrlm.scenes import OBJECTIVES, drawn_texts, layer_table
 
@@ -28,6 +29,11 @@ def read(readout: Readout, summaries: torch.Tensor) -> Readings:
     readouts.load_state_dict(stacked([readout]) | {"objectives": torch.tensor([0])})
     readings: Readings = readouts(summaries, torch.tensor([0]), [])
     return readings
+
+
+def fitted_to(summaries: torch.Tensor, mean: torch.Tensor, deviation: torch.Tensor, **options: Any) -> Readout:
+    expected = Expected(mean.numpy(), deviation.numpy(), GRID.numpy(), **options)
+    return Readout.fit(TextFeatures.of(summaries), expected)
 
 
 def summaries_of(means: torch.Tensor, counts: torch.Tensor | None = None) -> torch.Tensor:
@@ -47,7 +53,7 @@ def test_what_follows_from_the_states_is_read_off(count: int) -> None:
     deviation = 0.1 + 0.05 * torch.rand(len(mean)).double()
     summaries = summaries_of(means)
     found = read(
-        Readout.fit(TextFeatures.of(summaries[:count]), mean[:count], deviation[:count], GRID, logarithmic=False),
+        fitted_to(summaries[:count], mean[:count], deviation[:count]),
         summaries,
     )
     left = (found.mean[count:, 0] - mean[count:]).abs().median()
@@ -61,9 +67,7 @@ def test_what_follows_from_the_counts_is_read_off_where_states_tell_nothing() ->
     mean = counts[:, 3] - counts[:, 5] + 0.3 * counts[:, 3] * counts[:, 7]
     mean = (mean - mean.mean()) / mean.std()
     summaries = summaries_of(torch.randn(500, 4), counts)
-    fitted = Readout.fit(
-        TextFeatures.of(summaries[:300]), mean[:300], torch.full((300,), 0.1).double(), GRID, logarithmic=False
-    )
+    fitted = fitted_to(summaries[:300], mean[:300], torch.full((300,), 0.1).double())
     found = read(fitted, summaries[300:]).mean[:, 0]
     assert np.corrcoef(found, mean[300:])[0, 1] > 0.95
 
@@ -71,9 +75,7 @@ def test_what_follows_from_the_counts_is_read_off_where_states_tell_nothing() ->
 def test_more_texts_than_anchors_can_be_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nasrlm.readout_fit.MAX_ANCHORS", 60)
     means = torch.linspace(-1, 1, 200)[:, None].double()
-    fitted = Readout.fit(
-        TextFeatures.of(summaries_of(means)), means[:, 0], torch.full((200,), 0.1).double(), GRID, logarithmic=False
-    )
+    fitted = fitted_to(summaries_of(means), means[:, 0], torch.full((200,), 0.1).double())
     assert len(fitted.tensors["anchors"]) == 60
     torch.testing.assert_close(read(fitted, summaries_of(means)).mean, means, atol=0.03, rtol=0)
 
@@ -93,12 +95,10 @@ def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
     means = torch.randn(90, 3)
     noise = torch.full((90,), 0.1).double()
     few, many = (
-        Readout.fit(
-            TextFeatures.of(summaries_of(means[:count])),
+        fitted_to(
+            summaries_of(means[:count]),
             means[:count, 0].double(),
             noise[:count],
-            GRID,
-            logarithmic=False,
         )
         for count in (20, 90)
     )
@@ -112,7 +112,7 @@ def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
 def test_anchors_without_weight_say_nothing() -> None:
     means = torch.linspace(-1, 1, 30)[:, None].double()
     noise = torch.linspace(0.1, 0.2, 30).double()
-    plain = Readout.fit(TextFeatures.of(summaries_of(means)), means[:, 0], noise, GRID, logarithmic=False)
+    plain = fitted_to(summaries_of(means), means[:, 0], noise)
     found, offsets = read(plain, summaries_of(means)), plain.tensors["offsets"].double()
     for weighs_mean, weighs_deviation in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0)):
         weights = plain.tensors["weights"] * torch.tensor([[weighs_mean], [weighs_deviation]])
@@ -127,7 +127,7 @@ def test_what_a_graph_network_says_is_added_as_far_as_its_share() -> None:
     torch.manual_seed(0)
     texts, summaries = [*TEXTS, ""], summaries_of(torch.randn(40, 3))
     noise = torch.full((40,), 0.1).double()
-    plain = Readout.fit(TextFeatures.of(summaries), summaries[:, 0], noise, GRID, logarithmic=False)
+    plain = fitted_to(summaries, summaries[:, 0], noise)
     helped = replace(plain, network=GraphNetwork(), share=0.25)
     readouts = Readouts(3, 40, 3 + NUM_COUNTS, num_networks=1)
     readouts.load_state_dict(stacked([plain, helped, plain]) | {"objectives": torch.tensor([4, 2, 7])})
@@ -146,9 +146,8 @@ def test_what_goes_along_multiply_accumulates_is_told_of_texts_like_none_before(
     logs, summaries = log_macs(texts), summaries_of(torch.randn(len(texts), 3))
     mean = 0.5 + 2 * (logs - logs.mean()) / logs.std() + 0.3 * summaries[:, 0].numpy()
     noise = torch.full((40,), 0.1).double()
-    features = TextFeatures.of(summaries[:40])
-    along = Readout.fit(features, torch.from_numpy(mean[:40]), noise, GRID, logarithmic=False, logs_of_macs=logs[:40])
-    plain = Readout.fit(features, summaries[:40, 1], noise, GRID, logarithmic=False)
+    along = fitted_to(summaries[:40], torch.from_numpy(mean[:40]), noise, logs_of_macs=logs[:40])
+    plain = fitted_to(summaries[:40], summaries[:40, 1], noise)
     assert [float(x) for x in along.tensors["macs"]] == pytest.approx([2 / logs.std(), logs[:40].mean()], rel=0.2)
     readouts = Readouts(2, 40, 3 + NUM_COUNTS, reads_macs=True)
     readouts.load_state_dict(stacked([plain, along]) | {"objectives": torch.tensor([4, 2])})
@@ -168,7 +167,7 @@ def test_texts_that_all_have_labels_deviate_as_if_these_were_not_known() -> None
     for labelled, expected in ((12, 1.0), (11, 0.01)):
         left_out = LeftOut(np.arange(labelled), errors[:labelled], np.ones(labelled))
         mean = torch.zeros(12).double()
-        fitted = Readout.fit(TextFeatures.of(summaries), mean, known, GRID, logarithmic=False, left_out=left_out)
+        fitted = fitted_to(summaries, mean, known, left_out=left_out)
         deviation = read(fitted, summaries).deviation[:, 0].numpy()
         np.testing.assert_allclose(deviation, expected / norm.ppf(0.9), rtol=1e-3)
 
@@ -177,16 +176,14 @@ def test_networks_that_multiply_alike_have_nothing_to_go_along() -> None:
     torch.manual_seed(0)
     summaries = summaries_of(torch.randn(20, 3))
     noise = torch.full((20,), 0.1).double()
-    of_equal = Readout.fit(
-        TextFeatures.of(summaries), summaries[:, 0], noise, GRID, logarithmic=False, logs_of_macs=np.full(20, 7.0)
-    )
+    of_equal = fitted_to(summaries, summaries[:, 0], noise, logs_of_macs=np.full(20, 7.0))
     assert "macs" not in of_equal.tensors
 
 
 def test_what_does_not_follow_from_the_summaries_is_left_to_the_deviations() -> None:
     torch.manual_seed(0)
     summaries, mean = summaries_of(torch.randn(300, 8)), torch.randn(300).double()
-    fitted = Readout.fit(TextFeatures.of(summaries), mean, torch.full((300,), 0.1).double(), GRID, logarithmic=False)
+    fitted = fitted_to(summaries, mean, torch.full((300,), 0.1).double())
     found = read(fitted, summaries_of(torch.randn(50, 8)))
     assert found.mean.abs().max() < 0.6
     assert 0.8 < float(found.deviation.median()) < 1.3
