@@ -5,8 +5,8 @@ N texts, M objectives, Q quantiles, S samples.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from scipy.stats import norm
@@ -16,14 +16,16 @@ from nasrlm.prediction import Prediction
 from studies.memory import SamplingPredictor
 
 
-class LearnedObjective(Protocol):
+class LearnedObjective(ABC):
     """What was learned of one objective."""
 
+    @abstractmethod
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
-        """(N, Q) labels at Q quantiles of a standard normal distribution."""
+        """(N, Q) labels at quantiles of a standard normal distribution, (Q,) or (N, Q)."""
 
     def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
-        """(N, S) labels."""
+        """(N, S) labels; each text's are drawn independently of the others', unless a subclass draws them together."""
+        return self.quantiles(texts, rng.normal(size=(len(texts), samples)))
 
 
 class CorrectedPredictor:

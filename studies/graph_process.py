@@ -20,6 +20,7 @@ from nasrlm.group_process import GroupProcess
 from nasrlm.objective import Objective
 from nasrlm.repeated_labels import places_of
 from spaces import SearchSpace
+from studies.corrected_predictor import LearnedObjective
 from studies.features import Features, feature_groups, operator_counts, whole_sizes
 from studies.scale import LearningScale, Scale
 
@@ -111,7 +112,7 @@ def _kinds(rows: Sequence[Features]) -> NDArray[np.intp]:
     return places_of([frozenset(row.items()) for row in rows])
 
 
-class GraphProcess:
+class GraphProcess(LearnedObjective):
     """What was learned of one objective.
 
     Args:
@@ -135,7 +136,7 @@ class GraphProcess:
         self._scores = self._process.predict(np.arange(len(networks.computed_kinds)))
 
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
-        """(N, Q) labels at Q quantiles of a standard normal distribution."""
+        """(N, Q) labels at quantiles of a standard normal distribution."""
         rows = self._networks.rows(texts)
         mean, deviation = (values[rows] for values in self._scores)
         deviation = np.sqrt(deviation**2 + self._process.noise)

@@ -17,6 +17,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Ke
 
 from nasrlm.arrays import FloatArray
 from nasrlm.group_process import ROWS_TO_FIT_SCALES
+from studies.corrected_predictor import LearnedObjective
 from studies.memory import PredictorMemory
 from studies.scale import Scale
 
@@ -56,7 +57,7 @@ class PredictorFeatures:
 
 
 @dataclass(frozen=True)
-class ResidualProcess:
+class ResidualProcess(LearnedObjective):
     """What the predictor's answers leave of the results of an objective that it knows, as a Gaussian process.
 
     Attributes:
@@ -74,13 +75,9 @@ class ResidualProcess:
     spread: float
 
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
-        """(N, Q) labels at Q quantiles of a standard normal distribution."""
+        """(N, Q) labels at quantiles of a standard normal distribution."""
         mean, deviation = self._normal(texts)
         return self.scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
-
-    def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
-        """(N, S) labels, each text's drawn on its own."""
-        return self.quantiles(texts, rng.normal(size=(len(texts), samples)))
 
     def _normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """(N,) means and standard deviations on the scale."""

@@ -23,6 +23,7 @@ from nasrlm.group_process import GroupProcess
 from nasrlm.readout import NAMES
 from nasrlm.readout_fit import HASHED
 from nasrlm.text_counts import PARTS, text_counts
+from studies.corrected_predictor import LearnedObjective
 from studies.memory import digest_of
 from studies.scale import LearningScale, Scale
 
@@ -102,7 +103,7 @@ class _Part:
         return ((counts[:, self.columns] - self.means) / self.units).clip(-self.farthest, self.farthest)
 
 
-class TextProcess:
+class TextProcess(LearnedObjective):
     """What was learned of one objective.
 
     Of two processes, one that goes by predictions alone and one that goes by all groups, each counts as it makes the
@@ -128,13 +129,9 @@ class TextProcess:
         self._shares = softmax([-process.surprise for process in self._processes])
 
     def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
-        """(N, Q) labels at Q quantiles of a standard normal distribution."""
+        """(N, Q) labels at quantiles of a standard normal distribution."""
         mean, deviation = self._normal(texts)
         return self._scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
-
-    def sample(self, texts: Sequence[str], samples: int, rng: np.random.Generator) -> FloatArray:
-        """(N, S) labels, each text's drawn on its own."""
-        return self.quantiles(texts, rng.normal(size=(len(texts), samples)))
 
     def _normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
         """(N,) means and deviations of the processes' mixture, on the scale of its scores."""
