@@ -126,20 +126,10 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--engine", default=Config.engine, choices=get_args(EngineName))
     parser.add_argument("--compile", action="store_true", help="Training steps by torch.compile, on both sides.")
     parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args(words)
-    config = Config(
-        space=arguments.space,
-        texts=arguments.texts,
-        batch=arguments.batch,
-        contexts=arguments.contexts,
-        seconds=arguments.seconds,
-        repeats=arguments.repeats,
-        processor_time=arguments.processor_time,
-        model=replace(SIZES[arguments.size], tokens_per_state=arguments.tokens_per_state),
-        engine=arguments.engine,
-        threads=arguments.threads,
-        compile=arguments.compile,
-    )
+    given = vars(parser.parse_args(words))
+    peer, beside, as_json = (given.pop(name) for name in ("peer", "torch", "json"))
+    model = replace(SIZES[given.pop("size")], tokens_per_state=given.pop("tokens_per_state"))
+    config = Config(**given, model=model)
     check_counts(config, "texts", "threads", "batch", "repeats")
     for context in config.contexts:
         if context not in CONTEXTS and not (context.isdecimal() and int(context)):
@@ -148,14 +138,14 @@ def main(words: Sequence[str] | None = None) -> None:
     texts = draw_texts(config)  # a space that is none is told before anything is installed
     size, ours = measure_ours(config, texts)
     try:
-        peer = measure_peer(config, texts, size, install_peer(arguments.peer, arguments.torch))
+        theirs = measure_peer(config, texts, size, install_peer(peer, beside))
     except PeerError as e:
-        peer = None
+        theirs = None
         print(f"regress-lm: {e} Only nasrlm was measured.", file=sys.stderr)
-    if arguments.json:
-        print(json.dumps(report(config, size, ours, peer)))
+    if as_json:
+        print(json.dumps(report(config, size, ours, theirs)))
     else:
-        print_report(config, size, ours, peer)
+        print_report(config, size, ours, theirs)
 
 
 def draw_texts(config: Config) -> list[str]:
