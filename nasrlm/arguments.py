@@ -31,16 +31,19 @@ def checked_names(objectives: Iterable[str]) -> tuple[str, ...]:
 
 
 def checked_levels(quantiles: Iterable[float]) -> tuple[float, ...]:
-    """Return Q quantile levels as a tuple; ``Prediction`` refuses those that do not ``ascend``.
+    """Return Q quantile levels as a tuple.
 
     Raises:
-        ValueError: one number, or something else.
+        ValueError: a single number, or levels that do not ``ascend``.
     """
     levels = _listed(quantiles)
     if levels is None or not all(isinstance(level, Real) for level in levels):
         help_ = " Put it in a list." if isinstance(quantiles, Real) else ""
         raise ValueError(f"quantiles: expected a list of levels in (0, 1), got {quantiles!r}.{help_}")
-    return tuple(map(float, levels))
+    numbers = tuple(map(float, levels))
+    if not ascend(numbers):
+        raise ValueError(f"prediction: expected quantiles ascending in (0, 1), got {numbers}. Sort them.")
+    return numbers
 
 
 def items_of(given: Iterable[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nasrlm.arguments import ascend
+from nasrlm.arguments import checked_levels
 from nasrlm.arrays import FloatArray
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ class Prediction:
     values: FloatArray
 
     def __post_init__(self) -> None:
-        levels = self.quantiles
-        if not ascend(levels):
-            raise ValueError(f"prediction: expected quantiles ascending in (0, 1), got {levels}. Sort them.")
+        levels = checked_levels(self.quantiles)
         expected = (len(self.objectives), len(levels))
         if self.values.ndim != 3 or self.values.shape[1:] != expected:
             raise ValueError(

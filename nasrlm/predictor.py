@@ -136,7 +136,6 @@ class Predictor:
             return predict_by_space(self._of_all, texts, spaces, objectives, quantiles, progress)
         names = self.objectives if objectives is None else checked_names(objectives)
         ids, quantiles = self._objective_ids(names), checked_levels(quantiles)
-        Prediction(names, quantiles, np.empty((0, len(names), len(quantiles))))  # bad levels fail before work
         levels = Levels(*[torch.from_numpy(calibrated_levels(x, names, quantiles)) for x in self._calibrations()])
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         asked = self._of_all if self._answerer.reads(ids) else self  # readouts go by the encoder that all spaces share
