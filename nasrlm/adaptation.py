@@ -43,7 +43,7 @@ from nasrlm.objective import PERCENT, Objective, decoding_order
 from nasrlm.onnx_network import up_to_executed
 from nasrlm.pool import Pool, check_adaptable, multiplies, scaled_labels
 from nasrlm.readout import GRID, REACH
-from nasrlm.readout_fit import Expected, LeftOut, Readout, apart, stacked
+from nasrlm.readout_fit import Expected, LeftOut, Readout, apart, sizes_of, stacked
 from nasrlm.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
 from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
@@ -270,16 +270,9 @@ def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> C
     rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
     weights["decoder.objectives.weight"] = torch.stack(rows)
     readouts = {**_readouts(checkpoint), objective: readout}
-    weights |= {f"readouts.{name}": x for name, x in stacked(list(readouts.values())).items()}
-    weights["readouts.objectives"] = torch.tensor([names.index(name) for name in readouts])
-    config = replace(
-        old.config,
-        num_readouts=len(readouts),
-        num_anchors=len(weights["readouts.anchors"][0]),
-        num_graph_networks=sum(readout.network is not None for readout in readouts.values()),
-        num_sum_rows=weights["readouts.sum_rows"].shape[1] if "readouts.sum_rows" in weights else 0,
-        reads_macs="readouts.macs" in weights,
-    )
+    state = stacked(list(readouts.values())) | {"objectives": torch.tensor([names.index(name) for name in readouts])}
+    weights |= {f"readouts.{name}": x for name, x in state.items()}
+    config = replace(old.config, **sizes_of(state))
     model = RegressionLanguageModel(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
     model.load_state_dict(weights)
     if checkpoint.weight_bits == 16:

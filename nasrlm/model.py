@@ -34,9 +34,7 @@ class RegressionLanguageModel(nn.Module):
         self.encoder = Encoder(config, vocabulary_size) if config.backbone == COMPACT else T5GemmaTextEncoder(config)
         kind = Decoder if config.head == "digits" else PointDecoder
         self.decoder: Decoder | PointDecoder = kind(config, num_objectives, code)
-        sizes = config.num_readouts, config.num_anchors, self.summary_width
-        more = config.num_graph_networks, config.num_sum_rows, config.reads_macs
-        self.readouts = Readouts(*sizes, *more) if config.num_readouts else None
+        self.readouts = Readouts(config, self.summary_width) if config.num_readouts else None
 
     @property
     def summary_width(self) -> int:

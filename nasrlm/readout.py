@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from nasrlm.graph_network import GraphNetwork, Operators
+from nasrlm.model_config import ModelConfig
 from nasrlm.row_counts import RowCounts, row_counts
 from nasrlm.row_sum import RowSum
 from nasrlm.text_counts import NUM_COUNTS, PARTS, log_macs
@@ -77,16 +78,9 @@ class Readouts(nn.Module):
     sum_shares: Tensor  # (A,) of the sum in the mean, 0 of those that have none
     sum_gains: Tensor  # (A,) logarithm of how many times larger deviations are without the sum
 
-    def __init__(
-        self,
-        count: int,
-        num_anchors: int,
-        summary_width: int,
-        num_networks: int = 0,
-        num_sum_rows: int = 0,
-        reads_macs: bool = False,
-    ) -> None:
+    def __init__(self, config: ModelConfig, summary_width: int) -> None:
         super().__init__()
+        count, num_anchors = config.num_readouts, config.num_anchors
         widths = [part.shape[-1] for part in parts_of(torch.empty(summary_width))]
         projections = {
             f"projection_of_{name}": tuple(size) for name, *size in zip(NAMES, widths, NUM_FEATURES, strict=True)
@@ -103,14 +97,14 @@ class Readouts(nn.Module):
         self.register_buffer("anchors", torch.zeros(count, num_anchors, sum(NUM_FEATURES), dtype=torch.float16))
         self.register_buffer("logarithmic", torch.zeros(count, dtype=torch.bool))
         self.register_buffer("objectives", torch.zeros(count, dtype=torch.int64))
-        self.networks = nn.ModuleList([GraphNetwork() for _ in range(num_networks)]).requires_grad_(False)
-        if num_networks:
-            self.register_buffer("shares", torch.zeros(count, num_networks))
-        self.reads_macs = reads_macs
-        if reads_macs:
+        self.networks = nn.ModuleList([GraphNetwork() for _ in range(config.num_graph_networks)]).requires_grad_(False)
+        if config.num_graph_networks:
+            self.register_buffer("shares", torch.zeros(count, config.num_graph_networks))
+        self.reads_macs = config.reads_macs
+        if config.reads_macs:
             self.register_buffer("macs", torch.zeros(count, 2))
-        self.has_sums = num_sum_rows > 0
-        for name, x in no_sum(num_sum_rows).items():
+        self.has_sums = config.num_sum_rows > 0
+        for name, x in no_sum(config.num_sum_rows).items():
             self.register_buffer(name, x.expand(count, *x.shape).clone())
 
     def hold(self, objectives: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -228,6 +229,18 @@ def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
             state["shares"][row, number] = share
             state |= {f"networks.{number}.{name}": x for name, x in network.state_dict().items()}
     return state
+
+
+def sizes_of(state: Mapping[str, Tensor]) -> dict[str, Any]:
+    """Return the fields of ``ModelConfig`` of a model whose ``Readouts`` have a state of ``stacked``."""
+    count, num_anchors, _ = state["anchors"].shape
+    return {
+        "num_readouts": count,
+        "num_anchors": num_anchors,
+        "num_graph_networks": state["shares"].shape[1] if "shares" in state else 0,
+        "num_sum_rows": state["sum_rows"].shape[1] if "sum_rows" in state else 0,
+        "reads_macs": "macs" in state,
+    }
 
 
 def apart(readouts: Readouts) -> list[Readout]:

@@ -1,5 +1,6 @@
 """Objectives that are read off a text: what is learned, and that all questions about them agree."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +16,9 @@ from nasrlm.group_process import GroupProcess
 from nasrlm.pool import NOISE, Pool
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
-from nasrlm.readout_fit import Expected, LeftOut, Readout, TextFeatures, apart, stacked
+from nasrlm.readout_fit import Expected, LeftOut, Readout, TextFeatures, apart, sizes_of, stacked
 from nasrlm.text_counts import NUM_COUNTS, log_macs
-from tests.nasrlm.scenes import OBJECTIVES, drawn_texts, layer_table
+from tests.nasrlm.scenes import OBJECTIVES, SIZES, drawn_texts, layer_table
 
 COST, ACCURACY = "latency_ms@new", "accuracy@new"
 TEXTS = ["Conv3\n", "Pool\nSkip\n", "Skip\n"]
@@ -25,10 +26,15 @@ LEVELS = torch.tensor([0.001, 0.1, 0.5, 0.9, 0.999], dtype=torch.float64)
 
 
 def read(readout: Readout, summaries: torch.Tensor) -> Readings:
-    readouts = Readouts(1, len(readout.tensors["anchors"]), summaries.shape[1])
-    readouts.load_state_dict(stacked([readout]) | {"objectives": torch.tensor([0])})
-    readings: Readings = readouts(summaries, torch.tensor([0]), [])
+    readings: Readings = together([readout], [0])(summaries, torch.tensor([0]), [])
     return readings
+
+
+def together(fitted: Sequence[Readout], objectives: Sequence[int]) -> Readouts:
+    state = stacked(fitted)
+    readouts = Readouts(replace(SIZES, **sizes_of(state)), state["centre"].shape[1])
+    readouts.load_state_dict(state | {"objectives": torch.tensor(objectives)})
+    return readouts
 
 
 def fitted_to(summaries: torch.Tensor, mean: torch.Tensor, deviation: torch.Tensor, **options: Any) -> Readout:
@@ -94,16 +100,8 @@ def test_readouts_of_different_numbers_of_anchors_are_kept_together() -> None:
     torch.manual_seed(0)
     means = torch.randn(90, 3)
     noise = torch.full((90,), 0.1).double()
-    few, many = (
-        fitted_to(
-            summaries_of(means[:count]),
-            means[:count, 0].double(),
-            noise[:count],
-        )
-        for count in (20, 90)
-    )
-    readouts = Readouts(2, 90, 3 + NUM_COUNTS)
-    readouts.load_state_dict(stacked([few, many]) | {"objectives": torch.tensor([4, 2])})
+    few, many = (fitted_to(summaries_of(means[:count]), means[:count, 0].double(), noise[:count]) for count in (20, 90))
+    readouts = together([few, many], [4, 2])
     both = readouts(summaries_of(means), torch.tensor([2, 4]), []).mean
     alone = [read(readout, summaries_of(means)).mean[:, 0] for readout in (many, few)]
     assert torch.equal(both, torch.stack(alone, dim=1))  # bit for bit
@@ -129,8 +127,7 @@ def test_what_a_graph_network_says_is_added_as_far_as_its_share() -> None:
     noise = torch.full((40,), 0.1).double()
     plain = fitted_to(summaries, summaries[:, 0], noise)
     helped = replace(plain, network=GraphNetwork(), share=0.25)
-    readouts = Readouts(3, 40, 3 + NUM_COUNTS, num_networks=1)
-    readouts.load_state_dict(stacked([plain, helped, plain]) | {"objectives": torch.tensor([4, 2, 7])})
+    readouts = together([plain, helped, plain], [4, 2, 7])
     alone, with_graphs = readouts(summaries[:4], torch.tensor([4, 2]), texts).mean.T
     torch.testing.assert_close(with_graphs - alone, 0.25 * helped.network(list(map(Operators.of_text, texts))).double())
     torch.testing.assert_close(readouts(summaries[:4], torch.tensor([4, 7]), []).mean[:, 1], alone)  # no text is read
@@ -149,8 +146,7 @@ def test_what_goes_along_multiply_accumulates_is_told_of_texts_like_none_before(
     along = fitted_to(summaries[:40], torch.from_numpy(mean[:40]), noise, logs_of_macs=logs[:40])
     plain = fitted_to(summaries[:40], summaries[:40, 1], noise)
     assert [float(x) for x in along.tensors["macs"]] == pytest.approx([2 / logs.std(), logs[:40].mean()], rel=0.2)
-    readouts = Readouts(2, 40, 3 + NUM_COUNTS, reads_macs=True)
-    readouts.load_state_dict(stacked([plain, along]) | {"objectives": torch.tensor([4, 2])})
+    readouts = together([plain, along], [4, 2])
     found = readouts(summaries[40:], torch.tensor([4, 2]), texts[40:]).mean
     assert np.abs(found[:, 1].numpy() - mean[40:]).mean() < 0.3
     torch.testing.assert_close(found[:, 0], read(plain, summaries[40:]).mean[:, 0])
