@@ -12,7 +12,7 @@ from nasrlm.arguments import checked_levels, checked_names, items_of
 from nasrlm.arrays import FloatArray
 from nasrlm.named_spaces import TEXT_SPACE, Space, checked_space
 from nasrlm.prediction import Prediction
-from nasrlm.reader import told_by
+from nasrlm.reader import naming_rows
 
 if TYPE_CHECKING:
     from nasrlm.predictor import Predictor
@@ -79,7 +79,7 @@ def answer_by_space(
         rows[space].append(row)
     answers = []
     for space, own in rows.items():
-        with told_by(own.__getitem__):
+        with naming_rows(own.__getitem__):
             answers.append(ask(predictor.of_space(space or TEXT_SPACE), [texts[row] for row in own]))
     in_order: FloatArray = np.concatenate(answers)[np.argsort(np.concatenate(list(rows.values())))]
     return in_order

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nasrlm.examples import Examples
 from nasrlm.metrics import Quality, quality
 from nasrlm.predictor import Predictor
-from nasrlm.reader import told_by
+from nasrlm.reader import naming_rows
 
 # What tables call space, objective and the metrics of ``Quality``.
 COLUMNS = ("space", "objective", "rows", "Kendall τ", "Spearman ρ", "mean absolute error", "80 % interval covers")
@@ -40,7 +40,7 @@ def evaluate(predictor: Predictor, examples: Examples, progress: bool = False) -
     seconds, rows = 0.0, 0
     for space, part in examples.by_space():
         started = time.perf_counter()
-        with told_by(part.number, part.file):
+        with naming_rows(part.number, part.file):
             prediction = predictor.of_space(space).predict(part.texts, part.objectives, progress=progress)
         seconds += time.perf_counter() - started
         rows += len(part)

@@ -28,7 +28,7 @@ from nasrlm.engine import EngineName, make_engine
 from nasrlm.in_threads import in_threads
 from nasrlm.named_spaces import Space, checked_space
 from nasrlm.prediction import Prediction
-from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, told_by
+from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, naming_rows
 
 TEACH = "New ones are learned from labels: `nasrlm adapt`."
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
@@ -139,7 +139,7 @@ class Predictor:
         levels = Levels(*[torch.from_numpy(calibrated_levels(x, names, quantiles)) for x in self._calibrations()])
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         asked = self._of_all if self._answerer.reads(ids) else self  # readouts go by the encoder that all spaces share
-        with told_by(lambda row: texts.index(list(different)[row])):
+        with naming_rows(lambda row: texts.index(list(different)[row])):
             values = asked._in_batches(
                 list(different),
                 (len(names), len(quantiles)),
@@ -389,7 +389,7 @@ class Predictor:
                 return rows
 
             batches = self._reader.batches([texts[row] for row in left.tolist()], rows_per_text or math.prod(shape))
-            with told_by(left.__getitem__):
+            with naming_rows(left.__getitem__):
                 for rows in in_threads(work, batches, num_workers):
                     bar.update(len(rows))
         return values

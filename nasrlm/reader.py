@@ -63,8 +63,13 @@ class UnreadableTextError(ValueError):
 
 
 @contextmanager
-def told_by(row_of: Callable[[int], int], file_of: Callable[[int], str] = lambda _: "") -> Iterator[None]:
-    """Within this, errors of unreadable texts name the row and file that ``row_of`` and ``file_of`` give for a text."""
+def naming_rows(row_of: Callable[[int], int], file_of: Callable[[int], str] = lambda _: "") -> Iterator[None]:
+    """Within this, an ``UnreadableTextError`` is raised again with the row and file that the user knows the text by.
+
+    Args:
+        row_of: the number of a text among those read here, to the number of its row in the user's data.
+        file_of: likewise, to the name of its file; "" where there is none.
+    """
     try:
         yield
     except UnreadableTextError as e:

@@ -24,7 +24,7 @@ from nasrlm.deviations import COVERED, deviation_covering
 from nasrlm.examples import Examples
 from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.predictor import Predictor
-from nasrlm.reader import told_by
+from nasrlm.reader import naming_rows
 from nasrlm.repeated_labels import mean_labels, places_of
 from nasrlm.row_counts import RowCounts, row_counts
 from nasrlm.row_sum import RowSum
@@ -84,7 +84,7 @@ def refine(
         return checkpoint, []
     sums, of_space = without(checkpoint.sums, names), without(checkpoint.sums_by_space.get(space, {}), names)
     spelling = replace(checkpoint, sums=sums, sums_by_space={**checkpoint.sums_by_space, space: of_space})
-    with told_by(valid.number, valid.file):
+    with naming_rows(valid.number, valid.file):
         spelled = Predictor(spelling, "auto").of_space(space).predict(valid.texts, names, (0.5,), progress).median
     counts = list(map(row_counts, examples.texts))
     comparisons: list[Comparison] = []

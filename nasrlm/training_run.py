@@ -35,7 +35,7 @@ from nasrlm.moving_average import MovingAverage
 from nasrlm.optimizers import Schedule, make_optimizers
 from nasrlm.predictor import Predictor
 from nasrlm.processes import Processes
-from nasrlm.reader import TokenIds, UnreadableTextError, told_by
+from nasrlm.reader import TokenIds, UnreadableTextError, naming_rows
 from nasrlm.run_state import RunIdentity, read_state, saved_tokenizer, told_as_broken, write_state
 from nasrlm.sharding import load_optimizer, part_like, whole
 from nasrlm.stored_ids import FILE, key_of, store_ids, stored_ids
@@ -169,7 +169,7 @@ class TrainingRun:
 
     def _read(self, rows: Examples, progress: bool = False) -> list[NDArray[np.int32]]:
         """Token ids; one that cannot be read is told by its row among all that were given, or in its file."""
-        with told_by(rows.number, rows.file):
+        with naming_rows(rows.number, rows.file):
             return self.predictor.to_ids(rows.texts, progress)
 
     def _make_loss(self) -> nn.Module:

@@ -12,7 +12,7 @@ import numpy as np
 
 from nasrlm.arrays import FloatArray
 from nasrlm.prediction import Prediction
-from nasrlm.reader import told_by
+from nasrlm.reader import naming_rows
 
 TEXTS_AT_A_TIME = 128  # that the model finishes whatever happens, which takes seconds of DARTS; 512 took as long each
 
@@ -95,7 +95,7 @@ class Batcher:
             for start in range(0, len(texts), TEXTS_AT_A_TIME):
                 if all(request.answer.done() for request in batch):
                     return [TimeoutError()] * len(batch)
-                with told_by(start.__add__):
+                with naming_rows(start.__add__):
                     some = texts[start : start + TEXTS_AT_A_TIME]
                     parts.append(self._predict(some, *batch[0].question).values)
             ends = np.cumsum([len(request.texts) for request in batch])
