@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 import numpy as np
@@ -29,39 +29,49 @@ def warn_of_guesses(predictor: Predictor, spaces: Iterable[str], objectives: Seq
 
 
 def guesses(predictor: Predictor, spaces: Iterable[str], objectives: Sequence[str] = ()) -> str:
-    """What the checkpoint has learned nothing about, in a sentence; nothing if there is no such.
+    """Say in a sentence which predictions would be guesses; "" if none would be.
 
-    Spaces of whose networks it has seen none, networks of no space that is named, and objectives that it has learned
-    from networks of other spaces alone, adapted ones among them. Of those that it was adapted to in Python it is not
-    known from which; those that it does not know at all are for others to refuse.
+    They are guesses for networks of a space that the checkpoint has seen no network of, for networks whose space is not
+    named, and of objectives that it has learned from networks of other spaces alone. An objective that was added by
+    adapting counts as learned from the spaces that were noted then, or from any if none was. Objectives that the
+    checkpoint does not know at all are not spoken of: others refuse them.
+
+    Args:
+        predictor: asked for the predictions.
+        spaces: of the networks; "" where none is named.
+        objectives: to predict; all that are known if empty.
     """
     checkpoint = predictor.checkpoint
     known, added = checkpoint.spaces, [name for name in objectives if name in checkpoint.added]
     if not known:
         return ""
-    taught = {
+    taught = {  # of the added ones, those that are no guesses
         space: [name for name in added if checkpoint.was_taught(name, space)]
         for space in sorted({known_as(space or TEXT_SPACE, known) for space in spaces})
     }
-    buts = {space: f", but for {some(names)}" if names else "" for space, names in taught.items()}
-    asked = {space for space, names in taught.items() if not objectives or len(names) < len(objectives)}
-    alike = defaultdict[str, list[str]](list)
-    for space in sorted(asked - {TEXT_SPACE, *known}):
-        alike[buts[space]].append(space)
-    words = [f"of {', '.join(others)} it can only guess{but}" for but, others in alike.items()]
-    if TEXT_SPACE in asked - set(known):
-        but = buts[TEXT_SPACE]
-        words.append(
-            f"for a network unlike these it can only guess{but} (if yours is from one of them, name it with --space)"
-        )
+    taught = {space: names for space, names in taught.items() if not objectives or len(names) < len(objectives)}
+    words = _of_other_spaces({space: names for space, names in taught.items() if space not in known})
     if words:
         sources = [(name in checkpoint.added and checkpoint.taught_spaces(name)) or known for name in objectives]
         words.insert(0, f"the checkpoint learned from {', '.join(dict.fromkeys(chain(*sources or [known])))}")
-    for space in sorted(asked & set(known)):
+    for space in [space for space in taught if space in known]:
         own = {*predictor.objectives_of(space)} - {*added} | {*taught[space]}
         if guessed := [name for name in objectives if name in predictor.objectives and name not in own]:
             words.append(f"{some(guessed)} of {space} it can only guess, from other spaces")
     return f"{'; '.join(words)}." if words else ""
+
+
+def _of_other_spaces(taught: Mapping[str, Sequence[str]]) -> list[str]:
+    """Say of which spaces all is a guess but for the objectives that the checkpoint was taught for each."""
+    buts = {space: f", but for {some(names)}" if names else "" for space, names in taught.items()}
+    alike = defaultdict[str, list[str]](list)
+    for space in [space for space in buts if space != TEXT_SPACE]:
+        alike[buts[space]].append(space)
+    words = [f"of {', '.join(others)} it can only guess{but}" for but, others in alike.items()]
+    if TEXT_SPACE in buts:
+        unlike = f"for a network unlike these it can only guess{buts[TEXT_SPACE]}"
+        words.append(f"{unlike} (if yours is from one of them, name it with --space)")
+    return words
 
 
 def warn_of_strangers(names: Sequence[str], texts: Sequence[str], space: str) -> None:
