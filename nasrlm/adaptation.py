@@ -1,19 +1,21 @@
 """A new device in ten measurements: a new objective that is read off a text, learned from a few labels.
 
-Devices resemble each other, some much more than others. What the model already predicts of a text (all its objectives)
-are the features of a Gaussian process that is fitted to the few labels, which also tell whether one of the objectives,
-or the multiply-accumulates, is followed closely (``nasrlm.averaged_process``). What it expects of many texts teaches a
-readout (``nasrlm.readout``), which needs the text alone; where labels are enough to tell what each row of a text costs,
-the answer goes towards the sum (``nasrlm.row_sum``). Nothing else of the model changes, so the old objectives answer as
-before, bit for bit.
+A cost, such as the latency of a new device:
 
-Where the texts are networks, their sizes (``nasrlm.text_counts``) are features beside the predictions: a device that
-drops what is not needed is unlike most others. In a space of which the model knows nothing these count for more than
-its guesses. Half of the mean is said by a process of what texts say of their networks (docs/log.md, 2026-11-27).
+1. Devices resemble each other, some much more than others. So a Gaussian process is fitted to the few labels whose
+   features are the model's predictions of all known objectives. The labels also decide whether the new objective
+   follows one of the known ones, or the multiply-accumulates, closely (``nasrlm.averaged_process``).
+2. Where the texts are networks, their sizes (``nasrlm.text_counts``) are further features: a device that drops what is
+   not needed is unlike most others. In a space of which the model knows nothing these count for more than its guesses.
+3. The mean is averaged with that of a process of what texts say of their networks (docs/log.md, 2026-11-27).
+4. If there are labels enough to tell what each row of a text costs, it is moved towards the sum (``nasrlm.row_sum``).
 
-Accuracies in a space that the model has not seen resemble nothing it predicts but other accuracies; beside these, what
-a text says of its network is what a process goes by, each group of features with a scale that the labels decide, and
-boosted trees and a graph network join it.
+An accuracy resembles nothing that the model predicts but other accuracies: these and what a text says of its network
+are the features of a process, each group with a scale that the labels decide, averaged with boosted trees, and then
+with a graph network where that errs less on labels that were kept from it.
+
+What is so expected of many texts teaches a readout (``nasrlm.readout``), which needs the text alone. Nothing else of
+the model changes, so the old objectives answer as before, bit for bit.
 
 N texts, M known objectives, G points of a table.
 """
@@ -109,11 +111,10 @@ def adapt(
 
 
 def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> NDArray[np.intp]:
-    """Replace each labelled text by the first spelling of its network.
+    """Replace each labelled text by the first labelled spelling of its network, whose label all spellings share.
 
+    Otherwise, when one of them is left out to see how well the others foretell it, its copies would give it away.
     Nothing changes if spellings of a network differ in a label, or if all labelled texts are of one network.
-
-    A label that all spellings share is the network's, and would seem foreseen where another of them has told it.
     """
     firsts = first_of_each([up_to_executed(pool.texts[row]) for row in known.tolist()])
     return known[firsts] if (labels == labels[firsts]).all() and firsts.any() else known
@@ -203,7 +204,7 @@ def _process_of_networks(pool: Pool) -> GroupProcess:
 
 
 def _one_a_text(known: NDArray[np.intp], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-    """Merge labels of equal texts into their mean, as one of them would make the others seem foreseen when left out."""
+    """Merge labels of equal texts into their mean: one left out, its copies would give it away."""
     firsts, means = mean_labels(known.tolist(), labels[:, None])
     return known[firsts], means[:, 0]
 

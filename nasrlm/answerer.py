@@ -1,4 +1,9 @@
-"""Answerer about encoded texts, whether an objective is spelled by the decoder, read off the text or added up.
+"""Answers of a model, each objective in one of three ways.
+
+- Spelled: the decoder writes the number digit by digit, as training teaches it.
+- Read off: a kernel machine compares the text with others (``nasrlm.readout``). Adapting adds objectives so.
+- Added up: a cost is the sum of what the rows of the text cost (``nasrlm.cost_sum``). Refining makes costs so that are
+  closer to their labels then; for a text with a row whose cost is not known, they are still spelled.
 
 N texts, M objectives, K of them, Q levels, S samples.
 """
@@ -21,30 +26,30 @@ from nasrlm.engine import Engine
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.readout import SMALLEST, Readings
 
-Spelled = Callable[[Tensor], Tensor]  # (K,) columns that are spelled, to (N, K, ...)
-Read = Callable[[Tensor, Readings], Tensor]  # the others likewise, with what is read of them
+Spelled = Callable[[Tensor], Tensor]  # (K,) places among the M objectives, of those that are spelled, to (N, K, ...)
+Read = Callable[[Tensor, Readings], Tensor]  # the same of others, given the distributions that are read off or added up
 ROWS_PER_SLICE = 16_384  # objectives x levels of a text that are spelled at a time: up to half a gigabyte
 
 
 class Levels(NamedTuple):
-    """Quantile levels at which to ask, (M, Q) or (N, M, Q): each kind of answer is calibrated by its own scores."""
+    """Calibrated levels, (M, Q) or (N, M, Q): the model and the sums err differently, so each has levels of its own."""
 
-    of_model: Tensor  # of what is spelled or read
-    of_sums: Tensor
+    of_model: Tensor  # for what is spelled or read off
+    of_sums: Tensor  # for what is added up
 
 
 @dataclass(frozen=True)
 class Answerer:
     """Answers of one model. Arguments and results are those of ``nasrlm.decoding``, on the CPU.
 
-    Objectives that are read off or added up are independent of all others.
+    Drawn jointly, objectives that are read off or added up are independent of all others.
 
     Attributes:
         model: whose objectives these are.
-        engine: spells quantiles.
-        common: of the model that all spaces share, where the texts were read by an encoder of a space's own; readouts
-            go by what the shared one makes of them.
-        sums: by id of those objectives that are sums of what a text's rows cost; texts with other rows are spelled.
+        engine: encodes texts and spells quantiles.
+        common: the answerer of the encoder that all spaces share, if this one's encoder is of a single space: readouts
+            were fitted to what the shared encoder makes of a text, so it has to encode for them.
+        sums: by objective id, of those that are added up.
     """
 
     model: RegressionLanguageModel
@@ -120,7 +125,11 @@ class Answerer:
         return all(x in self.sums for x in objectives.tolist())
 
     def summed(self, texts: Sequence[str], objectives: Tensor, levels: Levels) -> tuple[NDArray[np.intp], Tensor]:
-        """Numbers of the texts of which sums tell all M objectives, and their (numbers, M, Q) quantiles."""
+        """Answer the texts whose every row has a known cost in all M sums; they need not be encoded.
+
+        Returns:
+            (K,) places of these texts among the N, and their (K, M, Q) quantiles.
+        """
         readings, known = read_sums([self.sums[x] for x in objectives.tolist()], texts)
         rows = known.all(dim=1)
         return np.flatnonzero(rows.numpy()), readings.quantiles(levels.of_sums)[rows]

@@ -1,7 +1,8 @@
-"""A Gaussian process for a handful of labels, averaged over what they cannot decide: how noisy they are, and which one
-known objective, or count, if any, the new one follows.
+"""A Gaussian process for a handful of labels, averaged over what they cannot decide.
 
-So every guess is a process of its own, and counts as much as it makes the labels probable.
+That is how noisy they are, and which known objective or count, if any, the new objective follows, which means that it
+is nearly a linear function of it. Each combination is a process of its own, weighted by how probable it makes the
+labels.
 
 N texts, n labelled ones, F features, M known objectives, K of them that a group of processes follows, one each.
 
@@ -36,13 +37,14 @@ def likeness(features: FloatArray, others: FloatArray) -> FloatArray:
 
 
 class AveragedProcess:
-    """Fitted to a few labels, it answers for all texts, noise included.
+    """Fitted to a few labels, it predicts those of all texts, noise included.
 
     Args:
         features: (n, F) of the labelled texts, standardised over all texts.
         known: (n, M) what may be followed, other objectives and counts, likewise.
         targets: (n,) labels, of mean 0 and variance 1.
-        shares: (M,) how probable each of ``known`` is beforehand to be what is followed, if any is; equally if None.
+        shares: (M,) prior probability of each of ``known`` that it is the one that is followed, if any is; equal ones
+            if None.
 
     Cost: some milliseconds for ten labels, two seconds for 1,000 and ten for 2,000 on one core, answers included.
     """

@@ -52,14 +52,15 @@ class Checkpoint:
         model: in evaluation mode, on the device on which it answers.
         tokenizer: of its texts, with the model's limit.
         objectives: M names; their order is the order of decoding.
-        calibration: levels of the calibrated quantiles.
+        calibration: by objective, the levels to ask the model for in place of those that a user asks for.
         card: how it was trained, on what, and its measured quality; shown by ``nasrlm info``.
-        calibration_by_space: of every space's own rows, where it has learned several; its keys are the objectives that
-            it learned of that space, with no levels where there were too few rows to calibrate.
-        encoders: of spaces that have one of their own, what it changes of the model's.
-        sums: of costs that are said as sums instead of being spelled, whatever the space.
-        sums_by_space: of those that are in networks of one space.
-        weight_bits: 32, or 16 where the model's weights are rounded to what 16 bits hold, and its file is half as long.
+        calibration_by_space: the same by space, from that space's valid rows alone; empty if only one space was
+            learned. Its keys are the objectives that were learned of a space, without levels where there were too few
+            rows to calibrate.
+        encoders: by space, for spaces with an encoder of their own: by how much its weights differ from the model's.
+        sums: by objective, of costs that are predicted as sums over a text's rows in every space.
+        sums_by_space: the same by space, of those that are in that space alone.
+        weight_bits: 32, or 16 if the model's weights are rounded to 16 bits, which halves its file.
     """
 
     model: RegressionLanguageModel
@@ -117,7 +118,7 @@ class Checkpoint:
 
     @property
     def added(self) -> frozenset[str]:
-        """Objectives that adapting has added or taught anew, of whichever networks."""
+        """Objectives that adapting has added, and known ones that it has taught again; from networks of any space."""
         trained = self._trained
         return frozenset(name for name in self.read_off if name not in trained or self.taught_spaces(name))
 
@@ -126,19 +127,25 @@ class Checkpoint:
         return taught_spaces(steps_of(self.card), objective)
 
     def was_taught(self, objective: str, space: str) -> bool:
-        """Whether an objective of ``added`` was learned from networks of a space, or it is not noted of which."""
+        """Whether an objective of ``added`` was learned from networks of a space; True too where none is noted."""
         spaces = self.taught_spaces(objective)
         return not spaces or file_and_class(space) in map(file_and_class, spaces)
 
     def guessed_of(self, space: str) -> frozenset[str]:
-        """Objectives that were not learned from networks of a space, as far as that is known; none of no space, ""."""
+        """Objectives whose predictions for networks of a space are guesses, as nothing was learned from that space.
+
+        Empty for a space that the checkpoint has learned from, and where the space ("") or those learned are not known.
+        """
         if not space or not self.spaces or known_as(space, self.spaces) in self.spaces:
             return frozenset()
         added = self.added
         return frozenset(name for name in self.objectives if name not in added or not self.was_taught(name, space))
 
     def objectives_of(self, space: str) -> tuple[str, ...]:
-        """Objectives learned from networks of a space, or from no known one; all, of a space that it does not know."""
+        """Objectives that were learned from networks of a space, or it is not known from which; in decoding order.
+
+        All of them for a space that the checkpoint has not learned from.
+        """
         space = known_as(space, self.spaces)
         if space not in self.calibration_by_space:
             return self.objectives

@@ -1,4 +1,4 @@
-"""Costs that a checkpoint says as sums of what the rows of a network's text cost, instead of spelling them.
+"""Costs that a checkpoint predicts as sums of what the rows of a text cost (``nasrlm.row_sum``), not by spelling them.
 
 N texts, K objectives.
 """
@@ -20,18 +20,18 @@ from nasrlm.readout import GRID, Readings
 from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import MOST_ROWS, RowSum, labels_of
 
-DIGITS = 6  # of what is said: networks that cost the same are said to, whatever sums round to
-STORED_DIGITS = 12  # of what a row costs
+DIGITS = 6  # significant ones of a prediction: sums that differ by rounding alone come out equal
+STORED_DIGITS = 12  # significant ones of what a row costs
 
 
 @dataclass(frozen=True)
 class CostSum:
-    """An objective that adds up.
+    """An objective that adds up: a log-normal distribution around the sum.
 
     Attributes:
-        row_sum: what rows cost.
-        deviation: of labels' logarithms from what is said.
-        levels: calibrated, as those of ``nasrlm.calibration``.
+        row_sum: what rows cost; the median is their sum.
+        deviation: standard deviation of the labels' logarithms from the sums'.
+        levels: of calibrated quantiles, as ``nasrlm.calibration`` has them.
     """
 
     row_sum: RowSum
@@ -63,7 +63,7 @@ class CostSum:
 
 
 def rounded(costs: FloatArray) -> FloatArray:
-    """To DIGITS significant digits; NaN stays."""
+    """Round costs above 0 to DIGITS significant digits; NaN stays."""
     unit = 10.0 ** (DIGITS - 1 - np.floor(np.log10(costs)))
     said: FloatArray = np.round(costs * unit) / unit
     return said
@@ -78,7 +78,12 @@ def without(sums: CostSums, names: Collection[str]) -> dict[str, CostSum]:
 
 
 def read_sums(sums: Sequence[CostSum], texts: Sequence[str]) -> tuple[Readings, Tensor]:
-    """Compute what K sums say of N texts, and (N, K) flags of the readings that are known; the others mean nothing."""
+    """Predict K costs of N texts by their sums.
+
+    Returns:
+        The (N, K) distributions, and (N, K) flags: False where a text has a row whose cost the sum does not know, or
+        the sum is not above 0. What the distribution is there means nothing.
+    """
     counts = list(map(row_counts, texts))
     said = torch.from_numpy(rounded(labels_of([each.row_sum for each in sums], counts)))
     known = said.isfinite()

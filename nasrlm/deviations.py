@@ -8,8 +8,8 @@ import numpy as np
 
 from nasrlm.arrays import FloatArray
 
-SMALLEST_DEVIATION = 1e-7  # of the largest label: labels that deviate by less, as 32 bits hold them, are equal
-COVERED = 0.8  # of labels by the intervals that are told, 0.1 to 0.9
+SMALLEST_DEVIATION = 1e-7  # share of the largest label: what deviates by less is equal in 32 bits
+COVERED = 0.8  # share of the labels within the usual interval, from the 0.1 to the 0.9 quantile
 
 
 def deviation_covering(distance: float) -> float:
@@ -18,6 +18,12 @@ def deviation_covering(distance: float) -> float:
 
 
 def deviation_of(values: FloatArray, of_equal: float = 1.0, rounding: float = SMALLEST_DEVIATION) -> float:
-    """Standard deviation of labels; ``of_equal`` where they are equal but for ``rounding``, a share of the largest."""
+    """Standard deviation of labels.
+
+    Args:
+        values: labels.
+        of_equal: what to return if they are equal.
+        rounding: share of the largest label up to which they may deviate and still count as equal.
+    """
     deviation = float(values.std())
     return deviation if deviation > rounding * np.abs(values).max() else of_equal

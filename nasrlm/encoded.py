@@ -23,8 +23,11 @@ class Encoded(NamedTuple):
     texts: Sequence[str] = ()  # where they may be asked for their summaries
 
     def summaries(self, embedding: nn.Embedding) -> Tensor:
-        """(N, D + E + C) float64: the mean of each text's states, that of its tokens before they were read, and what
-        its network is made of (``nasrlm.text_counts``).
+        """Sum up each text by one vector, whatever its length.
+
+        Returns:
+            (N, D + E + C) float64: the mean of its D states, that of its tokens' E embeddings, and the C counts of its
+            network (``nasrlm.text_counts``).
         """
         of_states = _mean(self.states, self.mask[:, 0, 0])
         of_tokens = _mean(embedding(self.text_ids), self.text_ids != 0)

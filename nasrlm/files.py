@@ -34,7 +34,7 @@ class BusyFolderError(ValueError):
 
 @contextmanager
 def only_one_in(folder: Path, work: str) -> Iterator[None]:
-    """Make a folder and work there alone, until the block or the process ends; without it again if it stays empty.
+    """Make a folder and work there alone, until the block or the process ends; a new one that stays empty is removed.
 
     Args:
         folder: to work in.

@@ -1,4 +1,4 @@
-"""Texts with what a checkpoint predicts of them, which adapting needs, and a choice of the texts to measure.
+"""Texts with what a checkpoint predicts of them: what adapting learns from, and the choice of texts to measure.
 
 N texts, M known objectives, S numbers of a summary, C counts, F of them that are sizes and differ.
 """
@@ -41,7 +41,8 @@ class Pool:
         texts: N texts.
         objectives: names of the M that the model predicts.
         features: (N, M) medians of the known objectives, on the scale on which they are learned, standardised.
-        summaries: (N, S) what the encoder makes of them, and counts, see ``Predictor.summaries``.
+        summaries: (N, S) a vector for each text, of its encoder states and the counts of its network; see
+            ``Encoded.summaries``.
         guessed: those of the objectives that were not learned from networks of the texts' space.
     """
 
@@ -77,8 +78,8 @@ class Pool:
 
     @cached_property
     def followed(self) -> FloatArray:
-        """(N, M + 1) what a cost may follow: a prediction, or, in spaces of which nothing is known, the multiply-
-        accumulates; standardised.
+        """(N, M + 1) what a new cost may follow, standardised: each prediction, and the logarithm of the multiply-
+        accumulates, which is all there is in a space of which nothing was learned.
         """
         return np.concatenate([self.features, standardised(self.logs_of_macs[:, None])], axis=1)
 
@@ -114,16 +115,19 @@ class Pool:
         return TextFeatures.of(torch.from_numpy(self.summaries))
 
     def process_of(self, rows: NDArray[np.intp], targets: FloatArray) -> AveragedProcess:
-        """A process of (n,) labels, of mean 0 and variance 1, of some texts; asked by ``inputs`` and ``followed``."""
+        """Fit a process to (n,) labels, of mean 0 and variance 1, of the texts ``rows``.
+
+        It predicts from ``inputs`` and ``followed`` of other texts.
+        """
         return AveragedProcess(self.inputs[rows], self.followed[rows], targets, self.follow_shares)
 
     def at(self, rows: NDArray[np.intp]) -> Pool:
-        """Some of the texts, predictions as this pool standardised them; one with several labels several times."""
+        """Select texts, one with several labels several times; their features stay as this pool standardised them."""
         texts = [self.texts[row] for row in rows.tolist()]
         return replace(self, texts=texts, features=self.features[rows], summaries=self.summaries[rows])
 
     def pool_of(self, rows: NDArray[np.intp]) -> Pool:
-        """The pool that some of the texts make."""
+        """Select texts as a pool of their own, whose features are standardised anew."""
         return replace(self.at(rows), features=standardised(self.features[rows]))
 
     def without(self, objective: str) -> Pool:

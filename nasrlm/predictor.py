@@ -302,7 +302,7 @@ class Predictor:
         return np.where(known, np.clip(self._in_batches(texts, (len(ids),), score), 0, 1), np.nan)
 
     def summaries(self, texts: Sequence[str], progress: bool = False) -> FloatArray:
-        """(N, S) what the encoder makes of each text in the mean, see ``Encoded.summaries``."""
+        """(N, S) one vector that sums up each text, see ``Encoded.summaries``; the same for texts of any space."""
         width, asked = self.checkpoint.model.summary_width, self._of_all  # by the encoder that all spaces share
 
         def summarise(encoded: Encoded, _: NDArray[np.intp]) -> Tensor:
@@ -367,11 +367,20 @@ class Predictor:
         rows_per_text: int | None = None,
         summed: Callable[[Sequence[str]], tuple[NDArray[np.intp], Tensor]] | None = None,
     ) -> FloatArray:
-        """(N, *shape) of what is answered of the encoded texts of every batch, given their row numbers.
+        """Answer N texts batch by batch.
 
         Args:
-            rows_per_text: number rows that the decoder spells of each; by default as many as it answers.
+            texts: N texts.
+            shape: of the answer to one text.
+            answer: of a batch, given its encoded texts and the numbers of their rows.
+            num_workers: batches answered at a time, each in a thread.
+            progress: show a bar on stderr.
+            rows_per_text: how many numbers the decoder spells for a text, which decides the size of batches; by default
+                as many as the answer has.
             summed: answers texts that need not be encoded, see ``Answerer.summed``.
+
+        Returns:
+            (N, *shape).
         """
         texts = checked_texts(texts)
         values, is_left = np.empty((len(texts), *shape)), np.ones(len(texts), dtype=np.bool_)

@@ -1,10 +1,12 @@
 """Objectives that are read off a text at once instead of being spelled; ``nasrlm.adaptation`` learns them.
 
-A text's summary (``Encoded.summaries``) has five parts: the means of its states and of its tokens, and walks and
-neighbours, rows, places, and sizes of its network. How like it is to the summaries of other texts, the anchors, in each
-part gives the mean and the deviation of a normal distribution, and a table takes that to the objective's own unit. To
-the mean of some is added what a graph network says of the text's network; that of others goes towards the sum of what
-the network's rows cost (``nasrlm.row_sum``).
+1. A text is summed up by a vector of five parts (``Encoded.summaries``): the mean of its encoder states and token
+   embeddings, then counts of its network: walks and neighbours, rows, places, sizes (``nasrlm.text_counts``).
+2. Each part is projected to fewer features and compared with those of other texts, the anchors. Weighted sums of these
+   likenesses are the mean and the logarithm of the deviation of a normal distribution (a kernel machine).
+3. For some objectives the mean is corrected: by a graph network, along the logarithm of the multiply-accumulates, or
+   towards the sum of what the network's rows cost (``nasrlm.row_sum``).
+4. A table takes the normal distribution to the objective's own unit.
 
 N texts, M objectives, Q levels, A objectives that are read, B graph networks, R rows of a sum, S numbers of a summary,
 F features, P anchors, G points of a table.
@@ -27,7 +29,7 @@ from nasrlm.text_counts import NUM_COUNTS, PARTS, log_macs
 
 NAMES = ("states", "structures", "rows", "places", "sizes")
 NUM_FEATURES = (64, 192, 128, 64, 32)  # of each part of a summary; 64 rows lose 0.007 on MnasNet
-REACH = 6.0  # standard deviations that a table covers; it goes on as steep as at its ends
+REACH = 6.0  # standard deviations that a table covers to each side; beyond, it goes on as steep as at its ends
 GRID = torch.linspace(-REACH, REACH, 193, dtype=torch.float64)
 SMALLEST = 1e-300
 NO_ROW = -1  # behind the rows of a sum that has fewer than another
@@ -44,8 +46,12 @@ def _split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
 
 
 def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
-    """(N, P) how like (N, F) features are to (P, F) anchors; ``kernels`` (5, 2) as ``GroupProcess`` fits them: variance
-    and length of a Matérn kernel of smoothness 5/2 of each part.
+    """(N, P) covariances of (N, F) features with (P, F) anchors: the sum over the five parts of a Matérn-5/2 kernel.
+
+    Args:
+        features: of texts, the five parts one after another.
+        anchors: likewise.
+        kernels: (5, 2) variance and length scale of each part's kernel, as ``GroupProcess`` fits them.
     """
     total = torch.zeros((), dtype=features.dtype, device=features.device)
     parts = zip(_split(features, NUM_FEATURES), _split(anchors, NUM_FEATURES), kernels, strict=True)

@@ -1,6 +1,6 @@
-"""Costs that a checkpoint spells become sums of what the rows of a text cost.
+"""Costs that a checkpoint spells become sums of what the rows of a text cost, wherever valid rows show this is closer.
 
-The sum is exact where a device runs one operator after another; of others what is spelled is closer. Valid rows tell.
+The sum is exact for a device that runs one operator after another; for others what is spelled is closer.
 
 n labelled texts.
 """
@@ -39,11 +39,11 @@ class Comparison(NamedTuple):
 
     Attributes:
         objective: its name.
-        labels: by which it is known what rows cost.
+        labels: how many there are, in train and valid rows together.
         spelled: mean absolute error on valid rows of what the model spells, in the objective's unit.
-        summed: the same of sums, each without the label that it is compared with; NaN where labels tell no sum.
-        is_summed: which of the two is said from now on.
-        why: labels tell no sum, in words; empty where they do.
+        summed: the same of the sum, each label left out of the fit that it is compared with; NaN if no sum was fitted.
+        is_summed: whether the sum is predicted from now on.
+        why: no sum was fitted, in words; empty if one was.
     """
 
     objective: str
@@ -131,8 +131,9 @@ class _Fitted:
         cost_sum: by all labels.
         rows: (n,) of the texts that have one.
         labels: (n,) of them.
-        expected: (n,) NaN where ``RowSum`` has none.
-        errors: of the logarithm of each label that the means are of, infinite where what is expected is no cost.
+        expected: (n,) by all other labels; NaN where that is not above 0.
+        errors: logarithm of every single label, before those of a text were averaged, less that of what is expected of
+            its text; infinite where nothing is.
     """
 
     cost_sum: CostSum

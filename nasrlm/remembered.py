@@ -12,7 +12,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def remembered(function: F, size: int = 16_384) -> F:
-    """Keeps what it gave for the last short strings; few long ones would take all memory of a server."""
+    """Cache what a function of a string gave for the last ``size`` strings.
+
+    Strings of more than ``LONGEST_KEPT`` characters are not cached: a few could fill the memory of a server.
+    """
     kept = lru_cache(maxsize=size)(function)
 
     @wraps(function)

@@ -1,7 +1,9 @@
-"""How often each operator of a canonical ONNX text occurs with the same attributes at the same place.
+"""How often each row of a canonical ONNX text occurs: an operator with its attributes and its place in the network.
 
-Blocks are counted where they are called, with the values that the call gives, but not written out: a space's texts
-share most calls, and what each counts is remembered.
+The place is how many times smaller than the network's input the operator's output is: ``Conv weight_shape=[…] /4``.
+
+A block counts at every call, with the attributes that the call gives. It is not written out for that: a space's texts
+share most calls, and the counts of each call are remembered.
 """
 
 from __future__ import annotations
@@ -39,10 +41,11 @@ class RowCounts(NamedTuple):
 
 
 def row_counts(text: str) -> RowCounts:
-    """Count the rows of a canonical ONNX text.
+    """Count the rows of a canonical ONNX text; of another text only ``WHOLE`` and ``OTHER``.
 
-    Rows are numbers of names such as ``Conv weight_shape=[…] /4``, of blocks as executed without the place, which is
-    not known. One more says what the inputs are, and whether there are blocks as executed.
+    A row's number is a hash of its name, such as ``Conv weight_shape=[…] /4``. Rows of blocks as they were executed
+    have no place, as it is not known. One more row says of which types the network's inputs are, and whether there are
+    such blocks.
 
     Cost: a tenth to a quarter of a millisecond.
     """

@@ -1,7 +1,8 @@
-"""A cost as the sum of what the rows of a network's text cost, learned from labels.
+"""A cost as the sum of what the rows of a network's text cost, learned from labels by ridge regression.
 
-On a device that runs one operator after another, each takes its time whatever stands around it: a few hundred labels
-tell how much, and the sum is exact where a process, which goes by what is alike, only comes near.
+A row is an operator with its attributes and its place in the network (``nasrlm.row_counts``). On a device that runs one
+operator after another, each takes its time whatever stands around it. A few hundred labels tell how much, and the sum
+is then exact, where a Gaussian process, which goes by likeness to labelled texts, only comes near.
 
 n labelled texts, N texts, R rows, K sums.
 """
@@ -28,10 +29,11 @@ class RowSum:
 
     Attributes:
         rows: (R,) numbers of those that labelled texts have, ascending; ``WHOLE`` is among them.
-        costs: (R, 2) of one, and of one for each pixel of the input, in the labels' unit or its reciprocal.
-        is_rate: whether labels are reciprocals of sums.
-        share: of the sum in what is said of a network; somebody else says the rest.
-        gain: how many times larger errors are without the sum.
+        costs: (R, 2) cost of a row, and what each pixel of the input adds to it; in the labels' unit, or its reciprocal
+            if ``is_rate``.
+        is_rate: whether labels are reciprocals of sums, as throughputs are.
+        share: weight of the sum where it is averaged with another prediction of the same cost.
+        gain: how many times larger the errors of that other prediction alone are than those of the average.
     """
 
     rows: NDArray[np.int64]
@@ -52,8 +54,9 @@ class RowSum:
             is_rate: whether their reciprocals add up.
 
         Returns:
-            The sum, and (n,) what is expected of each label by all others, NaN where that is not above 0; nothing where
-            no row tells texts apart, as many differ as there are labels, or there are more than ``MOST_ROWS``.
+            The sum, and (n,) what the others expect of each label (leave-one-out), NaN where that is not above 0. None
+            if all texts have the same rows, if costs are not determined because about as many rows vary independently
+            as there are labels, or if there are more than ``MOST_ROWS`` rows.
         """
         added = 1 / labels if is_rate else labels
         rows = np.array(sorted({row for text in counts for row in text.by_row}), dtype=np.int64)

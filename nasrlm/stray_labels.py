@@ -28,10 +28,11 @@ SMALL_SHARE = 0.05  # of the labels, beside those that may stray
 def stray_labels(
     pool: Pool, rows: NDArray[np.intp], labels: FloatArray, *, logarithmic: bool = True
 ) -> Mapping[int, float]:
-    """What all others expect instead of labels that are ``FAR`` from it, without which they foresee each other better.
+    """Find labels that are ``FAR`` from what all others expect, if the others foretell each other better without them.
 
-    Several hide each other, so as many as may stray are set apart first, always the one that is least expected by those
-    left; then those that are not far from what these expect go back, until all others are.
+    Strays may hide each other. So as many as may stray are set apart first, one at a time, always the one that is
+    farthest from what those left expect. Then those that are not far from what the kept ones expect go back, until all
+    that are apart are far.
 
     NOTE: they may be right (docs/log.md, 2026-11-27).
 
@@ -42,7 +43,7 @@ def stray_labels(
         logarithmic: whether these are costs above 0, told by their ratios; accuracies are by their differences.
 
     Returns:
-        By places among the n labels.
+        What is expected in place of each stray, by its place among the n labels.
 
     Cost: some 10 ms for fifty labels, half a second for 300.
     """
@@ -96,8 +97,11 @@ def _most_strays(count: int) -> int:
 def _expected(
     pool: Pool, rows: NDArray[np.intp], values: FloatArray, kept: BoolArray
 ) -> tuple[FloatArray, FloatArray, float]:
-    """What kept labels expect of the others: (m,) values, (m,) how far off one usually is, and how far kept ones
-    are from each other's expectations.
+    """Predict the m labels that are apart from the kept ones.
+
+    Returns:
+        (m,) expected values, (m,) how far off a label usually is, and how far kept labels are from what the other kept
+        ones expect (root mean square).
     """
     process, left_out = _left_out(pool, rows[kept], values[kept])
     apart, scale, foreseen = rows[~kept], Standardised.of(values[kept]), _size(left_out)
@@ -106,7 +110,7 @@ def _expected(
 
 
 def _left_out(pool: Pool, rows: NDArray[np.intp], values: FloatArray) -> tuple[AveragedProcess, FloatArray]:
-    """A process of some labels, and (n,) what each is beyond what the others expect."""
+    """Fit a process to labels; also (n,) each label less what the others expect of it."""
     scale = Standardised.of(values)
     process = pool.process_of(rows, scale.forward(values))
     return process, scale.deviation * process.left_out()[0]

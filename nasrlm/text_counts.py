@@ -1,10 +1,14 @@
-"""What the network of a canonical ONNX text is made of, as numbers of a fixed length: walks, neighbours, rows, places,
-sizes.
+"""What the network of a canonical ONNX text is made of, as a vector of counts whose length is the same for all.
 
-A walk is what a signal meets on its way, up to four operators, sums and ReLUs passed by. How often each occurs ranks
-networks from few labels (docs/few-labels.md); ``studies.features`` counts them in graphs, this in texts: of the
-network with every block written out, then of its blocks as executed, their inputs and outputs as operators. Names are
-hashed, so nothing has to be learned beforehand and every network has numbers.
+- Walks: up to four operators that follow one another on a path, sums and ReLUs left out.
+- Neighbours: an operator with one or two of those before and after it.
+- Rows: operators with all their attributes.
+- Places: operators with how many times smaller than the network's input their output is.
+- Sizes: numbers of paths, depths and weights.
+
+They rank networks from few labels (docs/few-labels.md). ``studies.features`` counts in graphs, this in texts: of the
+network with every block written out, and apart from it of its blocks as they were executed. The name of what is counted
+is hashed to its column, so nothing has to be learned beforehand.
 
 N texts, C counts.
 """
@@ -129,7 +133,7 @@ def _of_places(names: Sequence[str], num_weights: Sequence[float]) -> FloatArray
 
 
 def walks(graph: OperatorGraph) -> Counts:
-    """How often each occurs, over all paths; none if there are too many."""
+    """How often each walk occurs, over all paths; none if more than ``MOST_WALKS`` different ones do."""
     total: Counts = Counter()
     ending: list[Sequence[Mapping[str, int]]] = []  # at an operator: walks that end there, by length
     for label, passed, sources in zip(graph.labels, graph.passed, graph.sources, strict=True):
@@ -148,8 +152,10 @@ def walks(graph: OperatorGraph) -> Counts:
 
 
 def paths(graph: OperatorGraph) -> Sequence[float]:
-    """Of the paths to the output, from the input or from a constant: their number (logarithm), mean, variance and
-    minimum of the convolutions on one, operators on the longest; and the number of all operators.
+    """Six numbers about the paths to the output, from the input or from a constant.
+
+    The logarithm of how many there are; mean, variance and minimum of the number of convolutions on a path; how many
+    operators the longest has; and how many there are in all.
     """
     reached = [(0.0, 0.0, 0.0, 0.0, 0.0)]
     for label, sources in zip(graph.labels[1:], graph.sources[1:], strict=True):
@@ -177,8 +183,9 @@ def mixed_paths(
 
 
 def places(body: Body, graph: OperatorGraph) -> Sequence[str]:
-    """Every operator with its place, by how many times its strides and those before it make the input smaller:
-    ``Conv3x3 /4``.
+    """Name every operator with its place: ``Conv3x3 /4`` gives an output four times smaller than the input.
+
+    Only strides are looked at, its own and those before it.
     """
     times = [1.0]  # smaller than the input
     for line, sources in zip(body.lines, graph.sources[1:-1], strict=True):
