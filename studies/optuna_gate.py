@@ -21,9 +21,9 @@ from studies.learning import Adapt
 from studies.ledger import Entry
 from studies.memory import SamplingPredictor
 from studies.optuna_trials import (
+    AFTER_ALL,
     ARCHITECTURE,
     PREDICTED,
-    PRUNED_REASON,
     architecture_of,
     check_names,
     directions,
@@ -31,6 +31,7 @@ from studies.optuna_trials import (
     has_results,
     is_counted,
     is_feasible,
+    is_pruned,
     plain_params,
     prune,
     results_of,
@@ -55,7 +56,9 @@ class ParetoGate(Generic[A]):
     own, which it takes from the study. What the gate decides is in ``trial.user_attrs``:
     ``architecture`` of every trial that it has checked, and ``predicted`` (low, median, high of every objective) of all
     but twins; ``pruned_stage``, ``pruned_reason`` and ``pruned_by`` of a pruned one; a twin of another trial is pruned
-    at stage 0. A trial that ``suggest`` prunes, because its genes do not go together, has none of these.
+    at stage 0. A trial that ``suggest`` prunes, because its genes do not go together, has none of these. What the
+    objective returns for a pruned trial is left out, unless it was evaluated after all, as to see what the gate does,
+    and the objective said so: ``trial.set_user_attr("evaluated", True)``.
 
     Trials that failed tell where there are no results, and fewer networks like theirs are proposed.
 
@@ -307,7 +310,8 @@ class ParetoGate(Generic[A]):
             self._advisor.warn_once(
                 "swallowed",
                 f"ParetoGate: expected no values of trial {swallowed[0]}, which was pruned, got some: they are no "
-                "results, and are left out. Let optuna.TrialPruned pass through the objective.",
+                "results, and are left out. Let optuna.TrialPruned pass through the objective; or if it was evaluated "
+                f"after all, say so there: trial.set_user_attr({AFTER_ALL!r}, True).",
             )
         new = [trial for trial in unseen if has_results(trial)]
         if is_first and (unnamed := sum(not self._is_known(trial) for trial in new)):
@@ -350,7 +354,7 @@ class ParetoGate(Generic[A]):
     def _twin(self, trial: optuna.Trial, key: str) -> FrozenTrial | None:
         """Another trial of the same network that is completed or running."""
         for other in trial.study.get_trials(deepcopy=False, states=(TrialState.COMPLETE, TrialState.RUNNING)):
-            is_candidate = self._is_known(other) and PRUNED_REASON not in other.user_attrs
+            is_candidate = self._is_known(other) and not is_pruned(other)
             if other.number != trial.number and is_candidate and self._entry(other).key == key:
                 return other
         return None

@@ -21,6 +21,7 @@ from studies.tables import spelled_notation
 # Attributes of a trial.
 ARCHITECTURE, PREDICTED = "architecture", "predicted"
 PRUNED_STAGE, PRUNED_REASON, DOMINATED_BY = "pruned_stage", "pruned_reason", "pruned_by"
+AFTER_ALL = "evaluated"  # true of a pruned trial whose values are results nevertheless; set by the user
 TOLD = ("low", "median", "high")  # of each objective, by name, in the attribute PREDICTED
 
 
@@ -47,9 +48,14 @@ def gene_distributions(sizes: Sequence[int]) -> dict[str, BaseDistribution]:
     return {f"gene_{index}": CategoricalDistribution(tuple(range(size))) for index, size in enumerate(sizes)}
 
 
+def is_pruned(trial: FrozenTrial) -> bool:
+    """Whether the gate pruned a trial that was not evaluated after all."""
+    return PRUNED_REASON in trial.user_attrs and not trial.user_attrs.get(AFTER_ALL)
+
+
 def has_results(trial: FrozenTrial) -> bool:
     """Whether a completed trial's values are results, not what stands for a network that the gate pruned."""
-    return trial.state == TrialState.COMPLETE and PRUNED_REASON not in trial.user_attrs
+    return trial.state == TrialState.COMPLETE and not is_pruned(trial)
 
 
 def results_of(trial: FrozenTrial, space: SearchSpace[Any], num_goals: int, others: Sequence[str]) -> list[float]:

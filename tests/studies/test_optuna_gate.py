@@ -130,6 +130,25 @@ def test_values_that_stand_for_what_was_pruned_are_no_results() -> None:
     assert (gate.gate.front[:, 1] > 0).all()
 
 
+def test_a_pruned_trial_that_was_evaluated_after_all_has_results(recwarn: pytest.WarningsRecorder) -> None:
+    gate, study = make_gate(goals=["max:accuracy@toy"]), make_study(directions=("maximize",))
+    study.add_trial(optuna.trial.create_trial(value=80.0, user_attrs={"architecture": "0-1-2-0"}))
+
+    def evaluates_all(trial: optuna.Trial) -> float:
+        try:
+            gate.check(trial, SPACE.decode((1, 1, 0, 0)))
+        except optuna.TrialPruned:
+            trial.set_user_attr("evaluated", True)
+        return 99.0
+
+    study.optimize(evaluates_all, n_trials=1)
+    assert "pruned_reason" in study.trials[1].user_attrs
+    with pytest.raises(optuna.TrialPruned, match="the same network as trial 1, which is complete"):
+        gate.check(study.ask(), SPACE.decode((0, 1, 1, 0)))
+    assert gate.gate.names == ("1-1-0-0",)
+    assert not recwarn.list
+
+
 def test_accuracies_that_seem_to_be_fractions_are_told_once() -> None:
     study, gate = make_study(), make_gate()
 
