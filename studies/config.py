@@ -3,7 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
 from nasrlm.arguments import checked_whole
@@ -70,6 +70,8 @@ class SearchConfig:
         space_sha256: likewise of a user's own space; ``studies.space_digest.digest_of_space``.
         earlier_trials: earlier values of ``trials``, ascending, of a study that was resumed with more: populations end
             at each of them, so that a resumed study proposes the same architectures again.
+        options: of ``nasrlm search``, by name, which need not be repeated where the study is resumed. They decide
+            nothing.
 
     Raises:
         ValueError: no goals, or two of one objective, numbers that are too small, an engine without such a sampler,
@@ -93,6 +95,7 @@ class SearchConfig:
     checkpoint_sha256: str = ""
     space_sha256: str = ""
     earlier_trials: tuple[int, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "goals", parsed("search", "goals", self.goals, Goal))
@@ -150,7 +153,8 @@ class SearchConfig:
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values; ``SearchConfig.from_dict`` reads them back.
 
-        NOTE: ``earlier_trials`` are written where there are any, so that studies begun without them can be resumed.
+        NOTE: ``earlier_trials`` and ``options`` are written where there are any, so that studies begun without them can
+        be resumed.
         """
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         fields |= {
@@ -160,8 +164,9 @@ class SearchConfig:
             "guide": None if self.guide is None else self.guide.to_dict(),
             "warm_start": list(self.warm_start),
             "earlier_trials": list(self.earlier_trials),
+            "options": dict(self.options),
         }
-        return {name: value for name, value in fields.items() if name != "earlier_trials" or value}
+        return {name: value for name, value in fields.items() if name not in ("earlier_trials", "options") or value}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

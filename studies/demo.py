@@ -26,7 +26,7 @@ from studies.folder import (
     DIGESTS,
     FRONT_FILE,
     HISTORY_FILE,
-    MAY_GROW,
+    MAY_CHANGE,
     STUDY_FILE,
     StudyError,
     alone_in,
@@ -41,7 +41,7 @@ SPACE = "nasbench201"
 GOALS = ("max:accuracy@cifar10", "min:latency_ms@raspi4", "min:latency_ms@edgegpu")
 TRIALS = 2000
 MEASURED_FILE = "measured.csv"
-_FREE = dict.fromkeys([*DIGESTS, *MAY_GROW])  # in which two demos may differ
+_FREE = dict.fromkeys([*DIGESTS, *MAY_CHANGE])  # in which two demos may differ
 
 
 def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool = True) -> StudyResult:

@@ -19,7 +19,7 @@ DIGESTS = {  # what they are of, and what to do where another is asked for
     CHECKPOINT: ("checkpoint", "Name that checkpoint"),
     SPACE: ("space", "Undo what was changed in its file"),
 }
-MAY_GROW = ("trials", "earlier_trials")  # of a config: a study may be given more
+MAY_CHANGE = ("trials", "earlier_trials", "options")  # of a config: a study may be given more trials
 
 NOT_TOLD = "surrogate"  # the evaluator of older studies in Python, whose configs do not tell SPACE, whatever answered
 
@@ -109,7 +109,7 @@ def open_folder(folder: Path, config: SearchConfig, *, resume: bool) -> SearchCo
 
 
 def _resumed(folder: Path, config: SearchConfig) -> SearchConfig:
-    """The config of a folder's study with the trials that it has now, which are written down at once."""
+    """The config of a folder's study with the trials and options that it has now, which are written down at once."""
     study = read_study(folder)
     recorded = study["config"]
     _check_same_config(folder, recorded, config)
@@ -119,11 +119,12 @@ def _resumed(folder: Path, config: SearchConfig) -> SearchConfig:
             f"{folder}: expected the {trials} trials that the study was given, or more, got {config.trials}. "
             "Resume with as many, or choose another folder."
         )
-    if config.trials == trials:
-        return replace(config, earlier_trials=earlier)
-    resumed = replace(config, earlier_trials=(*earlier, trials))
-    given = {name: resumed.to_dict()[name] for name in MAY_GROW}
-    write_json(folder / STUDY_FILE, study | {"status": RUNNING, "config": recorded | given})
+    more = config.trials > trials
+    options = config.options or recorded.get("options", {})  # resumed in Python, it has none
+    resumed = replace(config, earlier_trials=(*earlier, trials) if more else earlier, options=options)
+    given = {name: value for name, value in resumed.to_dict().items() if name in MAY_CHANGE}
+    status = {"status": RUNNING} if more else {}
+    write_json(folder / STUDY_FILE, study | status | {"config": recorded | given})
     return resumed
 
 
@@ -151,7 +152,7 @@ def check_same_digests(place: str, recorded: Mapping[str, Any], config: SearchCo
 def _check_same_config(folder: Path, recorded: dict[str, Any], config: SearchConfig) -> None:
     asked = config.to_dict()
     check_same_digests(str(folder), recorded, config)
-    names = [name for name in asked if name not in (*DIGESTS, *MAY_GROW)]
+    names = [name for name in asked if name not in (*DIGESTS, *MAY_CHANGE)]
     pairs = {name: (asked[name], recorded.get(name)) for name in names}
     if pairs["evaluator"][1] == NOT_TOLD and SPACE not in recorded:
         del pairs["evaluator"]

@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from nasrlm.files import UnwritableError, file_digest
 from studies.config import SearchConfig, without_password
-from studies.folder import DIGESTS, GO_ON, MAY_GROW, NOT_TOLD, StudyError, check_same_digests
+from studies.folder import DIGESTS, GO_ON, MAY_CHANGE, NOT_TOLD, StudyError, check_same_digests
 from studies.journal import open_journal
 from studies.optuna_trials import ARCHITECTURE, directions
 from studies.storage_locks import held_alone
@@ -111,7 +111,7 @@ def name_in(storage: BaseStorage, config: SearchConfig) -> str:
 
 
 def _named(config: SearchConfig, more: Mapping[str, object]) -> str:
-    free = ("storage", *DIGESTS, *MAY_GROW)
+    free = ("storage", *DIGESTS, *MAY_CHANGE)
     values = {**{name: value for name, value in config.to_dict().items() if name not in free}, **more}
     digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
     return f"{config.space}-{config.sampler}-{config.seed}-{digest}"

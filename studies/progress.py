@@ -58,7 +58,8 @@ def spelled(config: SearchConfig) -> str:
 
     A user's own space counts by its name, for older studies do not tell more.
     """
-    return json.dumps(replace(config, storage=None, earlier_trials=(), space_sha256="").to_dict(), sort_keys=True)
+    decides = replace(config, storage=None, earlier_trials=(), space_sha256="", options={})
+    return json.dumps(decides.to_dict(), sort_keys=True)
 
 
 def progress_of(names: Sequence[str], studies: Sequence[LoadedStudy]) -> list[Progress]:

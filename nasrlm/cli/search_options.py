@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.named_function import FUNCTION_NAME
-from studies.config import SAMPLERS
+from studies.config import SAMPLERS, without_password
+from studies.folder import config_given
 
+_OF_ONE_RUN = ("out", "resume", "json")
+_OF_CONFIG = ("trials", "warm_start")  # which says what became of them
+
+
+def _as_before(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
+    """Once both --out and --resume are read, let options that are left out be those of the study."""
+    read = {**context.params, str(option.name): value}
+    if read.get("resume") and "out" in read:
+        context.default_map = config_given(Path(read["out"])).get("options", {})
+    return value
+
+
+Out = Annotated[Path, typer.Option(help="Folder of the study.", is_eager=True, callback=_as_before)]
 Trials = Annotated[
     int | None,
     typer.Option(min=1, help="Distinct architectures to evaluate: 1000, or as many as a resumed study was given."),
@@ -65,11 +79,32 @@ Results = Annotated[
 Twins = Annotated[
     str | None, typer.Option(help="Evaluate isomorphic architectures once, or apart (default if real costs differ).")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the study in --out.")]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on with the study in --out; options left out are as they were.",
+        is_eager=True,
+        callback=_as_before,
+    ),
+]
 
 _OF_THE_MODEL = ("gate", "risk", "batch", "generations", "adapt_every", "samples", "joint", "exhaustive")
 _REAL = "--evaluator table:PATH, module:function or measure"
 _GUIDED = "--acquisition hypervolume or median"
+
+
+def options_given(context: typer.Context) -> dict[str, Any]:
+    """Options of the command line, and those of the study that it resumes, as JSON has them: without passwords."""
+    given: dict[str, Any] = {}
+    for name, value in context.params.items():
+        source = context.get_parameter_source(name)
+        if source is None or source.name == "DEFAULT" or name in (*_OF_ONE_RUN, *_OF_CONFIG):
+            continue
+        if name == "storage" and without_password(value) != value:
+            continue
+        given[name] = str(value.absolute()) if isinstance(value, Path) else value
+    return given
 
 
 def refuse_idle(context: typer.Context) -> None:

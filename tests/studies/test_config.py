@@ -25,6 +25,9 @@ def test_config_survives_json() -> None:
     assert "earlier_trials" not in config.to_dict()
     more = toy_config(earlier_trials=[20, 30])
     assert SearchConfig.from_dict(json.loads(json.dumps(more.to_dict()))) == more
+    assert "options" not in config.to_dict()
+    asked = toy_config(options={"seed": 3, "no_gate": True})
+    assert SearchConfig.from_dict(json.loads(json.dumps(asked.to_dict()))).options == asked.options
     own = toy_config(guide={"risk": {"latency_ms@toy": 0.2}})
     assert SearchConfig.from_dict(json.loads(json.dumps(own.to_dict()))) == own
 

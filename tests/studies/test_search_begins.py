@@ -7,7 +7,11 @@ import pandas as pd
 import pytest
 
 from spaces import get_space
+from studies.optuna_storage import open_storage
+from studies.storage_locks import open_locks
 from tests.studies.search_verb import FUNCTION, GOALS, NOTATIONS, Search
+
+ALL_FIXED = ("--space", "--checkpoint", "--trials", "--population", "--generations", "--batch")
 
 
 def test_known_architectures_are_evaluated_first(search: Search) -> None:
@@ -92,3 +96,41 @@ def test_a_study_that_began_with_results_goes_on_with_more_of_them(search: Searc
     more, _ = search(*words, "--trials", 8, "--resume")
     asked = Path("asked.txt").read_text().split()
     assert (more["evaluations"], len(set(asked)), set(asked) & set(NOTATIONS[:2])) == (8, len(asked), set())
+
+
+def test_a_study_goes_on_without_a_word_of_what_it_is(search: Search) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    pd.DataFrame({"architecture": NOTATIONS, "accuracy@cifar10": 70.0, "latency_ms@raspi4": 2.0}).to_csv("known.csv")
+    Path("given.txt").write_text("|none~0|+|none~0|none~1|+|none~0|none~1|none~2|")
+    words = ("--no-gate", "--results", "known.csv", "--warm-start", "given.txt", "--on-error", "skip", "--seed", 3)
+    bounds = ("--constraint", "latency_ms@raspi4<=6", "--constraint", "soft:latency_ms@raspi4<=5")
+    first, _ = search("--objectives", GOALS, "--evaluator", "my_bench:results", *words, *bounds)
+    Path("given.txt").unlink()
+    assert search("--resume", without=ALL_FIXED)[0]["front"] == first["front"]
+    more, _ = search("--resume", "--trials", 9, without=ALL_FIXED)
+    again, _ = search("--resume", without=ALL_FIXED)
+    assert more["evaluations"] == again["evaluations"] == 9
+    assert set(Path("asked.txt").read_text().split()).isdisjoint(NOTATIONS)
+    with pytest.raises(AssertionError, match=r"got seed 4 \(recorded 3\)"):
+        search("--resume", "--seed", 4, without=ALL_FIXED)
+
+
+def test_what_no_study_tells_is_asked_for(search: Search) -> None:
+    with pytest.raises(AssertionError, match=r"study: expected a study to go on with, got none.*\n.*expected --space"):
+        search("--resume", without=ALL_FIXED)
+    with pytest.raises(AssertionError, match=r"^nasrlm: search: expected --objectives, got none\. Example: max:"):
+        search(without=("--batch", "--generations"))
+
+
+def test_no_password_is_written_down(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("my_bench.py").write_text(FUNCTION)
+    monkeypatch.setattr("studies.shared_study.open_storage", lambda name: open_storage(str(Path("journal.log"))))
+    words = ("--objectives", GOALS, "--evaluator", "my_bench:results")
+    monkeypatch.setattr(
+        "studies.shared_study.open_locks", lambda storage, name, study: open_locks(storage, "journal.log", study)
+    )
+    search(*words, "--storage", "postgresql://me:secret@host/studies")
+    assert "secret" not in Path("study/study.json").read_text()
+    with pytest.raises(AssertionError, match=r"got storage None \(recorded 'postgresql://me@host/studies'\)"):
+        search("--resume", without=ALL_FIXED)
+    search("--resume", "--storage", "postgresql://me:changed@host/studies", without=ALL_FIXED)

@@ -13,7 +13,7 @@ from optuna.distributions import IntDistribution
 
 from nasrlm.prediction import Prediction
 from studies.evaluators import TableEvaluator
-from studies.folder import StudyError
+from studies.folder import StudyError, config_given
 from studies.optuna_storage import open_storage, stored_study
 from studies.search import search
 from tests.studies.guided import guided_config, run
@@ -115,6 +115,15 @@ def test_resuming_another_config_names_the_difference(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"got population_size 8 \(recorded 10\), seed 4 \(recorded 3\)\. Resume with"):
         search(toy_config(trials=20, population_size=8, seed=4), SPACE, ToyEvaluator(), tmp_path, resume=True)
     assert json.loads((tmp_path / "study.json").read_text())["config"]["trials"] == 10
+
+
+def test_options_of_a_study_are_kept_where_it_is_resumed_without(tmp_path: Path) -> None:
+    search(toy_config(options={"seed": 3}), SPACE, ToyEvaluator(), tmp_path)
+    for trials in (60, 70):
+        search(toy_config(trials=trials), SPACE, ToyEvaluator(), tmp_path, resume=True)
+        assert config_given(tmp_path)["options"] == {"seed": 3}
+    search(toy_config(trials=70, options={"seed": 3, "truth": "a"}), SPACE, ToyEvaluator(), tmp_path, resume=True)
+    assert config_given(tmp_path)["options"] == {"seed": 3, "truth": "a"}
 
 
 def test_resuming_with_fewer_choices_names_the_history(tmp_path: Path) -> None:

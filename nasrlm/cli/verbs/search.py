@@ -17,7 +17,7 @@ from nasrlm.cli import search_options as option
 from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption, require_space
 from nasrlm.cli.output import print_json, print_table, say, warn
 from nasrlm.cli.real_evaluators import complete_results, real_evaluator, table_evaluator
-from nasrlm.cli.search_options import refuse_idle, refuse_idle_joint
+from nasrlm.cli.search_options import options_given, refuse_idle, refuse_idle_joint
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.cli.verbs import LIST
 from nasrlm.files import TABLE_ENDINGS
@@ -43,8 +43,10 @@ MOST_OF_GP = 64  # proposals on predictions that take about a minute
 
 def run(
     context: typer.Context,
-    objectives: Annotated[str, typer.Option(metavar=LIST, help="max:… or min:… goals, separated by commas.")],
-    out: Annotated[Path, typer.Option(help="Folder of the study.")],
+    out: option.Out,
+    objectives: Annotated[
+        str | None, typer.Option(metavar=LIST, help="max:… or min:… goals, separated by commas.")
+    ] = None,
     space: SpaceOption = None,
     trials: option.Trials = None,
     engine: option.Engine = "optuna",
@@ -74,7 +76,13 @@ def run(
 ) -> None:
     """Search a space for its Pareto front."""
     refuse_idle(context)
+    if resume and not holds_study(out):
+        warn(f"{out}: expected a study to go on with, got none: a new one begins.")
     chosen = require_space(space, "search")
+    if objectives is None:
+        raise ValueError(
+            "search: expected --objectives, got none. Example: max:accuracy@cifar10,min:latency_ms@pixel3."
+        )
     guide = None
     if evaluator != "surrogate" and acquisition != "none":
         guide = Guide(
@@ -88,8 +96,6 @@ def run(
             exhaustive=exhaustive,
             joint=joint,
         )
-    if resume and not holds_study(out):
-        warn(f"{out}: expected a study to go on with, got none: a new one begins.")
     goals = tuple(Goal.parse(goal) for goal in objectives.split(","))
     for goal in goals:
         better = Objective.parse(goal.objective).is_better_larger
@@ -116,6 +122,7 @@ def run(
         guide=guide,
         twins=twins,
         warm_start=tuple(begin_with),
+        options=options_given(context),
     )
     _warn_of_slow_proposals(config)
     searched = config.searched(chosen)
