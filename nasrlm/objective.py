@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -20,6 +20,15 @@ _NEVER_NEGATIVE = ("latency", "energy", "throughput")  # nor is what has a unit 
 _NAME = re.compile(r"(?P<metric>[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)*)(?:@(?P<context>[A-Za-z0-9][\w.-]*))?")
 _UNITS = ("us", "ms", "s", "uj", "mj", "j", "mw", "w", "bytes", "kb", "mb", "ips", "percent")
 _WRITTEN = {"percent": "%", "us": "µs", "uj": "µJ", "mj": "mJ", "j": "J", "mw": "mW", "w": "W", "ips": "images/s"}
+_SIZES: Sequence[Mapping[str, float]] = (  # of units of one quantity, by each other
+    {"us": 1e-6, "ms": 1e-3, "s": 1.0},
+    {"uj": 1e-6, "mj": 1e-3, "j": 1.0},
+    {"mw": 1e-3, "w": 1.0},
+    {"bytes": 1.0, "kb": 1e3, "mb": 1e6},
+    {"percent": 1.0, "fractions": 100.0},
+    {"": 1.0, "thousands": 1e3, "millions": 1e6},
+    {"ips": 1.0, "thousands of images/s": 1e3},
+)
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,12 @@ class Objective:
         if self.is_accuracy or self.is_rate:
             return True
         return False if {"latency", "energy", "params", "macs", "memory", "error"} & _words(self.metric) else None
+
+    @property
+    def other_units(self) -> Mapping[str, float]:
+        """Units that its number may be given in by mistake, and how many of each are one of its own."""
+        sizes = next(sizes for sizes in _SIZES if self.unit in sizes)
+        return {_WRITTEN.get(unit, unit): sizes[self.unit] / size for unit, size in sizes.items() if unit != self.unit}
 
     @property
     def is_rate(self) -> bool:

@@ -186,6 +186,11 @@ class Advisor(Generic[A]):
             self.gate.guessed = frozenset()
         self._learning.learn_by(adapt, every)
 
+    def tell_of_units(self, evaluated: Sequence[Entry]) -> None:
+        """Warn once of results that seem to be in another unit than an objective's that the model knows."""
+        for told in self._learning.odd_units(evaluated):
+            warn_caller(told)
+
     def learn(self, evaluated: Sequence[Entry]) -> None:
         """Renew the model from the first results, as many as it learns from, if there are new ones."""
         assert self.learns, "learn_every() comes first"

@@ -3,6 +3,7 @@
 import functools
 import sys
 import time
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -189,6 +190,8 @@ def _proposer(
 
     def next_batch(ledger: Ledger) -> list[Entry] | None:
         nonlocal attempts
+        for told in learning.odd_units(ledger.answered):
+            warnings.warn(told, stacklevel=2)
         left = config.trials - len(ledger.evaluated) - len(ledger.chosen)
         if left <= 0 or ledger.barren_batches + attempts >= PATIENCE:
             return None

@@ -12,6 +12,7 @@ from studies.counting_predictor import CountMemory, counting
 from studies.ledger import Entry, Ledger
 from studies.medians_only import MediansOnly
 from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
+from studies.other_units import UnitCheck
 from studies.proposal import Model
 
 A = TypeVar("A", bound=Hashable)
@@ -32,6 +33,7 @@ class LearningModel(Generic[A]):
     Attributes:
         model: as it is after the results that it was shown.
         to_text: as given.
+        odd_units: what is to be told of the units of evaluated entries' results; see ``UnitCheck``.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class LearningModel(Generic[A]):
         self._every, self._num_learned = 1, 0
         self._has_told_twins = isinstance(space, Spellings)  # whose twins are apart
         self.model = self._make(predictor)
+        self.odd_units = UnitCheck(self.model.predictor, to_text, space, objectives, modelled).odd_units
 
     @property
     def learns(self) -> bool:

@@ -326,8 +326,11 @@ class ParetoGate(Generic[A]):
             names = [self._name(trial) for trial in feasible]
             self.gate.add(names, np.array([self._results(trial) for trial in feasible]))
         self._added.update(trial.number for trial in unseen)
-        if new and self._advisor.learns:
-            self._advisor.learn(self._tried(trials))
+        if new:
+            tried = self._tried(trials)
+            self._advisor.tell_of_units(tried)
+            if self._advisor.learns:
+                self._advisor.learn(tried)
 
     def _is_known(self, trial: FrozenTrial) -> bool:
         """Whether a trial's architecture is known; a finished trial that does not tell it is not asked again."""
