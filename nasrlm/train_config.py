@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +29,7 @@ from nasrlm.tokenizer import Pieces
 
 MOST_TOKENS = 1 << 20  # for far more, their trainer asks for memory that no machine has, which ends the process
 LIKE = "like"  # of a file, beside the keys of TrainConfig
+UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}  # what pydantic finds wrong with a key
 
 
 class TrainConfig(BaseModel):
@@ -261,12 +264,21 @@ class TrainConfig(BaseModel):
             if not key:  # keys that do not fit together: the message names them
                 raise ValueError(f"{path}: {problem}") from e
             where = "" if first["loc"][0] in overrides else f"{_saying(path, str(first['loc'][0]))}: "
+            if first["type"] in UNKNOWN:
+                raise ValueError(f"{where}expected a known key, got {key}. {_nearest(first['loc'])}") from e
             if first["type"] == "value_error":  # it says what it got
                 raise ValueError(f"{where}{key}: {problem}") from e
             raise ValueError(f"{where}{key}: {problem}, got {first['input']!r}.") from e
         if not config.table:
             raise ValueError(f"{path}: table: expected a file or a list of files, got none.")
         return config
+
+
+def _nearest(place: Sequence[int | str]) -> str:
+    """Advise about an unknown key, of a config or of its model."""
+    known = [*TrainConfig.model_fields, LIKE] if len(place) == 1 else [field.name for field in fields(ModelConfig)]
+    close = get_close_matches(str(place[-1]), known, n=1)
+    return f"Did you mean {close[0]}?" if close else "docs/training.md lists all."
 
 
 def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:

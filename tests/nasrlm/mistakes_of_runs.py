@@ -73,7 +73,7 @@ MISTAKES_OF_RUNS = {
         ("train", "--config", "nasbench2"),
         "--config: expected a YAML file or a recipe, counts, devices_held_out, encoders, labels, nasbench201, ",
     ),
-    "unknown key": (("train", "--config", "misspelt.yaml"), "misspelt.yaml: epoch: Extra inputs are not permitted"),
+    "unknown key": (("train", "--config", "misspelt.yaml"), "misspelt.yaml: expected a known key, got epoch."),
     "unwritable run": (
         ("train", "--config", "good.yaml", "--out", "file/run"),
         "file/run: expected a folder that can be written",  # before anything is converted
