@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from nasrlm.arrays import FloatArray
 from nasrlm.metrics import coverage
 from nasrlm.objective import Objective
-from studies.figure_style import BLUE, bar_lengths, polish
+from studies.figure_style import BLUE, bar_lengths, polish, with_margin, without_outliers
 
 LINE = "#444444"
 COLUMNS = 3  # more panels side by side are too narrow for their titles
@@ -20,7 +20,7 @@ COLUMNS = 3  # more panels side by side are too narrow for their titles
 def titles(
     names: Sequence[str], predicted: FloatArray, real: FloatArray, intervals: Sequence[float | None]
 ) -> list[str]:
-    """What each panel says of its objective.
+    """What each panel says of its objective, and of the points beyond its axes.
 
     Args:
         names: M objectives, each with a prediction and a real value.
@@ -29,10 +29,19 @@ def titles(
         intervals: M probabilities between low and high; None where medians alone are known.
     """
     found = zip(names, coverage(predicted[..., 1], predicted[..., 2], real).tolist(), intervals, strict=True)
-    return [
-        Objective.parse(name).label + ("" if interval is None else f": {share:.0%} within {interval:.0%} intervals")
-        for name, share, interval in found
-    ]
+    words = []
+    for column, (name, share, interval) in enumerate(found):
+        points = np.stack([predicted[:, column, 0], real[:, column]])
+        low, high = _ends(points)
+        hidden = int(((points < low) | (points > high)).any(axis=0).sum())
+        promised = "" if interval is None else f": {share:.0%} within {interval:.0%} intervals"
+        words.append(f"{Objective.parse(name).label}{promised}" + (f", {hidden:,} outside" if hidden else ""))
+    return words
+
+
+def _ends(points: FloatArray) -> tuple[float, float]:
+    """Ends of both axes of (2, N) medians and real values; a few failed networks would flatten the rest."""
+    return with_margin(without_outliers(points[:, ~np.isnan(points).any(axis=0)].ravel()))
 
 
 def calibration_figure(
@@ -55,7 +64,8 @@ def calibration_figure(
         axes.errorbar(real[:, column], bounds[:, 0], yerr=bar_lengths(bounds), **look)
         start = np.nanmin(real[:, column])
         axes.axline((start, start), slope=1, color=LINE, linewidth=0.8, linestyle="--")
-        axes.set(xlabel="real", ylabel="predicted")
+        ends = _ends(np.stack([bounds[:, 0], real[:, column]]))
+        axes.set(xlabel="real", ylabel="predicted", xlim=ends, ylim=ends)
         axes.set_title(title, fontsize=10)
         polish(axes)
     return figure
@@ -92,7 +102,8 @@ def interactive_calibration(
         ends = [float(np.nanmin(real[:, column])), float(np.nanmax(real[:, column]))]
         figure.add_trace(points, **place)
         figure.add_trace(go.Scatter(x=ends, y=ends, mode="lines", line={"color": LINE, "dash": "dash"}), **place)
-        figure.update_xaxes(title="real", **place)
-        figure.update_yaxes(title="predicted", **place)
+        shown = _ends(np.stack([predicted[:, column, 0], real[:, column]]))
+        figure.update_xaxes(title="real", range=shown, **place)
+        figure.update_yaxes(title="predicted", range=shown, **place)
     look = {"template": "plotly_white", "showlegend": False, "height": 150 + 450 * rows}
     return figure.update_layout(title="Predicted and real values", **look)

@@ -15,7 +15,7 @@ from spaces.nasbench101 import Module
 from spaces.nasbench201 import EDGES, Cell
 
 BEND = 0.32  # of an edge that passes over a node, for every node
-POINTS = 16  # of an edge's curve
+POINTS = 41  # of an edge's curve, one of them its middle
 LINE_WIDTH = 13  # characters of what is written on a node
 MOST_LINES = 9
 

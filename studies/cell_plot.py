@@ -14,6 +14,7 @@ from studies.figure_style import COLOURS, title_lines
 OF_OPERATORS = (*COLOURS, "#9a7b1c", "#2a9d9d")
 PLAIN = "#8a919b"
 CLEAR = 3  # points between an edge and what is written on it, or the line would hide underscores
+HIDDEN = 8  # of markers in plotly, which keep what is written as far away
 
 
 Row = tuple[Sequence[str], Sequence[CellGraph]]  # what is known of an architecture, and its cells
@@ -79,8 +80,9 @@ def interactive_cells(rows: Sequence[Row]) -> Any:
                 line = {"color": colours.get(label, PLAIN)}
                 text = [label if point == len(x) // 2 else "" for point in range(len(x))]
                 side = "bottom center" if y.min() < 0 else "top center"  # away from the nodes' names
-                edge = go.Scatter(x=x, y=y, mode="lines+text", line=line, text=text, textposition=side)
-                figure.add_trace(edge.update(hoverinfo="skip", textfont={"size": 10}), row=row, col=column)
+                edge = go.Scatter(x=x, y=y, mode="lines+markers+text", line=line, text=text, textposition=side)
+                edge.update(marker={"size": HIDDEN, "opacity": 0}, textfont={"size": 10, "color": line["color"]})
+                figure.add_trace(edge.update(hoverinfo="skip"), row=row, col=column)
             nodes = go.Scatter(
                 x=list(range(len(graph.nodes))),
                 y=[0] * len(graph.nodes),

@@ -1,13 +1,15 @@
 """What figures of matplotlib and plotly share. N architectures."""
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from nasrlm.arrays import FloatArray
+from nasrlm.objective import Goal, Objective
 from studies.history import History
+from studies.loaded_study import LoadedStudy
 
 GREY, BLUE, ORANGE = "#b8bec6", "#1f5fa8", "#d9772b"  # what was evaluated, the front, known values
 PALE_ORANGE = "#f1ceb4"  # what breaks a constraint
@@ -43,3 +45,48 @@ def polish(axes: Axes) -> None:
 def front_label(history: History) -> str:
     """What a legend calls the front."""
     return "front" if history.interval is None else f"front, with {history.interval:.0%} intervals"
+
+
+def front_title(study: LoadedStudy) -> str:
+    """What a figure of the front says of its study."""
+    config, evaluated = study.config, sum(study.history.evaluated)
+    kinds = f"{'guided, ' if config.guide else ''}{config.engine} {config.sampler}, seed {config.seed}"
+    return f"{config.space}: {len(study.front_rows)} on the front of {evaluated:,} evaluated ({kinds})"
+
+
+def goal_label(goal: Goal) -> str:
+    """What the axis of a goal says."""
+    return f"{Objective.parse(goal.objective).label}, {'higher' if goal.maximise else 'lower'} is better"
+
+
+def limits(values: FloatArray, rows: Sequence[int]) -> tuple[float, float]:
+    """Room for the front and the middle 90 % of the rest; a few failed networks would flatten both."""
+    known = values[~np.isnan(values)]
+    if len(known) == 0:
+        return 0.0, 1.0
+    return with_margin(np.concatenate([without_outliers(values[rows]), np.quantile(known, [0.05, 0.95])]))
+
+
+def outside(
+    x: FloatArray, y: FloatArray, across: tuple[float, float], up: tuple[float, float], rows: Sequence[int]
+) -> str:
+    """How many of (N,) points lie beyond the ends of the axes, and how many of these on the front; or nothing."""
+    beyond = (x < across[0]) | (x > across[1]) | (y < up[0]) | (y > up[1])
+    count, on_front = int(beyond.sum()), int(beyond[rows].sum())
+    front = f", {on_front} of them on the front" if on_front else ""
+    return f"{count:,} {'lies' if count == 1 else 'lie'} outside{front}" if count else ""
+
+
+def with_margin(shown: FloatArray) -> tuple[float, float]:
+    """Ends of an axis with room around (N,) values."""
+    margin = 0.05 * float(np.ptp(shown)) or max(0.5, 1e-3 * float(np.abs(shown).max()))
+    return float(shown.min()) - margin, float(shown.max()) + margin
+
+
+def without_outliers(values: FloatArray) -> FloatArray:
+    """Values within three interquartile ranges of the middle half."""
+    if len(values) == 0:
+        return values
+    low, high = np.quantile(values, [0.25, 0.75]).tolist()
+    reach = 3 * (high - low)
+    return np.asarray(values[(values >= low - reach) & (values <= high + reach)], dtype=np.float64)

@@ -1,7 +1,7 @@
 """The front among everything evaluated, in matplotlib."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from nasrlm.arrays import FloatArray
-from nasrlm.objective import Goal, Objective, from_losses
+from nasrlm.objective import Objective, from_losses
 from studies.config import SearchConfig
-from studies.figure_style import BLUE, GREY, ORANGE, bar_lengths, front_label, polish
+from studies.figure_style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    bar_lengths,
+    front_label,
+    front_title,
+    goal_label,
+    limits,
+    outside,
+    polish,
+    without_outliers,
+)
 from studies.history import History
 from studies.known_values import known_of
 from studies.loaded_study import LoadedStudy
@@ -40,14 +52,8 @@ def front_figure(study: LoadedStudy, known: Mapping[str, FloatArray] | None = No
     else:
         figure.set_size_inches(max(8, 2.2 * num_goals), 5.2)
         _draw_parallel(figure.subplots(), study)
-    kinds = f"{config.engine} {config.sampler}, seed {config.seed}"
-    evaluated = sum(study.history.evaluated)
-    figure.suptitle(f"{config.space}: {len(study.front_rows)} on the front of {evaluated:,} evaluated ({kinds})")
+    figure.suptitle(front_title(study))
     return figure
-
-
-def _label(goal: Goal) -> str:
-    return f"{Objective.parse(goal.objective).label}, {'higher' if goal.maximise else 'lower'} is better"
 
 
 def _medians(history: History, goal: int) -> FloatArray:
@@ -61,7 +67,7 @@ def _draw_progress_of_best(axes: Axes, study: LoadedStudy) -> None:
     order = history.evaluations()
     _scatter_evaluated(axes, history, order, values)
     axes.step(order, best_values, where="post", color=BLUE, label="best feasible")
-    axes.set(xlabel="evaluations", ylabel=_label(goals[0]), ylim=_limits(values, study.front_rows))
+    axes.set(xlabel="evaluations", ylabel=goal_label(goals[0]), ylim=limits(values, study.front_rows))
     axes.legend(frameon=False)
     polish(axes)
 
@@ -119,7 +125,7 @@ def _draw_planes(figure: Figure, study: LoadedStudy, true: FloatArray) -> None:
         colour = 3 - up - across
         hidden = _draw_evaluated(axes, study, across=across, up=up)
         third = _medians(history, colour)[rows]
-        usual = _without_outliers(third)
+        usual = without_outliers(third)
         points = axes.scatter(
             _medians(history, across)[rows],
             _medians(history, up)[rows],
@@ -154,10 +160,10 @@ def _draw_evaluated(axes: Axes, study: LoadedStudy, *, across: int, up: int) -> 
     goals, rows = study.config.goals, study.front_rows
     x, y = _medians(study.history, across), _medians(study.history, up)
     _scatter_evaluated(axes, study.history, x, y)
-    axes.set(xlabel=_label(goals[across]), ylabel=_label(goals[up]))
-    axes.set(xlim=_limits(x, rows), ylim=_limits(y, rows))
+    axes.set(xlabel=goal_label(goals[across]), ylabel=goal_label(goals[up]))
+    axes.set(xlim=limits(x, rows), ylim=limits(y, rows))
     polish(axes)
-    return _outside(axes, x, y, rows)
+    return outside(x, y, axes.get_xlim(), axes.get_ylim(), rows)
 
 
 def _scatter_evaluated(axes: Axes, history: History, x: FloatArray, y: FloatArray) -> None:
@@ -167,33 +173,6 @@ def _scatter_evaluated(axes: Axes, history: History, x: FloatArray, y: FloatArra
         axes.scatter(x[feasible], y[feasible], s=9, color=GREY, linewidths=0, label="evaluated")
     if infeasible.any():
         axes.scatter(x[infeasible], y[infeasible], s=9, color=ORANGE, alpha=0.35, linewidths=0, label="infeasible")
-
-
-def _outside(axes: Axes, x: FloatArray, y: FloatArray, rows: Sequence[int]) -> str:
-    (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
-    outside = (x < left) | (x > right) | (y < low) | (y > high)
-    count, on_front = int(outside.sum()), int(outside[rows].sum())
-    front = f", {on_front} of them on the front" if on_front else ""
-    return f"{count:,} {'lies' if count == 1 else 'lie'} outside{front}" if count else ""
-
-
-def _limits(values: FloatArray, rows: Sequence[int]) -> tuple[float, float]:
-    """Room for the front and the middle 90 % of the rest; a few failed networks would flatten both."""
-    known = values[~np.isnan(values)]
-    if len(known) == 0:
-        return 0.0, 1.0
-    shown = np.concatenate([_without_outliers(values[rows]), np.quantile(known, [0.05, 0.95])])
-    margin = 0.05 * float(np.ptp(shown)) or max(0.5, 1e-3 * float(np.abs(shown).max()))
-    return float(shown.min()) - margin, float(shown.max()) + margin
-
-
-def _without_outliers(values: FloatArray) -> FloatArray:
-    """Values within three interquartile ranges of the middle half."""
-    if len(values) == 0:
-        return values
-    low, high = np.quantile(values, [0.25, 0.75]).tolist()
-    reach = 3 * (high - low)
-    return np.asarray(values[(values >= low - reach) & (values <= high + reach)], dtype=np.float64)
 
 
 def _draw_bounds(axes: Axes, config: SearchConfig, *, across: int, up: int) -> None:

@@ -10,11 +10,24 @@ import plotly.graph_objects as go
 from nasrlm.arrays import FloatArray
 from nasrlm.files import write_atomically
 from nasrlm.objective import Objective
-from studies.figure_style import BLUE, GREY, ORANGE, PALE_ORANGE, bar_lengths, front_label, line_look, title_lines
+from studies.figure_style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    PALE_ORANGE,
+    bar_lengths,
+    front_label,
+    front_title,
+    goal_label,
+    limits,
+    line_look,
+    outside,
+    title_lines,
+)
 from studies.history import History
 from studies.known_values import known_of
 from studies.loaded_study import LoadedStudy
-from studies.progress import goals_in_words, progress_of, share_label
+from studies.progress import goals_in_words, progress_of, share_ends, share_label
 
 
 def write_html(figures: Sequence[Any], path: Path) -> None:
@@ -36,10 +49,9 @@ def interactive_front(study: LoadedStudy, known: Mapping[str, FloatArray] | None
             three goals neither these nor intervals are drawn.
     """
     config, history, front = study.config, study.history, study.front_rows
-    labels = [Objective.parse(goal.objective).label for goal in config.goals]
-    title = f"{config.space}: {len(front)} on the front of {sum(history.evaluated):,} evaluated"
+    title = front_title(study)
     if len(config.goals) > 3:
-        return _parallel(study, labels).update_layout(title=title, template="plotly_white")
+        return _parallel(study).update_layout(title=title, template="plotly_white")
     figure = go.Figure()
     rest = np.setdiff1d(np.arange(len(history)), front)
     flat = len(config.goals) != 3
@@ -55,32 +67,57 @@ def interactive_front(study: LoadedStudy, known: Mapping[str, FloatArray] | None
         marker = {"color": colour, "size": size if flat else size / 2}
         figure.add_trace(_trace(study, rows, name=name, marker=marker))
     if front:
-        figure.update_traces(_bars(study), selector=len(shown) - 1)
+        line = {"mode": "lines+markers", "line": {"shape": "vh", "width": 2}} if len(config.goals) == 2 else {}
+        figure.update_traces(_bars(study) | line, selector=len(shown) - 1)
     true = known_of(study, known or {})[:, : len(config.goals)]
     if not np.isnan(true).all():
         figure.add_trace(_known(study, true))
-    return figure.update_layout(title=title, template="plotly_white", **_axis_titles(labels))
+    figure.update_layout(title=title, template="plotly_white", **_axis_titles(list(map(goal_label, config.goals))))
+    if len(config.goals) == 2:
+        _fit_plane(figure, study)
+    return figure
 
 
-def _parallel(study: LoadedStudy, labels: Sequence[str]) -> Any:
+def _fit_plane(figure: Any, study: LoadedStudy) -> None:
+    """Show of two goals what the figure in matplotlib shows, bounds too; the title tells what lies beyond."""
+    up, across = (study.history.medians()[:, goal] for goal in range(2))
+    y_ends, x_ends = (limits(values, study.front_rows) for values in (up, across))
+    figure.update_xaxes(range=x_ends).update_yaxes(range=y_ends)
+    if hidden := outside(across, up, x_ends, y_ends, study.front_rows):
+        figure.update_layout(title=f"{figure.layout.title.text}<br><sup>{hidden}; a double click shows all</sup>")
+    for constraint in study.config.constraints:
+        look: dict[str, Any] = {
+            "line_color": ORANGE,
+            "line_dash": "dot" if constraint.soft else "dash",
+            "line_width": 1,
+        }
+        look |= {"annotation_text": str(constraint), "annotation_position": "bottom right"}
+        if constraint.objective == study.config.goals[1].objective:
+            figure.add_vline(x=constraint.bound, **look)
+        elif constraint.objective == study.config.goals[0].objective:
+            figure.add_hline(y=constraint.bound, **look)
+
+
+def _parallel(study: LoadedStudy) -> Any:
     """One line a front member over one upright axis a goal, the better end upwards; below, what the members are."""
     medians: FloatArray = study.history.medians()[study.front_rows]
     dimensions = []
-    for column, (goal, label) in enumerate(zip(study.config.goals, labels, strict=True)):
-        values = medians[:, column]
+    for column, goal in enumerate(study.config.goals):
+        values, label = medians[:, column], Objective.parse(goal.objective).label
         ends = [float(values.min()), float(values.max())] if len(values) else [0.0, 1.0]
         dimensions.append({"label": label, "values": values, "range": ends if goal.maximise else ends[::-1]})
     lines = go.Parcoords(dimensions=dimensions, line={"color": medians[:, 0], "colorscale": "Viridis"})
     names = "<br>".join(study.history.architectures[row] for row in study.front_rows)
-    below = {"x": 0, "y": -0.1, "xref": "paper", "yref": "paper", "yanchor": "top", "align": "left"}
+    below = {"x": 0, "y": 0, "yshift": -30, "xref": "paper", "yref": "paper", "yanchor": "top", "align": "left"}
     figure = go.Figure(lines).add_annotation(text=names, showarrow=False, font={"size": 9}, **below)
-    return figure.update_layout(margin={"b": 60 + 14 * len(medians)})
+    room = 60 + 14 * len(medians)  # of the names
+    return figure.update_layout(margin={"b": room}, height=500 + room)
 
 
 def interactive_progress(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Any:
     """Hypervolume against evaluations, as a share of what all the studies reach together; seeds make a band."""
-    figure = go.Figure()
-    for index, progress in enumerate(progress_of(names, studies)):
+    figure, curves = go.Figure(), progress_of(names, studies)
+    for index, progress in enumerate(curves):
         colour, (_, dashes) = line_look(index)
         line = {"color": colour, "dash": dashes, "shape": "hv"}
         if len(progress.shares) > 1:
@@ -89,7 +126,7 @@ def interactive_progress(names: Sequence[str], studies: Sequence[LoadedStudy]) -
             figure.add_trace(go.Scatter(x=progress.counts, y=low, **hidden))
             figure.add_trace(go.Scatter(x=progress.counts, y=high, fill="tonexty", fillcolor=f"{colour}33", **hidden))
         figure.add_trace(go.Scatter(x=progress.counts, y=progress.median, line=line, name=progress.name))
-    titles = {"xaxis_title": "evaluations", "yaxis_title": share_label(len(studies))}
+    titles = {"xaxis_title": "evaluations", "yaxis_title": share_label(len(studies)), "yaxis_range": share_ends(curves)}
     return figure.update_layout(
         title="<br>".join(title_lines(goals_in_words(studies[0].config))), template="plotly_white", **titles
     )
@@ -157,4 +194,5 @@ def _axis_titles(labels: Sequence[str]) -> dict[str, Any]:
     if len(labels) == 2:
         return {"xaxis_title": labels[1], "yaxis_title": labels[0]}
     titles = {"xaxis": labels[1], "yaxis": labels[2], "zaxis": labels[0]}
-    return {"scene": {axis: {"title": title} for axis, title in titles.items()}}
+    camera = {"eye": {"x": 1.6, "y": 1.6, "z": 0.9}}  # from where the titles of all axes are in the picture
+    return {"scene": {axis: {"title": title} for axis, title in titles.items()} | {"camera": camera}}

@@ -25,7 +25,7 @@ from studies.guide import levels_of
 from studies.interactive import interactive_front, interactive_progress, write_html
 from studies.known_values import known_values
 from studies.loaded_study import LoadedStudy, load_study
-from studies.progress import goals_in_words, progress_of, share_label, spelled
+from studies.progress import goals_in_words, progress_of, share_ends, share_label, spelled
 from studies.report import write_front
 
 CELLS = 5  # of the front that are drawn
@@ -141,7 +141,7 @@ def _cells(study: LoadedStudy) -> list[tuple[list[str], list[CellGraph]]]:
     shown = []
     for row in (rows[place] for place in places):
         values = zip(history.objectives, history.values[row][:, 0].tolist(), strict=True)
-        words = [f"{Objective.parse(name).label} {value:.4g}" for name, value in values]
+        words = [f"{Objective.parse(name).label}: {value:.4g}" for name, value in values]
         shown.append((words, cell_graphs(space, history.architectures[row])))
     return shown
 
@@ -165,7 +165,6 @@ def progress_figure(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Fig
     lines = len("\n".join(labels).splitlines())
     figure = Figure(figsize=(8, 5.2 + LEGEND_LINE * lines), layout="constrained")
     axes = figure.subplots()
-    early = []
     for index, progress in enumerate(curves):
         colour, (dashes, _) = line_look(index)
         look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.6, "label": labels[index]}
@@ -173,10 +172,7 @@ def progress_figure(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Fig
         if len(progress.shares) > 1:
             low, high = progress.band
             axes.fill_between(progress.counts, low, high, step="post", alpha=0.2, color=colour, linewidth=0)
-        early.append(np.interp(progress.counts[-1] / 20, progress.counts, progress.shares.min(axis=0)))
-    # The first twentieth of a search is a steep wall that would flatten the rest.
-    margin = 0.05 * max(1 - min(early), 0.001)
-    axes.set_ylim(min(early) - margin, 1 + margin)
+    axes.set_ylim(*share_ends(curves))
     axes.set(xlabel="evaluations", ylabel=share_label(len(studies)))
     figure.legend(frameon=False, loc="outside lower center")
     axes.set_title("\n".join(title_lines(goals_in_words(studies[0].config))), fontsize=10)

@@ -20,8 +20,8 @@ class Progress:
     """Studies that differ in their seeds alone.
 
     Attributes:
-        name: of the folder, or of the first and the last one, with engine and sampler; of several studies also what
-            guides them and the number of seeds.
+        name: of the folder, or of the first and the last one, with what guides the studies, engine and sampler; of
+            several studies also the number of seeds.
         counts: (P,) evaluations.
         shares: (S, P) hypervolume of each of S studies after so many, as a share of what all studies reach together.
     """
@@ -49,8 +49,15 @@ def goals_in_words(config: SearchConfig) -> list[str]:
 
 def share_label(num_studies: int) -> str:
     """What the shares of ``progress_of`` are called in figures."""
-    of = "the front found" if num_studies == 1 else "all studies' joint front"
+    of = "this study's final front" if num_studies == 1 else "all studies' joint front"
     return f"hypervolume, share of {of}"
+
+
+def share_ends(curves: Sequence[Progress]) -> tuple[float, float]:
+    """Ends of the axis of shares: the first twentieth of a search is a steep wall that would flatten the rest."""
+    early = min(float(np.interp(x.counts[-1] / 20, x.counts, x.shares.min(axis=0))) for x in curves)
+    margin = 0.05 * max(1 - early, 0.001)
+    return early - margin, 1 + margin
 
 
 def spelled(config: SearchConfig) -> str:
@@ -94,10 +101,11 @@ def progress_of(names: Sequence[str], studies: Sequence[LoadedStudy]) -> list[Pr
 
 def _name(names: Sequence[str], config: SearchConfig, *, with_bounds: bool) -> str:
     """What the curve of one study is called, or of several that differ in their seeds."""
-    name = f"{names[0]} ({config.engine} {config.sampler})"
+    guide = f"guided by {config.guide.acquisition}, " if config.guide else ""
+    kinds = f"{guide}{config.engine} {config.sampler}"
+    name = f"{names[0]} ({kinds})"
     if len(names) > 1:
-        guide = f", {config.guide.acquisition}" if config.guide else ""
-        name = f"{names[0]} to {names[-1]} ({config.engine} {config.sampler}{guide}, {len(names)} seeds)"
+        name = f"{names[0]} to {names[-1]} ({kinds}, {len(names)} seeds)"
     return f"{name}, {' '.join(map(str, config.constraints)) or 'no constraint'}" if with_bounds else name
 
 

@@ -75,10 +75,35 @@ def test_what_lies_outside_is_counted(tmp_path: Path) -> None:
     history.feasible[0] = False
     (axes,) = front_figure(LoadedStudy(config, history)).axes
     assert axes.get_xlim()[1] < 1_000
-    assert "lie outside" in axes.get_legend().get_title().get_text()
+    assert (hidden := axes.get_legend().get_title().get_text()).endswith("lie outside")
+    shown = interactive_front(LoadedStudy(config, history)).layout
+    assert shown.xaxis.range == pytest.approx(axes.get_xlim())
+    assert shown.yaxis.range == pytest.approx(axes.get_ylim())
+    assert f"{hidden}; a double click shows all" in shown.title.text
     history.values[1:] = [history.values[1] for _ in history.values[1:]]
     (axes,) = front_figure(LoadedStudy(config, history)).axes
     assert axes.get_legend().get_title().get_text() == "1 lies outside"
+
+
+def test_the_interactive_front_shows_bounds_and_its_steps(tmp_path: Path) -> None:
+    bounds = ["latency_ms@toy<=9", "soft:accuracy@toy>=3", "energy_mj@toy<=5"]
+    search(toy_config(trials=40, constraints=bounds), ToySpace(), ToyEvaluator(), tmp_path, figures=False)
+    study = load_study(tmp_path)
+    figure = interactive_front(study)
+    assert [(line.x0, line.y0, line.line.dash) for line in figure.layout.shapes] == [(9, 0, "dash"), (0, 3, "dot")]
+    front = next(trace for trace in figure.data if trace.name.startswith("front"))
+    across = [study.losses[row, 1] for row in study.front_rows]
+    assert (list(front.x), front.line.shape) == (across, "vh")  # the best in the first goal first: down, then left
+    assert across == sorted(across, reverse=True)
+
+
+def test_figures_tell_that_the_model_guided_a_search(tmp_path: Path) -> None:
+    run(guided_config(trials=9), tmp_path, predictor=ToyPredictor(sigma=0.1))
+    study = load_study(tmp_path)
+    assert "(guided, optuna " in front_figure(study).get_suptitle()
+    assert "(guided, optuna " in interactive_front(study).layout.title.text
+    (legend,) = progress_figure(["a"], [study]).legends
+    assert legend.get_texts()[0].get_text().startswith("a (guided by hypervolume, optuna ")
 
 
 @pytest.mark.parametrize("num_goals", [1, 2, 3])
@@ -247,6 +272,16 @@ def test_panels_of_six_objectives_stand_in_two_rows_and_say_what_their_intervals
     drawn = interactive_calibration(names, predicted, real, [0.9] * 6, "abc")
     assert len({tuple(axis.domain) for axis in drawn.select_xaxes()}) == 3
     assert len({tuple(axis.domain) for axis in drawn.select_yaxes()}) == 2
+
+
+def test_a_failed_network_does_not_flatten_a_calibration() -> None:
+    real = np.append(np.linspace(90, 94, 9), [10.0, np.nan])[:, None]
+    predicted = np.stack([real + 0.1, real - 1, real + 1], axis=2)
+    (axes,) = calibration_figure(["accuracy@x"], predicted, real, [0.8]).axes
+    assert axes.get_title() == "accuracy x [%]: 100% within 80% intervals, 1 outside"
+    assert axes.get_xlim() == axes.get_ylim() == pytest.approx((89.795, 94.305))
+    drawn = interactive_calibration(["accuracy@x"], predicted, real, [0.8], "abcdefghijk")
+    assert drawn.layout.xaxis.range == drawn.layout.yaxis.range == pytest.approx(axes.get_xlim())
 
 
 def test_a_legend_names_only_what_is_drawn(tmp_path: Path) -> None:
