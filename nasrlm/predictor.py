@@ -30,7 +30,7 @@ from nasrlm.named_spaces import Space, checked_space
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, naming_rows
 
-TEACH = "New ones are learned from labels: `nasrlm adapt`."
+TEACH = "New ones are learned by `nasrlm adapt`, into another checkpoint: was that one given?"
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
 

@@ -51,7 +51,7 @@ def read_inputs(
         ValueError: nothing or both were given, a notation is malformed, a file cannot be read.
     """
     if bool(given) == (table is not None):
-        raise ValueError("input: expected architectures or --table, and not both. See --help.")
+        raise ValueError(f"input: expected architectures or --table, got {'both' if given else 'neither'}. See --help.")
     names = list(given or [])
     kinds = [kind_of(name, space if input_shape is None else None) for name in names]  # no architecture has a shape
     if input_shape is not None and not any(kind in (Kind.MODEL, Kind.MODULE) for kind in kinds):

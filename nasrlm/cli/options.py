@@ -34,7 +34,9 @@ InputShapeOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything drawn.")]
+SeedOption = Annotated[
+    int, typer.Option("--seed", min=0, max=2**32 - 1, metavar="<int>", help="Seed of everything drawn.")
+]
 
 
 def listed(names: str | None, option: str) -> tuple[str, ...]:

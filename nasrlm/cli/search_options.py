@@ -15,6 +15,8 @@ from studies.folder import config_given
 
 _OF_ONE_RUN = ("out", "resume", "json")
 _OF_CONFIG = ("trials", "warm_start")  # which says what became of them
+_EVALUATED = "Real evaluations"  # panels of the help
+_GUIDED_BY = "How the model guides real evaluations"
 
 
 def _as_before(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
@@ -28,56 +30,118 @@ def _as_before(context: typer.Context, option: typer.CallbackParam, value: Any) 
 Out = Annotated[Path, typer.Option(help="Folder of the study.", is_eager=True, callback=_as_before)]
 Trials = Annotated[
     int | None,
-    typer.Option(min=1, help="Distinct architectures to evaluate: 1000, or as many as a resumed study was given."),
+    typer.Option(
+        min=1, help="Distinct architectures to evaluate; 1000 if left out, or what a resumed study was given."
+    ),
 ]
 Engine = Annotated[str, typer.Option(help=f"{' or '.join(SAMPLERS)}.")]
 Sampler = Annotated[
-    str, typer.Option(help="; ".join(f"with {name} {', '.join(known)}" for name, known in SAMPLERS.items()) + ".")
+    str, typer.Option(help="; ".join(f"{name}: {', '.join(known)}" for name, known in SAMPLERS.items()) + ".")
 ]
 Constraint = Annotated[
     list[str] | None,
-    typer.Option(help="latency_ms@pixel3<=10; or soft:latency_ms@pixel3<=10, preferred to be met."),
+    typer.Option(help="A bound, such as macs@onnx<=5e7; a preference with soft: before it. May be repeated."),
 ]
 Evaluator = Annotated[
-    str, typer.Option(help="surrogate; or what gives real results: table:PATH, module:function, measure.")
+    str,
+    typer.Option(
+        help="What evaluates: the model (surrogate), or real results of table:PATH, module:function or measure.",
+        rich_help_panel=_EVALUATED,
+    ),
 ]
 OnError = Annotated[
     Literal["stop", "skip"],
-    typer.Option(help="Where a function raises or its answer is unusable: stop, or skip that network."),
+    typer.Option(
+        help="What to do if module:function raises or its answer is unusable; skip leaves that network out.",
+        rich_help_panel=_EVALUATED,
+    ),
 ]
-Truth = Annotated[Path | None, typer.Option(help="Table of true values to judge the front by.")]
+Truth = Annotated[
+    Path | None, typer.Option(help="Table of true values to judge the front by.", rich_help_panel=_EVALUATED)
+]
 Storage = Annotated[
-    str | None, typer.Option(help="Optuna storage, a URL or a journal file; several workers may share a guided search.")
+    str | None,
+    typer.Option(
+        help="Optuna storage, a URL or a journal file, that several workers of a guided search may share.",
+        rich_help_panel=_EVALUATED,
+    ),
 ]
 Population = Annotated[int, typer.Option(min=2, help="Architectures proposed at a time.")]
 Acquisition = Annotated[
-    str, typer.Option(help="How the model chooses real evaluations: hypervolume, median; none leaves it out.")
+    str,
+    typer.Option(
+        help="By what the model chooses networks to evaluate: hypervolume or median; none: without the model.",
+        rich_help_panel=_GUIDED_BY,
+    ),
 ]
-Gate = Annotated[bool, typer.Option(help="Prune what is predicted not to move the front.")]
+Gate = Annotated[
+    bool, typer.Option(help="Prune networks that are unlikely to move the front.", rich_help_panel=_GUIDED_BY)
+]
 Risk = Annotated[
-    str, typer.Option(help="Chance that a network is better than the gate allows for; or objective=risk,….")
+    str,
+    typer.Option(
+        help="The gate goes by values that a network beats with this chance at most; or objective=risk,….",
+        rich_help_panel=_GUIDED_BY,
+    ),
 ]
-Batch = Annotated[int, typer.Option(min=1, help="Real evaluations between predictions.")]
-Generations = Annotated[int, typer.Option(min=1, help="Populations proposed on predictions for each batch.")]
+Batch = Annotated[
+    int,
+    typer.Option(
+        min=1, help="Real evaluations after which candidates are predicted again.", rich_help_panel=_GUIDED_BY
+    ),
+]
+Generations = Annotated[
+    int, typer.Option(min=1, help="Populations proposed on predictions for each batch.", rich_help_panel=_GUIDED_BY)
+]
 AdaptEvery = Annotated[
-    int, typer.Option(min=0, help="Real results after which the predictions learn from all of them; 0: never.")
+    int,
+    typer.Option(
+        min=0,
+        help="Real results after which the predictions learn from all of them; 0: never.",
+        rich_help_panel=_GUIDED_BY,
+    ),
 ]
 Samples = Annotated[
-    int, typer.Option(min=1, help="Draws from each candidate's predictions, to estimate its expected hypervolume.")
+    int,
+    typer.Option(
+        min=1,
+        help="Draws from each candidate's predictions, to estimate its expected hypervolume.",
+        rich_help_panel=_GUIDED_BY,
+    ),
 ]
 Joint = Annotated[
-    bool, typer.Option("--joint", help="Draw objectives jointly, as the model does until it learns from results.")
+    bool,
+    typer.Option(
+        "--joint",
+        help="Draw objectives jointly, as the model does until it learns from results.",
+        rich_help_panel=_GUIDED_BY,
+    ),
 ]
 Exhaustive = Annotated[
-    bool, typer.Option("--exhaustive", help="Look at every architecture for each batch; up to some ten thousand.")
+    bool,
+    typer.Option(
+        "--exhaustive",
+        help="Consider every architecture for each batch, in spaces of up to some ten thousand.",
+        rich_help_panel=_GUIDED_BY,
+    ),
 ]
-WarmStart = Annotated[Path | None, typer.Option(help="Known architectures to evaluate first: one a line, or a table.")]
+WarmStart = Annotated[
+    Path | None,
+    typer.Option(help="Known architectures to evaluate first: one a line, or a table.", rich_help_panel=_EVALUATED),
+]
 Results = Annotated[
     Path | None,
-    typer.Option(help="Table of results known already: taken instead of asking the function; they count as trials."),
+    typer.Option(
+        help="Table of results known already: taken instead of asking the function; they count as trials.",
+        rich_help_panel=_EVALUATED,
+    ),
 ]
 Twins = Annotated[
-    str | None, typer.Option(help="Evaluate isomorphic architectures once, or apart (default if real costs differ).")
+    str | None,
+    typer.Option(
+        help="Evaluate isomorphic architectures once, or apart (default if real costs differ).",
+        rich_help_panel=_EVALUATED,
+    ),
 ]
 Resume = Annotated[
     bool,

@@ -43,7 +43,7 @@ MISTAKES = {
         "x.pdf: expected a file ending in .onnx",
     ),
     "unwritable file": (("convert", *SPACE, ARCHITECTURE, "--out", "file/x.onnx"), "file: expected a folder that can"),
-    "no input": (("predict", *MODEL), "input: expected architectures or --table, and not both."),
+    "no input": (("predict", *MODEL), "input: expected architectures or --table, got neither."),
     "no such text": (("predict", *MODEL, "none.txt"), "none.txt: expected a text file, got no such file."),
     "cut-off ONNX text": (("predict", *MODEL, "cut.onnxtxt"), "cut.onnxtxt: ONNX text: expected "),
     "shape of an architecture": (

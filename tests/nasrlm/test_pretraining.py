@@ -46,7 +46,8 @@ def test_sample_draws_different_ones_as_far_as_there_are(
         (("sample", "--out", "x.parquet"), "sample: expected --space, got none"),
         (("sample", "--space", "darts", "--out", "x.txt"), "expected a table ending in .parquet, .csv or .jsonl"),
         (("stats", "--table", "x.parquet"), "stats --table: expected --out and no architecture"),
-        (("stats", "--space", "darts", "--latency", "x"), "stats: expected an architecture, or --table with --out"),
+        (("stats",), "stats: expected an architecture, or --table with --out"),
+        (("stats", "--space", "darts", "--latency", "x"), "--latency: expected --table beside it, got an architecture"),
         (
             ("stats", "--table", "none.parquet", "--out", "y.parquet"),
             "none.parquet: expected a table, got no such file",

@@ -67,6 +67,31 @@ def test_help_says_of_a_verb_what_its_own_help_begins_with(name: str) -> None:
     assert " ".join(load_verb(name).help.split("\n\n")[0].split()) == VERBS[name]
 
 
+def test_help_names_the_panel_above_its_verbs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["nasrlm", "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    lines = [line.strip("│╭╮─ ") for line in capsys.readouterr().out.splitlines()]
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        if line in verbs.PANELS:
+            found[line] = []
+        elif found and (word := line.partition(" ")[0]) in VERBS:
+            list(found.values())[-1].append(word)
+    assert found == {panel: list(of_panel) for panel, of_panel in verbs.PANELS.items()}
+
+
+@pytest.mark.parametrize(
+    ("option", "panel"),
+    [("--trials", None), ("--evaluator", "Real evaluations"), ("--gate", "How the model guides real evaluations")],
+)
+def test_the_help_of_search_has_panels(option: str, panel: str | None) -> None:
+    (found,) = (each for each in load_verb("search").params if option in each.opts)
+    assert found.rich_help_panel == panel
+
+
 def test_every_verb_is_known() -> None:
     assert {module.name.rstrip("_") for module in iter_modules(verbs.__path__)} == set(VERBS)
 

@@ -11,32 +11,42 @@ from typing import Any
 import typer
 import typer.core
 
-# What ``nasrlm --help`` says of every verb, whose docstring begins with it.
-VERBS = {
-    "spaces": "List the search spaces, their sizes and published objectives.",
-    "sample": "Draw architectures, one a line in the space's published notation; or a table of them to learn from.",
-    "convert": "Print the canonical ONNX text of a network, or write it as a file; or convert a whole table.",
-    "stats": "Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph.",
-    "measure": "Time networks in ONNX Runtime on this machine: warm, interleaved, median and quartiles.",
-    "predict": "Predict objectives with calibrated intervals.",
-    "evaluate": "Compare predictions with the labels of tables: rank correlation, error and coverage.",
-    "train": (
-        "Train a model; run the same command again to go on after a stop. torchrun and accelerate launch may run it."
-    ),
-    "info": "Versions, torch devices, and what the checkpoint was trained on.",
-    "adapt": (
-        "Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used."
-    ),
-    "refine": "Predict costs as sums over operators, wherever these fit the valid rows better. Test rows are not used.",
-    "benchmark": (
-        "Rank the test rows of a space from a few labels, by several methods; the same command goes on after a stop."
-    ),
-    "search": "Search a space for its Pareto front.",
-    "plot": "Draw the figures of a finished or running study, or compare several.",
-    "serve": "Answer over HTTP: POST /predict, POST /convert, GET /health; /docs describes them.",
-    "import": "Turn an official benchmark file into a table of architectures, or of source code, and labels.",
-    "teach": "Draw architectures and write labels that models of graph features expect of them, from the train rows.",
+# What ``nasrlm --help`` says of every verb, whose docstring begins with it; by panel.
+PANELS = {
+    "Networks": {
+        "spaces": "List the search spaces, their sizes and published objectives.",
+        "sample": "Draw architectures, one a line in the space's published notation; or a table of them to learn from.",
+        "convert": "Print the canonical ONNX text of a network, or write it as a file; or convert a whole table.",
+        "stats": "Count parameters, multiply-accumulates and more; live_ counts are those of the canonical graph.",
+        "measure": "Time networks in ONNX Runtime on this machine: warm, interleaved, median and quartiles.",
+    },
+    "Predict and search": {
+        "predict": "Predict objectives with calibrated intervals.",
+        "search": "Search a space for its Pareto front.",
+        "plot": "Draw the figures of a finished or running study, or compare several.",
+        "serve": "Answer over HTTP: POST /predict, POST /convert, GET /health; /docs describes them.",
+    },
+    "Learn": {
+        "adapt": "Learn new objectives from a few labels; all others are predicted as before. Test rows are not used.",
+        "refine": (
+            "Predict costs as sums over operators, wherever these fit the valid rows better. Test rows are not used."
+        ),
+        "train": "Train a model; after a stop the same command continues. torchrun and accelerate launch may run it.",
+        "teach": (
+            "Draw architectures and label them with what models of graph features, fitted to train rows, predict."
+        ),
+        "import": "Turn an official benchmark file into a table of architectures, or of source code, and labels.",
+    },
+    "Judge": {
+        "evaluate": "Compare predictions with the labels of tables: rank correlation, error and coverage.",
+        "benchmark": (
+            "Rank the test rows of a space from a few labels, by several methods; after a stop the same command "
+            "continues."
+        ),
+        "info": "Print versions, torch devices, and what the checkpoint was trained on.",
+    },
 }
+VERBS = {name: help_ for panel in PANELS.values() for name, help_ in panel.items()}
 
 LIST = "A,B,…"  # what the help calls several values in one word
 REPEATED = frozenset({"--space", "--table"})  # options that some verbs take several times
@@ -82,8 +92,9 @@ def load_verb(name: str) -> Any:
 
 def register(app: typer.Typer) -> None:
     """Add an entry for every verb."""
-    for name, help_ in VERBS.items():
-        app.command(name, help=help_)(_entry)
+    for panel, verbs in PANELS.items():
+        for name, help_ in verbs.items():
+            app.command(name, help=help_, rich_help_panel=panel)(_entry)
 
 
 def _module(name: str) -> ModuleType:

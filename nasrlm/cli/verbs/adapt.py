@@ -51,7 +51,7 @@ def run(
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """Learn new objectives from a few labels; what the checkpoint knew stays as it was. Test rows are not used."""
+    """Learn new objectives from a few labels; all others are predicted as before. Test rows are not used."""
     started, names = time.monotonic(), listed(objectives, "--objectives")
     check_replaceable(out)
     config = AdaptConfig(tables, names, _count(samples), choose, pool, like_table, space, seed, leave_out_strays)

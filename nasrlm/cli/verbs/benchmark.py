@@ -18,6 +18,9 @@ from studies.benchmark.results import summary
 from studies.benchmark.run import BenchmarkConfig, known_targets, run_benchmark
 from studies.benchmark.task import Tables
 
+# What the table calls columns of the summary that are not words.
+HEADS = {"size": "labels", "kendall_tau": "Kendall τ", "spearman_rho": "Spearman ρ", "test_rows": "test rows"}
+
 
 def run(
     protocol: Annotated[str, typer.Option(help=f"One of {', '.join(PROTOCOLS)}.")],
@@ -43,7 +46,7 @@ def run(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Rank the test rows of a space from a few labels, by several methods; the same command goes on after a stop."""
+    """Rank the test rows of a space from a few labels, by several methods; after a stop the same command continues."""
     chosen = get_protocol(protocol)
     config = BenchmarkConfig(protocol, listed(methods, "--methods"), _numbers(sizes), seeds, steps, checkpoint, device)
     path = out or Path("runs/benchmark") / f"{protocol}.jsonl"
@@ -56,7 +59,8 @@ def run(
         print_json({"protocol": protocol, "file": str(path), "summary": rows, "results": results})
         return
     columns = [name for name in rows[0] if name != "space" or len({row["space"] for row in rows}) > 1]
-    print_table(columns, [[row[name] for name in columns] for row in rows], title=protocol)
+    heads = [HEADS.get(name, name) for name in columns]
+    print_table(heads, [[row[name] for name in columns] for row in rows], title=protocol)
     say(f"{len(records):,} answers: {path}")
 
 

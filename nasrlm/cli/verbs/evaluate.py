@@ -38,7 +38,8 @@ def run(
     known = [name for name in labels if wanted or name in predictor.objectives]
     if not known:
         raise ValueError(
-            f"{named(tables)}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}."
+            f"{named(tables)}: expected a label that the checkpoint knows, got {', '.join(labels) or 'no labels'}. "
+            "--checkpoint names another checkpoint."
         )
     require_labels(frames, tables, known)
     predictor.predict([], known)  # unknown objectives fail before any work

@@ -15,7 +15,7 @@ LIBRARIES = ("torch", "onnx", "onnxruntime", "transformers", "optuna", "pymoo", 
 
 
 def run(checkpoint: CheckpointOption = None, json: JsonOption = False) -> None:
-    """Versions, torch devices, and what the checkpoint was trained on."""
+    """Print versions, torch devices, and what the checkpoint was trained on."""
     loaded = Checkpoint.from_pretrained(checkpoint)
     versions = {"nasrlm": nasrlm.__version__, **versions_of(*LIBRARIES)}
     devices = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]

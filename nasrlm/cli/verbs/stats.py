@@ -59,9 +59,10 @@ def run(
         if latency:
             config = replace(config, chunk_rows=TIMED_AT_ONCE, part_chunks=1)
         return convert_whole_table(config, "stats", json=json)
-    if not architectures or out is not None or latency or texts or workers is not None or resume:
+    if not architectures:
         raise ValueError("stats: expected an architecture, or --table with --out. See --help.")
-    refuse_given(context, ["engine", "repeats"], "--table", "an architecture")
+    of_tables = ["out", "latency", "repeats", "texts", "workers", "resume", "engine"]
+    refuse_given(context, of_tables, "--table", "an architecture")
     graphs = [read_network(name, space, input_shape, "stats") for name in architectures]
     tokens = count_tokens(list(map(canonical_text, graphs, architectures)), checkpoint)
     named = zip(architectures, graphs, tokens, strict=True)

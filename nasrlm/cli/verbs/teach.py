@@ -32,7 +32,7 @@ def run(
     seed: SeedOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """Draw architectures and write labels that models of graph features expect of them, from the train rows."""
+    """Draw architectures and label them with what models of graph features, fitted to train rows, predict."""
     check_table_out(out, table)
     named = listed(objectives, "--objectives")
     taught, learned = teach(TeachConfig(table, named, count, labels, like_table, space, seed), progress=True)

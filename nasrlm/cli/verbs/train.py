@@ -32,7 +32,7 @@ def run(
     seed: Annotated[int | None, typer.Option("--seed", help="Instead of the config's.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """Train a model; run the same command again to go on after a stop. torchrun and accelerate launch may run it."""
+    """Train a model; after a stop the same command continues. torchrun and accelerate launch may run it."""
     given = {"out": out, "device": device, "seed": seed}
     overrides = {key: value for key, value in given.items() if value is not None}
     chosen = TrainConfig.load(_config_file(config), **overrides)
