@@ -138,7 +138,7 @@ def run(
         print_json(result.to_dict())
     else:
         print_front(result, config.objectives)
-        say(f"{FRONT_FILE}, front.png, front.html, {HISTORY_FILE}, {STUDY_FILE}: {out}")
+        say(f"{FRONT_FILE}, {HISTORY_FILE}, {STUDY_FILE}, report.html and figures: {out}")
 
 
 def _warn_of_slow_proposals(config: SearchConfig) -> None:
