@@ -24,6 +24,7 @@ from converters.spell_activations import (
     spell_softplus,
 )
 from converters.spell_arithmetic import round_scale, spell_gemm, spell_number, spell_product, spell_sum, write_out_sum
+from converters.spell_attention import drop_guard, drop_zeros
 from converters.spell_layers import (
     absorb_bias,
     absorb_group_norm,
@@ -166,6 +167,8 @@ SPELLINGS: tuple[Spelling, ...] = (
     spell_activation,
     spell_softplus,
     spell_slope,
+    drop_zeros,
+    drop_guard,
     absorb_layer_norm,
     absorb_unbiased_layer_norm,
     spell_padding,

@@ -186,12 +186,13 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
     kept |= seen_at(graph.node, STATE_INPUTS)  # exporters write zeros there as if weights
     kept |= seen_at(graph.node, INDEX_INPUTS, through=VIEWS | {"Cast"})
     learned = _learned(model)
+    open_masks = _open_masks(graph)
     missing: dict[str, str] = {}
 
     def is_kept(name: str, tensor: TensorProto) -> bool:
         small = prod(tensor.dims) <= MAX_CONSTANT_NUMBERS
         is_weight = name in learned and tensor.data_type in FLOATS
-        says = (is_constant(tensor) and not is_weight) or (small and name in kept)
+        says = (is_constant(tensor) and not is_weight) or (small and name in kept) or name in open_masks
         if says and tensor.data_location == TensorProto.EXTERNAL:
             missing[name] = _location(tensor)
         return says and name not in missing
@@ -237,13 +238,31 @@ def _refuse_missing(graph: GraphProto, missing: Mapping[str, str]) -> None:
 def _made_up_biases(graph: GraphProto) -> set[str]:
     """Zeros that torch's older exporter writes as nodes where a layer norm has a learned weight but no bias."""
     learned = {tensor.name for tensor in graph.initializer}
-    constants = {node.output[0]: value for node in graph.node if (value := _tensor_of_constant(node)) is not None}
+    constants = _stored_in_nodes(graph)
     biases = [
         node.input[2]
         for node in graph.node
         if node.op_type == "LayerNormalization" and len(node.input) == 3 and node.input[1] in learned
     ]
     return {bias for bias in biases if bias in constants and _is_made_of_zeros(constants[bias])}
+
+
+def _open_masks(graph: GraphProto) -> set[str]:
+    """Zeros that torch's exporters compute ahead as masks of attention that hide nothing.
+
+    They replace NaN behind the softmax of what is masked by flags, and behind no other.
+    """
+    makers = {x: node for node in graph.node for x in node.output}
+    guards = {x: node.input[0] for x, node in makers.items() if node.op_type == "IsNaN"}
+    guarded = {guards[node.input[0]] for node in graph.node if node.op_type == "Where" and node.input[0] in guards}
+    scores = {makers[x].input[0] for x in guarded if x in makers and makers[x].op_type == "Softmax"}
+    masked = {x for score in scores if score in makers and makers[score].op_type == "Add" for x in makers[score].input}
+    arrays = {tensor.name: tensor for tensor in graph.initializer} | _stored_in_nodes(graph) if masked else {}
+    return {x for x in masked.intersection(arrays) if _is_made_of_zeros(arrays[x])}
+
+
+def _stored_in_nodes(graph: GraphProto) -> dict[str, TensorProto]:
+    return {node.output[0]: value for node in graph.node if (value := _tensor_of_constant(node)) is not None}
 
 
 def _is_made_of_zeros(tensor: TensorProto) -> bool:

@@ -33,6 +33,11 @@ def attended(x, queries):
     return functional.scaled_dot_product_attention(queries(x), x, x)
 
 
+def attended_to_all(x, queries):  # as in encoders of transformers
+    everything = torch.ones(x.shape[-2], x.shape[-2], dtype=torch.bool)
+    return functional.scaled_dot_product_attention(queries(x), x, x, attn_mask=everything)
+
+
 def attended_at_once(x, layer):  # queries, keys and values of one layer, as in vision transformers
     rows, heads = x.shape[:2], (3, 2, x.shape[-1] // 2)
     q, k, v = layer(x).reshape(*rows, *heads).permute(2, 0, 3, 1, 4).unbind(0)
@@ -72,6 +77,7 @@ DIFFERENT = {
     "square": (lambda: Computing(lambda x: functional.relu(x).square()), ROWS),
     "softplus": (nn.Softplus, IMAGE),
     "attention": (lambda: Computing(attended, nn.Linear(8, 8)), ROWS),
+    "attention to all": (lambda: Computing(attended_to_all, nn.Linear(8, 8)), ROWS),
     "attention of one layer": (lambda: Computing(attended_at_once, nn.Linear(8, 24)), (1, 5, 8)),
     "attention of one layer, two rows": (lambda: Computing(attended_at_once, nn.Linear(8, 24)), (2, 5, 8)),
     "attention in groups": (lambda: Computing(attended_in_groups, nn.Linear(8, 8), nn.Linear(8, 8)), (1, 5, 8)),

@@ -23,6 +23,14 @@ SAME = {
     "a mask made of one number": """(float[9,9] x) => (float[9,9] y) {
         one = Constant <value_float = -3.0> ()  shape = Constant <value_ints = [9,9]> ()
         full = Expand (one, shape)  mask = Trilu <upper = 1> (full)  y = Add (x, mask) }""",
+    "rows of which a mask hides all": """(float[2,2] x) => (float[2,2] y) {
+        z = Constant <value_float = 0.0> ()  m = Log (z)  shown = Constant <value = bool[2,2] {0,0,1,1}> ()
+        mask = Where (shown, z, m)  p = MatMul (x, x)  a = Add (p, mask)  s = Softmax (a)
+        none = IsNaN (s)  y = Where (none, z, s) }""",
+    "rows of which a mask hides all by a number": """(float[2,2] x) => (float[2,2] y) {
+        z = Constant <value_float = 0.0> ()  m = Constant <value_float = -3.4e38> ()
+        shown = Constant <value = bool[2,2] {0,0,1,0}> ()  mask = Where (shown, z, m)
+        p = MatMul (x, x)  a = Add (p, mask)  s = Softmax (a)  none = IsNaN (s)  y = Where (none, z, s) }""",
     "a range": """(float[2,5] x) => (float[2,5] y) {
         a = Constant <value_float = 0.0> ()  b = Constant <value_float = 5.0> ()  c = Constant <value_float = 1.0> ()
         r = Range (a, b, c)  y = Add (x, r) }""",
