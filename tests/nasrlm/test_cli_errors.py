@@ -22,7 +22,7 @@ MISTAKES = {
     "unknown option": (("spaces", "--colour"), "No such option: --colour"),
     "no number": (("sample", *SPACE, "-n", "many"), "Invalid value for '-n'"),
     "negative seed": (("sample", *SPACE, "--seed", -1), "Invalid value for '--seed'"),
-    "a seed beyond 32 bits": (("search", *SPACE, "--seed", 2**32), "Invalid value for '--seed'"),
+    "a seed beyond 32 bits": (("search", *SPACE, "--out", "x", "--seed", 2**32), "Invalid value for '--seed'"),
     "no space": (("sample",), "sample: expected --space, got none. `nasrlm spaces` lists them."),
     "no space of a word": (
         ("convert", "network.pb"),
