@@ -35,7 +35,7 @@ def titles(
         low, high = _ends(points)
         hidden = int(((points < low) | (points > high)).any(axis=0).sum())
         promised = "" if interval is None else f": {share:.0%} within {interval:.0%} intervals"
-        words.append(f"{Objective.parse(name).label}{promised}" + (f", {hidden:,} outside" if hidden else ""))
+        words.append(f"{Objective.parse(name).label}{promised}" + (f", {hidden:,} not shown" if hidden else ""))
     return words
 
 

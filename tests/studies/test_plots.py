@@ -278,7 +278,7 @@ def test_a_failed_network_does_not_flatten_a_calibration() -> None:
     real = np.append(np.linspace(90, 94, 9), [10.0, np.nan])[:, None]
     predicted = np.stack([real + 0.1, real - 1, real + 1], axis=2)
     (axes,) = calibration_figure(["accuracy@x"], predicted, real, [0.8]).axes
-    assert axes.get_title() == "accuracy x [%]: 100% within 80% intervals, 1 outside"
+    assert axes.get_title() == "accuracy x [%]: 100% within 80% intervals, 1 not shown"
     assert axes.get_xlim() == axes.get_ylim() == pytest.approx((89.795, 94.305))
     drawn = interactive_calibration(["accuracy@x"], predicted, real, [0.8], "abcdefghijk")
     assert drawn.layout.xaxis.range == drawn.layout.yaxis.range == pytest.approx(axes.get_xlim())
