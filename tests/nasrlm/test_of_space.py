@@ -39,6 +39,13 @@ def several(checkpoint: Checkpoint) -> Checkpoint:
     return replace(checkpoint, calibration={ACCURACY: HIGH, LATENCY: HIGH}, calibration_by_space=by_space)
 
 
+@pytest.fixture(scope="module")
+def several_folder(several: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkpoints") / "several"
+    several.save_pretrained(folder)
+    return folder
+
+
 def test_a_space_has_its_own_levels_and_those_of_all_where_it_lacks_them(several: Checkpoint) -> None:
     assert several.of_space("nasbench201").calibration == {ACCURACY: HIGH, LATENCY: LOW}
     assert several.of_space("other").calibration == several.of_space("unheard").calibration == several.calibration
@@ -175,20 +182,13 @@ def test_training_calibrates_every_space(tmp_path: Path) -> None:
 
 
 def test_the_command_line_answers_for_every_row_by_its_space(
-    several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
+    several_folder: Path, tmp_path: Path, nasrlm: CommandLine
 ) -> None:
-    several.save_pretrained(tmp_path / "several")
     frame = architecture_table(8)
     texts = pd.DataFrame({"space": ["other", "nasbench201"] * 2, "text": ["Conv3\n"] * 4})
     write_table(pd.concat([texts, frame], ignore_index=True), tmp_path / "mixed.parquet")
-    words = (
-        "--table",
-        tmp_path / "mixed.parquet",
-        "--checkpoint",
-        tmp_path / "several",
-        "--out",
-        tmp_path / "p.parquet",
-    )
+    table, out = tmp_path / "mixed.parquet", tmp_path / "p.parquet"
+    words = ("--table", table, "--checkpoint", several_folder, "--out", out)
     assert nasrlm("predict", *words).status == 0
     written = pd.read_parquet(tmp_path / "p.parquet")[f"{LATENCY}.q0.9"]
     assert written[0] == written[2] > written[1] == written[3]
@@ -230,31 +230,28 @@ def test_rows_without_a_space_are_answered_as_they_were_judged(
 
 
 def test_an_objective_that_was_learned_of_other_spaces_alone_is_told(
-    several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
+    several_folder: Path, tmp_path: Path, nasrlm: CommandLine
 ) -> None:
-    several.save_pretrained(tmp_path / "several")
     (tmp_path / "network.txt").write_text("Conv3\n")
-    words = ("predict", tmp_path / "network.txt", "--checkpoint", tmp_path / "several", "--space", "other")
+    words = ("predict", tmp_path / "network.txt", "--checkpoint", several_folder, "--space", "other")
     told = nasrlm(*words, "--objectives", f"{ACCURACY},{LATENCY}")
     assert (told.status, told.stderr) == (0, f"nasrlm: {ACCURACY} of other it can only guess, from other spaces.\n")
 
 
 def test_an_objective_that_the_checkpoint_does_not_know_is_no_guess(
-    several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
+    several_folder: Path, tmp_path: Path, nasrlm: CommandLine
 ) -> None:
-    several.save_pretrained(tmp_path / "several")
-    words = ("--space", "nasbench201", "--objectives", "max:accuracy@nosuch", "--checkpoint", tmp_path / "several")
+    words = ("--space", "nasbench201", "--objectives", "max:accuracy@nosuch", "--checkpoint", several_folder)
     told = nasrlm("search", *words, "--out", tmp_path / "out")
     assert told.status == 2
     assert told.stderr.startswith("nasrlm: objective: expected one of the checkpoint's 2, got 'accuracy@nosuch'.")
 
 
 def test_a_space_that_the_checkpoint_has_not_seen_is_told(
-    several: Checkpoint, tmp_path: Path, nasrlm: CommandLine
+    several_folder: Path, tmp_path: Path, nasrlm: CommandLine
 ) -> None:
-    several.save_pretrained(tmp_path / "several")
     (tmp_path / "network.txt").write_text("Conv3\n")
-    words = ("predict", tmp_path / "network.txt", "--checkpoint", tmp_path / "several")
+    words = ("predict", tmp_path / "network.txt", "--checkpoint", several_folder)
     told = nasrlm(*words, "--space", "fbnet")
     assert told.status == 0
     assert told.stderr.startswith("nasrlm: the checkpoint learned from nasbench201, other; of fbnet it can only guess.")

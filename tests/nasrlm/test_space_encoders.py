@@ -252,25 +252,26 @@ def test_objectives_without_labels_to_learn_are_refused_if_named_and_else_left_o
         assert train(config(tmp_path, **changes), new).steps == 2
 
 
+def write_recipe(folder: Path, **changes: Any) -> Path:
+    """A recipe of a short run, and its table."""
+    write_table(architecture_table(40).drop(columns="latency_ms@unheard"), folder / "table.parquet")
+    recipe = {"table": str(folder / "table.parquet"), "out": str(folder / "run"), "batch_size": 8}
+    (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe | changes))
+    return folder / "recipe.yaml"
+
+
 def test_the_command_line_trains_encoders_and_says_so(
     checkpoint_folder: Path, tmp_path: Path, nasrlm: CommandLine
 ) -> None:
-    write_table(architecture_table(40).drop(columns="latency_ms@unheard"), tmp_path / "table.parquet")
-    recipe = {
-        "table": str(tmp_path / "table.parquet"),
-        "out": str(tmp_path / "run"),
-        "initial_checkpoint": str(checkpoint_folder),
-        "encoder_steps": {"nasbench201": 3},
-        "batch_size": 8,
-    }
-    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
-    assert nasrlm("train", "--config", tmp_path / "recipe.yaml").status == 0
+    initial = str(checkpoint_folder)
+    recipe = write_recipe(tmp_path, initial_checkpoint=initial, encoder_steps={"nasbench201": 3})
+    assert nasrlm("train", "--config", recipe).status == 0
     folder = tmp_path / "run" / "checkpoint"
     assert "Networks of nasbench201 are read by encoders of their own" in (folder / "README.md").read_text()
     told = json.loads(nasrlm("info", "--checkpoint", folder, "--json").stdout)["checkpoint"]
     assert (told["own_encoders"], told["commands"][-1]["steps"]) == (["nasbench201"], 3)
-    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe | {"encoder_steps": {"moon": 3}}))
-    refused = nasrlm("train", "--config", tmp_path / "recipe.yaml", "--out", tmp_path / "other")
+    recipe = write_recipe(tmp_path, initial_checkpoint=initial, encoder_steps={"moon": 3})
+    refused = nasrlm("train", "--config", recipe, "--out", tmp_path / "other")
     assert (refused.status, refused.stderr.count("\n")) == (2, 1)
     assert "encoder_steps: expected names among nasbench201, got moon" in refused.stderr
     assert not (tmp_path / "other" / "checkpoint").exists()
@@ -281,16 +282,8 @@ def test_what_was_refined_is_trained_further_and_its_card_says_so(
 ) -> None:
     summed = {"nasbench201": [OBJECTIVES[1]]}
     refined(checkpoint, summed, [Path("rows.parquet")]).save_pretrained(tmp_path / "refined")
-    write_table(architecture_table(40).drop(columns="latency_ms@unheard"), tmp_path / "table.parquet")
-    recipe = {
-        "table": str(tmp_path / "table.parquet"),
-        "out": str(tmp_path / "run"),
-        "initial_checkpoint": str(tmp_path / "refined"),
-        "max_steps": 2,
-        "batch_size": 8,
-    }
-    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
-    assert nasrlm("train", "--config", tmp_path / "recipe.yaml").status == 0
+    recipe = write_recipe(tmp_path, initial_checkpoint=str(tmp_path / "refined"), max_steps=2)
+    assert nasrlm("train", "--config", recipe).status == 0
     card = (tmp_path / "run" / "checkpoint" / "README.md").read_text()
     assert "- `nasrlm refine` made sums of costs, from the labels of rows.parquet.\n" in card
     assert ": 2 steps in " in card
