@@ -43,9 +43,9 @@ from nasrlm.group_process import GroupProcess, Standardised
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import PERCENT, Objective, decoding_order
 from nasrlm.onnx_network import up_to_executed
-from nasrlm.pool import Pool, check_adaptable, multiplies, scaled_labels
+from nasrlm.pool import Pool, check_adaptable, is_logarithmic, scaled_labels
 from nasrlm.readout import GRID, REACH
-from nasrlm.readout_fit import Expected, LeftOut, Readout, apart, sizes_of, stacked
+from nasrlm.readout_fit import Expected, LeftOut, Readout, sizes_of, stacked, unstacked
 from nasrlm.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
 from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
@@ -167,7 +167,7 @@ def _name(row: int, names: Sequence[str] | None) -> str:
 
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> Expected:
     """Expect the labels of all texts by Gaussian processes whose main features are the model's own predictions."""
-    logarithmic = multiplies(objective, labels)
+    logarithmic = is_logarithmic(objective, labels)
     places, of_each = places_of(known.tolist()), scaled_labels(labels, logarithmic)
     known, labels = _one_a_text(known, labels)
     scaled = scaled_labels(labels, logarithmic)
@@ -300,4 +300,4 @@ def _readouts(checkpoint: Checkpoint) -> dict[str, Readout]:
     if readouts is None:
         return {}
     names = [checkpoint.objectives[index] for index in readouts.objectives.tolist()]
-    return dict(zip(names, apart(readouts), strict=True))
+    return dict(zip(names, unstacked(readouts), strict=True))

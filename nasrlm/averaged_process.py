@@ -29,7 +29,7 @@ NONE_FOLLOWED = 0.3  # how probable it is that none is
 NEGLIGIBLE = 1e-3  # how probable a group is that is left out
 
 
-def likeness(features: FloatArray, others: FloatArray) -> FloatArray:
+def prior_covariance(features: FloatArray, others: FloatArray) -> FloatArray:
     """(N, n) covariances of the labels of (N, F) standardised features with those of (n, F)."""
     count = features.shape[1]
     squares = cdist(features, others, "sqeuclidean")
@@ -53,7 +53,7 @@ class AveragedProcess:
         self, features: FloatArray, known: FloatArray, targets: FloatArray, shares: FloatArray | None = None
     ) -> None:
         self._features = features
-        alike = likeness(features, features)
+        alike = prior_covariance(features, features)
         count = known.shape[1]
         one_followed = (1 - NONE_FOLLOWED) * (np.full(count, 1 / max(count, 1)) if shares is None else shares)
         none_followed = np.array([NONE_FOLLOWED])
@@ -71,7 +71,7 @@ class AveragedProcess:
 
     def predict(self, features: FloatArray, known: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(N,) means and standard deviations of texts with (N, F) features and (N, M) known objectives."""
-        across = likeness(features, self._features)
+        across = prior_covariance(features, self._features)
         variance = (features**2).mean(axis=1) + CURVATURE
         answers = [group.answers(across, variance, known if group.followed else _none(known)) for group in self._groups]
         return _mixed(self._logs, *_beside(answers))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nasrlm.predictor import Predictor
 
 
-def objectives_of(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...]:
+def objectives_of_spaces(predictor: Predictor, spaces: Sequence[str]) -> tuple[str, ...]:
     """What is known of any of these spaces, in the order of decoding."""
     known = {name for space in set(spaces) for name in predictor.objectives_of(space or TEXT_SPACE)}
     return tuple(name for name in predictor.objectives if name in known)
@@ -46,7 +46,7 @@ def predict_by_space(
         raise ValueError(f"spaces: expected one of each of {len(texts)} texts, got {len(listed)}.")
     # NaN, as pandas spells none, is no equal of itself.
     named = ["" if space is None or space != space else checked_space(space, known) for space in listed]
-    of_spaces = objectives_of(predictor, named) or predictor.objectives  # of no texts, all
+    of_spaces = objectives_of_spaces(predictor, named) or predictor.objectives  # of no texts, all
     names = of_spaces if objectives is None else checked_names(objectives)
 
     def ask(own: Predictor, some: Sequence[str]) -> FloatArray:

@@ -14,10 +14,10 @@ import numpy as np
 
 from nasrlm.arrays import FloatArray
 
-GRID = np.arange(1, 100) / 100  # levels for which the calibrated level is stored
+LEVELS = np.arange(1, 100) / 100  # levels for which the calibrated level is stored
 MIN_TEXTS = 9  # fewer cannot bound an 80 % interval
 
-# Objective: the model's level for every level of GRID; none if it has too few valid rows.
+# Objective: the model's level for every level of LEVELS; none if it has too few valid rows.
 Calibration = Mapping[str, Sequence[float]]
 
 
@@ -38,7 +38,7 @@ def fit_calibration(
     """
     from crepes import ConformalPredictiveSystem  # here: a second, for what only training does
 
-    middle = len(GRID) // 2
+    middle = len(LEVELS) // 2
     calibration: dict[str, list[float]] = {}
     for name, column in scores.items():
         known = column[np.isfinite(column)]
@@ -48,11 +48,11 @@ def fit_calibration(
         with warnings.catch_warnings(action="ignore"):  # of levels beyond the bounds
             levels = system.predict_percentiles(
                 [0.0],
-                lower_percentiles=list(100 * GRID[:middle]),
-                higher_percentiles=list(100 * GRID[middle:]),
+                lower_percentiles=list(100 * LEVELS[:middle]),
+                higher_percentiles=list(100 * LEVELS[middle:]),
             )[0]
-        levels = np.where(levels == -np.inf, np.minimum(GRID, known.min()), levels)
-        levels = np.where(levels == np.inf, np.maximum(GRID, known.max()), levels)
+        levels = np.where(levels == -np.inf, np.minimum(LEVELS, known.min()), levels)
+        levels = np.where(levels == np.inf, np.maximum(LEVELS, known.max()), levels)
         calibration[name] = [round(float(level), 6) for level in levels]
     return calibration
 
@@ -63,7 +63,7 @@ def num_texts(texts: Sequence[str], values: FloatArray) -> int:
 
 
 def read_calibration(stored: object) -> Calibration:
-    """What was stored, if it has a level in [0, 1] for every level of GRID, none below the one before, or no level.
+    """What was stored, if it has a level in [0, 1] for every level of LEVELS, none below the one before, or no level.
 
     Raises:
         ValueError: it has not.
@@ -72,8 +72,8 @@ def read_calibration(stored: object) -> Calibration:
         raise ValueError(f"calibration: expected levels of objectives, got {type(stored).__name__}.")
     for name, levels in stored.items():
         known = isinstance(levels, list) and all(isinstance(level, int | float) and 0 <= level <= 1 for level in levels)
-        if not known or len(levels) not in (0, len(GRID)) or levels != sorted(levels):
-            wanted = f"{len(GRID)} levels in [0, 1] that do not descend"
+        if not known or len(levels) not in (0, len(LEVELS)) or levels != sorted(levels):
+            wanted = f"{len(LEVELS)} levels in [0, 1] that do not descend"
             raise ValueError(f"calibration of {name}: expected {wanted}, got {str(levels)[:40]}.")
     return stored
 
@@ -84,6 +84,6 @@ def calibrated_levels(calibration: Calibration, objectives: Sequence[str], quant
     Returns:
         (M, Q); the quantiles themselves for an objective that was not calibrated.
     """
-    grid = [0.0, *GRID, 1.0]
-    rows = [np.interp(quantiles, grid, [0.0, *(calibration.get(name) or GRID), 1.0]) for name in objectives]
+    grid = [0.0, *LEVELS, 1.0]
+    rows = [np.interp(quantiles, grid, [0.0, *(calibration.get(name) or LEVELS), 1.0]) for name in objectives]
     return np.array(rows)

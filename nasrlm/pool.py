@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from nasrlm.arrays import FloatArray, standardised
-from nasrlm.averaged_process import AveragedProcess, likeness
+from nasrlm.averaged_process import AveragedProcess, prior_covariance
 from nasrlm.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.named_spaces import Space, checked_space
 from nasrlm.objective import Objective
@@ -159,7 +159,7 @@ def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = Fal
     predictor = Predictor(checkpoint, "auto", MEMORY_BYTES).of_space(space)
     prediction = predictor.predict(texts, quantiles=(0.5,), progress=progress)
     columns = zip(prediction.objectives, prediction.median.T, strict=True)
-    scaled = [scaled_labels(medians, multiplies(name, medians)) for name, medians in columns]
+    scaled = [scaled_labels(medians, is_logarithmic(name, medians)) for name, medians in columns]
     names, features, summaries = prediction.objectives, np.stack(scaled, axis=1), predictor.summaries(texts, progress)
     guessed = checkpoint.guessed_of(space) & {*names} if summaries[:, -NUM_COUNTS:].any() else frozenset()
     return Pool(texts, names, standardised(features), summaries, guessed)
@@ -186,11 +186,11 @@ def choose_diverse(
     """
     if len(candidates) < samples:
         raise ValueError(f"choose_diverse: expected {samples} candidates or more, got {len(candidates)}.")
-    covariance = likeness(pool.inputs[candidates], pool.inputs[candidates])
+    covariance = prior_covariance(pool.inputs[candidates], pool.inputs[candidates])
     if len(measured):
         known = pool.inputs[np.array(measured)]
-        across = likeness(known, pool.inputs[candidates])
-        covariance -= across.T @ np.linalg.solve(likeness(known, known) + NOISE * np.eye(len(measured)), across)
+        across = prior_covariance(known, pool.inputs[candidates])
+        covariance -= across.T @ np.linalg.solve(prior_covariance(known, known) + NOISE * np.eye(len(measured)), across)
     chosen: list[int] = []
     for _ in range(samples):
         gain = np.einsum("ij,ij->j", covariance, covariance) / (covariance.diagonal() + NOISE)
@@ -215,15 +215,15 @@ def check_adaptable(checkpoint: Checkpoint, objectives: Sequence[str] = ()) -> N
         Objective.parse(name)
 
 
-def multiplies(objective: str, values: FloatArray) -> bool:
+def is_logarithmic(objective: str, values: FloatArray) -> bool:
     """Whether an objective is learned on a logarithmic scale: costs above 0 are, accuracies are not.
 
-    Costs multiply from device to device.
+    From device to device costs differ by a factor rather than by a difference.
     """
     return not Objective.parse(objective).is_accuracy and bool((values > 0).all())
 
 
 def scaled_labels(values: FloatArray, logarithmic: bool) -> FloatArray:
-    """Labels on the scale on which they are learned; see ``multiplies``."""
+    """Labels on the scale on which they are learned; see ``is_logarithmic``."""
     scaled: FloatArray = np.log(values) if logarithmic else values
     return scaled

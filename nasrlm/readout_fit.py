@@ -243,7 +243,7 @@ def sizes_of(state: Mapping[str, Tensor]) -> dict[str, Any]:
     }
 
 
-def apart(readouts: Readouts) -> list[Readout]:
+def unstacked(readouts: Readouts) -> list[Readout]:
     """Split ``Readouts`` into the readout of each objective, on the CPU."""
     tensors = {name: x.cpu() for name, x in readouts.named_buffers() if name not in ("objectives", "shares")}
     found = [_of_row(tensors, row) for row in range(len(readouts.objectives))]

@@ -17,7 +17,7 @@ from scipy.stats import norm
 from tqdm import tqdm
 
 from nasrlm.arrays import FloatArray
-from nasrlm.calibration import GRID, fit_calibration
+from nasrlm.calibration import LEVELS, fit_calibration
 from nasrlm.checkpoint import Checkpoint
 from nasrlm.cost_sum import CostSum, rounded, without
 from nasrlm.deviations import COVERED, deviation_covering
@@ -176,7 +176,7 @@ class _Fitted:
         return float(np.abs(np.nan_to_num(self.expected) - self.labels)[of_these].mean())
 
     def _levels(self, deviation: float) -> list[float]:
-        """Calibrated levels, or ``GRID`` itself where labels equal their sums but for rounding."""
+        """Calibrated levels, or ``LEVELS`` itself where labels equal their sums but for rounding."""
         if deviation <= ROUNDING:
-            return list(map(float, GRID))
+            return list(map(float, LEVELS))
         return fit_calibration({"": norm.cdf(self.errors / deviation)})[""]

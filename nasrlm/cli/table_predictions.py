@@ -17,7 +17,7 @@ from converters.cached_texts import cached_text
 from converters.engines import num_workers, with_answers
 from converters.errors import check_ending
 from converters.table_columns import WORDS, lacks_column
-from nasrlm.by_space import answer_by_space, objectives_of
+from nasrlm.by_space import answer_by_space, objectives_of_spaces
 from nasrlm.cli.output import check_table_out, print_json, say, some, warn
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.files import replacing
@@ -72,7 +72,7 @@ def predict_whole_table(
     if not source.num_rows:
         raise ValueError(f"{table}: expected rows, got none.")
     spaces = [space] if space is not None else sorted(source.space_names())
-    objectives = objectives or objectives_of(predictor, spaces)
+    objectives = objectives or objectives_of_spaces(predictor, spaces)
     warn_of_guesses(predictor, spaces, objectives)
     columns = columns_of(objectives, quantiles)
     words = _words_schema(source, space)

@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 
 from nasrlm import averaged_process
 from nasrlm.arrays import FloatArray
-from nasrlm.averaged_process import FOLLOWED, NOISES, NONE_FOLLOWED, AveragedProcess, likeness
+from nasrlm.averaged_process import FOLLOWED, NOISES, NONE_FOLLOWED, AveragedProcess, prior_covariance
 
 ROWS = np.array([1, 3, 4, 8, 9])
 
@@ -22,7 +22,7 @@ def scene(seed: int, count: int = 12) -> tuple[FloatArray, FloatArray]:
 
 def processes(features: FloatArray, known: FloatArray) -> Iterator[tuple[float, float, FloatArray]]:
     """Prior, noise and covariance of each."""
-    alike = likeness(features, features)
+    alike = prior_covariance(features, features)
     for noise, share in NOISES.items():
         yield share * NONE_FOLLOWED, noise, alike
         for objective in known.T:
@@ -75,7 +75,8 @@ def test_the_one_objective_that_labels_follow_is_found_among_many() -> None:
     labels = (truth[rows] - truth[rows].mean()) / truth[rows].std()
     mean, _ = AveragedProcess(known[rows], known[rows], labels).predict(known, known)
     assert np.corrcoef(mean[10:], truth[10:])[0, 1] > 0.98
-    assert np.corrcoef(likeness(known, known[rows]) @ labels, truth)[0, 1] < 0.7  # all of them alike do not tell
+    by_all_alike = prior_covariance(known, known[rows]) @ labels
+    assert np.corrcoef(by_all_alike, truth)[0, 1] < 0.7
 
 
 def test_noise_is_told_by_labels_that_scatter() -> None:

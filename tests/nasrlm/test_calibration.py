@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nasrlm.arrays import FloatArray
-from nasrlm.calibration import GRID, MIN_TEXTS, calibrated_levels, fit_calibration, read_calibration
+from nasrlm.calibration import LEVELS, MIN_TEXTS, calibrated_levels, fit_calibration, read_calibration
 
 
 def overconfident(rows: int, seed: int) -> FloatArray:
@@ -26,13 +26,13 @@ def test_intervals_of_a_miscalibrated_model_cover_new_labels(interval: tuple[flo
 
 def test_a_calibrated_model_keeps_its_levels() -> None:
     uniform = (np.arange(999) + 0.5) / 999
-    np.testing.assert_allclose(fit_calibration({"a@x": uniform})["a@x"], GRID, atol=2e-3)
+    np.testing.assert_allclose(fit_calibration({"a@x": uniform})["a@x"], LEVELS, atol=2e-3)
 
 
 def test_levels_are_scores_by_their_rank_the_farther_one_where_it_lies_between_two() -> None:
     scores = np.sort(overconfident(36, seed=0))
     expected = []
-    for level in GRID.tolist():
+    for level in LEVELS.tolist():
         rank = math.floor(37 * level) if level < 0.5 else math.ceil(37 * level)
         if 1 <= rank <= 36:
             expected.append(scores[rank - 1])
@@ -69,7 +69,7 @@ def test_many_labels_of_few_texts_are_not_enough() -> None:
 
 
 def test_levels_between_those_of_the_grid_are_interpolated() -> None:
-    calibration = {"a@x": (GRID**2).tolist()}
+    calibration = {"a@x": (LEVELS**2).tolist()}
     levels = calibrated_levels(calibration, ["a@x"], (0.005, 0.505, 0.999))
     np.testing.assert_allclose(levels, [[0.00005, (0.25 + 0.2601) / 2, 0.9801 + 0.9 * 0.0199]])
 

@@ -16,7 +16,7 @@ from nasrlm.group_process import GroupProcess
 from nasrlm.pool import NOISE, Pool
 from nasrlm.predictor import Predictor
 from nasrlm.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
-from nasrlm.readout_fit import Expected, LeftOut, Readout, TextFeatures, apart, sizes_of, stacked
+from nasrlm.readout_fit import Expected, LeftOut, Readout, TextFeatures, sizes_of, stacked, unstacked
 from nasrlm.text_counts import NUM_COUNTS, log_macs
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, drawn_texts, layer_table
 
@@ -131,7 +131,7 @@ def test_what_a_graph_network_says_is_added_as_far_as_its_share() -> None:
     alone, with_graphs = readouts(summaries[:4], torch.tensor([4, 2]), texts).mean.T
     torch.testing.assert_close(with_graphs - alone, 0.25 * helped.network(list(map(Operators.of_text, texts))).double())
     torch.testing.assert_close(readouts(summaries[:4], torch.tensor([4, 7]), []).mean[:, 1], alone)  # no text is read
-    again = apart(readouts)
+    again = unstacked(readouts)
     assert [readout.share for readout in again] == [0, 0.25, 0]
     assert all(torch.equal(x, readouts.state_dict()[name]) for name, x in stacked(again).items())
 
@@ -151,7 +151,7 @@ def test_what_goes_along_multiply_accumulates_is_told_of_texts_like_none_before(
     assert np.abs(found[:, 1].numpy() - mean[40:]).mean() < 0.3
     torch.testing.assert_close(found[:, 0], read(plain, summaries[40:]).mean[:, 0])
     torch.testing.assert_close(readouts(summaries[40:], torch.tensor([4]), []).mean[:, 0], found[:, 0])  # reads no text
-    again = apart(readouts)
+    again = unstacked(readouts)
     assert ["macs" in readout.tensors for readout in again] == [False, True]
     assert all(torch.equal(x, readouts.state_dict()[name]) for name, x in stacked(again).items())
 

@@ -12,7 +12,7 @@ import typer
 
 from nasrlm.arguments import ascend_around_median
 from nasrlm.arrays import FloatArray
-from nasrlm.by_space import answer_by_space, objectives_of
+from nasrlm.by_space import answer_by_space, objectives_of_spaces
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.inputs import read_inputs
 from nasrlm.cli.options import (
@@ -85,7 +85,7 @@ def run(
         refuse_given(context, ["input_shape"], "a model or a function", "--table")
         return predict_whole_table(predictor, table, out, space=space, objectives=asked, quantiles=levels, json=json)
     inputs = read_inputs(architectures, table, space, input_shape)
-    names = asked or objectives_of(predictor, inputs.spaces)
+    names = asked or objectives_of_spaces(predictor, inputs.spaces)
     ask = partial(answer_by_space, predictor, inputs.texts, inputs.spaces)
     try:
         values = ask(lambda own, x: own.predict(x, names, levels, progress=True).values)
