@@ -1,4 +1,4 @@
-"""Checkpoints that were made of another, written beside what that one said of itself."""
+"""Saving a checkpoint that was made from another, whose README is carried over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nasrlm.model_card import changed_readme
 
 
 def save_changed(checkpoint: Checkpoint, origin: Path, out: Path) -> None:
-    """Save a checkpoint that was made of the one in ``origin``, with that one's README brought up to date."""
+    """Save a checkpoint that was made from the one in ``origin``, with that one's README brought up to date."""
     readme = changed_readme(checkpoint, origin)  # before ``out``, which may be the same folder, is replaced
     if (out / "config.json").exists():
         warn(f"{out}: the checkpoint that was there is replaced.")

@@ -1,4 +1,4 @@
-"""Metrics of predictions, for people."""
+"""Metrics of predictions, printed for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from nasrlm.evaluation import COLUMNS, Evaluation
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
-    """A table of every space's objectives, and how fast they were predicted."""
+    """Print a table with a row for each space and objective, and how fast all was predicted."""
     rows = [
         [space, objective, *metrics.values()]
         for space, measured in evaluation.quality.items()

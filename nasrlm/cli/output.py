@@ -30,10 +30,10 @@ _results: list[TextIO] = []  # where results go while a verb runs, else to stdou
 
 @contextmanager
 def results_alone() -> Iterator[None]:
-    """While a verb runs, stdout takes its results alone.
+    """Within this, only ``say`` and the ``print_…`` functions write to stdout, so that programs can read it.
 
-    What else is printed, by code that users bring or by programs that are started, goes to stderr. Where that is no
-    terminal, bars are lines.
+    Whatever else prints, such as users' code or programs that are started, writes to stderr instead: file descriptor 1
+    is pointed there. If stderr is no terminal, progress bars become lines.
 
     Raises:
         ValueError: stdout is closed.
@@ -61,12 +61,12 @@ def results_alone() -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """A line of results, at once."""
+    """Print a line of results, and flush it."""
     print(text, file=_stream(), flush=True)
 
 
 def warn(message: str) -> None:
-    """A line on stderr, beside the results."""
+    """Print a warning as a line on stderr."""
     print(f"nasrlm: {message}", file=sys.stderr)
 
 
@@ -88,7 +88,7 @@ def check_table_out(out: Path, *given: Path | None) -> None:
 
 
 def write_rows(rows: Sequence[Mapping[Any, Any]], out: Path) -> None:
-    """A table of these rows; its ending says of which kind."""
+    """Write rows as a table, of the kind that the ending of ``out`` names."""
     import pandas as pd  # here: it takes half a second
 
     write_table(pd.DataFrame(rows), out)
@@ -99,21 +99,21 @@ def _stream() -> TextIO:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document; NaN becomes null."""
+    """Print one JSON document; NaN becomes null."""
     say(to_json(value, indent=1))
 
 
 def some(words: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
+    """List the first ``NAMED`` words, and say how many more there are: "a, b, c and 4 more"."""
     more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
     return f"{', '.join(words[:NAMED])}{more}"
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
-    """A table as wide as it needs to be; numbers to four significant digits, right-aligned, a dash for NaN.
+    """Print a table as wide as it needs to be; numbers to four significant digits, right-aligned, a dash for NaN.
 
-    Where it is wider than the terminal, the first column stands above its rows, whole, if the others fit by themselves;
-    or else each cell has a line.
+    If it is wider than the terminal, but not without the first column, that column's cells become headings above their
+    rows. If the other columns are too wide as well, each cell has a line of its own, behind its column's name.
     """
     cells = [[_spell(value) for value in row] for row in rows]
     numeric = [bool(rows) and all(isinstance(row[index], int | float) for row in rows) for index in range(len(columns))]

@@ -1,4 +1,4 @@
-"""Options of verbs that load a predictor, apart from those of ``inputs``: they need torch."""
+"""Options of verbs that load a predictor; apart from ``options``, as importing the names of engines imports torch."""
 
 from __future__ import annotations
 

@@ -10,17 +10,17 @@ UP = "\x1b[A"  # how tqdm goes back from a bar within another, which it draws a 
 
 
 class ProgressLines:
-    """A stream on which a bar, each state of it behind a carriage return, is a plain line now and then.
+    """A stream that turns tqdm's bars into a plain line every ``INTERVAL`` seconds; other text is written as it comes.
 
-    Everything else is written as it comes.
+    A bar draws each of its states behind a carriage return, over the one before.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._state = ""  # of the bar
-        self._of_bar = False  # whether that, or its end, was written last
-        self._began: float | None = None  # the bar that is open
-        self._told = 0.0
+        self._state = ""  # of the bar, as it was drawn last
+        self._of_bar = False  # whether the last thing written to this stream was a bar
+        self._began: float | None = None  # when the bar that is open was drawn first
+        self._told = 0.0  # when a line was written last
         self._within = False  # whether the bar drawn last is within another
 
     def __getattr__(self, name: str) -> Any:

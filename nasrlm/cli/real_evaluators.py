@@ -19,7 +19,7 @@ from studies.pareto import complete_mask
 
 
 def table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[str]) -> TableEvaluator[Any]:
-    """Labels of a table; counts that it lacks are counted, with a bar.
+    """Open a table as an evaluator; counts such as ``params`` that it lacks are counted, with a progress bar.
 
     Raises:
         ValueError: it cannot be read, or lacks another objective.
@@ -33,7 +33,7 @@ def table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[st
 
 
 def complete_results(space: SearchSpace[Any], path: Path, objectives: Sequence[str]) -> TableEvaluator[Any]:
-    """Labels of a table of which some networks have all of the objectives; those that lack one are told.
+    """Open a table as an evaluator; a warning says how many networks are left out as they lack an objective.
 
     Raises:
         ValueError: no network has all of them, or as ``table_evaluator``.

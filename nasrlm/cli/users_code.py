@@ -30,10 +30,10 @@ def is_ours(filename: str) -> bool:
 
 
 def told_in_one_line(error: BaseException) -> str | None:
-    """What an error says and the user's line where it arose; None of one that has nothing to do with their code.
+    """Describe an error that arose in, or passed through, a user's code, with the last line of theirs: one line.
 
-    Errors of bad input, ``ValueError`` and its kinds, say what they say; of others the kind is told as well. Notes
-    follow, such as one of the architecture.
+    None of an error that has nothing to do with their code. A ``ValueError``, which is how bad input is refused, is
+    told by its message alone, any other error by its type and message. Notes of the error follow.
     """
     said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -46,7 +46,11 @@ def told_in_one_line(error: BaseException) -> str | None:
 
 @contextmanager
 def one_line_of_users(expected: str) -> Iterator[None]:
-    """Whatever the user's code raises, as a ValueError of one line, with the line of theirs that raised it."""
+    """Within this, whatever the user's code raises becomes a ValueError of one line that names the line of theirs.
+
+    Args:
+        expected: how the message begins; what was raised follows.
+    """
     try:
         yield
     except (KeyboardInterrupt, GeneratorExit):

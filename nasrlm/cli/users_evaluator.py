@@ -17,13 +17,13 @@ A = TypeVar("A", bound=Hashable)
 
 
 class UsersEvaluator(FunctionEvaluator[A]):
-    """The user's function; where it raises an error, or what it answers cannot be used, the search ends.
+    """The user's function; if it raises an error, or its answer cannot be used, the search ends with one line.
 
     Args:
         name: of the function, ``module:function``.
         space: of the architectures that it is asked for.
         objectives: that it answers.
-        skips_errors: whether the search goes on instead, and such a network counts as one without a result.
+        skips_errors: whether the search goes on instead, and counts such a network as one without a result.
 
     Raises:
         ValueError: there is no such function.

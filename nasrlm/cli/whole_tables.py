@@ -25,10 +25,16 @@ OF_NETWORKS = ("checkpoint", "input_shape")  # options that say nothing of a tab
 
 
 def checked_out(context: typer.Context, verb: str, given: object, out: Path | None) -> Path:
-    """Where a table is written that a verb adds columns to.
+    """Check the options of a verb that is given a table, and return the file to write.
+
+    Args:
+        context: of the verb.
+        verb: its name.
+        given: an architecture that stands beside the table; truthy if there is one.
+        out: of the option ``--out``.
 
     Raises:
-        ValueError: nowhere, a network is given as well, or an option that says nothing of a table.
+        ValueError: no ``--out``, an architecture as well, or an option that has no effect on a table.
     """
     if given or out is None:
         raise ValueError(f"{verb} --table: expected --out and no architecture. See --help.")

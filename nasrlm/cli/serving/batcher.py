@@ -1,4 +1,7 @@
-"""Requests that wait at the same time are answered by one call of the model. N texts, M objectives, Q quantiles."""
+"""One call of the model answers all requests that wait for the same objectives and quantiles of a space.
+
+N texts, M objectives, Q quantiles.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,7 @@ class Batcher:
                     request.answer.set_result(outcome)
 
     def _take(self) -> list[_Request]:
-        """The request that has waited longest and those like it, as many as fit."""
+        """Take the request that has waited longest, and as many with the same question as fit beside it."""
         question, num_texts = self._waiting[0].question, 0
         batch: list[_Request] = []
         for request in list(self._waiting):
@@ -85,9 +88,9 @@ class Batcher:
         return batch
 
     def _answer(self, batch: Sequence[_Request]) -> Sequence[FloatArray | Exception]:
-        """An answer each; a request that cannot be answered does not spoil the others.
+        """Answer each request, or return the error that it met; one that cannot be answered does not spoil the others.
 
-        Where nobody waits for any of them any more, as at the end of the service, the rest is not computed.
+        If nobody waits for any of them any more, as at the end of the service, the rest is not computed.
         """
         texts = [text for request in batch for text in request.texts]
         parts: list[FloatArray] = []

@@ -1,4 +1,4 @@
-"""Bodies of requests that are too large, or take too long, are refused before they are read whole."""
+"""Refuse bodies of requests that are too large, or take too long to arrive, before they are read whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the service has not answered when it ends is told so."""
+"""Tell whoever waits when the service ends that there will be no answer."""
 
 from __future__ import annotations
 
