@@ -45,7 +45,7 @@ def train_step(config: str, steps: int, seconds: float, device: str) -> Step:
 
 
 def adapt_step(objectives: Sequence[str], labels: Sequence[int], tables: Sequence[Path], spaces: Sequence[str]) -> Step:
-    """Objectives learned from a few labels, so many each, of networks of these spaces."""
+    """Adapting: objectives, the number of labels of each, the tables they are from, and the spaces of the networks."""
     return {
         "command": ADAPT,
         "objectives": list(objectives),
@@ -56,7 +56,7 @@ def adapt_step(objectives: Sequence[str], labels: Sequence[int], tables: Sequenc
 
 
 def refine_step(changed: Mapping[str, Sequence[str]], tables: Sequence[Path]) -> Step:
-    """Costs that became sums, or were, by space."""
+    """Refining: by space, the costs that have become sums, or no longer are."""
     of_spaces = {space: list(names) for space, names in changed.items()}
     return {"command": REFINE, "changed": of_spaces, "tables": [table.name for table in tables]}
 
@@ -67,7 +67,7 @@ def is_refinement(step: Step) -> bool:
 
 
 def changed_of(step: Step, space: str) -> Sequence[str]:
-    """Objectives of which a step that learned them, or refined them, changed what is said of a space's networks."""
+    """Objectives whose predictions for networks of a space a step of adapting or refining has changed."""
     changed: Sequence[str] = step["changed"].get(space, ()) if is_refinement(step) else step["objectives"]
     return changed
 

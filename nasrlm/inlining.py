@@ -1,8 +1,8 @@
-"""Networks as one list of operators: every block in place of its calls, with the values of each.
+"""Networks as one list of operators: every call of a block is replaced by the block's lines, with the call's values.
 
-A block that a network repeats as it stands is a cell: saying it once and how often it is called is what makes texts of
-cell spaces short. Chains of different layers have blocks too, wherever a few layers happen to come twice; there a call
-says in a word of its own what is else said operator by operator.
+A block that a network repeats as it stands is a cell: written once, it is what makes texts of cell spaces short, so
+such networks are left as they are. Networks that are chains of different layers have blocks too, wherever a few layers
+happen to come twice. There a block would only be one more name to learn for what operators say as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ MAX_DEPTH = 64  # of blocks in blocks
 
 
 def inlined(bodies: Sequence[Body], *, cells: bool = False) -> Body | None:
-    """The graph with every block written out; None if it would be too long or, unless ``cells`` are, has a cell.
+    """Write out every block where it is called.
+
+    Args:
+        bodies: the graph, then its blocks.
+        cells: write out the blocks of a network with a cell too.
+
+    Returns:
+        The graph as a single body. None if it would have more than ``MAX_LINES`` lines, or if it has a cell and
+        ``cells`` is False.
 
     Raises:
         OtherTextError: blocks call each other in a circle, or a value or argument is missing.
@@ -71,7 +79,7 @@ class _Expansion:
         self.lines: list[Line] = []
 
     def add(self, body: Body, given: Arguments, inputs: Sequence[str]) -> list[str]:
-        """Add the lines of a body given its attributes and its inputs' names; the names of its outputs."""
+        """Add the lines of a body, given its attributes and the names of its inputs; return those of its outputs."""
         names = dict(zip(body.inputs, inputs, strict=True))
         for line in body.lines:
             line = line.with_values(given)

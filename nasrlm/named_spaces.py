@@ -45,10 +45,10 @@ def checked_space(space: Any, known: Collection[str]) -> str:
 
 
 def known_as(name: str, known: Collection[str]) -> str:
-    """The name by which a space is known.
+    """The one of the names ``known`` that means the space ``name``, or ``name`` itself if none does.
 
-    Of a user's own, whatever the path to its file, if only one is so called; but not where both files are there and
-    are two.
+    The space of a user's own, ``path/to/file.py:ClassName``, is known by file and class, whatever the path, if only one
+    of ``known`` has these; unless the files of both exist and are two different ones.
     """
     alike = [other for other in known if file_and_class(other) == file_and_class(name) and not _are_two(other, name)]
     return alike[0] if name not in known and len(alike) == 1 else name

@@ -1,7 +1,11 @@
-"""The network of a canonical ONNX text, as the bodies that are looked at.
+"""The network of a canonical ONNX text, in the two forms that are read of it.
 
-The encoder reads each block once, as it is first called, and a network without a cell as one body, every block written
-out where it is called. Counts are of networks written out, with a cell or without.
+- ``read_network`` is for the encoder: of a network with a cell the graph and each block once, with the attributes of
+  its first call; of any other a single body, every block written out where it is called (``nasrlm.inlining``).
+- ``read_written_out`` is for counts (``nasrlm.text_counts``): always written out.
+
+The text of a network as it was measured ends with blocks E0, E1, …: its cells with all operations that were executed,
+also those without effect, which canonical text leaves out.
 """
 
 from __future__ import annotations
@@ -23,10 +27,10 @@ _LINE_ENDS = re.compile(r"[ \t\r]+$", re.MULTILINE)
 
 @dataclass(frozen=True, eq=False)  # told apart by identity, which is quicker than to compare lines
 class CalledBody:
-    """A body with the values of its first call, and values alone in its own calls.
+    """A body in which the attributes that its first call gives stand in place of the parameters.
 
     Attributes:
-        body: so written.
+        body: so written; its own calls spell the values of their arguments without the parameters' names.
         calls: blocks that it calls, with their arguments.
     """
 
@@ -63,9 +67,9 @@ def read_network(text: str) -> Network | None:
 
 
 def read_written_out(text: str) -> Sequence[CalledBody]:
-    """The network of a text as one body, then its blocks as executed; none where it is not canonical ONNX.
+    """The network of a text as one body, then its blocks as executed; empty where it is not canonical ONNX.
 
-    One that would be too long are the bodies of ``read_network``.
+    If it would be too long, its blocks are not written out: each stands once, as ``read_network`` gives it.
     """
     try:
         bodies = read_canonical(text)
@@ -109,9 +113,9 @@ def _as_called(bodies: Sequence[Body]) -> list[CalledBody]:
 
 @lru_cache(maxsize=1024)  # a space's texts share most bodies
 def _called(body: Body, given: Arguments) -> CalledBody:
-    """A body whose block is first called so.
+    """Put the attributes that a body's first call gives in place of its parameters.
 
-    Values that the first call gives to several parameters stay parameters: which is which could not be told.
+    A value that the call gives to several parameters is not put there: it could not be told which of them it is.
     """
     count = Counter(value for _, value in given)
     given = tuple((name, value) for name, value in given if count[value] == 1)

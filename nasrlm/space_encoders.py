@@ -1,7 +1,7 @@
-"""Encoders that some spaces have of their own, kept as what they change of the common one, in 8 bits.
+"""Encoders of single spaces, each stored as the difference of its weights from those of the common encoder, in 8 bits.
 
-One model holds many spaces less well than a model of one space holds that, and an encoder a space wins back what is
-lost. A change is small beside the weight that it changes, so 4 bits of exponent and 3 of mantissa are enough of it.
+One model of many spaces is less accurate for each than a model of that space alone; an encoder for each space makes up
+for it. A difference is small beside the weight itself, so 4 bits of exponent and 3 of mantissa are enough for it.
 """
 
 from __future__ import annotations
