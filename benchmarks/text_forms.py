@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nasrlm.onnx_bodies import Body
-from nasrlm.onnx_network import read_network
+from nasrlm.text_bodies import Body
+from nasrlm.text_network import read_network
 from nasrlm.tokenizer import TextTokenizer
 
 LETTERS = 0xE000  # Unicode's first that nobody else uses

@@ -42,7 +42,6 @@ from nasrlm.graph_network_fit import FittedGraphs, best_share
 from nasrlm.group_process import GroupProcess, Standardised
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.objective import PERCENT, Objective, decoding_order
-from nasrlm.onnx_network import up_to_executed
 from nasrlm.pool import Pool, check_adaptable, is_logarithmic, scaled_labels
 from nasrlm.readout import GRID, REACH
 from nasrlm.readout_fit import Expected, LeftOut, Readout, sizes_of, stacked, unstacked
@@ -51,6 +50,7 @@ from nasrlm.row_counts import row_counts
 from nasrlm.row_sum import RowSum
 from nasrlm.stray_labels import groups_of_labels, stray_labels
 from nasrlm.text_counts import AT_PLACES
+from nasrlm.text_network import up_to_executed
 
 FEWEST_TO_SUM = 30  # labels; of fewer a sum of rows knows less than what resembles the device
 SMALLEST_SHARE = 0.1  # of a sum; less is not worth the time that counting takes

@@ -18,9 +18,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nasrlm.onnx_network import read_written_out
 from nasrlm.operator_graph import NO_OPERATORS, OperatorGraph
 from nasrlm.remembered import remembered
+from nasrlm.text_network import read_written_out
 
 NUM_HASHES = 256  # an operator has two of them; a space has some twenty operators
 WIDTH, LAYERS = 64, 3

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from graphlib import TopologicalSorter
 
-from nasrlm.onnx_bodies import Arguments, Body, Line, OtherTextError
+from nasrlm.text_bodies import Arguments, Body, Line, OtherTextError
 
 MIN_CALLS = 6  # of a cell: NAS-Bench-101 has nine, NAS-Bench-201 fifteen
 MIN_CALLS_ALIKE = 1.75  # of a cell with the same values, in the mean: 9 / 5 and 15 / 3 in these spaces

@@ -9,7 +9,7 @@ from torch import nn
 
 from nasrlm.encoder import UNJOINED, Encoder, Join
 from nasrlm.layers import EncoderLayer
-from nasrlm.onnx_graph import FLOAT, FUSED, INT32, INT64, OnnxBuilder
+from nasrlm.onnx_builder import FLOAT, FUSED, INT32, INT64, OnnxBuilder
 
 
 def encoder_model(encoder: Encoder, *, int8: bool = False) -> bytes:

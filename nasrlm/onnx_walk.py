@@ -18,7 +18,7 @@ from torch import nn
 from nasrlm.decoder import FORBIDDEN, Decoder
 from nasrlm.layers import DecoderLayer
 from nasrlm.number import NEGATIVE
-from nasrlm.onnx_graph import DOUBLE, FLOAT, INT32, INT64, OnnxBuilder, Signature
+from nasrlm.onnx_builder import DOUBLE, FLOAT, INT32, INT64, OnnxBuilder, Signature
 
 
 def walk_model(decoder: Decoder, *, int8: bool = False) -> bytes:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nasrlm.onnx_bodies import Body, Line
 from nasrlm.remembered import remembered
+from nasrlm.text_bodies import Body, Line
 
 INPUT, OUTPUT = "input", "output"
 PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these

@@ -19,8 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, groupby
 
-from nasrlm.onnx_bodies import Body, OtherTextError
-from nasrlm.onnx_network import CalledBody, Network, read_network
+from nasrlm.text_bodies import Body, OtherTextError
+from nasrlm.text_network import CalledBody, Network, read_network
 
 MAX_TREE_LINES = 64  # a body of more has its shared values written once and referred to by name
 MAX_REPEATED_LINES = 2  # of a value that is written out again even there

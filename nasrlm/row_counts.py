@@ -18,9 +18,9 @@ from math import prod
 from typing import NamedTuple
 
 from nasrlm.inlining import MAX_DEPTH, MAX_LINES
-from nasrlm.onnx_bodies import Arguments, Body, Line, OtherTextError
-from nasrlm.onnx_network import AS_EXECUTED, is_executed, read_canonical
 from nasrlm.remembered import remembered
+from nasrlm.text_bodies import Arguments, Body, Line, OtherTextError
+from nasrlm.text_network import AS_EXECUTED, is_executed, read_canonical
 
 WHOLE, OTHER = range(2)  # numbers of rows: every text has the first once, those that are no networks the second
 LARGEST = 1e30  # sums of sums, blocks of blocks or weights that somebody spells are more than any number

@@ -27,11 +27,11 @@ from operator import mul
 import numpy as np
 
 from nasrlm.arrays import FloatArray
-from nasrlm.onnx_bodies import Body
-from nasrlm.onnx_network import AS_EXECUTED, CalledBody, read_written_out
 from nasrlm.operator_graph import OperatorGraph
 from nasrlm.remembered import remembered
 from nasrlm.row_counts import LARGEST, num_pixels, times_smaller
+from nasrlm.text_bodies import Body
+from nasrlm.text_network import AS_EXECUTED, CalledBody, read_written_out
 
 NUM_STRUCTURES = 1024  # of walks and neighbours; 512 rank as well, 256 lose up to 0.01
 NUM_ROWS = 512  # of rows as they stand, with all attributes

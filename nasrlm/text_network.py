@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from nasrlm.inlining import inlined
-from nasrlm.onnx_bodies import START, Arguments, Body, Line, OtherTextError, read_bodies
+from nasrlm.text_bodies import START, Arguments, Body, Line, OtherTextError, read_bodies
 
 AS_EXECUTED = "executed "  # before the names of operators in blocks as measured, which count apart
 _EXECUTED = re.compile(r"E\d+")

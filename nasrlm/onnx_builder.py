@@ -1,4 +1,4 @@
-"""ONNX graphs of our layers, with the fused operators of ONNX Runtime. N texts, L tokens, D width."""
+"""Builds ONNX graphs of our layers, with the fused operators of ONNX Runtime. N texts, L tokens, D width."""
 
 from __future__ import annotations
 
