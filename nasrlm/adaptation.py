@@ -65,11 +65,12 @@ def adapt(
     *,
     names: Sequence[str] | None = None,
 ) -> Checkpoint:
-    """A checkpoint that also answers a new objective, or answers a known one anew.
+    """Make a checkpoint that also predicts a new objective, or learns a known one anew.
 
     Args:
         checkpoint: what to start from; left as it is.
-        pool: texts with and without labels; a thousand or two of the space that will be asked about.
+        pool: of ``nasrlm.make_pool``, texts with and without labels: a thousand or two of the space that will be asked
+            about.
         objective: ``metric_unit@context``.
         labels: (N,) in the objective's unit, NaN or masked where there is none; ten are a good start. Of texts that are
             equal the mean counts; spellings of a network that never differ in it are taken for one.
@@ -84,6 +85,13 @@ def adapt(
         ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than 8,000, infinite ones,
             beyond 1e30 or that the objective cannot have, such as a negative latency, a name that is no objective's,
             names that are not N, or a model that spells no digits.
+
+    Example:
+        >>> pool = nasrlm.make_pool(checkpoint, onnx_texts, space="nasbench201")  # doctest: +SKIP
+        >>> labels = np.full(len(onnx_texts), np.nan)  # doctest: +SKIP
+        >>> labels[:10] = measured_ms  # doctest: +SKIP
+        >>> adapted = nasrlm.adapt(checkpoint, pool, "latency_ms@mine", labels)  # doctest: +SKIP
+        >>> nasrlm.Predictor(adapted).predict(onnx_texts, ["latency_ms@mine"]).median  # doctest: +SKIP
     """
     check_adaptable(checkpoint, [objective])
     if not isinstance(pool, Pool):

@@ -74,6 +74,11 @@ class Checkpoint:
     sums_by_space: Mapping[str, CostSums] = field(default_factory=dict)
     weight_bits: int = 32
 
+    def __repr__(self) -> str:
+        count = sum(weights.numel() for weights in self.model.parameters())
+        sizes = f"{len(self.objectives)} objectives, {len(self.spaces)} spaces, {count:,} parameters"
+        return f"Checkpoint({sizes}; see objectives, spaces, card)"
+
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"encoders": {space: as_bytes(changes) for space, changes in self.encoders.items()}}
 

@@ -66,6 +66,10 @@ class Examples:
     spaces: NDArray[np.str_]
     origins: Origins | None = None
 
+    def __repr__(self) -> str:
+        sizes = f"{len(self.texts):,} texts x {len(self.objectives)} objectives"
+        return f"Examples({sizes}; see texts, objectives, labels, splits, spaces)"
+
     @classmethod
     def of_tables(
         cls, frames: Sequence[pd.DataFrame], paths: Sequence[Path], texts: Sequence[str], objectives: Sequence[str]

@@ -52,6 +52,9 @@ class Pool:
     summaries: FloatArray
     guessed: frozenset[str] = frozenset()
 
+    def __repr__(self) -> str:
+        return f"Pool({len(self.texts):,} texts, {len(self.objectives)} objectives; see texts, objectives, features)"
+
     @property
     def accuracies(self) -> FloatArray:
         """(N, up to M) predictions of accuracies alone."""
@@ -138,7 +141,7 @@ class Pool:
 
 
 def make_pool(checkpoint: Checkpoint, texts: Sequence[str], progress: bool = False, space: str | Space = "") -> Pool:
-    """What a checkpoint says of texts.
+    """Texts with what a checkpoint predicts of them, for ``nasrlm.adapt``.
 
     Args:
         checkpoint: to be asked, and adapted later.

@@ -9,7 +9,7 @@ import itertools
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -108,7 +108,7 @@ class Adapted:
     checkpoint: Checkpoint
     learned: pd.DataFrame
     others: pd.DataFrame
-    texts_of_others: Sequence[str]
+    texts_of_others: Sequence[str] = field(repr=False)
     objectives: Sequence[str]
 
     def judge(self) -> dict[str, Quality]:

@@ -17,8 +17,10 @@ from safetensors.torch import load_file, save_file
 
 from nasrlm.checkpoint import Checkpoint, round_weights
 from nasrlm.checkpoint_folder import CheckpointError
+from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
 from nasrlm.tokenizer import TextTokenizer
+from tests.nasrlm.scenes import layer_examples, layer_table
 
 EMBEDDING = "encoder.embedding.weight"
 
@@ -333,3 +335,15 @@ def test_a_save_killed_between_its_renames_loses_nothing(checkpoint: Checkpoint,
         Checkpoint.from_pretrained(folder)
     checkpoint.save_pretrained(folder)
     assert (folder / "notes.md").read_text() == "mine"
+
+
+def test_what_a_notebook_shows_of_checkpoints_pools_and_examples_is_short(trained: Checkpoint) -> None:
+    rows = layer_table(3)
+    count = sum(weights.numel() for weights in trained.model.parameters())
+    sizes = f"{len(trained.objectives)} objectives, {len(trained.spaces)} spaces, {count:,} parameters"
+    assert repr(trained) == f"Checkpoint({sizes}; see objectives, spaces, card)"
+    pool = make_pool(trained, rows["text"].tolist())
+    assert repr(pool) == f"Pool(3 texts, {len(pool.objectives)} objectives; see texts, objectives, features)"
+    examples = layer_examples(5)
+    shown = f"5 texts x {len(examples.objectives)} objectives; see texts, objectives, labels, splits, spaces"
+    assert repr(examples) == f"Examples({shown})"
