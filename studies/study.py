@@ -16,7 +16,6 @@ from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE, STUDY_FILE, StudyError, alone_in, holds_study, open_folder, read_study
 from studies.history import EVALUATED, History
 from studies.loaded_study import LoadedStudy
-from studies.plots import plot_study
 from studies.report import StudyResult, summarise, write_report
 from studies.space_digest import digest_of_space
 from studies.truth import true_labels
@@ -117,5 +116,7 @@ def close_study(
     result = summarise(study, truth=truth, stopped=stopped, seconds=seconds)
     write_report(out, study, result, truth=truth)
     if figures:
+        from studies.plots import plot_study  # here: half a second, before mistakes would be told
+
         plot_study(out)
     return result

@@ -49,7 +49,7 @@ def test_help_imports_no_module_of_a_verb() -> None:
         (("stats", *SPACE, ARCHITECTURE), set()),
         (("predict", "--help"), {"torch"}),
         (("adapt", "--help"), {"torch", "pandas", "scipy"}),
-        (("search", "--help"), {"torch", "pandas", "matplotlib", "plotly", "moocore"}),
+        (("search", "--help"), {"torch", "pandas", "moocore"}),
         (("plot", "--help"), {"pandas", "matplotlib", "plotly", "moocore"}),
     ],
 )
