@@ -110,7 +110,8 @@ def some(words: Sequence[str]) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], title: str | None = None) -> None:
-    """Print a table as wide as it needs to be; numbers to four significant digits, right-aligned, a dash for NaN.
+    """Print a table as wide as it needs to be; numbers right-aligned and to four significant digits, but large whole
+    ones to all of theirs; a dash for NaN.
 
     If it is wider than the terminal, but not without the first column, that column's cells become headings above their
     rows. If the other columns are too wide as well, each cell has a line of its own, behind its column's name.
@@ -163,6 +164,8 @@ def _listed(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) 
 
 
 def _spell(value: object) -> str:
+    if isinstance(value, float) and abs(value) >= 10_000 and value.is_integer():
+        value = int(value)  # a count
     if isinstance(value, float):
         return "-" if math.isnan(value) else f"{value:.4g}"
     if isinstance(value, int):

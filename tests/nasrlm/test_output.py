@@ -1,5 +1,7 @@
 """Tables on stdout: as wide as they need to be, and whole where they do not fit."""
 
+import math
+
 import pytest
 
 from nasrlm.cli.output import print_table
@@ -49,3 +51,9 @@ def test_a_number_that_is_none_is_a_dash(capsys: pytest.CaptureFixture[str]) -> 
     assert "nan" not in shown
     assert "0.125 │" in shown
     assert "- │" in shown
+
+
+def test_counts_have_all_their_digits(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["params@onnx"], [[73_306.0], [73_306.5], [93.0], [math.inf], [math.nan]])
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.strip("│ ") for line in printed[3:-1]] == ["73,306", "7.331e+04", "93", "inf", "-"]
