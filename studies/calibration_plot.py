@@ -85,7 +85,8 @@ def interactive_calibration(
 ) -> Any:
     """The same in plotly; hovering shows the architecture."""
     rows, columns = _shape(len(names))
-    figure = make_subplots(rows=rows, cols=columns, subplot_titles=titles(names, predicted, real, intervals))
+    words = [title.replace(": ", "<br>", 1) for title in titles(names, predicted, real, intervals)]
+    figure = make_subplots(rows=rows, cols=columns, subplot_titles=words)
     figure.update_annotations(font_size=13)
     for column in range(len(names)):
         place = {"row": column // columns + 1, "col": column % columns + 1}

@@ -14,6 +14,7 @@ from studies.figure_style import COLOURS, title_lines
 OF_OPERATORS = (*COLOURS, "#9a7b1c", "#2a9d9d")
 PLAIN = "#8a919b"
 CLEAR = 3  # points between an edge and what is written on it, or the line would hide underscores
+ROW_HEIGHT, UNIT_HEIGHT = 240, 140  # pixels in plotly of a row at least, and of as much upwards as nodes are apart
 HIDDEN = 8  # of markers in plotly, which keep what is written as far away
 
 
@@ -96,4 +97,10 @@ def interactive_cells(rows: Sequence[Row]) -> Any:
     figure.update_xaxes(visible=False).update_yaxes(visible=False)
     figure.update_traces(cliponaxis=False)
     figure.update_annotations(x=0, xanchor="left", align="left", font_size=13)
-    return figure.update_layout(template="plotly_white", showlegend=False, height=240 * len(rows))
+    for row, (_, graphs) in enumerate(rows, start=1):
+        for column, graph in enumerate(graphs, start=1):
+            corner = {"x": -0.4, "y": _ends(graph)[1], "xanchor": "left", "yanchor": "top"}
+            figure.add_annotation(text=graph.title, showarrow=False, font_size=12, **corner, row=row, col=column)
+    tallest = max(high - low for _, graphs in rows for low, high in map(_ends, graphs))
+    height = max(ROW_HEIGHT, UNIT_HEIGHT * tallest) * len(rows)
+    return figure.update_layout(template="plotly_white", showlegend=False, height=height)

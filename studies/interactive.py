@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from nasrlm.arrays import FloatArray
 from nasrlm.files import write_atomically
-from nasrlm.objective import Objective
+from nasrlm.objective import Goal, Objective
 from studies.figure_style import (
     BLUE,
     GREY,
@@ -72,7 +72,7 @@ def interactive_front(study: LoadedStudy, known: Mapping[str, FloatArray] | None
     true = known_of(study, known or {})[:, : len(config.goals)]
     if not np.isnan(true).all():
         figure.add_trace(_known(study, true))
-    figure.update_layout(title=title, template="plotly_white", **_axis_titles(list(map(goal_label, config.goals))))
+    figure.update_layout(title=title, template="plotly_white", **_axis_titles(config.goals))
     if len(config.goals) == 2:
         _fit_plane(figure, study)
     return figure
@@ -188,11 +188,13 @@ def _hover(history: History, row: int) -> str:
     return "<br>".join(lines)
 
 
-def _axis_titles(labels: Sequence[str]) -> dict[str, Any]:
+def _axis_titles(goals: Sequence[Goal]) -> dict[str, Any]:
+    labels = list(map(goal_label, goals))
     if len(labels) == 1:
         return {"xaxis_title": "evaluations", "yaxis_title": labels[0]}
     if len(labels) == 2:
         return {"xaxis_title": labels[1], "yaxis_title": labels[0]}
-    titles = {"xaxis": labels[1], "yaxis": labels[2], "zaxis": labels[0]}
-    camera = {"eye": {"x": 1.6, "y": 1.6, "z": 0.9}}  # from where the titles of all axes are in the picture
-    return {"scene": {axis: {"title": title} for axis, title in titles.items()} | {"camera": camera}}
+    up, *across = (Objective.parse(goal.objective).label for goal in goals)  # short: longer ones are cut off
+    titles = {axis: {"title": title} for axis, title in zip("xyz", (*across, up), strict=True)}
+    camera = {"eye": {"x": 1.7, "y": 1.7, "z": 0.9}, "center": {"x": 0, "y": 0, "z": -0.2}}  # all titles in the picture
+    return {"scene": {f"{axis}axis": title for axis, title in titles.items()} | {"camera": camera}}

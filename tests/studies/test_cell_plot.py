@@ -67,6 +67,15 @@ def test_what_is_written_on_edges_is_not_cut_off() -> None:
     assert sides == {"bottom center"}
 
 
+def test_cells_in_plotly_have_names_and_room_for_their_edges() -> None:
+    searched, rng = get_space("darts"), np.random.default_rng(0)
+    rows = [(["accuracy"], cell_graphs(searched, searched.format(searched.sample(rng)))) for _ in range(2)]
+    layout = interactive_cells(rows).layout
+    assert [note.text for note in layout.annotations] == ["accuracy"] * 2 + ["normal", "reduction"] * 2
+    macro = [([""], cell_graphs(get_space("nasbench_macro"), "01201201"))] * 2
+    assert layout.height > interactive_cells(macro).layout.height == 2 * 240
+
+
 @pytest.mark.parametrize("notation", ["01201201", "12012010"])
 def test_every_digit_is_a_part(notation: str) -> None:
     (graph,) = cell_graphs(get_space("nasbench_macro"), notation)

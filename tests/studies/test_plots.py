@@ -211,6 +211,8 @@ def test_the_interactive_front_has_intervals_and_known_values(num_goals: int, ax
         assert list(true[axis][:2]) == [best[goal], best[goal] + values[goal]]
         assert evaluated[f"error_{axis}"].array is None
     assert f"accuracy toy [%]: {best[0] - 0.5:.5g} known" in true.text[1]
+    if num_goals == 3:
+        assert interactive_front(study).layout.scene.xaxis.title.text == "latency toy [ms]"
     assert len(interactive_front(study).data) == 2
 
 
@@ -281,6 +283,7 @@ def test_a_failed_network_does_not_flatten_a_calibration() -> None:
     assert axes.get_title() == "accuracy x [%]: 100% within 80% intervals, 1 not shown"
     assert axes.get_xlim() == axes.get_ylim() == pytest.approx((89.795, 94.305))
     drawn = interactive_calibration(["accuracy@x"], predicted, real, [0.8], "abcdefghijk")
+    assert drawn.layout.annotations[0].text == "accuracy x [%]<br>100% within 80% intervals, 1 outside"
     assert drawn.layout.xaxis.range == drawn.layout.yaxis.range == pytest.approx(axes.get_xlim())
 
 
