@@ -209,7 +209,7 @@ def print_front(result: StudyResult, objectives: Sequence[str]) -> None:
     line = f"{result.evaluations:,} evaluations, "
     line += f"{result.failed:,} more without a result, " if result.failed else ""
     line += f"{result.pruned:,} pruned"
-    line += f", hypervolume {result.hypervolume:.4g}"
+    line += f", hypervolume {result.hypervolume:.4g} (from the worst values found)"
     if result.truth is not None and not math.isnan(result.truth.hypervolume_ratio):
         line += f", {result.truth.hypervolume_ratio:.4f} of the true front's"
     unmet = [] if result.front else ["of no architecture are all objectives known and all constraints met"]
