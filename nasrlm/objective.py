@@ -161,6 +161,14 @@ class Goal:
             )
         return cls(direction == "max", Objective.parse(name).name)
 
+    @property
+    def doubt(self) -> str:
+        """What to ask where it looks for the worst of its objective; "" where it does not, or nobody knows."""
+        better = Objective.parse(self.objective).is_better_larger
+        if better is None or better == self.maximise:
+            return ""
+        return f"{self}: looks for the {'largest' if self.maximise else 'smallest'} values; is that what you want?"
+
     def __str__(self) -> str:
         return f"{'max' if self.maximise else 'min'}:{self.objective}"
 

@@ -87,6 +87,8 @@ class Advisor(Generic[A]):
         self.gate.guessed = guessed_objectives(self._predictor, self.space, self._learned)
         self._learning = LearningModel(self.space, self._predictor, self.to_text, self.objectives)
         self._warned: set[str] = set()
+        for doubt in filter(None, (goal.doubt for goal in read_goals)):
+            warn_caller(doubt)
         self._warn_of_misspelled()
 
     def _warn_of_misspelled(self) -> None:

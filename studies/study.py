@@ -1,5 +1,6 @@
 """How every study begins and ends, whatever searches."""
 
+import warnings
 from collections.abc import Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -47,6 +48,8 @@ def open_study(
     """
     if config.space not in (space.name, space.address):
         raise ValueError(f"search: expected a config of space {space.name}, got one of {config.space}.")
+    for doubt in filter(None, (goal.doubt for goal in config.goals)):
+        warnings.warn(doubt, stacklevel=1)  # further out is contextlib
     check_met_together(config.constraints)
     if truth is not None:
         true_labels(config, truth)  # complains now, not after the search

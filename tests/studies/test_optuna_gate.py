@@ -268,6 +268,12 @@ def test_goals_in_another_order_than_the_studys_are_refused() -> None:
     gate.check(other.ask(), Row((0, 1, 2, 3)))
 
 
+def test_goals_that_look_for_the_worst_are_told() -> None:
+    with pytest.warns(UserWarning, match=r"^max:latency_ms@toy: looks for the largest values; is that what") as told:
+        make_gate(goals=["max:accuracy@toy", "max:latency_ms@toy", "max:other@toy"])
+    assert "max:other@toy" not in " ".join(str(warning.message) for warning in told if "looks" in str(warning.message))
+
+
 def test_directions_of_another_study_are_named() -> None:
     study = make_study(directions=("minimize", "minimize"))
     with pytest.raises(

@@ -378,3 +378,10 @@ def test_gp_proposes_on_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     finally:
         torch.set_num_threads(before)
     assert set(seen) == {1}
+
+
+def test_goals_that_look_for_the_worst_are_told(tmp_path: Path) -> None:
+    config = toy_config(goals=["max:accuracy@toy", "max:latency_ms@toy"], trials=10)
+    with pytest.warns(UserWarning, match=r"^max:latency_ms@toy: looks for the largest values; is that what") as told:
+        search(config, SPACE, ToyEvaluator(), tmp_path)
+    assert len(told) == 1

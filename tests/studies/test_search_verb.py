@@ -9,6 +9,7 @@ import pytest
 from optuna.samplers import RandomSampler
 
 from nasrlm.checkpoint import Checkpoint
+from nasrlm.cli.users_code import is_ours
 from nasrlm.cli.verbs.search import print_front
 from spaces import get_space
 from studies.all_architectures import every_architecture
@@ -231,9 +232,13 @@ def test_what_a_function_fails_at_can_be_skipped(search: Search, acquisition: st
 
 def test_goals_that_look_for_the_worst_are_told(search: Search) -> None:
     goals = "min:accuracy@cifar10,max:latency_ms@raspi4"
-    _, told = search("--objectives", goals, without=("--generations", "--batch"))
-    assert "min:accuracy@cifar10: looks for the smallest values; is that what you want?" in told
-    assert "max:latency_ms@raspi4: looks for the largest values; is that what you want?" in told
+    with pytest.warns(UserWarning, match="looks for the") as told:
+        search("--objectives", goals, without=("--generations", "--batch"))
+    assert [str(warning.message) for warning in told] == [
+        "min:accuracy@cifar10: looks for the smallest values; is that what you want?",
+        "max:latency_ms@raspi4: looks for the largest values; is that what you want?",
+    ]
+    assert all(is_ours(warning.filename) for warning in told)  # told in one line
 
 
 def test_a_bound_that_nothing_meets_is_told_with_the_nearest_value(search: Search) -> None:

@@ -21,7 +21,7 @@ from nasrlm.cli.search_options import options_given, refuse_idle, refuse_idle_jo
 from nasrlm.cli.space_predictions import warn_of_guesses
 from nasrlm.cli.verbs import LIST
 from nasrlm.files import TABLE_ENDINGS
-from nasrlm.objective import Goal, Objective
+from nasrlm.objective import Goal
 from nasrlm.prediction import spell_interval
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
@@ -97,10 +97,6 @@ def run(
             joint=joint,
         )
     goals = tuple(Goal.parse(goal) for goal in objectives.split(","))
-    for goal in goals:
-        better = Objective.parse(goal.objective).is_better_larger
-        if better is not None and better != goal.maximise:
-            warn(f"{goal}: looks for the {'largest' if goal.maximise else 'smallest'} values; is that what you want?")
     constraints = tuple(dict.fromkeys(map(Constraint.parse, constraint or [])))
     if twins is None:
         twins = "once" if evaluator == "surrogate" else twins_of(chosen, objectives_of(goals, constraints))
