@@ -17,8 +17,9 @@ A = TypeVar("A", bound=Hashable)
 FEWEST, MOST = 5, 20  # results that are compared with what was predicted of them
 AGREE = 0.8  # of these: one of five may have failed
 NEAR = 10**0.5  # times a unit's factor, at most; a device that is three times as slow is no other unit
-LEAST_DIFFERENCE = 20.0  # between an accuracy and its error, in percent
-NEARER = 4.0  # times, that errors have to be to what was predicted than accuracies
+LEAST_DIFFERENCE = 40.0  # between an accuracy and its error, in percent
+NEARER = 8.0  # times, that errors have to be to what was predicted than accuracies
+MOST_ALIKE = 0.5  # correlation of errors with what was predicted; among networks that are all good it is chance
 
 
 class UnitCheck(Generic[A]):
@@ -80,13 +81,13 @@ def likely_unit(objective: Objective, predicted: FloatArray, real: FloatArray) -
 
 
 def _likely_errors(predicted: FloatArray, real: FloatArray) -> str | None:
-    """What accuracies seem to be that are lower where higher ones were predicted; fractions are told of elsewhere."""
+    """What accuracies seem to be that are nearly what is left of those predicted; fractions are told of elsewhere."""
     readings = {"errors in percent": 100 - real, "errors as fractions": 100 - 100 * real}
     words = min(readings, key=lambda name: np.abs(readings[name] - predicted).mean())
     off = np.abs(real - predicted)
     near = (off > LEAST_DIFFERENCE) & (np.abs(readings[words] - predicted) < off / NEARER)
-    falls = np.ptp(real) > 0 and np.ptp(predicted) > 0 and np.corrcoef(predicted, real)[0, 1] < 0
-    return words if falls and _agree(near) else None
+    varies = np.ptp(real) > 0 and np.ptp(predicted) > 0  # unlike those of training that failed
+    return words if varies and _agree(near) and np.corrcoef(predicted, real)[0, 1] < MOST_ALIKE else None
 
 
 def _agree(near: BoolArray) -> bool:

@@ -283,7 +283,7 @@ def test_a_failed_network_does_not_flatten_a_calibration() -> None:
     assert axes.get_title() == "accuracy x [%]: 100% within 80% intervals, 1 not shown"
     assert axes.get_xlim() == axes.get_ylim() == pytest.approx((89.795, 94.305))
     drawn = interactive_calibration(["accuracy@x"], predicted, real, [0.8], "abcdefghijk")
-    assert drawn.layout.annotations[0].text == "accuracy x [%]<br>100% within 80% intervals, 1 outside"
+    assert drawn.layout.annotations[0].text == "accuracy x [%]<br>100% within 80% intervals, 1 not shown"
     assert drawn.layout.xaxis.range == drawn.layout.yaxis.range == pytest.approx(axes.get_xlim())
 
 
