@@ -30,7 +30,7 @@ from nasrlm.named_spaces import Space, checked_space
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, naming_rows
 
-TEACH = "New ones are learned by `nasrlm adapt`, into another checkpoint: was that one given?"
+TEACH = "New ones are learned by `nasrlm adapt`; name the checkpoint that it wrote."
 MIN_TEMPERATURE = 1e-4  # logarithms of probabilities are divided by it
 MEMORY_BYTES = 256 * 2**20  # of encoder states, some 12,000 texts
 
@@ -139,6 +139,7 @@ class Predictor:
         levels = Levels(*[torch.from_numpy(calibrated_levels(x, names, quantiles)) for x in self._calibrations()])
         different = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         asked = self._of_all if self._answerer.reads(ids) else self  # readouts go by the encoder that all spaces share
+        sums = (lambda some: asked._answerer.summed(some, ids, levels)) if asked._answerer.adds_up(ids) else None
         with naming_rows(lambda row: texts.index(list(different)[row])):
             values = asked._in_batches(
                 list(different),
@@ -146,9 +147,7 @@ class Predictor:
                 lambda encoded, _: asked._answerer.quantiles(encoded, ids, levels),
                 asked._engine.num_workers,
                 progress,
-                summed=(lambda some: asked._answerer.summed(some, ids, levels))
-                if asked._answerer.adds_up(ids)
-                else None,
+                summed=sums,
             )
         return Prediction(names, quantiles, values[[different[text] for text in texts]])
 
@@ -367,20 +366,13 @@ class Predictor:
         rows_per_text: int | None = None,
         summed: Callable[[Sequence[str]], tuple[NDArray[np.intp], Tensor]] | None = None,
     ) -> FloatArray:
-        """Answer N texts batch by batch.
+        """(N, *shape) answers to N texts, batch by batch.
 
         Args:
-            texts: N texts.
-            shape: of the answer to one text.
             answer: of a batch, given its encoded texts and the numbers of their rows.
             num_workers: batches answered at a time, each in a thread.
-            progress: show a bar on stderr.
-            rows_per_text: how many numbers the decoder spells for a text, which decides the size of batches; by default
-                as many as the answer has.
+            rows_per_text: numbers that the decoder spells for a text, by which batches are sized; the answer's if None.
             summed: answers texts that need not be encoded, see ``Answerer.summed``.
-
-        Returns:
-            (N, *shape).
         """
         texts = checked_texts(texts)
         values, is_left = np.empty((len(texts), *shape)), np.ones(len(texts), dtype=np.bool_)

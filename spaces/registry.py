@@ -9,6 +9,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -169,6 +170,7 @@ def _installed_class(name: str) -> type[SearchSpace[Any]]:
     if not found:
         raise UnknownSpaceError(
             f"space: expected one of {', '.join(space_names())} or path/to/file.py:ClassName, got {name!r}."
+            + _most_like(name)
         )
     if len(found) > 1:
         raise UnknownSpaceError(
@@ -190,6 +192,17 @@ def _entry_points() -> EntryPoints:
     from importlib.metadata import entry_points  # here: it would double the time to import spaces
 
     return entry_points(group=ENTRY_POINTS)
+
+
+def _most_like(name: str) -> str:
+    """Advice for whoever writes NAS-Bench-201 or nasbench_201."""
+    by_letters = {_letters(known): known for known in space_names()}
+    close = get_close_matches(_letters(name), by_letters, n=1, cutoff=0.85)
+    return f" Did you mean {by_letters[close[0]]}?" if close else ""
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.lower()))
 
 
 def _checked_class(found: object, name: str) -> type[SearchSpace[Any]]:

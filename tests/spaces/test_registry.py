@@ -67,6 +67,14 @@ def test_unknown_names_list_the_known(name):
         get_space(name)
 
 
+@pytest.mark.parametrize("name", ["NASBench201", "nas-bench-201", "nasbench_201", "nasbench20"])
+def test_the_name_that_is_most_like_is_advised(name):
+    with pytest.raises(UnknownSpaceError, match=r"Did you mean nasbench201\?$"):
+        get_space(name)
+    with pytest.raises(UnknownSpaceError, match=r"got 'resnet'\.$"):
+        get_space("resnet")
+
+
 def test_own_space(own_file):
     space = get_space(f"{own_file}:Digits")
     assert space.format(space.decode([7])) == "7"
