@@ -312,12 +312,17 @@ def refuse_branches(model: ModelProto) -> None:
         OnnxModelError: naming the first.
     """
     for node in model.graph.node:
-        if any(attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attribute in node.attribute):
+        if has_branches(node):
             raise OnnxModelError(
                 f"expected a network without loops and branches, got {node.op_type} "
                 f"{node.name or next(iter(node.output), '')!r}. Export it for fixed sizes, a torch module by "
                 "torch.onnx.export(module, inputs, path, dynamo=True), or unroll it."
             )
+
+
+def has_branches(node: NodeProto) -> bool:
+    """Whether an operator has graphs of its own."""
+    return any(attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attribute in node.attribute)
 
 
 def _opset(model: ModelProto) -> int:

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from converters import OnnxModelError, model_to_graph, model_to_onnx_text, module_to_onnx_text, statistics
+from converters import OnnxModelError, model_to_graph, model_to_onnx_text, module_to_onnx_text, same_answers, statistics
 from converters.torch_module import export_module
 from tests.converters.test_torch_module import run
 
@@ -19,6 +19,15 @@ class Computing(nn.Module):
 
     def forward(self, x):
         return self.function(self.layer(x))
+
+
+def test_a_model_with_loops_is_refused_without_being_run(monkeypatch):
+    """ONNX Runtime 1.31 would end the process."""
+    run_models = []
+    monkeypatch.setattr(same_answers, "session_of", lambda *_: run_models.append("one"))
+    with pytest.raises(OnnxModelError, match="without loops and branches"):
+        module_to_onnx_text(nn.EmbeddingBag(8, 8), (2, 4))
+    assert not run_models
 
 
 def test_a_model_that_computes_something_else_is_refused():
