@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -64,7 +65,7 @@ def _exported(module: torch.nn.Module, answered: Answered) -> onnx.ModelProto:
     """Export a module by the TorchScript exporter, which takes little time, or by the newer one if that fails or errs.
 
     Raises:
-        OnnxModelError: both do; what is said is of the first.
+        OnnxModelError: both do; what is said is of the first, and which operator the newer one lacks.
     """
     try:
         model = _traced(module, answered.example.clone())
@@ -75,9 +76,15 @@ def _exported(module: torch.nn.Module, answered: Answered) -> onnx.ModelProto:
         try:
             model = _exported_anew(module, answered.example.clone())
             check_answers(model, module, answered)
-        except Exception:  # of many kinds, each pages long
-            raise refused from None
+        except Exception as e:  # of many kinds, each pages long
+            raise _refusal_of_both(refused, str(e)) from None
     return model
+
+
+def _refusal_of_both(refused: OnnxModelError, of_newer: str) -> OnnxModelError:
+    """What the older exporter lacks may be no hindrance: the newer one names what is."""
+    lacking = re.search(r"No ONNX function found for <OpOverload\(op='([\w.]+)'", of_newer)
+    return OnnxModelError(f"{refused} The newer exporter lacks {lacking[1]}.") if lacking else refused
 
 
 def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:

@@ -227,6 +227,18 @@ def test_a_failed_export_prints_nothing(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_what_both_exporters_lack_is_told():
+    """The older one stops at the differences, which the newer one knows."""
+
+    class Both(SingularValues):
+        def forward(self, x):
+            return super().forward(x.diff())
+
+    with pytest.raises(OnnxModelError, match=r"aten::diff.* The newer exporter lacks aten\._linalg_svd\.$") as caught:
+        module_to_onnx_text(Both(), (1, 8, 8))
+    assert "\n" not in str(caught.value)
+
+
 # What the TorchScript exporter does not know, or makes a branch of.
 NEWER = {
     "RMSNorm": (lambda: nn.Sequential(nn.Linear(8, 8), nn.RMSNorm(8), nn.LayerNorm(8), nn.RMSNorm(8)), (1, 5, 8)),
