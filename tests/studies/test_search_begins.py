@@ -118,6 +118,11 @@ def test_a_study_goes_on_without_a_word_of_what_it_is(search: Search) -> None:
 def test_what_no_study_tells_is_asked_for(search: Search) -> None:
     with pytest.raises(AssertionError, match=r"study: expected a study to go on with, got none.*\n.*expected --space"):
         search("--resume", without=ALL_FIXED)
+    Path("study").mkdir()
+    Path("study/study.json").write_text('{"config": {}}')  # as of a search in Python
+    words = r"study: expected a study of `nasrlm search`, which tells its options, got another\. Give --space\.\n"
+    with pytest.raises(AssertionError, match=words):
+        search("--resume", without=ALL_FIXED)
     with pytest.raises(AssertionError, match=r"^nasrlm: search: expected --objectives, got none\. Example: max:"):
         search(without=("--batch", "--generations"))
 

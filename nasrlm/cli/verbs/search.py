@@ -78,6 +78,10 @@ def run(
     refuse_idle(context)
     if resume and not holds_study(out):
         warn(f"{out}: expected a study to go on with, got none: a new one begins.")
+    elif resume and space is None:
+        raise ValueError(
+            f"{out}: expected a study of `nasrlm search`, which tells its options, got another. Give --space."
+        )
     chosen = require_space(space, "search")
     if objectives is None:
         raise ValueError(
