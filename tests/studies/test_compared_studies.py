@@ -141,11 +141,11 @@ def test_studies_of_other_spaces_or_of_real_results_are_not_compared(
 
 
 def test_studies_of_different_goals_are_not_compared(tmp_path: Path) -> None:
-    for name in ("max", "min"):
-        goals = [f"{name}:accuracy@toy", "min:latency_ms@toy"]
+    for name in ("latency_ms", "energy_mj"):
+        goals = ["max:accuracy@toy", f"min:{name}@toy"]
         search(toy_config(goals=goals, trials=10), ToySpace(), ToyEvaluator(), tmp_path / name)
     with pytest.raises(StudyError, match="plot: expected studies of one kind, got"):
-        plot_studies([tmp_path / "max", tmp_path / "min"], tmp_path)
+        plot_studies([tmp_path / "latency_ms", tmp_path / "energy_mj"], tmp_path)
     with pytest.raises(StudyError, match=r"expected a study's folder, got no study\.json"):
         plot_study(tmp_path)
 
