@@ -41,7 +41,6 @@ from nasrlm.named_spaces import file_and_class, known_as
 from nasrlm.number import NumberCode
 from nasrlm.space_encoders import Changes, as_bytes, of_bytes, save_changes, with_changes
 from nasrlm.tokenizer import TextTokenizer
-from nasrlm.truncation import token_limit
 
 
 @dataclass(frozen=True)
@@ -246,7 +245,7 @@ class Checkpoint:
         except ValueError as e:
             raise CheckpointError(str(e)) from e
         model.to(torch_device(device)).eval()
-        texts = tokenizer.limited(token_limit(sizes))
+        texts = tokenizer.limited(sizes.token_limit)
         loaded = cls(
             model,
             texts,

@@ -17,7 +17,6 @@ from nasrlm.point_decoder import POINT_DIGITS, PointDecoder
 from nasrlm.t5gemma import T5Gemma, T5GemmaTextEncoder, load_t5gemma
 from nasrlm.tokenizer import TextTokenizer
 from nasrlm.train_config import TrainConfig
-from nasrlm.truncation import token_limit
 
 TOKENS = "encoder.embedding.weight"
 # What a checkpoint that is trained further keeps.
@@ -71,7 +70,7 @@ def initial_model(
     if config.only_encoder:
         for name, weights in model.named_parameters():
             weights.requires_grad_(name.startswith("encoder.") and name != TOKENS)
-    return model, tokenizer.limited(token_limit(model.config))
+    return model, tokenizer.limited(model.config.token_limit)
 
 
 def _from_scratch(

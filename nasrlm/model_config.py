@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
+from nasrlm.truncation import TokenLimit, Truncation
+
 COMPACT = "compact"
 Head = Literal["digits", "mse"]
-Truncation = Literal["error", "head", "tail", "head_and_tail"]
 
 LAYERS = ("num_encoder_layers", "num_decoder_layers")
 SIZES = ("width", "num_heads", *LAYERS, "hidden", "max_text_tokens", "tokens_per_state")
@@ -98,6 +99,11 @@ class ModelConfig:
                 f"ModelConfig: expected lora_rank of 0 or more, and a backbone to freeze or adapt, "
                 f"got lora_rank {self.lora_rank}, freeze_backbone {self.freeze_backbone}, backbone {self.backbone}."
             )
+
+    @property
+    def token_limit(self) -> TokenLimit | None:
+        """How much is read of a longer text; None where such a text is an error."""
+        return None if self.truncation == "error" else TokenLimit(self.max_text_tokens, self.truncation)
 
     def without_readouts(self) -> ModelConfig:
         """The sizes of a model that spells every objective."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from nasrlm.model_config import ModelConfig, Truncation
+Truncation = Literal["error", "head", "tail", "head_and_tail"]
 
 
 class CutTextWarning(UserWarning):
@@ -43,8 +44,3 @@ class TokenLimit:
     def _kept(self, ids: list[int]) -> list[int]:
         head = {"head": self.max_tokens, "tail": 0}.get(self.keep, self.max_tokens - self.max_tokens // 2)
         return ids[:head] + ids[len(ids) - (self.max_tokens - head) :]
-
-
-def token_limit(config: ModelConfig) -> TokenLimit | None:
-    """The limit of a model; None where longer texts are an error."""
-    return None if config.truncation == "error" else TokenLimit(config.max_text_tokens, config.truncation)

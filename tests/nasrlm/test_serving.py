@@ -19,7 +19,6 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.cli.verbs import serve
 from nasrlm.model import RegressionLanguageModel
 from nasrlm.predictor import Predictor
-from nasrlm.truncation import token_limit
 from spaces import get_space, space_names
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.scenes import CODE, OBJECTIVES, SIZES
@@ -134,7 +133,7 @@ def test_texts_are_read_by_what_was_learned_of_their_space(checkpoint: Checkpoin
 def test_a_text_beyond_the_models_context_is_converted_all_the_same(checkpoint: Checkpoint, truncation: Any) -> None:
     sizes = replace(SIZES, max_text_tokens=8, truncation=truncation)
     model = RegressionLanguageModel(sizes, checkpoint.tokenizer.vocabulary_size, len(OBJECTIVES), CODE).eval()
-    short = replace(checkpoint, model=model, tokenizer=checkpoint.tokenizer.limited(token_limit(sizes)))
+    short = replace(checkpoint, model=model, tokenizer=checkpoint.tokenizer.limited(sizes.token_limit))
     with testclient.TestClient(create_app(Predictor(short))) as client:
         (network,) = client.post("/convert", json=NETWORKS).json()["networks"]
         assert network["text"] == to_onnx_text(SPACE, SPACE.parse(ARCHITECTURE))

@@ -10,7 +10,7 @@ from nasrlm.checkpoint import Checkpoint
 from nasrlm.model_config import ModelConfig, Truncation
 from nasrlm.predictor import Predictor
 from nasrlm.training import train
-from nasrlm.truncation import CutTextWarning, TokenLimit, token_limit
+from nasrlm.truncation import CutTextWarning, TokenLimit
 from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import SIZES, layer_examples
 
@@ -29,8 +29,8 @@ def test_texts_that_fit_are_not_warned_of() -> None:
 
 
 def test_a_model_has_a_limit_only_where_it_cuts() -> None:
-    assert token_limit(replace(SIZES, truncation="error")) is None
-    assert token_limit(replace(SIZES, max_text_tokens=7, truncation="tail")) == TokenLimit(7, "tail")
+    assert replace(SIZES, truncation="error").token_limit is None
+    assert replace(SIZES, max_text_tokens=7, truncation="tail").token_limit == TokenLimit(7, "tail")
 
 
 def test_a_model_that_cuts_says_how_many_texts(tmp_path: Path) -> None:
