@@ -56,11 +56,11 @@ from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically, write_table
 from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.metrics import tau_of
-from nasrlm.model_config import Head, ModelConfig
+from nasrlm.model.config import Head, ModelConfig
 from nasrlm.predictor import Predictor
-from nasrlm.tokenizer import TextTokenizer
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import train
+from nasrlm.text.tokenizer import TextTokenizer
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.train import train
 from spaces import get_space
 from spaces.drawing import draw
 from studies.labelled_table import read_table

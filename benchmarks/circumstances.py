@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from converters import machine_description
-from nasrlm.devices import torch_device
+from nasrlm.model.devices import torch_device
 from nasrlm.versions import versions_of
 
 

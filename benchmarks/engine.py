@@ -39,16 +39,16 @@ from benchmarks.engine_timing import Measurement, measure
 from benchmarks.peer import TORCH, InstalledPeer, PeerError, ask_peer, install_peer
 from benchmarks.training_step import SETTINGS, make_step
 from converters.bulk import to_onnx_texts
-from nasrlm.batches import Batches
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.compiled import compiled
-from nasrlm.engine import EngineName
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import ModelConfig
-from nasrlm.number import NumberCode
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.engines.engine import EngineName
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NumberCode
 from nasrlm.predictor import Predictor
-from nasrlm.tokenizer import TextTokenizer
-from nasrlm.training_loss import TrainingLoss
+from nasrlm.text.tokenizer import TextTokenizer
+from nasrlm.training.batches import Batches
+from nasrlm.training.compiled import compiled
+from nasrlm.training.step_loss import TrainingLoss
 from spaces import get_space
 
 OBJECTIVES = (1, 2, 6)

@@ -10,9 +10,9 @@ import torch
 from benchmarks.peer import ask_peer
 from nasrlm.arrays import FloatArray
 from nasrlm.examples import SPLITS, Examples
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import ModelConfig
-from nasrlm.number import NumberCode
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NumberCode
 
 VOCABULARY = 1024
 OWN_TOKENS = 259  # beside letters: bytes, padding, the unknown, the beginning of a word

@@ -35,13 +35,13 @@ from tqdm import tqdm
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.training_step import SETTINGS, add_gradients, make_step
-from nasrlm.batches import Batch, Batches
-from nasrlm.compiled import compiled
-from nasrlm.devices import torch_device
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import ModelConfig
-from nasrlm.number import NumberCode
-from nasrlm.training_loss import TrainingLoss
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.devices import torch_device
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NumberCode
+from nasrlm.training.batches import Batch, Batches
+from nasrlm.training.compiled import compiled
+from nasrlm.training.step_loss import TrainingLoss
 
 VOCABULARY = 1024
 UNTIMED_STEPS = 2

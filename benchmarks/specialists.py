@@ -31,8 +31,8 @@ from nasrlm.examples import Examples
 from nasrlm.metrics import Quality
 from nasrlm.objective import Objective
 from nasrlm.predictor import Predictor
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import train
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.train import train
 from studies.training_examples import training_examples
 
 VOCABULARY = 1536  # tokens of one space, as in recipes of one

@@ -1,7 +1,7 @@
 """A canonical ONNX text in other forms than the encoder's own, which they are compared with; and in other words.
 
-Names and distances say what ``nasrlm.presentation`` says, the bodies of a network as each is called first, operator by
-operator in the order of the text. They are no ONNX, so encoders read them as they stand.
+Names and distances say what ``nasrlm.text.presentation`` says, the bodies of a network as each is called first,
+operator by operator in the order of the text. They are no ONNX, so encoders read them as they stand.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nasrlm.text_bodies import Body
-from nasrlm.text_network import read_network
-from nasrlm.tokenizer import TextTokenizer
+from nasrlm.text.bodies import Body
+from nasrlm.text.network import read_network
+from nasrlm.text.tokenizer import TextTokenizer
 
 LETTERS = 0xE000  # Unicode's first that nobody else uses
 _SUM = re.compile(r"(?<= = )(Sum|Add) \(([^()]+)\)")

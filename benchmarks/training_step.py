@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
-from nasrlm.batches import Batch
-from nasrlm.devices import autocast
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.optimizers import make_optimizers
-from nasrlm.train_config import TrainConfig
+from nasrlm.model.devices import autocast
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.training.batches import Batch
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.optimizers import make_optimizers
 
 SETTINGS = TrainConfig(out=Path("none"))
 

@@ -17,13 +17,13 @@ from tqdm import tqdm
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
 from benchmarks.judged import Config, read_config, tested
-from nasrlm.adaptation import adapt
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.pool import make_pool
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.metrics import coverage, rho_of
 from nasrlm.objective import Objective
-from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
-from nasrlm.text_counts import operator_counts
+from nasrlm.text.counts import operator_counts
 from studies.labelled_table import objective_columns, read_table
 from studies.tables import only_space
 

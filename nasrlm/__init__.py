@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from converters import to_measured_text, to_model, to_onnx_text
     from nasrlm import optuna as optuna
     from nasrlm import pymoo as pymoo
-    from nasrlm.adaptation import adapt
-    from nasrlm.checkpoint import Checkpoint
+    from nasrlm.adaptation.adapt import adapt
+    from nasrlm.adaptation.pool import make_pool
+    from nasrlm.adaptation.refine import refine
+    from nasrlm.checkpoints.checkpoint import Checkpoint
     from nasrlm.examples import Examples
     from nasrlm.metrics import kendall_tau
-    from nasrlm.model_config import ModelConfig
+    from nasrlm.model.config import ModelConfig
     from nasrlm.objective import Goal, Objective
-    from nasrlm.pool import make_pool
     from nasrlm.prediction import Prediction
     from nasrlm.predictor import Predictor
-    from nasrlm.refinement import refine
-    from nasrlm.train_config import TrainConfig
-    from nasrlm.training import train
+    from nasrlm.training.config import TrainConfig
+    from nasrlm.training.train import train
     from spaces import get_space, space_names
     from studies.adapting import AdaptConfig, adapt_to_tables
     from studies.config import SearchConfig
@@ -66,28 +66,28 @@ __all__ = [
 # The module each public name lives in.
 _HOME = {
     "AdaptConfig": "studies.adapting",
-    "Checkpoint": "nasrlm.checkpoint",
+    "Checkpoint": "nasrlm.checkpoints.checkpoint",
     "Examples": "nasrlm.examples",
     "Goal": "nasrlm.objective",
-    "ModelConfig": "nasrlm.model_config",
+    "ModelConfig": "nasrlm.model.config",
     "Objective": "nasrlm.objective",
     "Prediction": "nasrlm.prediction",
     "Predictor": "nasrlm.predictor",
     "SearchConfig": "studies.config",
-    "TrainConfig": "nasrlm.train_config",
-    "adapt": "nasrlm.adaptation",
+    "TrainConfig": "nasrlm.training.config",
+    "adapt": "nasrlm.adaptation.adapt",
     "adapt_to_tables": "studies.adapting",
     "get_space": "spaces",
     "kendall_tau": "nasrlm.metrics",
-    "make_pool": "nasrlm.pool",
-    "refine": "nasrlm.refinement",
+    "make_pool": "nasrlm.adaptation.pool",
+    "refine": "nasrlm.adaptation.refine",
     "search": "studies.search",
     "search_with_model": "studies.search_with_model",
     "space_names": "spaces",
     "to_measured_text": "converters",
     "to_model": "converters",
     "to_onnx_text": "converters",
-    "train": "nasrlm.training",
+    "train": "nasrlm.training.train",
     "training_examples": "studies.training_examples",
 }
 

@@ -1,9 +1,9 @@
 """Answers of a model, each objective in one of three ways.
 
 - Spelled: the decoder writes the number digit by digit, as training teaches it.
-- Read off: a kernel machine compares the text with others (``nasrlm.readout``). Adapting adds objectives so.
-- Added up: a cost is the sum of what the rows of the text cost (``nasrlm.cost_sum``). Refining makes costs so that are
-  closer to their labels then; for a text with a row whose cost is not known, they are still spelled.
+- Read off: a kernel machine compares the text with others (``nasrlm.model.readout``). Adapting adds objectives so.
+- Added up: a cost is the sum of what the rows of the text cost (``nasrlm.model.cost_sum``). Refining makes costs so
+  that are closer to their labels then; for a text with a row whose cost is not known, they are still spelled.
 
 N texts, M objectives, K of them, Q levels, S samples.
 """
@@ -19,12 +19,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nasrlm import decoding
-from nasrlm.cost_sum import CostSum, read_sums
-from nasrlm.encoded import Encoded
-from nasrlm.engine import Engine
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.readout import SMALLEST, Readings
+from nasrlm.engines.engine import Engine
+from nasrlm.model import decoding
+from nasrlm.model.cost_sum import CostSum, read_sums
+from nasrlm.model.encoded import Encoded
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.readout import SMALLEST, Readings
 
 Spelled = Callable[[Tensor], Tensor]  # (K,) places among the M objectives, of those that are spelled, to (N, K, ...)
 Read = Callable[[Tensor, Readings], Tensor]  # the same of others, given the distributions that are read off or added up
@@ -40,7 +40,7 @@ class Levels(NamedTuple):
 
 @dataclass(frozen=True)
 class Answerer:
-    """Answers of one model. Arguments and results are those of ``nasrlm.decoding``, on the CPU.
+    """Answers of one model. Arguments and results are those of ``nasrlm.model.decoding``, on the CPU.
 
     Drawn jointly, objectives that are read off or added up are independent of all others.
 

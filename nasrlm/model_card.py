@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from nasrlm.card_steps import (
+from nasrlm.checkpoints.card_steps import (
     REFINE,
     Step,
     adapt_step,
@@ -21,11 +21,11 @@ from nasrlm.card_steps import (
     train_step,
     with_steps,
 )
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.checkpoint_folder import README, UNTITLED
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.checkpoints.folder import README, UNTITLED
 from nasrlm.evaluation import COLUMNS, Evaluation
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import TrainResult
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.train import TrainResult
 
 
 def release(

@@ -20,12 +20,12 @@ from nasrlm.arguments import checked_levels, checked_names, checked_values, chec
 from nasrlm.arrays import FloatArray
 from nasrlm.by_space import predict_by_space
 from nasrlm.calibration import Calibration, calibrated_levels
-from nasrlm.checkpoint import Checkpoint, checked_checkpoint
-from nasrlm.cost_sum import CostSum
-from nasrlm.encoded import Encoded
+from nasrlm.checkpoints.checkpoint import Checkpoint, checked_checkpoint
 from nasrlm.encoded_texts import EncodedTexts
-from nasrlm.engine import EngineName, make_engine
+from nasrlm.engines.engine import EngineName, make_engine
 from nasrlm.in_threads import in_threads
+from nasrlm.model.cost_sum import CostSum
+from nasrlm.model.encoded import Encoded
 from nasrlm.named_spaces import Space, checked_space
 from nasrlm.prediction import Prediction
 from nasrlm.reader import TEXTS_PER_PLAN, TextBatch, TextReader, checked_texts, naming_rows
@@ -40,7 +40,7 @@ class Predictor:
 
     Args:
         checkpoint: its weights may still change: answers follow.
-        engine: see ``nasrlm.engine``; all but "torch" stay with the weights as they are now.
+        engine: see ``nasrlm.engines.engine``; all but "torch" stay with the weights as they are now.
         memory_bytes: for what the encoder made of texts, so that they are read once for several questions, and as
             much for each encoder of a space; states that are kept stay as they are when weights change.
 

@@ -17,10 +17,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from nasrlm.arguments import items_of
-from nasrlm.encoded import Encoded
 from nasrlm.encoded_texts import EncodedText, EncodedTexts
-from nasrlm.engine import Engine
-from nasrlm.tokenizer import PADDING_ID, TextTokenizer
+from nasrlm.engines.engine import Engine
+from nasrlm.model.encoded import Encoded
+from nasrlm.text.tokenizer import PADDING_ID, TextTokenizer
 
 TokenIds = Sequence[int] | NDArray[np.int32]  # of one text
 

@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
-from nasrlm.adaptable_labels import MOST_LABELS, SEEM_FRACTIONS
-from nasrlm.adaptation import adapt, without_strays
+from nasrlm.adaptation.adapt import adapt, without_strays
+from nasrlm.adaptation.adaptable_labels import MOST_LABELS, SEEM_FRACTIONS
+from nasrlm.adaptation.pool import Pool, check_adaptable, choose_diverse, make_pool
+from nasrlm.adaptation.repeated_labels import mean_labels
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.examples import row_spaces
 from nasrlm.metrics import Quality, quality
 from nasrlm.model_card import adapted
-from nasrlm.pool import Pool, check_adaptable, choose_diverse, make_pool
 from nasrlm.predictor import Predictor
-from nasrlm.repeated_labels import mean_labels
 from spaces import get_space
 from spaces.drawing import POOL, sample_like
 from studies.several_tables import measured_rows, of_each, shown_names

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from converters.bulk import to_onnx_texts
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.pool import choose_diverse, make_pool
+from nasrlm.adaptation.pool import choose_diverse, make_pool
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from spaces import SearchSpace
 from spaces.drawing import POOL, draw
 from studies.tables import parsed_rows, read_rows, splits_of

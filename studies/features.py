@@ -1,6 +1,6 @@
 """What a network is made of, as named numbers for models that read numbers: sizes, layers by place, walks.
 
-Walks and neighbours are those of ``nasrlm.text_counts``, here of canonical graphs, without input and output. Rows are
+Walks and neighbours are those of ``nasrlm.text.counts``, here of canonical graphs, without input and output. Rows are
 operators with all their attributes, widths among them. See docs/few-labels.md.
 """
 
@@ -20,8 +20,8 @@ from converters.convert import to_canonical_graph, to_graph
 from converters.engines import map_in_order, num_workers
 from converters.executed import compiled_graph
 from converters.graph import Graph, Node, depth_of
-from nasrlm.operator_graph import PASSED, OperatorGraph
-from nasrlm.text_counts import mixed_paths, neighbours, walks
+from nasrlm.text.counts import mixed_paths, neighbours, walks
+from nasrlm.text.operator_graph import PASSED, OperatorGraph
 from spaces.space import SearchSpace
 
 A = TypeVar("A", bound=Hashable)

@@ -15,10 +15,10 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from nasrlm.adaptation.group_process import GroupProcess
+from nasrlm.adaptation.repeated_labels import places_of
 from nasrlm.arrays import FloatArray
-from nasrlm.group_process import GroupProcess
 from nasrlm.objective import Objective
-from nasrlm.repeated_labels import places_of
 from spaces import SearchSpace
 from studies.corrected_predictor import LearnedObjective
 from studies.features import Features, feature_groups, operator_counts, whole_sizes

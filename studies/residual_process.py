@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel
 
+from nasrlm.adaptation.group_process import ROWS_TO_FIT_SCALES
 from nasrlm.arrays import FloatArray
-from nasrlm.group_process import ROWS_TO_FIT_SCALES
 from studies.corrected_predictor import LearnedObjective
 from studies.memory import PredictorMemory
 from studies.scale import Scale

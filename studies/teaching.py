@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from converters.bulk import to_onnx_texts
+from nasrlm.adaptation.boosted_trees import expected_by_trees
+from nasrlm.adaptation.graph_network_fit import FittedGraphs
+from nasrlm.adaptation.group_process import GroupProcess, NormalScores
 from nasrlm.arrays import FloatArray
-from nasrlm.boosted_trees import expected_by_trees
-from nasrlm.graph_network import Operators
-from nasrlm.graph_network_fit import FittedGraphs
-from nasrlm.group_process import GroupProcess, NormalScores
+from nasrlm.model.graph_network import Operators
 from nasrlm.objective import Objective
 from spaces import SearchSpace, get_space
 from spaces.drawing import draw, sample_like

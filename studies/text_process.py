@@ -1,7 +1,7 @@
 """What real results tell about networks that are met one after another, by what is said of their texts.
 
 An objective that the predictor does not know is learned with a Gaussian process of groups of features: what the
-predictor says of a text, and what the text says of its network, see ``nasrlm.text_counts``. Where the predictor does
+predictor says of a text, and what the text says of its network, see ``nasrlm.text.counts``. Where the predictor does
 not know the space either, the latter tells nearly all.
 
 N texts, S samples, F features of a group, C counts.
@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from nasrlm.adaptation.group_process import GroupProcess
+from nasrlm.adaptation.readout_fit import HASHED
 from nasrlm.arrays import FloatArray
-from nasrlm.group_process import GroupProcess
-from nasrlm.readout import NAMES
-from nasrlm.readout_fit import HASHED
-from nasrlm.text_counts import PARTS, text_counts
+from nasrlm.model.readout import NAMES
+from nasrlm.text.counts import PARTS, text_counts
 from studies.corrected_predictor import LearnedObjective
 from studies.memory import digest_of
 from studies.scale import LearningScale, Scale

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from converters.version import code_digest
 from nasrlm.examples import Examples
 from nasrlm.files import write_atomically
-from nasrlm.learned_objectives import check_names
-from nasrlm.processes import is_first_process
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import check_config
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.learned_objectives import check_names
+from nasrlm.training.processes import is_first_process
+from nasrlm.training.train import check_config
 from spaces.registry import space_file
 from spaces.space import SearchSpace
 from studies.labelled_table import objective_columns

@@ -23,6 +23,14 @@ MAY_IMPORT = {
     "studies": {"studies", "spaces", "converters", "nasrlm"},
     "benchmarks": {"benchmarks", *PACKAGES},
 }
+FOLDERS_MAY_IMPORT: dict[str, set[str]] = {  # of nasrlm, besides its own files
+    "text": set(),
+    "model": {"text"},
+    "engines": {"text", "model"},
+    "checkpoints": {"text", "model"},
+    "training": {"text", "model", "checkpoints"},
+    "adaptation": {"text", "model", "checkpoints"},
+}
 COMMAND_LINE = {"nasrlm.__main__", "nasrlm.cli"}
 FOR_STUDIES = {"nasrlm.optuna", "nasrlm.pymoo"}  # what users put into studies of their own
 ONNX_TEXT_MODULES = {"onnx.parser", "onnx.printer"}
@@ -41,6 +49,7 @@ def violations(module: str, source: str, *, is_package: bool = False) -> list[st
     imports = list(_imports(module, source, is_package))
     return [
         *(_message(module, found) for found in imports if _crosses_layers(module, found.name)),
+        *(_message(module, found) for found in imports if _crosses_folders(module, found.name)),
         *(
             f"{module}, line {found.line}: {found.name} belongs to converters/text.py alone."
             for found in imports
@@ -63,6 +72,18 @@ def _crosses_layers(module: str, imported: str) -> bool:
         return True
     imported_package = imported.partition(".")[0]
     return imported_package in (*MAY_IMPORT, "tests") and imported_package not in MAY_IMPORT[module.partition(".")[0]]
+
+
+def _crosses_folders(module: str, imported: str) -> bool:
+    """Folders of nasrlm stand one on another; files beside them, such as predictor.py, see all."""
+    own, other = _folder(module), _folder(imported)
+    return bool(own and other) and other not in (own, *FOLDERS_MAY_IMPORT[own])
+
+
+def _folder(name: str) -> str:
+    package, _, rest = name.partition(".")
+    folder = rest.partition(".")[0]
+    return folder if package == "nasrlm" and folder in FOLDERS_MAY_IMPORT else ""
 
 
 def _within(name: str, modules: set[str]) -> bool:
@@ -151,6 +172,9 @@ def test_every_package_has_modules_and_types(package: str) -> None:
         ("studies.planted", "from nasrlm.optuna import ParetoGate"),
         ("nasrlm.planted", "import nasrlm\nnasrlm.pymoo.GatedProblem"),
         ("nasrlm.planted", "import studies.optuna_gate"),
+        ("nasrlm.text.planted", "from nasrlm.model.config import ModelConfig"),
+        ("nasrlm.adaptation.planted", "def late():\n    from nasrlm import train"),
+        ("nasrlm.model.planted", "import nasrlm.training.run"),
         ("studies.planted", "from benchmarks.circumstances import circumstances"),
         ("benchmarks.planted", "from nasrlm.cli.output import print_table"),
         ("benchmarks.planted", "from tests.converters.numerics import LAYERS"),
@@ -178,6 +202,8 @@ def test_a_relative_import_in_a_package_starts_at_the_package() -> None:
         ("converters.honest", "import onnx\nfrom onnx import helper\nfrom spaces.space import SearchSpace"),
         ("converters.text", "import onnx.parser\nimport onnx.printer"),
         ("nasrlm.honest", "import torch\nfrom nasrlm.objective import Objective\nfrom nasrlm import Goal"),
+        ("nasrlm.training.honest", "from nasrlm.model.config import ModelConfig\nimport nasrlm.predictor"),
+        ("nasrlm.predictor", "from nasrlm.checkpoints.checkpoint import Checkpoint"),
         ("nasrlm.cli", "import studies, converters, spaces\nfrom nasrlm import search"),
         ("nasrlm.cli.verbs.predict", "import studies, converters, spaces\nfrom nasrlm.cli import inputs"),
         ("nasrlm.optuna", "from studies.optuna_gate import ParetoGate"),

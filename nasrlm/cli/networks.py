@@ -24,7 +24,7 @@ from converters.errors import instead_of_file
 from converters.graph import Shape
 from converters.text import prelude
 from converters.torch_module import export_module
-from nasrlm.checkpoint_folder import folder_or_released, read_tokenizer
+from nasrlm.checkpoints.folder import folder_or_released, read_tokenizer
 from nasrlm.cli.users_code import one_line_of_users, see_own_modules
 from nasrlm.named_function import FUNCTION_NAME, named_function
 from spaces import get_space

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nasrlm.engine import EngineName
+from nasrlm.engines.engine import EngineName
 
 DeviceOption = Annotated[str, typer.Option("--device", help="Where torch runs.")]
 EngineOption = Annotated[EngineName, typer.Option("--engine", help="What computes; auto is ONNX Runtime on a CPU.")]

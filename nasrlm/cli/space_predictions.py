@@ -13,7 +13,7 @@ from converters import to_measured_text
 from nasrlm.cli.output import some, warn
 from nasrlm.named_spaces import TEXT_SPACE, known_as
 from nasrlm.predictor import Predictor
-from nasrlm.text_network import read_written_out
+from nasrlm.text.network import read_written_out
 from spaces import UnknownSpaceError, get_space
 
 DRAWN = 64  # networks of a space, in a second; no trait of 300 others was new, in any of seventeen spaces

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from converters import to_canonical_graph, to_graph
 from converters.graph import Graph
+from nasrlm.adaptation.group_process import NormalScores
 from nasrlm.arrays import FloatArray
-from nasrlm.group_process import NormalScores
 from studies.benchmark.task import Task
 from studies.features import node_label
 

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import numpy as np
 
-from nasrlm.adaptation import adapt
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.group_process import GroupProcess
+from nasrlm.adaptation.pool import Pool, choose_diverse, make_pool
 from nasrlm.arrays import FloatArray, standardised
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.examples import Examples
-from nasrlm.group_process import GroupProcess
-from nasrlm.model_config import Head, ModelConfig
-from nasrlm.number import NumberCode
-from nasrlm.pool import Pool, choose_diverse, make_pool
+from nasrlm.model.config import Head, ModelConfig
+from nasrlm.model.number import NumberCode
 from nasrlm.predictor import Predictor
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import train
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.train import train
 from studies.benchmark.task import Rows, SpaceTable, Task
 from studies.features import feature_groups
 

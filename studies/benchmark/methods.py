@@ -12,8 +12,8 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.preprocessing import OneHotEncoder
 
+from nasrlm.adaptation.group_process import GroupProcess, NormalScores
 from nasrlm.arrays import FloatArray, standardised
-from nasrlm.group_process import GroupProcess, NormalScores
 from studies.benchmark.task import Task
 from studies.features import feature_groups, feature_matrix
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.devices import torch_device
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.extras import check_extra
 from nasrlm.metrics import rho_of, tau_of
+from nasrlm.model.devices import torch_device
 from studies.benchmark.language_models import LanguageModels
 from studies.benchmark.protocol import Protocol, Target, get_protocol
 from studies.benchmark.registry import METHODS

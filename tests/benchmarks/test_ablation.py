@@ -14,7 +14,7 @@ from benchmarks.ablation import COSTS, VARIANTS, Ablation, Config
 from benchmarks.peer import InstalledPeer
 from converters.counts import COUNTS
 from nasrlm.files import write_table
-from nasrlm.model_config import ModelConfig
+from nasrlm.model.config import ModelConfig
 from tests.benchmarks.stand_in import STAND_IN, write_stand_in
 from tests.nasrlm.scenes import architecture_table
 

@@ -21,9 +21,9 @@ from benchmarks.engine import (
 )
 from benchmarks.engine_timing import Measurement, measure
 from benchmarks.peer import InstalledPeer, PeerError
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import ModelConfig
-from nasrlm.number import NumberCode
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NumberCode
 from tests.benchmarks.stand_in import STAND_IN, write_stand_in
 
 SMALL = ModelConfig(width=16, num_heads=2, num_encoder_layers=1, num_decoder_layers=1, hidden=32)

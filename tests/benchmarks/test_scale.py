@@ -8,9 +8,9 @@ import torch
 
 from benchmarks import scale
 from benchmarks.scale import SIZES, VOCABULARY, Config, main, measure, stated_tflops
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import ModelConfig
-from nasrlm.number import NumberCode
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NumberCode
 
 TINY = ModelConfig(width=32, num_heads=1, num_encoder_layers=2, num_decoder_layers=1, hidden=64, dropout=0.0)
 CONFIG = Config(sizes=("1M",), batch=2, length=512, objectives=1, steps=1, peak_tflops=0.5)

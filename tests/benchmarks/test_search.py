@@ -12,7 +12,7 @@ from benchmarks import search
 from benchmarks.search import Config, run
 from benchmarks.search_curves import curve_of, reached, table_of
 from benchmarks.search_methods import ALONE, SearchTask, guided
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.objective import to_losses
 from spaces import get_space
 from studies.evaluators import TableEvaluator

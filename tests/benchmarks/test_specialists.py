@@ -9,8 +9,8 @@ import yaml
 import benchmarks.specialists
 from benchmarks.specialists import Config, compare, steps_by_space, table
 from nasrlm.files import write_table
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import train
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.train import train
 from studies.training_examples import training_examples
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from benchmarks.text_forms import as_letters, reordered, with_distances, with_names
 from converters import to_model, to_onnx_text
-from nasrlm.presentation import present
-from nasrlm.tokenizer import TextTokenizer
+from nasrlm.text.presentation import present
+from nasrlm.text.tokenizer import TextTokenizer
 from spaces import get_space
 from tests.converters.numerics import relative_error, run_model
 

@@ -34,10 +34,10 @@ from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.flat_text import to_flat_text
 from converters import to_graph, to_onnx_text
 from converters.torch_module import EXPORT_OPSET
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.files import to_json
-from nasrlm.presentation import present
-from nasrlm.tokenizer import Pieces, TextTokenizer
+from nasrlm.text.presentation import present
+from nasrlm.text.tokenizer import Pieces, TextTokenizer
 from spaces import SearchSpace, get_space, space_names
 from tests.converters.rendered import NETWORKS, module_of, rendered_goldens
 

@@ -10,12 +10,12 @@ import pytest
 import torch
 from hypothesis import settings
 
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.cli import main
 from nasrlm.examples import make_examples
-from nasrlm.model_config import ModelConfig
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import train
+from nasrlm.model.config import ModelConfig
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.train import train
 from tests.nasrlm.scenes import OBJECTIVES, layer_table, network_checkpoint
 from tests.nasrlm.workplace import fill
 

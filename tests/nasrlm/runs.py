@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from nasrlm.model_config import COMPACT
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import TrainResult
-from nasrlm.training_run import TrainingRun
+from nasrlm.model.config import COMPACT
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.run import TrainingRun
+from nasrlm.training.train import TrainResult
 from tests.nasrlm.scenes import SIZES, layer_examples
 
 

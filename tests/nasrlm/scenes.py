@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from converters import to_onnx_text
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.examples import Examples, make_examples
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import ModelConfig
-from nasrlm.number import NumberCode
-from nasrlm.tokenizer import TextTokenizer
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NumberCode
+from nasrlm.text.tokenizer import TextTokenizer
 from spaces import get_space
 
 CODE = NumberCode(num_digits=2, min_exponent=0, max_exponent=1)  # 361 numbers: ±1.0 … ±99 and zero

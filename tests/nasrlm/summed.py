@@ -7,8 +7,8 @@ import pandas as pd
 
 from converters.bulk import to_onnx_texts
 from nasrlm.arrays import FloatArray
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.row_counts import row_counts
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.text.row_counts import row_counts
 from spaces import get_space
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, tiny_model
 

@@ -15,22 +15,22 @@ from safetensors.torch import load_file, save_file
 from scipy.stats import spearmanr
 
 from converters import to_onnx_text
-from nasrlm.adaptation import adapt, without_strays
-from nasrlm.boosted_trees import expected_by_trees
-from nasrlm.checkpoint import Checkpoint, round_weights
-from nasrlm.checkpoint_folder import CheckpointError
+from nasrlm.adaptation.adapt import adapt, without_strays
+from nasrlm.adaptation.boosted_trees import expected_by_trees
+from nasrlm.adaptation.graph_network_fit import FittedGraphs
+from nasrlm.adaptation.group_process import GroupProcess
+from nasrlm.adaptation.pool import Pool, choose_diverse, make_pool
+from nasrlm.adaptation.readout_fit import Expected, Readout, TextFeatures
+from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
+from nasrlm.checkpoints.folder import CheckpointError
 from nasrlm.examples import make_examples
-from nasrlm.graph_network import GraphNetwork
-from nasrlm.graph_network_fit import FittedGraphs
-from nasrlm.group_process import GroupProcess
-from nasrlm.pool import Pool, choose_diverse, make_pool
+from nasrlm.model.graph_network import GraphNetwork
+from nasrlm.model.readout import GRID
 from nasrlm.predictor import Predictor
-from nasrlm.readout import GRID
-from nasrlm.readout_fit import Expected, Readout, TextFeatures
-from nasrlm.row_counts import WHOLE, row_counts
-from nasrlm.text_counts import NUM_COUNTS
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import train
+from nasrlm.text.counts import NUM_COUNTS
+from nasrlm.text.row_counts import WHOLE, row_counts
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.train import train
 from spaces import get_space
 from tests.nasrlm.scenes import OBJECTIVES, drawn_texts, layer_table, numbered
 
@@ -390,7 +390,7 @@ def test_names_are_of_the_texts(checkpoint: Checkpoint, named: list[str]) -> Non
 
 
 def test_more_labels_than_can_be_learned_are_refused(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nasrlm.adaptable_labels.MOST_LABELS", 3)
+    monkeypatch.setattr("nasrlm.adaptation.adaptable_labels.MOST_LABELS", 3)
     pool = Pool(numbered(4), ("params@x",), np.ones((4, 1)), summaries_with(np.ones((4, 2)), checkpoint))
     with pytest.raises(ValueError, match=r"expected 2 to 3 labels of latency_ms@unheard, got 4\. Leave some out, or"):
         adapt(checkpoint, pool, NEW, np.arange(1.0, 5.0))

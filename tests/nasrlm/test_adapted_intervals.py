@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from nasrlm.adaptation import adapt
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.pool import make_pool
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.pool import make_pool
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.predictor import Predictor
 from tests.nasrlm.scenes import OBJECTIVES, layer_table
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from nasrlm.augmentation import load_augmentation
-from nasrlm.training_run import TrainingRun
+from nasrlm.training.augmentation import load_augmentation
+from nasrlm.training.run import TrainingRun
 from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import layer_examples
 

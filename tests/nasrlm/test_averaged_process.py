@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal
 
-from nasrlm import averaged_process
+from nasrlm.adaptation import averaged_process
+from nasrlm.adaptation.averaged_process import FOLLOWED, NOISES, NONE_FOLLOWED, AveragedProcess, prior_covariance
 from nasrlm.arrays import FloatArray
-from nasrlm.averaged_process import FOLLOWED, NOISES, NONE_FOLLOWED, AveragedProcess, prior_covariance
 
 ROWS = np.array([1, 3, 4, 8, 9])
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from nasrlm.arrays import FloatArray
-from nasrlm.batches import Batch, Batches
-from nasrlm.number import NumberCode
+from nasrlm.model.number import NumberCode
+from nasrlm.training.batches import Batch, Batches
 
 CODE = NumberCode(num_digits=4)
 ROWS, OBJECTIVES = 37, 4

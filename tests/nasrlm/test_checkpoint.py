@@ -15,11 +15,11 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from nasrlm.checkpoint import Checkpoint, round_weights
-from nasrlm.checkpoint_folder import CheckpointError
-from nasrlm.pool import make_pool
+from nasrlm.adaptation.pool import make_pool
+from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
+from nasrlm.checkpoints.folder import CheckpointError
 from nasrlm.predictor import Predictor
-from nasrlm.tokenizer import TextTokenizer
+from nasrlm.text.tokenizer import TextTokenizer
 from tests.nasrlm.scenes import layer_examples, layer_table
 
 EMBEDDING = "encoder.embedding.weight"
@@ -234,7 +234,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(
     def full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("nasrlm.checkpoint.save_file", full_disk)
+    monkeypatch.setattr("nasrlm.checkpoints.checkpoint.save_file", full_disk)
     with pytest.raises(OSError, match="No space left"):
         replace(checkpoint, card={"steps": 9}).save_pretrained(tmp_path / "checkpoint", "# The second\n")
     assert Checkpoint.from_pretrained(tmp_path / "checkpoint").card == checkpoint.card
@@ -252,7 +252,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_written(
         path.write_bytes(b"half")
         raise SafetensorError("No space left on device")
 
-    monkeypatch.setattr("nasrlm.checkpoint.save_file", full_disk)
+    monkeypatch.setattr("nasrlm.checkpoints.checkpoint.save_file", full_disk)
     with pytest.raises(OSError, match=r"checkpoint: expected to write a checkpoint, got No space left"):
         replace(checkpoint, card={"steps": 9}).save_pretrained(tmp_path / "checkpoint")
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint"] * is_there
@@ -304,7 +304,7 @@ def test_the_released_checkpoint_is_not_replaced(
     checkpoint: Checkpoint, checkpoint_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released = shutil.copytree(checkpoint_folder, tmp_path / "released")
-    monkeypatch.setattr("nasrlm.checkpoint_files.released_folder", lambda: released)
+    monkeypatch.setattr("nasrlm.checkpoints.files.released_folder", lambda: released)
     (tmp_path / "link").symlink_to(released)
     before = (released / "config.json").read_bytes()
     for folder in (released, tmp_path / "link"):

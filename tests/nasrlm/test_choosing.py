@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from nasrlm.pool import Pool, choose_diverse
+from nasrlm.adaptation.pool import Pool, choose_diverse
 from tests.nasrlm.scenes import numbered
 
 

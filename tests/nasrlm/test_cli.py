@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from converters import to_model, to_onnx_text
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.checkpoint_folder import released_folder
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.checkpoints.folder import released_folder
 from nasrlm.cli.verbs import predict
 from nasrlm.files import write_table
 from nasrlm.predictor import Predictor

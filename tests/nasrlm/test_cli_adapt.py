@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from converters.counts import counts_by_name
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import ModelConfig
-from nasrlm.number import NumberCode
-from nasrlm.point_decoder import POINT_DIGITS
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NumberCode
+from nasrlm.model.point_decoder import POINT_DIGITS
 from spaces import get_space
 from studies import adapting
 from tests.nasrlm.conftest import CommandLine

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from converters import runtime, to_onnx_text
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from spaces import get_space
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.test_cli import ARCHITECTURE, SPACE

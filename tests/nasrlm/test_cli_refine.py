@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.summed import (
     ACCURACY,

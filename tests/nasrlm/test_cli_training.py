@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.files import write_table
 from spaces import get_space
 from tests.nasrlm.conftest import CommandLine

@@ -6,10 +6,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nasrlm.decoder import masked_log_softmax
-from nasrlm.decoding import cumulative_probabilities, joint_samples, log_probabilities, quantiles
-from nasrlm.encoded import Encoded
-from nasrlm.model import RegressionLanguageModel
+from nasrlm.model.decoder import masked_log_softmax
+from nasrlm.model.decoding import cumulative_probabilities, joint_samples, log_probabilities, quantiles
+from nasrlm.model.encoded import Encoded
+from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.reader import pad
 from tests.nasrlm.scenes import CODE, all_spellings, spelling_probabilities, tiny_model
 

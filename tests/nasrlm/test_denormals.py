@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nasrlm.denormals import DENORMAL, denormals_as_zero
+from nasrlm.training.denormals import DENORMAL, denormals_as_zero
 
 pytestmark = pytest.mark.skipif(not torch.set_flush_denormal(False), reason="this processor always keeps denormals")
 

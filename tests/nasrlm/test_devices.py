@@ -8,8 +8,8 @@ import pytest
 import torch
 import yaml
 
-from nasrlm.devices import INSTRUCTIONS, multiplies_bf16
-from nasrlm.encoder import Encoder
+from nasrlm.model.devices import INSTRUCTIONS, multiplies_bf16
+from nasrlm.model.encoder import Encoder
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.runs import config, first_losses
 from tests.nasrlm.scenes import SIZES, layer_table

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nasrlm.encoded_texts import EncodedText, EncodedTexts
-from nasrlm.onnx_engine import OnnxEngine
+from nasrlm.engines.onnx_engine import OnnxEngine
 from nasrlm.predictor import Predictor
 from tests.nasrlm.scenes import OBJECTIVES
 

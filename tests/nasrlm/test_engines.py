@@ -12,19 +12,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from nasrlm import onnx_engine
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.decoding import quantiles
-from nasrlm.encoded import Encoded
-from nasrlm.engine import Engine, EngineName, TorchEngine, make_engine
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.engines import onnx_engine
+from nasrlm.engines.engine import Engine, EngineName, TorchEngine, make_engine
+from nasrlm.engines.onnx_engine import OnnxEngine
 from nasrlm.metrics import kendall_tau
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import ModelConfig
-from nasrlm.number import NumberCode
-from nasrlm.onnx_engine import OnnxEngine
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.decoding import quantiles
+from nasrlm.model.encoded import Encoded
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NumberCode
 from nasrlm.predictor import MEMORY_BYTES, Predictor
 from nasrlm.reader import pad
-from nasrlm.tokenizer import TextTokenizer
+from nasrlm.text.tokenizer import TextTokenizer
 from tests.nasrlm.scenes import CODE, OBJECTIVES, SIZES, tiny_model
 
 TEXT_IDS = pad([[3, 7, 7, 1, 12, 4, 4, 9], [5], [2, 2, 6], [19] * 8])

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.metrics import quality
 from nasrlm.predictor import Predictor
-from nasrlm.tokenizer import TextTokenizer
+from nasrlm.text.tokenizer import TextTokenizer
 from tests.nasrlm.scenes import OBJECTIVES, layer_examples, tiny_model
 
 PREDICTOR = Predictor(Checkpoint(tiny_model(vocabulary_size=300), TextTokenizer.train(["x"], 300), OBJECTIVES))

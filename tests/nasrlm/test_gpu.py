@@ -10,14 +10,14 @@ import torch
 
 from converters import to_measured_text
 from converters.bulk import to_onnx_texts
-from nasrlm.adaptation import adapt
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.pool import make_pool
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.metrics import spearman_rho
-from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import train
-from nasrlm.training_run import TrainingRun
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.run import TrainingRun
+from nasrlm.training.train import train
 from spaces import get_space
 from tests.nasrlm.runs import Killed, config, first_losses, killed_in
 from tests.nasrlm.scenes import SIZES, layer_examples

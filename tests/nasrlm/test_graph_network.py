@@ -6,10 +6,10 @@ import torch
 from scipy.stats import kendalltau
 
 from converters import to_onnx_text
-from nasrlm import graph_network_fit
-from nasrlm.graph_network import Batch, Operators, _kind
-from nasrlm.graph_network_fit import FEWEST_LABELS, PARTS, FittedGraphs
-from nasrlm.operator_graph import NO_OPERATORS, OperatorGraph
+from nasrlm.adaptation import graph_network_fit
+from nasrlm.adaptation.graph_network_fit import FEWEST_LABELS, PARTS, FittedGraphs
+from nasrlm.model.graph_network import Batch, Operators, _kind
+from nasrlm.text.operator_graph import NO_OPERATORS, OperatorGraph
 from spaces import get_space
 
 SPACE = get_space("nasbench201")

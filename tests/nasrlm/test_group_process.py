@@ -8,9 +8,9 @@ import pytest
 from scipy.optimize import approx_fprime
 from scipy.stats import multivariate_normal, spearmanr
 
-from nasrlm import group_process
+from nasrlm.adaptation import group_process
+from nasrlm.adaptation.group_process import JITTER, PRIOR, GroupProcess, NormalScores, Standardised
 from nasrlm.arrays import FloatArray
-from nasrlm.group_process import JITTER, PRIOR, GroupProcess, NormalScores, Standardised
 
 RNG = np.random.default_rng(5)
 GROUPS = [RNG.normal(size=(24, 2)), RNG.normal(size=(24, 3))]
@@ -148,7 +148,7 @@ def test_rows_of_one_kind_share_what_their_features_do_not_explain() -> None:
 def test_rows_are_compared_in_blocks_as_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).normal(size=(90, 3))
     whole = GroupProcess([x]).fit(np.arange(70), x[:70, 0] ** 2)
-    monkeypatch.setattr("nasrlm.group_process.ROWS_AT_ONCE", 16)
+    monkeypatch.setattr("nasrlm.adaptation.group_process.ROWS_AT_ONCE", 16)
     parts = GroupProcess([x]).fit(np.arange(70), x[:70, 0] ** 2)
     np.testing.assert_allclose(parts.predict(np.arange(90)), whole.predict(np.arange(90)), atol=1e-9)
 

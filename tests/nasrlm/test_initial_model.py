@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.examples import Examples
-from nasrlm.initial_model import check_origin, initial_model
 from nasrlm.metrics import kendall_tau
 from nasrlm.predictor import Predictor
-from nasrlm.training import train
-from nasrlm.training_run import TrainingRun
+from nasrlm.training.initial_model import check_origin, initial_model
+from nasrlm.training.run import TrainingRun
+from nasrlm.training.train import train
 from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nasrlm import muon
-from nasrlm.muon import Muon, orthogonal
+from nasrlm.training import muon
+from nasrlm.training.muon import Muon, orthogonal
 
 SHAPES = [(24, 8), (8, 24), (8, 8), (24, 8), (8, 8), (8, 24), (5, 7)]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nasrlm.number import NEGATIVE, NUM_SIGNS, POSITIVE, ZERO, NumberCode
+from nasrlm.model.number import NEGATIVE, NUM_SIGNS, POSITIVE, ZERO, NumberCode
 from tests.nasrlm.scenes import CODE, all_spellings
 
 codes = st.builds(NumberCode, st.integers(1, 15))

@@ -10,18 +10,18 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from nasrlm.adaptation import adapt
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.pool import make_pool
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.cli.space_predictions import guesses
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
 from nasrlm.model_card import adapted
 from nasrlm.named_spaces import checked_space
-from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import train
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.train import train
 from spaces import get_space
 from spaces.fbnet import FBNet
 from tests.nasrlm.conftest import CommandLine

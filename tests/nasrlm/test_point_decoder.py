@@ -9,12 +9,12 @@ import torch
 
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import ModelConfig
-from nasrlm.number import NumberCode
-from nasrlm.point_decoder import POINT_DIGITS, PointDecoder
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NumberCode
+from nasrlm.model.point_decoder import POINT_DIGITS, PointDecoder
 from nasrlm.predictor import Predictor
-from nasrlm.training import train
+from nasrlm.training.train import train
 from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import OBJECTIVES, layer_examples
 

@@ -20,12 +20,12 @@ from torch import Tensor
 
 from converters import to_measured_text
 from nasrlm import answerer
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.engine import EngineName, TorchEngine
+from nasrlm.adaptation.pool import make_pool
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.engines.engine import EngineName, TorchEngine
 from nasrlm.in_threads import AHEAD, in_threads
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.number import NumberCode
-from nasrlm.pool import make_pool
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NumberCode
 from nasrlm.predictor import Predictor
 from nasrlm.reader import pad
 from spaces import get_space

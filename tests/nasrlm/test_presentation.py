@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from converters import to_measured_text, to_onnx_text
-from nasrlm.presentation import MAX_TREE_LINES, present
+from nasrlm.text.presentation import MAX_TREE_LINES, present
 from spaces import get_space, space_names
 
 PREAMBLE = '<\n   ir_version: 13,\n   opset_import: ["" : 26, "nn" : 1, "block" : 1]\n>\n'

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_flatten
 
-from nasrlm.processes import Processes
+from nasrlm.training.processes import Processes
 from tests.nasrlm.runs import log_of
 from tests.nasrlm.train_together import train_and_report
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nasrlm.rank_loss import digit_rank_losses, point_rank_losses
+from nasrlm.training.rank_loss import digit_rank_losses, point_rank_losses
 from tests.nasrlm.scenes import CODE
 
 VALUES = [93.0, 91.0, 93.0, -2.5, -31.0, 0.0, 12.0]

@@ -9,15 +9,15 @@ import pytest
 import torch
 from scipy.stats import kstest, norm
 
-from nasrlm.adaptation import adapt
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.graph_network import GraphNetwork, Operators
-from nasrlm.group_process import GroupProcess
-from nasrlm.pool import NOISE, Pool
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.group_process import GroupProcess
+from nasrlm.adaptation.pool import NOISE, Pool
+from nasrlm.adaptation.readout_fit import Expected, LeftOut, Readout, TextFeatures, sizes_of, stacked, unstacked
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.model.graph_network import GraphNetwork, Operators
+from nasrlm.model.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
 from nasrlm.predictor import Predictor
-from nasrlm.readout import GRID, NUM_FEATURES, Readings, Readouts, likeness
-from nasrlm.readout_fit import Expected, LeftOut, Readout, TextFeatures, sizes_of, stacked, unstacked
-from nasrlm.text_counts import NUM_COUNTS, log_macs
+from nasrlm.text.counts import NUM_COUNTS, log_macs
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, drawn_texts, layer_table
 
 COST, ACCURACY = "latency_ms@new", "accuracy@new"
@@ -79,7 +79,7 @@ def test_what_follows_from_the_counts_is_read_off_where_states_tell_nothing() ->
 
 
 def test_more_texts_than_anchors_can_be_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nasrlm.readout_fit.MAX_ANCHORS", 60)
+    monkeypatch.setattr("nasrlm.adaptation.readout_fit.MAX_ANCHORS", 60)
     means = torch.linspace(-1, 1, 200)[:, None].double()
     fitted = fitted_to(summaries_of(means), means[:, 0], torch.full((200,), 0.1).double())
     assert len(fitted.tensors["anchors"]) == 60

@@ -11,16 +11,16 @@ import pandas as pd
 import pytest
 
 from converters import to_onnx_text
-from nasrlm.adaptation import adapt
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.pool import make_pool
+from nasrlm.adaptation.refine import FEWEST_VALID, refine
 from nasrlm.arrays import FloatArray
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.checkpoint_folder import CheckpointError
-from nasrlm.encoded import Encoded
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.checkpoints.folder import CheckpointError
 from nasrlm.examples import Examples, make_examples
-from nasrlm.pool import make_pool
+from nasrlm.model.encoded import Encoded
 from nasrlm.predictor import Predictor
 from nasrlm.reader import TextBatch, TextReader
-from nasrlm.refinement import FEWEST_VALID, refine
 from tests.nasrlm.scenes import CODE
 from tests.nasrlm.summed import (
     ACCURACY,

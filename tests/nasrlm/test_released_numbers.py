@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from converters import to_measured_text
 from converters.bulk import to_onnx_texts
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.checkpoint_folder import released_folder
-from nasrlm.decoding import log_probabilities
-from nasrlm.encoded import Encoded
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.checkpoints.folder import released_folder
 from nasrlm.metrics import kendall_tau
+from nasrlm.model.decoding import log_probabilities
+from nasrlm.model.encoded import Encoded
 from nasrlm.predictor import Predictor
 from nasrlm.reader import pad
 from spaces import get_space

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from converters import to_measured_text
-from nasrlm.adaptation import adapt
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.pool import make_pool
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.pool import make_pool
+from nasrlm.adaptation.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.predictor import Predictor
-from nasrlm.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
 from spaces import get_space
 
 TEXTS = ["b", "a", "b", "c", "a", "b"]

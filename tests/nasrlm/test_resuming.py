@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import torch
 
-from nasrlm.interruption import interrupts_wait
-from nasrlm.run_state import BY_CONTENT, FREE_TO_CHANGE, KINDS, write_state
-from nasrlm.tokenizer import TextTokenizer
-from nasrlm.training import TrainResult, train
-from nasrlm.training_run import TrainingRun
+from nasrlm.text.tokenizer import TextTokenizer
+from nasrlm.training.interruption import interrupts_wait
+from nasrlm.training.run import TrainingRun
+from nasrlm.training.run_state import BY_CONTENT, FREE_TO_CHANGE, KINDS, write_state
+from nasrlm.training.train import TrainResult, train
 from tests.nasrlm.runs import Killed, config, killed_in, log_of, weights_of
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
 

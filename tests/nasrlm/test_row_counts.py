@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from converters import to_measured_text, to_onnx_text
-from nasrlm.operator_graph import OperatorGraph
-from nasrlm.row_counts import LARGEST, OTHER, WHOLE, row_counts
-from nasrlm.text_counts import places
-from nasrlm.text_network import read_written_out
+from nasrlm.text.counts import places
+from nasrlm.text.network import read_written_out
+from nasrlm.text.operator_graph import OperatorGraph
+from nasrlm.text.row_counts import LARGEST, OTHER, WHOLE, row_counts
 from spaces import get_space, space_names
 from tests.nasrlm.test_presentation import called, function, network
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from nasrlm import row_sum
-from nasrlm.row_counts import OTHER, WHOLE, RowCounts
-from nasrlm.row_sum import RowSum
+from nasrlm.model import row_sum
+from nasrlm.model.row_sum import RowSum
+from nasrlm.text.row_counts import OTHER, WHOLE, RowCounts
 
 COSTS = {WHOLE: 5.0, 7: 1.0, 3: 0.5, 90: 0.01}
 OF_PIXELS = {WHOLE: 0.0, 7: 0.002, 3: 0.0, 90: 0.003}

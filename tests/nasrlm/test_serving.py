@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from converters import to_measured_text, to_onnx_text
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.cli.verbs import serve
-from nasrlm.model import RegressionLanguageModel
+from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.predictor import Predictor
 from spaces import get_space, space_names
 from tests.nasrlm.conftest import CommandLine

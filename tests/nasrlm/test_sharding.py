@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 
-from nasrlm.muon import Muon
-from nasrlm.sharding import is_split, load_optimizer, part_like, split, whole
+from nasrlm.training.muon import Muon
+from nasrlm.training.sharding import is_split, load_optimizer, part_like, split, whole
 
 
 class Small(nn.Module):

@@ -14,18 +14,18 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from nasrlm.adaptation import adapt
-from nasrlm.checkpoint import Checkpoint, round_weights
-from nasrlm.checkpoint_files import SPACES_FILE
-from nasrlm.checkpoint_folder import CheckpointError
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.pool import make_pool
+from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
+from nasrlm.checkpoints.files import SPACES_FILE
+from nasrlm.checkpoints.folder import CheckpointError
 from nasrlm.examples import Examples
 from nasrlm.files import write_table
+from nasrlm.model.space_encoders import changes_of, with_changes
 from nasrlm.model_card import refined
-from nasrlm.pool import make_pool
 from nasrlm.predictor import Predictor
-from nasrlm.space_encoders import changes_of, with_changes
-from nasrlm.training import train
-from nasrlm.training_run import TrainingRun
+from nasrlm.training.run import TrainingRun
+from nasrlm.training.train import train
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.runs import Killed, config, killed_in
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_examples, tiny_model

@@ -9,11 +9,11 @@ import pytest
 from safetensors import SafetensorError
 
 import nasrlm
-from nasrlm.model_config import ModelConfig
-from nasrlm.stored_ids import key_of, store_ids, stored_ids
-from nasrlm.tokenizer import TextTokenizer
-from nasrlm.training import train
-from nasrlm.training_run import TrainingRun
+from nasrlm.model.config import ModelConfig
+from nasrlm.text.tokenizer import TextTokenizer
+from nasrlm.training.run import TrainingRun
+from nasrlm.training.stored_ids import key_of, store_ids, stored_ids
+from nasrlm.training.train import train
 from tests.nasrlm.runs import config, log_of
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples
 
@@ -37,7 +37,7 @@ def test_ids_that_a_full_disk_does_not_hold_are_told_in_a_line(tmp_path: Path, m
     def full_disk(*_: object, **__: object) -> None:
         raise SafetensorError("I/O error: No space left on device")
 
-    monkeypatch.setattr("nasrlm.stored_ids.save_file", full_disk)
+    monkeypatch.setattr("nasrlm.training.stored_ids.save_file", full_disk)
     with pytest.raises(OSError, match=r"ids: expected to write this file, got I/O error: No space .* disk full\?$"):
         store_ids(tmp_path / "ids", "key", [np.array([1, 2], dtype=np.int32)])
     assert list(tmp_path.iterdir()) == []

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from converters.counts import counts_by_name
+from nasrlm.adaptation.pool import Pool, make_pool
+from nasrlm.adaptation.stray_labels import FEWEST, MOST, groups_of_labels, stray_labels
 from nasrlm.arrays import FloatArray
-from nasrlm.pool import Pool, make_pool
-from nasrlm.stray_labels import FEWEST, MOST, groups_of_labels, stray_labels
 from spaces import get_space
 from tests.nasrlm.scenes import drawn_texts, network_checkpoint
 

@@ -10,14 +10,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.model import RegressionLanguageModel
-from nasrlm.model_config import ModelConfig
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.t5gemma import T5GemmaTextEncoder, load_t5gemma
 from nasrlm.predictor import Predictor
-from nasrlm.t5gemma import T5GemmaTextEncoder, load_t5gemma
-from nasrlm.tokenizer import PADDING_ID
-from nasrlm.training import train
-from nasrlm.training_run import TrainingRun
+from nasrlm.text.tokenizer import PADDING_ID
+from nasrlm.training.run import TrainingRun
+from nasrlm.training.train import train
 from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import CODE, OBJECTIVES, SIZES, layer_examples
 

@@ -10,9 +10,9 @@ import pytest
 
 from converters.convert import to_canonical_graph, to_graph
 from converters.statistics import statistics
-from nasrlm.graph_network import Operators
-from nasrlm.graph_network_fit import FittedGraphs
+from nasrlm.adaptation.graph_network_fit import FittedGraphs
 from nasrlm.metrics import kendall_tau
+from nasrlm.model.graph_network import Operators
 from nasrlm.objective import Objective
 from spaces import get_space
 from studies.labelled_table import read_table

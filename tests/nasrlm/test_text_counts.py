@@ -9,9 +9,8 @@ import pytest
 
 from converters import to_measured_text, to_onnx_text
 from converters.convert import to_canonical_graph, to_graph
-from nasrlm import inlining
-from nasrlm.operator_graph import OperatorGraph
-from nasrlm.text_counts import (
+from nasrlm.text import inlining
+from nasrlm.text.counts import (
     LONGEST_WALK,
     MOST_WALKS,
     NUM_COUNTS,
@@ -23,7 +22,8 @@ from nasrlm.text_counts import (
     text_counts,
     walks,
 )
-from nasrlm.text_network import read_written_out
+from nasrlm.text.network import read_written_out
+from nasrlm.text.operator_graph import OperatorGraph
 from spaces import get_space, space_names
 from studies.features import BESIDE, COUNT, ROW, WALK, graph_features
 from tests.nasrlm.scenes import drawn_texts

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.presentation import present
-from nasrlm.tokenizer import PADDING, PADDING_ID, TextTokenizer
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.text.presentation import present
+from nasrlm.text.tokenizer import PADDING, PADDING_ID, TextTokenizer
 from spaces import get_space
 from tests.nasrlm.scenes import layer_table
 from tests.nasrlm.test_presentation import CANONICAL

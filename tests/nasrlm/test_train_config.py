@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nasrlm.model_config import ModelConfig
-from nasrlm.train_config import TrainConfig
+from nasrlm.model.config import ModelConfig
+from nasrlm.training.config import TrainConfig
 
 LEAST = "table: labels.parquet\nout: runs/first\n"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nasrlm.train_log import TrainLog
+from nasrlm.training.log import TrainLog
 
 
 def test_every_note_is_a_line(tmp_path: Path) -> None:

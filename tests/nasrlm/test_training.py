@@ -13,12 +13,12 @@ import pytest
 import torch
 
 from nasrlm.calibration import MIN_TEXTS
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.examples import Examples
 from nasrlm.files import only_one_in
-from nasrlm.model_config import Head, ModelConfig
-from nasrlm.training import calibration_caveats, run_folder, train
-from nasrlm.training_run import TrainingRun
+from nasrlm.model.config import Head, ModelConfig
+from nasrlm.training.run import TrainingRun
+from nasrlm.training.train import calibration_caveats, run_folder, train
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.runs import config, first_losses, log_of
 from tests.nasrlm.scenes import OBJECTIVES, SIZES, layer_examples, layer_table
@@ -101,7 +101,7 @@ def test_without_valid_rows_the_last_weights_are_kept_uncalibrated(tmp_path: Pat
 
 def test_training_stops_when_patience_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taus = iter([np.nan, 0.2, 0.5, 0.4, np.nan, 0.5, 0.9])
-    monkeypatch.setattr("nasrlm.training_run.judged_tau", lambda *_: np.array([next(taus), np.nan]))
+    monkeypatch.setattr("nasrlm.training.run.judged_tau", lambda *_: np.array([next(taus), np.nan]))
     result = train(config(tmp_path, epochs=50, patience=3), layer_examples(40), progress=False)
     assert result.out_of_patience
     assert [entry["valid_tau"] for entry in log_of(tmp_path)] == [None, 0.2, 0.5, 0.4, None, 0.5]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.model_config import ModelConfig, Truncation
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.model.config import ModelConfig, Truncation
 from nasrlm.predictor import Predictor
-from nasrlm.training import train
-from nasrlm.truncation import CutTextWarning, TokenLimit
+from nasrlm.text.truncation import CutTextWarning, TokenLimit
+from nasrlm.training.train import train
 from tests.nasrlm.runs import config
 from tests.nasrlm.scenes import SIZES, layer_examples
 

@@ -8,14 +8,14 @@ import pytest
 
 from converters import to_onnx_text
 from converters.counts import COUNTS, counts_of
-from nasrlm.adaptation import adapt
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.adaptation.adapt import adapt
+from nasrlm.adaptation.pool import Pool, make_pool
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.metrics import coverage, kendall_tau
-from nasrlm.operator_graph import OperatorGraph
-from nasrlm.pool import Pool, make_pool
 from nasrlm.predictor import Predictor
-from nasrlm.text_counts import macs
-from nasrlm.text_network import read_written_out
+from nasrlm.text.counts import macs
+from nasrlm.text.network import read_written_out
+from nasrlm.text.operator_graph import OperatorGraph
 from spaces import get_space, space_names
 from tests.nasrlm.scenes import OBJECTIVES, drawn_texts
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from converters import module_to_onnx_text
+from nasrlm.adaptation.pool import Pool, make_pool
 from nasrlm.cli import users_code
 from nasrlm.cli.networks import users_module
 from nasrlm.cli.output import results_alone, say
-from nasrlm.pool import Pool, make_pool
 from tests.nasrlm.conftest import CommandLine
 
 LOUD = """

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import torch
 
-from nasrlm.processes import is_first_process
-from nasrlm.sharding import whole
-from nasrlm.training_run import TrainingRun
+from nasrlm.training.processes import is_first_process
+from nasrlm.training.run import TrainingRun
+from nasrlm.training.sharding import whole
 from tests.nasrlm.runs import config, killed_in
 from tests.nasrlm.scenes import layer_examples
 

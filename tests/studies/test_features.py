@@ -5,7 +5,7 @@ import pytest
 
 from converters import to_canonical_graph
 from converters.builder import GraphBuilder
-from nasrlm.text_counts import LONGEST_WALK
+from nasrlm.text.counts import LONGEST_WALK
 from spaces import get_space
 from studies.features import (
     BESIDE,

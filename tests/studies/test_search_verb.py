@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from optuna.samplers import RandomSampler
 
-from nasrlm.checkpoint import Checkpoint
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.cli.users_code import is_ours
 from nasrlm.cli.verbs.search import print_front
 from spaces import get_space

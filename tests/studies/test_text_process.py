@@ -9,7 +9,7 @@ from scipy.stats import kendalltau
 
 from converters import to_measured_text
 from nasrlm.arrays import FloatArray
-from nasrlm.text_counts import text_counts
+from nasrlm.text.counts import text_counts
 from spaces import get_space
 from studies.text_process import FARTHEST, TextGroups, TextProcess
 

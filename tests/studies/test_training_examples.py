@@ -10,9 +10,9 @@ import pytest
 
 import nasrlm
 from converters import to_measured_text
-from nasrlm.checkpoint_folder import released_folder
-from nasrlm.model_config import ModelConfig
-from nasrlm.train_config import TrainConfig
+from nasrlm.checkpoints.folder import released_folder
+from nasrlm.model.config import ModelConfig
+from nasrlm.training.config import TrainConfig
 from spaces import get_space
 from studies.tables import read_rows
 from studies.training_examples import _digest, few_spellings_a_network, training_examples
@@ -129,7 +129,7 @@ def test_the_python_of_the_docs_trains(tmp_path: Path, monkeypatch: pytest.Monke
     values: dict[str, object] = {"__name__": "__main__"}
     exec(compile(script.replace("max_steps=100", "max_steps=2"), "training.md", "exec"), values)
     result = values["result"]
-    assert isinstance(result, nasrlm.training.TrainResult)
+    assert isinstance(result, nasrlm.training.train.TrainResult)
     assert result.checkpoint.objectives == ("latency_ms@mine",)
     assert Path("runs/depth/checkpoint/config.json").is_file()
 

@@ -10,9 +10,9 @@ from typing import Annotated
 import pandas as pd
 import typer
 
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.checkpoint_files import check_replaceable
-from nasrlm.checkpoint_folder import folder_or_released
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.checkpoints.files import check_replaceable
+from nasrlm.checkpoints.folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption, listed
 from nasrlm.cli.output import print_json, print_table, say

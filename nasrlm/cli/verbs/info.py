@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 import nasrlm
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.checkpoint_folder import README, folder_or_released
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.checkpoints.folder import README, folder_or_released
 from nasrlm.cli.options import CheckpointOption, JsonOption
 from nasrlm.cli.output import print_json, print_table, say
 from nasrlm.versions import versions_of

@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.checkpoint_files import check_replaceable
-from nasrlm.checkpoint_folder import folder_or_released
+from nasrlm.adaptation.refine import FEWEST_VALID, Comparison, may_add_up, refine
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.checkpoints.files import check_replaceable
+from nasrlm.checkpoints.folder import folder_or_released
 from nasrlm.cli.changed_checkpoint import save_changed
 from nasrlm.cli.options import CheckpointOption, JsonOption, SpaceOption, listed
 from nasrlm.cli.output import print_json, print_table, say, warn
 from nasrlm.cli.verbs import LIST
 from nasrlm.examples import Examples
 from nasrlm.model_card import refined
-from nasrlm.refinement import FEWEST_VALID, Comparison, may_add_up, refine
 from studies.labelled_table import label_columns
 from studies.several_tables import rows_to_learn_from
 from studies.tables import named, require_labels, texts_of_tables

@@ -64,7 +64,7 @@ def run(
         raise ValueError(f"sample: expected one --space{more}, got {', '.join(space)}.")
     chosen = require_space(space[0] if space else None, "sample")
     if choose == "active":
-        from nasrlm.checkpoint import Checkpoint  # here: a second and more, for what draws at random
+        from nasrlm.checkpoints.checkpoint import Checkpoint  # here: a second and more, for what draws at random
         from studies.choosing import most_telling
 
         loaded = Checkpoint.from_pretrained(checkpoint)

@@ -8,18 +8,18 @@ from typing import Annotated
 import typer
 
 import studies
-from nasrlm.checkpoint_files import check_replaceable
+from nasrlm.checkpoints.files import check_replaceable
 from nasrlm.cli.evaluations import print_evaluation
 from nasrlm.cli.options import JsonOption
 from nasrlm.cli.output import print_json, say, warn
-from nasrlm.devices import multiplies_bf16, torch_device
 from nasrlm.evaluation import evaluate
 from nasrlm.files import check_folder
+from nasrlm.model.devices import multiplies_bf16, torch_device
 from nasrlm.model_card import release
 from nasrlm.predictor import Predictor
-from nasrlm.processes import is_first_process
-from nasrlm.train_config import TrainConfig
-from nasrlm.training import calibration_caveats, run_folder, train
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.processes import is_first_process
+from nasrlm.training.train import calibration_caveats, run_folder, train
 from studies.training_examples import training_examples
 
 RECIPES = Path(studies.__file__).parent / "recipes"  # that ship with the package

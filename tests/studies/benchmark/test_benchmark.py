@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nasrlm import adaptation, graph_network_fit
+from nasrlm.adaptation import adapt as adaptation
+from nasrlm.adaptation import graph_network_fit
+from nasrlm.adaptation.pool import Pool
 from nasrlm.arrays import FloatArray
-from nasrlm.checkpoint import Checkpoint
-from nasrlm.pool import Pool
+from nasrlm.checkpoints.checkpoint import Checkpoint
 from studies.benchmark import language_models, methods
 from studies.benchmark.language_models import LanguageModels
 from studies.benchmark.protocol import PROTOCOLS, Protocol, Target, get_protocol

@@ -1,0 +1,311 @@
+"""A new device in ten measurements: a new objective that is read off a text, learned from a few labels.
+
+A cost, such as the latency of a new device:
+
+1. Devices resemble each other, some much more than others. So a Gaussian process is fitted to the few labels whose
+   features are the model's predictions of all known objectives. The labels also decide whether the new objective
+   follows one of the known ones, or the multiply-accumulates, closely (``nasrlm.adaptation.averaged_process``).
+2. Where the texts are networks, their sizes (``nasrlm.text.counts``) are further features: a device that drops what is
+   not needed is unlike most others. In a space of which the model knows nothing these count for more than its guesses.
+3. The mean is averaged with that of a process of what texts say of their networks (docs/log.md, 2026-11-27).
+4. If there are labels enough to tell what each row of a text costs, it goes towards the sum (``nasrlm.model.row_sum``).
+
+An accuracy resembles nothing that the model predicts but other accuracies: these and what a text says of its network
+are the features of a process, each group with a scale that the labels decide, averaged with boosted trees, and then
+with a graph network where that errs less on labels that were kept from it.
+
+What is so expected of many texts teaches a readout (``nasrlm.model.readout``), which needs the text alone. Nothing else
+of the model changes, so the old objectives answer as before, bit for bit.
+
+N texts, M known objectives, G points of a table.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nasrlm.adaptation.adaptable_labels import labelled_rows, warn_of_labels
+from nasrlm.adaptation.boosted_trees import expected_by_trees
+from nasrlm.adaptation.graph_network_fit import FittedGraphs, best_share
+from nasrlm.adaptation.group_process import GroupProcess, Standardised
+from nasrlm.adaptation.pool import Pool, check_adaptable, is_logarithmic, scaled_labels
+from nasrlm.adaptation.readout_fit import Expected, LeftOut, Readout, sizes_of, stacked, unstacked
+from nasrlm.adaptation.repeated_labels import deviations_of_one, first_of_each, first_rows, mean_labels, places_of
+from nasrlm.adaptation.stray_labels import groups_of_labels, stray_labels
+from nasrlm.arrays import FloatArray
+from nasrlm.checkpoints.checkpoint import Checkpoint, round_weights
+from nasrlm.deviations import SMALLEST_DEVIATION
+from nasrlm.model.cost_sum import without
+from nasrlm.model.graph_network import Operators
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.readout import GRID, REACH
+from nasrlm.model.row_sum import RowSum
+from nasrlm.objective import PERCENT, Objective, decoding_order
+from nasrlm.text.counts import AT_PLACES
+from nasrlm.text.network import up_to_executed
+from nasrlm.text.row_counts import row_counts
+
+FEWEST_TO_SUM = 30  # labels; of fewer a sum of rows knows less than what resembles the device
+SMALLEST_SHARE = 0.1  # of a sum; less is not worth the time that counting takes
+
+
+def adapt(
+    checkpoint: Checkpoint,
+    pool: Pool,
+    objective: str,
+    labels: FloatArray,
+    progress: bool = False,
+    *,
+    names: Sequence[str] | None = None,
+) -> Checkpoint:
+    """Make a checkpoint that also predicts a new objective, or learns a known one anew.
+
+    Args:
+        checkpoint: what to start from; left as it is.
+        pool: of ``nasrlm.make_pool``, texts with and without labels: a thousand or two of the space that will be asked
+            about.
+        objective: ``metric_unit@context``.
+        labels: (N,) in the objective's unit, NaN or masked where there is none; ten are a good start. Of texts that are
+            equal the mean counts; spellings of a network that never differ in it are taken for one.
+        progress: show a bar on stderr where graph networks learn.
+        names: of the N texts, for warnings; their places if None.
+
+    Warns:
+        UserWarning: labels that are all equal, accuracies that seem to be fractions, costs of 0 or seemingly in two
+            units, and labels that are far from what all others tell.
+
+    Raises:
+        ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than 8,000, infinite ones,
+            beyond 1e30 or that the objective cannot have, such as a negative latency, a name that is no objective's,
+            names that are not N, or a model that spells no digits.
+
+    Example:
+        >>> pool = nasrlm.make_pool(checkpoint, onnx_texts, space="nasbench201")  # doctest: +SKIP
+        >>> labels = np.full(len(onnx_texts), np.nan)  # doctest: +SKIP
+        >>> labels[:10] = measured_ms  # doctest: +SKIP
+        >>> adapted = nasrlm.adapt(checkpoint, pool, "latency_ms@mine", labels)  # doctest: +SKIP
+        >>> nasrlm.Predictor(adapted).predict(onnx_texts, ["latency_ms@mine"]).median  # doctest: +SKIP
+    """
+    check_adaptable(checkpoint, [objective])
+    if not isinstance(pool, Pool):
+        raise ValueError(f"adapt: expected a pool, got {type(pool).__name__}. make_pool(checkpoint, texts) makes one.")
+    try:
+        labels = np.ma.filled(np.ma.asarray(labels, dtype=np.float64), np.nan)
+    except (TypeError, ValueError) as e:
+        raise ValueError(f"adapt: expected numbers as labels of {objective}, got {repr(labels)[:60]}.") from e
+    known = labelled_rows(pool, objective, labels, names)
+    labels = labels[known]
+    warn_of_labels(objective, labels)
+    for row, stray in _strays(pool, objective, known, labels).items():
+        _warn_of_stray(objective, *stray, _name(row, names), "learned as it is: leave it out if it has failed")
+    known = _first_spellings(pool, known, labels)
+    is_known = objective in pool.objectives
+    if objective in checkpoint.read_off:  # it may have learned these very labels, and would seem to foresee them
+        pool = pool.without(objective)
+    if len(firsts := first_rows(pool.texts)) < len(pool.texts):
+        pool, known = pool.at(firsts), places_of(pool.texts)[known]
+    if pool.counts.any() and Objective.parse(objective).is_accuracy:
+        expected = _expected_by_networks(pool, known, labels, is_known, progress)
+    else:
+        expected = _expected_by_predictions(pool, objective, known, labels)
+    return _with_readout(checkpoint, objective, Readout.fit(pool.text_features, expected))
+
+
+def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> NDArray[np.intp]:
+    """Replace each labelled text by the first labelled spelling of its network, whose label all spellings share.
+
+    Otherwise, when one of them is left out to see how well the others foretell it, its copies would give it away.
+    Nothing changes if spellings of a network differ in a label, or if all labelled texts are of one network.
+    """
+    firsts = first_of_each([up_to_executed(pool.texts[row]) for row in known.tolist()])
+    return known[firsts] if (labels == labels[firsts]).all() and firsts.any() else known
+
+
+def without_strays(pool: Pool, objective: str, labels: FloatArray, *, names: Sequence[str] | None = None) -> FloatArray:
+    """Labels to ``adapt`` by, without those far from what all others tell, see ``nasrlm.adaptation.stray_labels``.
+
+    Args:
+        pool: N texts.
+        objective: ``metric_unit@context``.
+        labels: (N,) in the objective's unit, NaN where there is none.
+        names: of the N texts, for warnings; their places if None.
+
+    Warns:
+        UserWarning: of each label that is left out.
+
+    Raises:
+        ValueError: labels that ``adapt`` would refuse.
+    """
+    known = labelled_rows(pool, objective, labels, names)
+    strays = _strays(pool, objective, known, labels[known])
+    for row, stray in strays.items():
+        _warn_of_stray(objective, *stray, _name(row, names), "left out")
+    texts = {pool.texts[row] for row in strays}
+    return np.where([text in texts for text in pool.texts], np.nan, labels)
+
+
+def _strays(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> dict[int, tuple[float, float]]:
+    """By a row of each text whose label strays, that and what is expected; none of costs of 0 or in two units."""
+    logarithmic = not Objective.parse(objective).is_accuracy
+    if logarithmic and (labels.min() <= 0 or groups_of_labels(labels)):
+        return {}
+    rows, means = _one_a_text(known, labels)
+    strays = stray_labels(pool, rows, means, logarithmic=logarithmic)
+    return {int(rows[place]): (float(means[place]), expected) for place, expected in strays.items()}
+
+
+def _warn_of_stray(objective: str, label: float, expected: float, name: str, what: str) -> None:
+    warnings.warn(
+        f"adapt: expected about {expected:.4g} as {objective} of {name}, as other labels tell, got {label:.4g}. "
+        f"It is {what}.",
+        stacklevel=3,
+    )
+
+
+def _name(row: int, names: Sequence[str] | None) -> str:
+    return f"text {row}" if names is None else names[row]
+
+
+def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> Expected:
+    """Expect the labels of all texts by Gaussian processes whose main features are the model's own predictions."""
+    logarithmic = is_logarithmic(objective, labels)
+    places, of_each = places_of(known.tolist()), scaled_labels(labels, logarithmic)
+    known, labels = _one_a_text(known, labels)
+    scaled = scaled_labels(labels, logarithmic)
+    scale = Standardised.of(scaled)
+    targets = scale.forward(scaled)
+    process = pool.process_of(known, targets)
+    table = scale.backward(GRID.numpy())
+    if not logarithmic:
+        table = table.clip(*Objective.parse(objective).bounds)
+    mean, deviation = process.predict(pool.inputs, pool.followed)
+    errors, deviations = process.left_out()
+    if pool.counts.any():
+        by_networks = _process_of_networks(pool).fit(known, targets, Standardised(0.0, 1.0))
+        mean = (mean + by_networks.expected_scores(np.arange(len(mean)))) / 2
+        errors = (errors + by_networks.left_out()) / 2
+    expected = Expected(mean, deviation, table, logarithmic, left_out=LeftOut(known, errors, deviations))
+    if logarithmic and pool.guessed:  # elsewhere the encoder's states tell as much
+        expected = replace(expected, logs_of_macs=pool.logs_of_macs)
+    if logarithmic and len(known) >= FEWEST_TO_SUM:
+        expected = _towards_sum(expected, pool, labels, Objective.parse(objective).is_rate)
+    found = expected.left_out
+    assert found is not None
+    errors = found.errors[places] + (of_each - scaled[places]) / scale.deviation
+    return replace(expected, left_out=LeftOut(known[places], errors, found.deviations[places]))
+
+
+def _process_of_networks(pool: Pool) -> GroupProcess:
+    """Make a Gaussian process of what texts say of their networks, with two linear groups: predictions that are no
+    guesses, and the logarithm of the multiply-accumulates.
+    """
+    _, *groups = pool.text_features.numbers()  # the encoder's states add nothing
+    groups += [pool.learned, pool.followed[:, -1:]]
+    return GroupProcess(groups, linear=[len(groups) - 2, len(groups) - 1])
+
+
+def _one_a_text(known: NDArray[np.intp], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
+    """Merge labels of equal texts into their mean: one left out, its copies would give it away."""
+    firsts, means = mean_labels(known.tolist(), labels[:, None])
+    return known[firsts], means[:, 0]
+
+
+def _towards_sum(expected: Expected, pool: Pool, labels: FloatArray, is_rate: bool) -> Expected:
+    """Move expected costs towards sums of what the rows of each text cost, by the share that left-out labels favour."""
+    left_out = expected.left_out
+    assert left_out is not None
+    fitted = RowSum.fit([row_counts(pool.texts[row]) for row in left_out.rows], labels, is_rate)
+    if fitted is None:
+        return expected
+    row_sum, by_others = fitted
+    low, high = expected.table[[0, -1]]  # of logarithms
+    unit = (high - low) / (2 * REACH)
+    of_sum = (np.log(labels) - np.log(np.nan_to_num(by_others).clip(min=math.exp(low)))) / unit
+    share = best_share(of_sum, left_out.errors)
+    if share < SMALLEST_SHARE:
+        return expected
+    errors = share * of_sum + (1 - share) * left_out.errors
+    gain = math.sqrt((left_out.errors @ left_out.errors) / max(errors @ errors, SMALLEST_DEVIATION**2))
+    return replace(
+        expected,
+        deviation=expected.deviation / gain,
+        left_out=LeftOut(left_out.rows, errors, left_out.deviations / gain),
+        row_sum=replace(row_sum, share=share, gain=gain),
+    )
+
+
+def _expected_by_networks(
+    pool: Pool, known: NDArray[np.intp], labels: FloatArray, is_known: bool, progress: bool
+) -> Expected:
+    """Expect an accuracy of all texts by what they say of their networks and by the model's predictions of other
+    accuracies, which make one more group of features.
+
+    The mean is halfway to what boosted trees expect, which see steps that a process smooths, and from there as far to
+    what a graph network expects as labels say that were kept from others like it.
+    """
+    accuracies = pool.accuracies
+    if is_known:  # all of them may have been learned beside these very labels
+        accuracies = accuracies[:, :0]
+    rows, of_each = known.tolist(), labels
+    known, labels = _one_a_text(known, labels)
+    _, *of_networks = pool.text_features.numbers()  # the encoder's states add nothing
+    process = GroupProcess([*of_networks, accuracies]).fit(known, labels)
+    mean, deviation = process.predict(np.arange(len(pool.texts)))
+    scores = process.scale.forward(labels)
+    to_split = np.delete(pool.counts, AT_PLACES, axis=1)  # trees rank better by the weights at places alone
+    by_trees = expected_by_trees(np.concatenate([to_split, accuracies], axis=1), known, scores)
+    networks = [Operators.of_text(pool.texts[row]) for row in known]
+    graphs = FittedGraphs.fit(networks, scores, process.left_out(), progress)
+    of_one = deviations_of_one(rows, process.scale.forward(of_each))
+    noise = math.sqrt(process.noise + float((of_one**2).mean()))
+    deviation = np.hypot(deviation, noise) * (graphs.error if graphs else 1.0)
+    table = process.scale.backward(GRID.numpy()).clip(*PERCENT)
+    return Expected((mean + by_trees) / 2, deviation, table, graphs=graphs)
+
+
+def _with_readout(checkpoint: Checkpoint, objective: str, readout: Readout) -> Checkpoint:
+    """Return the checkpoint with a readout for one objective; accuracies stand before costs."""
+    old = checkpoint.model
+    names = decoding_order(dict.fromkeys((*checkpoint.objectives, objective)))
+    weights = old.weights_without_readouts()
+    prompts = weights["decoder.objectives.weight"]
+    rows = [prompts[checkpoint.objectives.index(x)] if x in checkpoint.objectives else prompts.mean(0) for x in names]
+    weights["decoder.objectives.weight"] = torch.stack(rows)
+    readouts = {**_readouts(checkpoint), objective: readout}
+    state = stacked(list(readouts.values())) | {"objectives": torch.tensor([names.index(name) for name in readouts])}
+    weights |= {f"readouts.{name}": x for name, x in state.items()}
+    config = replace(old.config, **sizes_of(state))
+    model = RegressionLanguageModel(config, checkpoint.tokenizer.vocabulary_size, len(names), old.code)
+    model.load_state_dict(weights)
+    if checkpoint.weight_bits == 16:
+        round_weights(model)
+    return replace(
+        checkpoint,
+        model=model.to(prompts.device).eval(),
+        objectives=names,
+        calibration={name: levels for name, levels in checkpoint.calibration.items() if name != objective},
+        calibration_by_space={
+            space: {name: () if name == objective else levels for name, levels in known.items()}
+            for space, known in checkpoint.calibration_by_space.items()
+        },
+        sums=without(checkpoint.sums, [objective]),
+        sums_by_space={
+            space: kept for space, sums in checkpoint.sums_by_space.items() if (kept := without(sums, [objective]))
+        },
+    )
+
+
+def _readouts(checkpoint: Checkpoint) -> dict[str, Readout]:
+    """Return the readouts that a checkpoint already has, by objective."""
+    readouts = checkpoint.model.readouts
+    if readouts is None:
+        return {}
+    names = [checkpoint.objectives[index] for index in readouts.objectives.tolist()]
+    return dict(zip(names, unstacked(readouts), strict=True))

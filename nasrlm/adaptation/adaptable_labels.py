@@ -1,0 +1,80 @@
+"""Labels that a checkpoint is adapted by: which of them can be learned, and what is told of others that look odd.
+
+N texts.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nasrlm.adaptation.pool import Pool
+from nasrlm.adaptation.stray_labels import groups_of_labels
+from nasrlm.arrays import FloatArray
+from nasrlm.objective import MAX_LABEL, Objective
+
+MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
+SEEM_FRACTIONS = "adapt: expected percent, 0 to 100,"  # how a warning begins
+
+
+def labelled_rows(
+    pool: Pool, objective: str, labels: FloatArray, names: Sequence[str] | None = None
+) -> NDArray[np.intp]:
+    """The texts of a pool that have labels; complains of labels that cannot be learned, and of names of other texts."""
+    if names is not None and len(names) != len(pool.texts):
+        raise ValueError(f"adapt: expected one name a text ({len(pool.texts):,}), got {len(names):,}.")
+    if labels.shape != (len(pool.texts),) or np.isinf(labels).any():
+        raise ValueError(
+            f"adapt: expected {len(pool.texts):,} finite labels of {objective}, NaN where there is none, got an array "
+            f"of shape {labels.shape}{' with infinite ones' if np.isinf(labels).any() else ''}."
+        )
+    known = np.flatnonzero(np.isfinite(labels))
+    if not 2 <= len(known) <= MOST_LABELS:
+        advice = " Leave some out, or train a model of its own." if len(known) > MOST_LABELS else ""
+        raise ValueError(f"adapt: expected 2 to {MOST_LABELS:,} labels of {objective}, got {len(known):,}.{advice}")
+    if (largest := np.abs(labels[known]).max()) > MAX_LABEL:
+        raise ValueError(f"adapt: expected labels of {objective} up to {MAX_LABEL:g}, got {largest:g}.")
+    wanted = Objective.parse(objective)
+    beyond = labels[known][~wanted.allows(labels[known])]
+    if len(beyond):
+        raise ValueError(
+            f"adapt: expected {wanted.range_in_words} as labels of {objective}, got {beyond[0]:g}. "
+            "Give NaN where there is none, or name it otherwise."
+        )
+    if len({pool.texts[row] for row in known.tolist()}) < 2:
+        raise ValueError(f"adapt: expected labels of {objective} of different texts, got {len(known):,} of one.")
+    return known
+
+
+def warn_of_labels(objective: str, labels: FloatArray) -> None:
+    """Warn of labels that are all equal, of accuracies that seem fractions, and of costs of 0 or in two units."""
+    if labels.min() == labels.max():
+        warnings.warn(
+            f"adapt: expected different labels of {objective}, got {len(labels):,} of {labels[0]:g}: none is ranked.",
+            stacklevel=3,
+        )
+    wanted = Objective.parse(objective)
+    if wanted.seems_fraction(largest := labels.max()):
+        warnings.warn(
+            f"{SEEM_FRACTIONS} as labels of {objective}, got none above {largest:g}. If they are fractions, multiply "
+            "them by 100.",
+            stacklevel=3,
+        )
+    if wanted.is_accuracy:
+        return
+    if labels.min() == 0 < labels.max():
+        warnings.warn(
+            f"adapt: expected labels of {objective} above 0, got {np.count_nonzero(labels == 0)} of 0: ratios cannot "
+            "be learned of them, and others are told less well. Leave out what failed.",
+            stacklevel=3,
+        )
+    if groups := groups_of_labels(labels):
+        (few, below), (more, above) = groups
+        warnings.warn(
+            f"adapt: expected labels of {objective} in one unit, got {few:,} up to {below:.4g} and {more:,} from "
+            f"{above:.4g}, with none between. They are learned as they are.",
+            stacklevel=3,
+        )

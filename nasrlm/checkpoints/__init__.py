@@ -1,0 +1,1 @@
+"""Trained models in folders, and the steps that made them."""

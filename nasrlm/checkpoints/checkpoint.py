@@ -1,0 +1,290 @@
+"""A trained model in a folder of Hugging Face form: config.json, model.safetensors, tokenizer.json, README.md.
+
+Where spaces have encoders of their own, these are in spaces.safetensors; what rows of their networks cost is in
+config.json.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from nasrlm.calibration import Calibration, read_calibration
+from nasrlm.checkpoints.card_steps import steps_of, taught_spaces
+from nasrlm.checkpoints.files import (
+    FORMAT_VERSION,
+    READS,
+    READS_SUMS,
+    SPACES_FILE,
+    WEIGHT_FILES,
+    load_encoders,
+    load_weights,
+    objectives_of_json,
+    read_config,
+    replace_folder,
+    sums_of_json,
+)
+from nasrlm.checkpoints.folder import README, CheckpointError, folder_or_released, read_tokenizer
+from nasrlm.files import make_readable, to_json
+from nasrlm.model.config import COMPACT, ModelConfig
+from nasrlm.model.cost_sum import CostSums
+from nasrlm.model.devices import torch_device
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NumberCode
+from nasrlm.model.space_encoders import Changes, as_bytes, of_bytes, save_changes, with_changes
+from nasrlm.named_spaces import file_and_class, known_as
+from nasrlm.text.tokenizer import TextTokenizer
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model with all it needs to answer.
+
+    Attributes:
+        model: in evaluation mode, on the device on which it answers.
+        tokenizer: of its texts, with the model's limit.
+        objectives: M names; their order is the order of decoding.
+        calibration: by objective, the levels to ask the model for in place of those that a user asks for.
+        card: how it was trained, on what, and its measured quality; shown by ``nasrlm info``.
+        calibration_by_space: the same by space, from that space's valid rows alone; empty if only one space was
+            learned. Its keys are the objectives that were learned of a space, without levels where there were too few
+            rows to calibrate.
+        encoders: by space, for spaces with an encoder of their own: by how much its weights differ from the model's.
+        sums: by objective, of costs that are predicted as sums over a text's rows in every space.
+        sums_by_space: the same by space, of those that are in that space alone.
+        weight_bits: 32, or 16 if the model's weights are rounded to 16 bits, which halves its file.
+    """
+
+    model: RegressionLanguageModel
+    tokenizer: TextTokenizer
+    objectives: tuple[str, ...]
+    calibration: Calibration = field(default_factory=dict)
+    card: Mapping[str, Any] = field(default_factory=dict)
+    calibration_by_space: Mapping[str, Calibration] = field(default_factory=dict)
+    encoders: Mapping[str, Changes] = field(default_factory=dict)
+    sums: CostSums = field(default_factory=dict)
+    sums_by_space: Mapping[str, CostSums] = field(default_factory=dict)
+    weight_bits: int = 32
+
+    def __repr__(self) -> str:
+        count = sum(weights.numel() for weights in self.model.parameters())
+        sizes = f"{len(self.objectives)} objectives, {len(self.spaces)} spaces, {count:,} parameters"
+        return f"Checkpoint({sizes}; see objectives, spaces, card)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"encoders": {space: as_bytes(changes) for space, changes in self.encoders.items()}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, encoders={space: of_bytes(x) for space, x in state["encoders"].items()})
+
+    def of_space(self, space: str) -> Checkpoint:
+        """The checkpoint for networks of one space, with its own calibration, sums and encoder where it has them."""
+        space = known_as(space, self.spaces)
+        own = {name: levels for name, levels in self.calibration_by_space.get(space, {}).items() if levels}
+        sums = {**self.sums, **self.sums_by_space.get(space, {})}
+        known = replace(self, calibration={**self.calibration, **own}, sums=sums)
+        if space not in self.encoders:
+            return known
+        return replace(known, model=with_changes(self.model, self.encoders[space]), encoders={})
+
+    @property
+    def sha256(self) -> str:
+        """16 hexadecimal digits of all that answers depend on: weights, tokenizer, objectives, calibration and sums."""
+        digest = hashlib.sha256(self.tokenizer.to_json().encode())
+        calibrations = {"": self.calibration, **self.calibration_by_space}
+        levels = [[space, sorted(x.items())] for space, x in sorted(calibrations.items())]
+        digest.update(to_json([self.objectives, levels]).encode())
+        own = {f"{space}/{name}": x for space, changes in self.encoders.items() for name, x in changes.items()}
+        for name, weights in (*self.model.state_dict().items(), *sorted(own.items())):
+            digest.update(f"{name} {weights.dtype} {tuple(weights.shape)}".encode())
+            digest.update(weights.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+        if sums := self._stored_sums():
+            digest.update(to_json(sums).encode())
+        return digest.hexdigest()[:16]
+
+    @property
+    def spaces(self) -> tuple[str, ...]:
+        """Spaces it has learned from, as far as it was noted."""
+        return tuple(self.calibration_by_space or self.card.get("test", ()))
+
+    @property
+    def read_off(self) -> frozenset[str]:
+        """Objectives that are read off a text instead of being spelled."""
+        readouts = self.model.readouts
+        return frozenset() if readouts is None else frozenset(self.objectives[x] for x in readouts.objectives.tolist())
+
+    @property
+    def added(self) -> frozenset[str]:
+        """Objectives that adapting has added, and known ones that it has taught again; from networks of any space."""
+        trained = self._trained
+        return frozenset(name for name in self.read_off if name not in trained or self.taught_spaces(name))
+
+    def taught_spaces(self, objective: str) -> Sequence[str]:
+        """Spaces of the networks that an objective was last adapted to, as far as they are noted."""
+        return taught_spaces(steps_of(self.card), objective)
+
+    def was_taught(self, objective: str, space: str) -> bool:
+        """Whether an objective of ``added`` was learned from networks of a space; True too where none is noted."""
+        spaces = self.taught_spaces(objective)
+        return not spaces or file_and_class(space) in map(file_and_class, spaces)
+
+    def guessed_of(self, space: str) -> frozenset[str]:
+        """Objectives whose predictions for networks of a space are guesses, as nothing was learned from that space.
+
+        Empty for a space that the checkpoint has learned from, and where the space ("") or those learned are not known.
+        """
+        if not space or not self.spaces or known_as(space, self.spaces) in self.spaces:
+            return frozenset()
+        added = self.added
+        return frozenset(name for name in self.objectives if name not in added or not self.was_taught(name, space))
+
+    def objectives_of(self, space: str) -> tuple[str, ...]:
+        """Objectives that were learned from networks of a space, or it is not known from which; in decoding order.
+
+        All of them for a space that the checkpoint has not learned from.
+        """
+        space = known_as(space, self.spaces)
+        if space not in self.calibration_by_space:
+            return self.objectives
+        own, trained = self.calibration_by_space[space], self._trained
+        anew = {name: self.was_taught(name, space) for name in self.added & trained}
+        return tuple(x for x in self.objectives if x not in trained or anew.get(x, x in own))
+
+    @property
+    def _trained(self) -> frozenset[str]:
+        """Objectives of the networks that it was trained on."""
+        return frozenset(name for calibration in self.calibration_by_space.values() for name in calibration)
+
+    def save_pretrained(self, folder: Path | str, readme: str | None = None) -> None:
+        """Write the folder; an older checkpoint there is replaced when all files are written, other files stay.
+
+        Args:
+            folder: new, empty, or of an older checkpoint.
+            readme: what README.md says of it; if None, one that is there stays as well.
+
+        Raises:
+            ValueError: as ``check_replaceable`` does.
+            OSError: it cannot be written, and is as it was.
+        """
+        replace_folder(Path(folder).resolve(), lambda fresh: self._write(fresh, readme))
+
+    def _write(self, folder: Path, readme: str | None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        config = {
+            "format_version": FORMAT_VERSION,
+            "model": asdict(self.model.config),
+            "number_code": asdict(self.model.code),
+            "objectives": list(self.objectives),
+            "calibration": dict(self.calibration),
+            "calibration_by_space": {space: dict(x) for space, x in self.calibration_by_space.items()},
+            "encoders": sorted(self.encoders),
+            **self._stored_sums(),
+            "card": dict(self.card),
+        }
+        (folder / "config.json").write_text(to_json(config, indent=1) + "\n")
+        if readme is not None:
+            (folder / README).unlink(missing_ok=True)  # it may be a link
+            (folder / README).write_text(readme, encoding="utf-8")
+        self.tokenizer.save(folder / "tokenizer.json")
+        save_file(self._stored_weights(), folder / "model.safetensors")
+        if self.encoders:
+            save_changes(folder / SPACES_FILE, self.encoders)
+        for name in WEIGHT_FILES:
+            if (folder / name).exists():
+                make_readable(folder / name)
+
+    def _stored_sums(self) -> dict[str, Any]:
+        sums = {name: x.to_json() for name, x in self.sums.items()}
+        by_space = {
+            space: {name: x.to_json() for name, x in of_space.items()} for space, of_space in self.sums_by_space.items()
+        }
+        return {key: stored for key, stored in (("sums", sums), ("sums_by_space", by_space)) if stored}
+
+    def _stored_weights(self) -> dict[str, Tensor]:
+        halved = {name for name, _ in self.model.named_parameters()} if self.weight_bits == 16 else set()
+        weights = self.model.state_dict().items()
+        return {name: (x.half() if name in halved else x).contiguous() for name, x in weights}
+
+    @classmethod
+    def from_pretrained(cls, folder: Path | str | None = None, device: str = "cpu") -> Checkpoint:
+        """Read a folder; without one, the checkpoint released inside the package.
+
+        Raises:
+            CheckpointError: a file is missing, broken, of a newer version, or does not fit the others.
+            ValueError: torch cannot use the device.
+        """
+        folder = folder_or_released(folder)
+        tokenizer, config = read_tokenizer(folder), read_config(folder)
+        try:
+            objectives, card = objectives_of_json(config["objectives"]), dict(config["card"])
+            calibration = read_calibration(config["calibration"])
+            by_space = {space: read_calibration(x) for space, x in config.get("calibration_by_space", {}).items()}
+            sums = sums_of_json(config.get("sums", {}), objectives)
+            stored = config.get("sums_by_space", {})
+            sums_by_space = {space: sums_of_json(of_space, objectives) for space, of_space in stored.items()}
+            having_encoders = set(map(str, config.get("encoders", [])))
+            code = NumberCode(**config["number_code"])
+            sizes = ModelConfig(**config["model"])
+            if sizes.backbone != COMPACT and not sizes.backbone_sizes:
+                raise ValueError(f"backbone {sizes.backbone} without backbone_sizes")
+            if sizes.num_readouts and config["format_version"] < (READS_SUMS if sizes.num_sum_rows else READS):
+                raise ValueError("readouts of an earlier version; adapt again")
+            model = RegressionLanguageModel(sizes, tokenizer.vocabulary_size, len(objectives), code)
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError, RuntimeError) as e:  # no memory
+            raise CheckpointError(f"{folder / 'config.json'}: expected a model of this version, got {e!r}.") from e
+        try:
+            weight_bits = load_weights(model, len(objectives), folder / "model.safetensors")
+            encoders = load_encoders(having_encoders, folder / SPACES_FILE, model)
+        except ValueError as e:
+            raise CheckpointError(str(e)) from e
+        model.to(torch_device(device)).eval()
+        texts = tokenizer.limited(sizes.token_limit)
+        loaded = cls(
+            model,
+            texts,
+            objectives,
+            calibration=calibration,
+            card=card,
+            calibration_by_space=by_space,
+            encoders=encoders,
+            sums=sums,
+            sums_by_space=sums_by_space,
+            weight_bits=weight_bits,
+        )
+        if both := loaded.read_off.intersection([*sums, *(name for x in sums_by_space.values() for name in x)]):
+            raise CheckpointError(f"{folder}: expected {', '.join(sorted(both))} to be read or added up, got both.")
+        return loaded
+
+
+def round_weights(model: RegressionLanguageModel) -> None:
+    """Round a model's weights to 16 bits in place, for a checkpoint whose ``weight_bits`` are 16.
+
+    Raises:
+        ValueError: a weight lies beyond what they hold.
+    """
+    with torch.no_grad():
+        for name, weights in model.named_parameters():
+            rounded = weights.half()
+            if not rounded.isfinite().all():
+                raise ValueError(f"weight_bits: expected weights within ±65,504 for 16, got larger ones in {name}.")
+            weights.copy_(rounded)
+
+
+def checked_checkpoint(given: object, who: str) -> None:
+    """Complain of what is no checkpoint, such as its folder.
+
+    Raises:
+        ValueError: ``who`` needs one.
+    """
+    if not isinstance(given, Checkpoint):
+        raise ValueError(
+            f"{who}: expected a Checkpoint, got {given!r:.60}. "
+            "Checkpoint.from_pretrained and Predictor.from_pretrained read a folder."
+        )

@@ -1,0 +1,152 @@
+"""The files of a checkpoint's folder: how they are replaced, read and checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+
+from nasrlm.checkpoints.folder import CheckpointError, released_folder
+from nasrlm.files import check_folder
+from nasrlm.model.cost_sum import CostSum, CostSums
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.space_encoders import Changes, load_changes
+from nasrlm.tensor_file import LARGEST_GRAPH_WEIGHT, LARGEST_NUMBER, LARGEST_WEIGHT, check_numbers, read_tensors
+
+FORMAT_VERSION = 5
+# Before 2 no space had an encoder of its own, before 4 no cost was a sum, before 5 none went along the macs.
+READABLE = (1, 2, 3, 4, FORMAT_VERSION)
+READS, READS_SUMS = 3, 4  # before the first readouts read less, before the second their sums were others
+SPACES_FILE = "spaces.safetensors"
+WEIGHT_FILES = ("model.safetensors", SPACES_FILE)
+WRITTEN = ("config.json", "tokenizer.json", *WEIGHT_FILES)
+
+
+def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
+    """Write a checkpoint's folder; an older one there is replaced when all files are written, other files stay.
+
+    Args:
+        folder: absolute.
+        write: makes the folder that it is given, where it is not there, and the checkpoint's files in it.
+
+    Raises:
+        ValueError: as ``check_replaceable`` does.
+        OSError: it cannot be written, and is as it was.
+    """
+    check_replaceable(folder)
+    fresh, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
+    if old.exists() and not folder.exists():  # a save was killed between its two renames
+        os.replace(old, folder)
+    for leftover in (fresh, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    try:
+        if folder.exists():
+            shutil.copytree(folder, fresh, symlinks=True, ignore=lambda at, _: WRITTEN if at == str(folder) else ())
+        write(fresh)
+    except BaseException as e:
+        shutil.rmtree(fresh, ignore_errors=True)
+        if isinstance(e, SafetensorError) or (isinstance(e, OSError) and e.filename is None):  # as on a full disk
+            raise OSError(f"{folder}: expected to write a checkpoint, got {e}.") from e
+        raise
+    if folder.exists():
+        os.replace(folder, old)
+    os.replace(fresh, folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def check_replaceable(folder: Path) -> None:
+    """Check, before long work, that ``save_pretrained`` may write to ``folder``.
+
+    Raises:
+        ValueError: it is a file, the released checkpoint's folder, or one that holds other things than a checkpoint,
+            such as the working directory.
+        OSError: the folder that it is in cannot be written; the message names it.
+    """
+    place = folder.resolve()
+    if Path.cwd().is_relative_to(place):
+        which = "the working directory" if place == Path.cwd() else f"{place}, which holds the working directory"
+        raise ValueError(f"checkpoint: expected a folder of its own, got {which}. Name one in it.")
+    if place == released_folder().resolve():
+        raise ValueError(f"{folder}: expected a folder of your own, got that of the released checkpoint. Name another.")
+    if place.exists() and not place.is_dir():
+        raise ValueError(f"{folder}: expected a folder for the checkpoint, got a file. Name another.")
+    if place.is_dir() and not (place / "config.json").exists() and (others := sorted(place.iterdir())):
+        raise ValueError(
+            f"{folder}: expected a new folder for the checkpoint, an empty one or an earlier checkpoint, got one with "
+            f"{others[0].name} in it. Name another."
+        )
+    check_folder(place.parent)  # where the new one is made, to be renamed
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    try:
+        config = json.loads((folder / "config.json").read_text())
+    except ValueError as e:
+        raise CheckpointError(f"{folder / 'config.json'}: expected JSON, got {e}.") from e
+    version = config.get("format_version") if isinstance(config, dict) else None
+    if version not in READABLE:
+        raise CheckpointError(
+            f"{folder / 'config.json'}: expected format_version {READABLE[0]} to {READABLE[-1]}, got {version}. "
+            "A newer checkpoint needs a newer nasrlm."
+        )
+    return dict(config)
+
+
+def objectives_of_json(stored: Any) -> tuple[str, ...]:
+    named = isinstance(stored, list) and all(isinstance(name, str) for name in stored)
+    if not named or len(set(stored)) < len(stored):
+        raise ValueError(f"objectives: expected a list of different names, got {str(stored)[:60]}")
+    return tuple(stored)
+
+
+def sums_of_json(stored: Any, objectives: Sequence[str]) -> CostSums:
+    if not isinstance(stored, dict) or not set(stored) <= set(objectives):
+        raise ValueError(f"sums: expected those of the checkpoint's objectives, got {str(stored)[:60]}")
+    return {name: CostSum.of_json(x) for name, x in stored.items()}
+
+
+def load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path) -> int:
+    """Check a file of weights and load it into the model; return the bits of a learned weight, 16 or 32."""
+    weights = read_tensors(path)
+    expected, learned = model.state_dict(), dict(model.named_parameters())
+    for name in sorted(expected.keys() | weights.keys()):
+        have = tuple(weights[name].shape) if name in weights else "none"
+        want = tuple(expected[name].shape) if name in expected else "none"
+        if have != want:
+            raise ValueError(f"{path}: expected tensor {name} of shape {want}, got {have}.")
+        kinds = [x.dtype.is_floating_point for x in (weights[name], expected[name])]
+        if kinds[0] != kinds[1] or weights[name].is_complex():
+            raise ValueError(f"{path}: expected tensor {name} of {expected[name].dtype}, got {weights[name].dtype}.")
+        check_numbers(path, name, weights[name], _largest(name) if name in learned else LARGEST_NUMBER)
+    if model.readouts is not None:
+        read = weights["readouts.objectives"].tolist()
+        if len(set(read)) < len(read) or not set(read) <= set(range(num_objectives)):
+            raise ValueError(f"{path}: expected readouts of different objectives, 0..{num_objectives - 1}, got {read}.")
+        for name in ("readouts.shares", "readouts.sum_shares"):
+            shares = weights.get(name, torch.zeros(1))
+            if shares.min() < 0 or shares.max() > 1:
+                raise ValueError(f"{path}: expected {name} of 0 to 1, got {shares.min():g} to {shares.max():g}.")
+    model.load_state_dict(weights)
+    return 16 if all(weights[name].dtype == torch.float16 for name in learned) else 32
+
+
+def _largest(name: str) -> float:
+    """Largest magnitude that a learned weight may have; a graph network multiplies its own along the edges."""
+    return LARGEST_GRAPH_WEIGHT if name.startswith("readouts.networks.") else LARGEST_WEIGHT
+
+
+def load_encoders(spaces: Set[str], path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:
+    if not spaces:
+        return {}
+    encoders = load_changes(path, model)
+    if set(encoders) != spaces:
+        raise ValueError(
+            f"{path}: expected encoders of {', '.join(sorted(spaces))}, got {', '.join(encoders) or 'none'}."
+        )
+    return encoders

@@ -1,0 +1,58 @@
+"""What a checkpoint's folder holds, and its tokenizer alone: without torch, which takes seconds to import."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from nasrlm.text.tokenizer import TextTokenizer
+
+README = "README.md"
+UNTITLED = "# nasrlm checkpoint\n"  # a README of which nothing more is known
+
+
+class CheckpointError(ValueError):
+    """A folder that is no complete checkpoint of this version."""
+
+
+def released_folder() -> Path:
+    """Where the checkpoint that comes with the package lies."""
+    return Path(str(files("nasrlm"))) / "released"
+
+
+def folder_or_released(folder: Path | str | None) -> Path:
+    """A checkpoint's folder, or that of the released one where none is named."""
+    return released_folder() if folder is None else Path(folder)
+
+
+def check_complete(folder: Path) -> None:
+    """Complain of a folder without one of a checkpoint's files.
+
+    Raises:
+        CheckpointError: naming it.
+    """
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        if not (folder / name).is_file():
+            left = folder.with_name(f".{folder.name}.old")
+            if left.is_dir() and not folder.exists():
+                raise CheckpointError(
+                    f"{folder}: expected a checkpoint, got one whose save was killed. "
+                    f"Rename {left.name} to {folder.name}."
+                )
+            raise CheckpointError(
+                f"{folder}: expected a checkpoint folder with config.json, tokenizer.json and model.safetensors, "
+                f"got no {name}. Name a folder that `nasrlm train` has finished."
+            )
+
+
+def read_tokenizer(folder: Path) -> TextTokenizer:
+    """Read the tokenizer of a checkpoint's folder, without a limit on the length of texts.
+
+    Raises:
+        CheckpointError: a file is missing, or the tokenizer broken.
+    """
+    check_complete(folder)
+    try:
+        return TextTokenizer.load(folder / "tokenizer.json")
+    except ValueError as e:
+        raise CheckpointError(str(e)) from e

@@ -1,0 +1,1 @@
+"""What computes a predictor's answers: torch, or ONNX Runtime."""

@@ -1,0 +1,178 @@
+"""Exact quantiles, joint samples and probabilities of decoded numbers.
+
+Number tokens sort like the numbers they spell, so a distribution over spellings has an exact cumulative
+distribution along its prefixes. The q-quantile is found in one walk: at every position take the token at which
+the cumulative probability passes the level that is left, and go on with the remainder. The last digit
+interpolates, so quantiles are continuous.
+
+N texts, L text tokens, M objectives, Q levels, T number tokens, D width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from nasrlm.model.decoder import Memory
+from nasrlm.model.encoded import Encoded
+from nasrlm.model.language_model import RegressionLanguageModel
+from nasrlm.model.number import NEGATIVE, POSITIVE, ZERO, NumberCode
+
+
+@torch.inference_mode()
+def quantiles(model: RegressionLanguageModel, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
+    """Quantiles of each objective by itself, given the text.
+
+    Random levels make samples (inverse transform sampling).
+
+    Args:
+        encoded: N texts.
+        objectives: (M,) objective ids.
+        levels: (N, M, Q) or (M, Q) in (0, 1).
+
+    Returns:
+        (N, M, Q) float64, in the objectives' own units. Cost: T decoder steps for all rows together.
+    """
+    memory = model.decoder.remember(encoded)
+    N, (M, Q) = len(encoded.states), levels.shape[-2:]
+    rows = objectives[:, None].expand(M, Q).reshape(1, M * Q).expand(N, M * Q)
+    level = levels.to(torch.float64).expand(N, M, Q).reshape(N, M * Q)
+    tokens, level = _walk(model, memory, rows, level, cache=[])
+    return numbers_at(model.code, tokens, level).reshape(N, M, Q)
+
+
+@torch.inference_mode()
+def joint_samples(
+    model: RegressionLanguageModel,
+    encoded: Encoded,
+    objectives: Tensor,
+    levels: Tensor,
+    known: Tensor,
+    temperature: float = 1.0,
+) -> Tensor:
+    """Samples of several objectives together: each number is decoded after those before it.
+
+    A number reads the others without their last digit.
+
+    Args:
+        encoded: N texts.
+        objectives: (M,) objective ids in decoding order.
+        levels: (N, M, S) uniform in (0, 1), one for each number drawn.
+        known: (N, M) values that are given instead of drawn, NaN for the rest.
+        temperature: below 1 sharpens the distribution of every token, above 1 flattens it.
+
+    Returns:
+        (N, M, S) float64. Cost: M * T decoder steps for all samples together.
+    """
+    memory = model.decoder.remember(encoded)
+    N, M, S = levels.shape
+    device = objectives.device
+    is_known = known.isfinite()
+    ids = model.code.encode(torch.where(is_known, known, 0.0).cpu().numpy().ravel()).reshape(N, M, -1)
+    cache: list[tuple[Tensor, Tensor]] = []
+    drawn: list[Tensor] = []
+    for m in range(M):
+        rows = objectives[m].expand(N, S)
+        forced = torch.from_numpy(ids[:, m]).to(device), is_known[:, m].to(device)
+        tokens, level = _walk(model, memory, rows, levels[:, m].to(device).double(), cache, forced, temperature)
+        drawn.append(torch.where(is_known[:, m, None], known[:, m, None], numbers_at(model.code, tokens, level)))
+    return torch.stack(drawn, dim=1)
+
+
+@torch.inference_mode()
+def log_probabilities(
+    model: RegressionLanguageModel, encoded: Encoded, objectives: Tensor, values: Tensor, joint: bool
+) -> Tensor:
+    """Natural logarithm of the probability of the numbers of the code that are nearest to ``values``.
+
+    Args:
+        encoded: N texts.
+        objectives: (M,) objective ids in decoding order.
+        values: (N, M) finite numbers.
+        joint: each number given those before it; otherwise each by itself.
+
+    Returns:
+        (N, M) float64.
+    """
+    N, M = values.shape
+    ids = model.code.encode(values.numpy().ravel()).reshape(N, M, -1)
+    numbers = torch.from_numpy(ids).to(objectives.device)
+    visible = torch.full((M, M), joint, device=objectives.device).tril(-1).expand(N, M, M)
+    logs = model.decode(model.decoder.remember(encoded), objectives.expand(N, M), numbers, visible).double()
+    return logs.gather(-1, numbers[..., None])[..., 0].sum(dim=-1).cpu()
+
+
+@torch.inference_mode()
+def cumulative_probabilities(
+    model: RegressionLanguageModel, encoded: Encoded, objectives: Tensor, values: Tensor
+) -> Tensor:
+    """P(number <= value): the level at which ``quantiles`` gives the value back.
+
+    Args:
+        encoded: N texts.
+        objectives: (M,) objective ids.
+        values: (N, M) finite numbers.
+
+    Returns:
+        (N, M) float64 in [0, 1].
+    """
+    N, M = values.shape
+    code = model.code
+    magnitudes = values.abs().numpy()
+    ids = code.encode(values.clamp(-code.largest, code.largest).numpy().ravel()).reshape(N, M, code.length)
+    numbers = torch.from_numpy(ids).to(objectives.device)
+    alone = torch.zeros(N, M, M, dtype=torch.bool, device=objectives.device)
+    memory = model.decoder.remember(encoded)
+    probabilities = model.decode(memory, objectives.expand(N, M), numbers, alone).exp().double()
+    chosen = probabilities.gather(-1, numbers[..., None])[..., 0]
+    below = probabilities.cumsum(-1).gather(-1, numbers[..., None])[..., 0] - chosen
+    low, high = code.cells(ids)
+    level = torch.from_numpy((magnitudes - low) / (high - low)).clamp(0, 1).to(objectives.device)
+    for position in range(code.length - 1, 0, -1):
+        level = below[..., position] + chosen[..., position] * level
+    sign = numbers[..., 0]
+    level = torch.where(sign == NEGATIVE, 1 - level, torch.where(sign == POSITIVE, level, 0.5))
+    return (below[..., 0] + chosen[..., 0] * level).cpu()
+
+
+def _walk(
+    model: RegressionLanguageModel,
+    memory: Memory,
+    rows: Tensor,
+    level: Tensor,
+    cache: list[tuple[Tensor, Tensor]],
+    forced: tuple[Tensor, Tensor] | None = None,
+    temperature: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """(N, R, T) tokens at the levels, and the (N, R) levels that are left within the last digit.
+
+    ``cache`` holds what was decoded before and takes up these numbers; ``forced`` are the (N, T) tokens of numbers
+    that are known and the (N,) mask of where they are.
+    """
+    decoder, tokens = model.decoder, None
+    sign = torch.full_like(rows, POSITIVE)
+    chosen: list[Tensor] = []
+    for position in range(model.code.length):
+        logits = decoder.step(memory, rows, position, tokens, cache).float()
+        allowed = logits.masked_fill(~decoder.grammar[sign, position], -torch.inf)  # of no share at any temperature
+        probabilities = (allowed / temperature).log_softmax(-1).double().exp()
+        cumulative = probabilities.cumsum(-1)
+        target = level.clamp(max=1 - 1e-9) * cumulative[..., -1]  # below the end: the token is always an allowed one
+        tokens = (cumulative <= target[..., None]).sum(-1)
+        if forced is not None:
+            tokens = torch.where(forced[1][:, None], forced[0][:, None, position], tokens)
+        chosen.append(tokens)
+        taken = probabilities.gather(-1, tokens[..., None])[..., 0]
+        below = cumulative.gather(-1, tokens[..., None])[..., 0] - taken
+        level = ((target - below) / taken.clamp(min=1e-300)).clamp(0, 1)
+        if position == 0:
+            sign = tokens
+            level = torch.where(sign == NEGATIVE, 1 - level, level)  # the larger, the further from zero
+    return torch.stack(chosen, dim=-1), level
+
+
+def numbers_at(code: NumberCode, tokens: Tensor, level: Tensor) -> Tensor:
+    """(N, R) float64 numbers of (N, R, T) tokens, at (N, R) levels within the last digit."""
+    ids = tokens.cpu().numpy()
+    low, high = code.cells(ids)
+    return torch.from_numpy((ids[..., 0] - ZERO) * (low + level.cpu().numpy() * (high - low)) + 0.0)  # no -0.0

@@ -1,0 +1,113 @@
+"""A decoder that gives one number and no distribution, to compare spelled numbers with.
+
+N texts, L text tokens, R number rows an input, T number tokens, D width, V vocabulary of numbers, M objectives.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nasrlm.arrays import FloatArray
+from nasrlm.deviations import deviation_of
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.decoder import Memory
+from nasrlm.model.encoded import Encoded
+from nasrlm.model.layers import DecoderLayer
+from nasrlm.model.number import NumberCode
+from nasrlm.objective import MAX_LABEL
+
+POINT_DIGITS = 15  # of the code a point is spelled in: as many as float64 holds
+ROUNDING = 1e-6  # of the largest label: 32 bits hold no mean more closely
+
+
+class PointDecoder(nn.Module):
+    """Reads one standardised number off each objective prompt; the layers are those of ``Decoder``.
+
+    To those who decode, a point is a distribution with all its weight on one number: every quantile is that number,
+    every sample too.
+    """
+
+    grammar: Tensor
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, config: ModelConfig, num_objectives: int, code: NumberCode) -> None:
+        super().__init__()
+        self.config, self.code = config, code
+        self.objectives = nn.Embedding(num_objectives, config.width)
+        self.positions = nn.Embedding(1, config.width)
+        self.layers = nn.ModuleList([DecoderLayer(config) for _ in range(config.num_decoder_layers)])
+        self.norm = nn.RMSNorm(config.width)
+        self.head = nn.Linear(config.width, 1)
+        self.dropout = nn.Dropout(config.dropout)
+        self.register_buffer("grammar", code.grammar, persistent=False)
+        self.register_buffer("mean", torch.zeros(num_objectives))
+        self.register_buffer("scale", torch.ones(num_objectives))
+        for embedding in (self.objectives, self.positions):
+            nn.init.normal_(embedding.weight, std=0.02)
+
+    def standardise_by(self, labels: FloatArray) -> None:
+        """Take mean and deviation of (N, M) labels as those of every objective that has two or more.
+
+        Raises:
+            ValueError: labels whose mean and deviation 32 bits may not hold.
+        """
+        for index, column in enumerate(labels.T):
+            known = column[~np.isnan(column)]
+            if len(known) and (largest := np.abs(known).max()) > MAX_LABEL:
+                raise ValueError(f"labels: expected values up to {MAX_LABEL:g} for the mse head, got {largest:g}.")
+            if len(known) > 1:
+                self.mean[index] = known.mean()
+                self.scale[index] = deviation_of(known, rounding=ROUNDING)
+
+    def standardised(self, values: Tensor, objectives: Tensor) -> Tensor:
+        """(N, R) values in the objectives' own units to those that ``points`` shall give."""
+        return ((values - self.mean[objectives]) / self.scale[objectives]).float()
+
+    def points(self, encoded: Encoded, objectives: Tensor) -> Tensor:
+        """(N, R) standardised predictions, each from its prompt and the text alone."""
+        return self._points(self.remember(encoded), objectives)
+
+    def forward(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
+        """(N, R, T, V) logits of the spelled points, whatever ``numbers`` came before."""
+        return self._logits(self._spelled(memory, objectives))
+
+    def remember(self, encoded: Encoded) -> Memory:
+        """Keys and values of encoded texts for every layer."""
+        return Memory.of(self.layers, encoded)
+
+    def step(
+        self,
+        memory: Memory,
+        objectives: Tensor,
+        position: int,
+        tokens: Tensor | None,
+        cache: list[tuple[Tensor, Tensor]],
+    ) -> Tensor:
+        """(N, R, V) logits of the next token, as ``Decoder.step``; the cache holds the spelled points."""
+        if position == 0:
+            spelled = self._spelled(memory, objectives)
+            cache[:] = [(spelled, spelled)]
+        return self._logits(cache[0][0][..., position])
+
+    def _points(self, memory: Memory, objectives: Tensor) -> Tensor:
+        x = self.dropout(self.positions.weight[0] + self.objectives(objectives))
+        alone = torch.eye(objectives.shape[1], dtype=torch.bool, device=objectives.device)[None, None]
+        for layer, keys, values in zip(self.layers, memory.keys, memory.values, strict=True):
+            x = layer(x, alone, keys, values, memory.mask)
+        return self.head(self.norm(x))[..., 0].float()
+
+    def _spelled(self, memory: Memory, objectives: Tensor) -> Tensor:
+        """(N, R, T) number ids of the points in the objectives' own units; an objective's are one and the same."""
+        asked, row = torch.unique(objectives, return_inverse=True)
+        points = self._points(memory, asked.expand(len(objectives), -1)).gather(1, row).double()
+        values = (points * self.scale[objectives] + self.mean[objectives]).detach().cpu().numpy()
+        ids = self.code.encode(values.ravel()).reshape(*values.shape, self.code.length)
+        return torch.from_numpy(ids).to(objectives.device)
+
+    def _logits(self, ids: Tensor) -> Tensor:
+        """(..., V) logarithms of 1 for these tokens and 0 for all others, so they are certain at any temperature."""
+        return F.one_hot(ids, self.code.vocabulary_size).float().log()

@@ -1,0 +1,245 @@
+"""Objectives that are read off a text at once instead of being spelled; ``nasrlm.adaptation.adapt`` learns them.
+
+1. A text is summed up by a vector of five parts (``Encoded.summaries``): the mean of its encoder states and token
+   embeddings, then counts of its network: walks and neighbours, rows, places, sizes (``nasrlm.text.counts``).
+2. Each part is projected to fewer features and compared with those of other texts, the anchors. Weighted sums of these
+   likenesses are the mean and the logarithm of the deviation of a normal distribution (a kernel machine).
+3. For some objectives the mean is corrected: by a graph network, along the logarithm of the multiply-accumulates, or
+   towards the sum of what the network's rows cost (``nasrlm.model.row_sum``).
+4. A table takes the normal distribution to the objective's own unit.
+
+N texts, M objectives, Q levels, A objectives that are read, B graph networks, R rows of a sum, S numbers of a summary,
+F features, P anchors, G points of a table.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from nasrlm.model.config import ModelConfig
+from nasrlm.model.graph_network import GraphNetwork, Operators
+from nasrlm.model.row_sum import RowSum
+from nasrlm.text.counts import NUM_COUNTS, PARTS, log_macs
+from nasrlm.text.row_counts import RowCounts, row_counts
+
+NAMES = ("states", "structures", "rows", "places", "sizes")
+NUM_FEATURES = (64, 192, 128, 64, 32)  # of each part of a summary; 64 rows lose 0.007 on MnasNet
+REACH = 6.0  # standard deviations that a table covers to each side; beyond, it goes on as steep as at its ends
+GRID = torch.linspace(-REACH, REACH, 193, dtype=torch.float64)
+SMALLEST = 1e-300
+NO_ROW = -1  # behind the rows of a sum that has fewer than another
+
+
+def parts_of(summaries: Tensor) -> tuple[Tensor, ...]:
+    """The five parts of (..., S) summaries."""
+    return _split(summaries, [summaries.shape[-1] - NUM_COUNTS, *PARTS])
+
+
+def _split(x: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
+    ends = itertools.accumulate(widths)
+    return tuple(x[..., end - width : end] for width, end in zip(widths, ends, strict=True))
+
+
+def likeness(features: Tensor, anchors: Tensor, kernels: Tensor) -> Tensor:
+    """(N, P) covariances of (N, F) features with (P, F) anchors: the sum over the five parts of a Matérn-5/2 kernel.
+
+    Args:
+        features: of texts, the five parts one after another.
+        anchors: likewise.
+        kernels: (5, 2) variance and length scale of each part's kernel, as ``GroupProcess`` fits them.
+    """
+    total = torch.zeros((), dtype=features.dtype, device=features.device)
+    parts = zip(_split(features, NUM_FEATURES), _split(anchors, NUM_FEATURES), kernels, strict=True)
+    for own, others, (variance, length) in parts:
+        squares = (own**2).sum(dim=-1)[:, None] + (others**2).sum(dim=-1) - 2 * own @ others.mT
+        scaled = (5 * squares.clamp(min=0) / own.shape[-1]).sqrt() / length
+        total = total + variance * (1 + scaled + scaled**2 / 3) * (-scaled).exp()
+    return total
+
+
+class Readouts(nn.Module):
+    """A kernel machine and a table for each objective that is read, and a graph network for some.
+
+    Beside the buffers below there is ``projection_of_…``, (A, part of S, part of F), for each part of a summary.
+    """
+
+    objectives: Tensor  # (A,) ids
+    centre: Tensor  # (A, S) of summaries
+    anchors: Tensor  # (A, P, F) in 16 bits
+    kernels: Tensor  # (A, 5, 2) variance and length of each part
+    weights: Tensor  # (A, 2, P) for the mean and for the logarithm of the deviation
+    offsets: Tensor  # (A, 2) likewise
+    table: Tensor  # (A, G) values on ``GRID``, or their logarithms
+    logarithmic: Tensor  # (A,) bool, which of the two
+    macs: Tensor  # (A, 2) what a unit of their logarithms adds to the mean, and their mean; none where nothing does
+    shares: Tensor  # (A, B) of graph networks in the mean, 0 of those of others; none where there are no networks
+    sum_rows: Tensor  # (A, R) numbers of rows, then NO_ROW; none of these five where there are no sums
+    sum_costs: Tensor  # (A, R, 2) float64, of each, see ``RowSum``
+    sum_is_rate: Tensor  # (A,) bool, see ``RowSum``
+    sum_shares: Tensor  # (A,) of the sum in the mean, 0 of those that have none
+    sum_gains: Tensor  # (A,) logarithm of how many times larger deviations are without the sum
+
+    def __init__(self, config: ModelConfig, summary_width: int) -> None:
+        super().__init__()
+        count, num_anchors = config.num_readouts, config.num_anchors
+        widths = [part.shape[-1] for part in parts_of(torch.empty(summary_width))]
+        projections = {
+            f"projection_of_{name}": tuple(size) for name, *size in zip(NAMES, widths, NUM_FEATURES, strict=True)
+        }
+        sizes = projections | {
+            "centre": (summary_width,),
+            "kernels": (len(NUM_FEATURES), 2),
+            "weights": (2, num_anchors),
+            "offsets": (2,),
+            "table": (len(GRID),),
+        }
+        for name, size in sizes.items():
+            self.register_buffer(name, torch.zeros(count, *size))
+        self.register_buffer("anchors", torch.zeros(count, num_anchors, sum(NUM_FEATURES), dtype=torch.float16))
+        self.register_buffer("logarithmic", torch.zeros(count, dtype=torch.bool))
+        self.register_buffer("objectives", torch.zeros(count, dtype=torch.int64))
+        self.networks = nn.ModuleList([GraphNetwork() for _ in range(config.num_graph_networks)]).requires_grad_(False)
+        if config.num_graph_networks:
+            self.register_buffer("shares", torch.zeros(count, config.num_graph_networks))
+        self.reads_macs = config.reads_macs
+        if config.reads_macs:
+            self.register_buffer("macs", torch.zeros(count, 2))
+        self.has_sums = config.num_sum_rows > 0
+        for name, x in no_sum(config.num_sum_rows).items():
+            self.register_buffer(name, x.expand(count, *x.shape).clone())
+
+    def hold(self, objectives: Tensor) -> Tensor:
+        """(M,) bool, which of these are read."""
+        return torch.isin(objectives, self.objectives)
+
+    def forward(self, summaries: Tensor, objectives: Tensor, texts: Sequence[str]) -> Readings:
+        """Read (M,) objectives off the (N, S) summaries of N texts, and off the texts where objectives need them."""
+        own = (objectives[:, None] == self.objectives).int().argmax(dim=1)
+        read = [self._by_anchors(summaries, row) for row in own.tolist()]
+        mean, log_deviation = torch.stack(read, dim=1).unbind(-1)
+        mean = mean + self._by_graphs(texts, own) + self._along_macs(texts, own)
+        mean, log_deviation = self._towards_sums(mean, log_deviation, texts, own)
+        return Readings(mean, log_deviation.clamp(-12, 3).exp(), self.table[own].double(), self.logarithmic[own])
+
+    def _by_anchors(self, summaries: Tensor, row: int) -> Tensor:
+        """(N, 2) mean and logarithm of the deviation by a row's own anchors alone; more would change rounding."""
+        weights = self.weights[row].double()
+        used = weights.any(dim=0).nonzero()
+        count = int(used[-1]) + 1 if len(used) else 0
+        projections = [getattr(self, f"projection_of_{name}")[row].double() for name in NAMES]
+        parts = parts_of(summaries - self.centre[row].double())
+        features = [part @ projection for part, projection in zip(parts, projections, strict=True)]
+        anchors = self.anchors[row, :count].double()
+        alike = likeness(torch.cat(features, dim=-1), anchors, self.kernels[row].double())
+        return alike @ weights[:, :count].mT + self.offsets[row]
+
+    def _by_graphs(self, texts: Sequence[str], own: Tensor) -> Tensor:
+        """(N or 1, M) what graph networks add to the means of the (M,) rows."""
+        added = torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
+        if not self.networks or not self.shares[own].any():
+            return added
+        operators = list(map(Operators.of_text, texts))
+        for network, shares in zip(self.networks, self.shares[own].double().T, strict=True):
+            if shares.any():
+                added = added + network(operators).double()[:, None] * shares
+        return added
+
+    def _along_macs(self, texts: Sequence[str], own: Tensor) -> Tensor:
+        """(N or 1, M) what logarithms of multiply-accumulates add to the means of the (M,) rows, in proportion."""
+        if not self.reads_macs or not self.macs[own, 0].any():
+            return torch.zeros(1, len(own), dtype=torch.float64, device=own.device)
+        slopes, centres = self.macs[own].double().T
+        added: Tensor = slopes * (torch.from_numpy(log_macs(texts)).to(own.device)[:, None] - centres)
+        return added
+
+    def _towards_sums(
+        self, mean: Tensor, log_deviation: Tensor, texts: Sequence[str], own: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Move (N, M) means of the (M,) rows towards sums of what the rows of each text cost.
+
+        Where a sum does not know a row of the text, mean and deviation are as they would be without a sum.
+        """
+        if not self.has_sums or not self.sum_shares[own].any():
+            return mean, log_deviation
+        counts = list(map(row_counts, texts))
+        mean, log_deviation = mean.clone(), log_deviation.clone()
+        for column, row in enumerate(own.tolist()):
+            if share := float(self.sum_shares[row]):
+                latents = self._by_sum(counts, row).to(mean.device)
+                moved = share * latents + (1 - share) * mean[:, column]
+                mean[:, column] = torch.where(latents.isnan(), mean[:, column], moved)
+                log_deviation[latents.isnan(), column] += self.sum_gains[row]
+        return mean, log_deviation
+
+    def _by_sum(self, counts: Sequence[RowCounts], row: int) -> Tensor:
+        """(N,) predictions of one readout's sum on the scale of ``GRID``; NaN where ``RowSum`` has none."""
+        rows, costs = self.sum_rows[row].cpu(), self.sum_costs[row].cpu()
+        stored = rows[rows != NO_ROW].numpy(), costs[rows != NO_ROW].numpy(), bool(self.sum_is_rate[row])
+        sums = torch.from_numpy(RowSum(*stored).of(counts))
+        low, high = self.table[row, [0, -1]].double().cpu()  # logarithms, which are linear in the grid
+        shares = (sums.clamp(min=low.exp()).log() - low) / (high - low)
+        latents: Tensor = (2 * shares.clamp(max=1) - 1) * REACH
+        return latents
+
+
+def no_sum(num_rows: int) -> dict[str, Tensor]:
+    """Tensors of a readout without a sum, beside others with sums of up to ``num_rows`` rows; empty if that is 0."""
+    if not num_rows:
+        return {}
+    return {
+        "sum_rows": torch.full((num_rows,), NO_ROW),
+        "sum_costs": torch.zeros(num_rows, 2, dtype=torch.float64),
+        "sum_is_rate": torch.tensor(False),
+        "sum_shares": torch.tensor(0.0),
+        "sum_gains": torch.tensor(0.0),
+    }
+
+
+@dataclass(frozen=True)
+class Readings:
+    """Normal distributions of M objectives for N texts, and how they come to the objectives' own units.
+
+    Attributes:
+        mean: (N, M).
+        deviation: (N, M), above 0.
+        table: (M, G) values on ``GRID``, or their logarithms.
+        logarithmic: (M,) bool, which of the two.
+    """
+
+    mean: Tensor
+    deviation: Tensor
+    table: Tensor
+    logarithmic: Tensor
+
+    def cpu(self) -> Readings:
+        """The same on the CPU."""
+        return Readings(self.mean.cpu(), self.deviation.cpu(), self.table.cpu(), self.logarithmic.cpu())
+
+    def quantiles(self, levels: Tensor, temperature: float = 1.0) -> Tensor:
+        """(N, M, Q) values at (N, M, Q) or (M, Q) levels; ``temperature`` multiplies variances."""
+        normal = torch.special.ndtri(levels.double().clamp(1e-9, 1 - 1e-9)) * temperature**0.5
+        position = (self.mean[..., None] + self.deviation[..., None] * normal + REACH) / _STEP
+        index = position.floor().clamp(0, len(GRID) - 2).long()
+        table = self.table.expand(len(position), -1, -1)
+        low, high = table.gather(-1, index), table.gather(-1, index + 1)
+        values = low + (position - index) * (high - low)
+        return torch.where(self.logarithmic[:, None], values.exp(), values)
+
+    def cumulative_probabilities(self, values: Tensor) -> Tensor:
+        """(N, M) of (N, M) values."""
+        scaled = torch.where(self.logarithmic, values.clamp(min=SMALLEST).log(), values).T.contiguous()
+        index = (torch.searchsorted(self.table, scaled, right=True) - 1).clamp(0, len(GRID) - 2)
+        low, high = self.table.gather(-1, index), self.table.gather(-1, index + 1)
+        beyond = torch.where(scaled < low, -torch.inf, torch.inf)  # an end that is flat holds all that lies there
+        share = torch.where(high > low, (scaled - low) / (high - low), beyond)
+        latents = (index + share).T * _STEP - REACH
+        probabilities: Tensor = torch.special.ndtr((latents - self.mean) / self.deviation)
+        return probabilities
+
+
+_STEP = float(GRID[1] - GRID[0])

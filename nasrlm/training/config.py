@@ -1,0 +1,337 @@
+"""What a training run depends on; one YAML file, unknown keys refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from nasrlm.model.config import COMPACT, OF_READOUTS, ModelConfig
+from nasrlm.model.number import MAX_EXPONENT
+from nasrlm.text.tokenizer import Pieces
+
+MOST_TOKENS = 1 << 20  # for far more, their trainer asks for memory that no machine has, which ends the process
+LIKE = "like"  # of a file, beside the keys of TrainConfig
+UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}  # what pydantic finds wrong with a key
+
+
+class TrainConfig(BaseModel):
+    """A training run.
+
+    Attributes:
+        table: files with the columns ``architecture`` (or ``text``), labels and ``split``; one or a list. A YAML file
+            names one or more; who calls ``train`` with examples of their own needs none.
+        out: folder of the run: state, log and the finished checkpoint.
+        space: of tables without a column ``space``; of other tables, only its rows.
+        text: what a row's architecture becomes: canonical ONNX text, or that and the blocks as they were measured.
+        initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept, others refused but
+            for a longer context.
+        encoder_steps: for how many steps each of these spaces learns an encoder of its own, from that of the
+            initial_checkpoint and of its own rows; nothing else is learned, and nothing of other spaces changes.
+        only_encoder: learn the layers of a compact encoder and nothing else.
+        initial_tokenizer: folder of a checkpoint whose tokens are read, by weights that begin at random.
+        extend_tokenizer: learn more tokens, up to vocabulary_size, from these texts; its own keep what they mean.
+            If it names spaces, from theirs, and texts of others are read as before.
+        objectives: labels to learn; all columns ``metric_unit@context`` in which a train row has one if empty.
+        monitor: objectives whose mean τ on valid rows decides when to stop; all if empty.
+        objective_weights: how often an objective is drawn beside the others, 1 where none is given.
+        space_weights: how often a row of a space is drawn beside those of others, likewise.
+        objectives_per_row: labels of a row that one step decodes, drawn anew each time by ``objective_weights``.
+        alone_probability: how often the numbers of a row are decoded without seeing each other.
+        learning_rate: at its highest, of the matrices of the layers (Muon).
+        weight_decay: share of these matrices that is taken away in a step, times the learning rate.
+        embedding_learning_rate: at its highest, of everything else (AdamW).
+        clip_norm: longest gradient; longer ones are scaled down to it.
+        smoothing_digits: σ of the probability given to neighbouring digits.
+        initial_share: of the weights that the run began with, in those that it saves.
+        weight_bits: of the weights that it saves, in 16 of which files are half as long.
+        rank_loss_weight: of a loss on the order of every two labels of a batch, beside that on the labels.
+        tokenizer: pieces of text within which tokens are learned: lines of ONNX, chains of them, or pieces of code.
+        vocabulary_size: tokens of text.
+        augment: ``module:function``, text to text, for train rows; see ``nasrlm.training.augmentation``.
+        model: sizes, head and backbone, see ``ModelConfig``.
+        num_digits, min_exponent, max_exponent: of the numbers that are spelled, see ``NumberCode``.
+        epochs: rounds of all train rows.
+        max_steps: stop here, if ``epochs`` have not ended before.
+        warmup_epochs: in which the learning rates rise; then they fall along a cosine.
+        average_decay: of the moving average of the weights, which is what is evaluated and saved.
+        evaluate_every_epochs: epochs from one evaluation on valid rows to the next.
+        save_every_seconds: seconds from one state in ``out`` to the next.
+        patience: evaluations on valid rows without a better one after which the run ends.
+        batch_size: rows of a step, over all processes and accumulated parts.
+        accumulation_steps: parts of a batch that each process computes one after another, to save memory.
+        backbone_learning_rate: of a backbone that was trained before, or of its LoRA (AdamW).
+        bf16: multiply in 16 bits, where the device has instructions for it.
+        shard: keep only a part of the weights and of the optimisers' states in each of several processes.
+        compile: compile the model with ``torch.compile``.
+        tensorboard: also write the log for TensorBoard.
+        device: where torch runs.
+        seed: of everything drawn.
+        resume: go on from the state in ``out``.
+        sources: whose labels these are and their licences, for the card.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    table: tuple[Path, ...] = ()
+    out: Path
+    space: str | None = None
+    text: Literal["measured", "canonical"] = "measured"
+    initial_checkpoint: Path | None = None
+    encoder_steps: dict[str, PositiveInt] = Field(default_factory=dict)
+    only_encoder: bool = False
+    initial_tokenizer: Path | None = None
+    extend_tokenizer: bool | tuple[str, ...] = False
+    objectives: tuple[str, ...] = ()
+    monitor: tuple[str, ...] = ()
+    objective_weights: dict[str, PositiveFloat] = Field(default_factory=dict)
+    space_weights: dict[str, PositiveFloat] = Field(default_factory=dict)
+    objectives_per_row: int = Field(default=6, ge=1)
+    alone_probability: float = Field(default=0.7, ge=0, le=1)
+    smoothing_digits: float = Field(default=0.3, ge=0)
+    rank_loss_weight: float = Field(default=0.0, ge=0)
+    model: ModelConfig = ModelConfig()
+    num_digits: int = Field(default=4, ge=1, le=15)
+    min_exponent: int = Field(default=-8, ge=-MAX_EXPONENT)
+    max_exponent: int = Field(default=15, le=MAX_EXPONENT)
+    tokenizer: Pieces = "onnx"
+    vocabulary_size: int = Field(default=1024, ge=257, le=MOST_TOKENS)
+    augment: str = Field(default="", pattern=r"^(\w[\w.]*:\w+)?$")
+    epochs: int = Field(default=40, ge=1)
+    max_steps: int | None = Field(default=None, ge=1)
+    batch_size: int = Field(default=64, ge=1)
+    accumulation_steps: int = Field(default=1, ge=1)
+    learning_rate: float = Field(default=0.02, gt=0)
+    embedding_learning_rate: float = Field(default=1e-3, gt=0)
+    backbone_learning_rate: float = Field(default=5e-5, gt=0)
+    weight_decay: float = Field(default=0.01, ge=0)
+    warmup_epochs: float = Field(default=1.0, ge=0)
+    average_decay: float = Field(default=0.998, ge=0, lt=1)
+    initial_share: float = Field(default=0.0, ge=0, le=1)
+    weight_bits: Literal[16, 32] = 32
+    clip_norm: float = Field(default=1.0, gt=0)
+    evaluate_every_epochs: float = Field(default=2.0, gt=0)
+    save_every_seconds: float = Field(default=60.0, ge=0)
+    patience: int = Field(default=6, ge=1)
+    bf16: bool = False
+    shard: bool = False
+    compile: bool = False
+    tensorboard: bool = False
+    device: str = "cpu"
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    resume: bool = True
+    sources: tuple[str, ...] = ()
+
+    @field_validator("table", mode="before")
+    @classmethod
+    def _one_table_is_a_list_of_one(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str | Path) else value
+
+    @model_validator(mode="after")
+    def _objectives_are_named_once(self) -> TrainConfig:
+        if len(set(self.objectives)) < len(self.objectives):
+            raise ValueError(f"objectives: expected different names, got {', '.join(self.objectives)}.")
+        return self
+
+    @model_validator(mode="after")
+    def _monitored_objectives_are_learned(self) -> TrainConfig:
+        unknown = [name for name in self.monitor if self.objectives and name not in self.objectives]
+        if unknown:
+            raise ValueError(f"monitor: expected objectives that are learned, got {unknown}.")
+        return self
+
+    @model_validator(mode="after")
+    def _a_tokenizer_is_there_to_be_extended(self) -> TrainConfig:
+        if self.extend_tokenizer and (self.initial_checkpoint is None or self.model.backbone != COMPACT):
+            raise ValueError("extend_tokenizer: expected an initial_checkpoint of a compact model beside it.")
+        return self
+
+    @model_validator(mode="after")
+    def _one_says_what_the_tokens_are(self) -> TrainConfig:
+        if self.initial_tokenizer is not None and (
+            self.initial_checkpoint is not None or self.model.backbone != COMPACT
+        ):
+            raise ValueError("initial_tokenizer: expected a compact model and no initial_checkpoint beside it.")
+        return self
+
+    @model_validator(mode="after")
+    def _encoders_of_spaces_have_a_common_one(self) -> TrainConfig:
+        if self.encoder_steps and (self.initial_checkpoint is None or self.extend_tokenizer or self.space_weights):
+            raise ValueError(
+                "encoder_steps: expected an initial_checkpoint beside it, and no extend_tokenizer or space_weights."
+            )
+        if (self.encoder_steps or self.only_encoder) and self.model.backbone != COMPACT:
+            raise ValueError(f"encoder_steps, only_encoder: expected a compact model, got {self.model.backbone}.")
+        return self
+
+    @model_validator(mode="after")
+    def _there_are_initial_weights_to_share(self) -> TrainConfig:
+        if self.initial_share and self.initial_checkpoint is None:
+            raise ValueError("initial_share: expected an initial_checkpoint beside it, got none.")
+        return self
+
+    @model_validator(mode="after")
+    def _all_objectives_are_spelled(self) -> TrainConfig:
+        for name in OF_READOUTS:
+            if value := getattr(self.model, name):
+                raise ValueError(f"model.{name}: expected 0, got {value}. `nasrlm adapt` sets it.")
+        return self
+
+    @model_validator(mode="after")
+    def _exponents_are_a_range(self) -> TrainConfig:
+        if self.min_exponent >= self.max_exponent:
+            raise ValueError(f"max_exponent: expected more than min_exponent, {self.min_exponent}.")
+        return self
+
+    def num_steps(self, num_rows: int) -> int:
+        """Number of steps of a run that trains on ``num_rows`` rows, unless it stops early."""
+        steps = self.epochs * math.ceil(num_rows / self.batch_size)
+        return steps if self.max_steps is None else min(steps, self.max_steps)
+
+    def row_weights(self, spaces: NDArray[np.str_]) -> NDArray[np.float64]:
+        """(N,) how often each row is drawn beside the others, given (N,) spaces."""
+        names, which = np.unique(spaces, return_inverse=True)
+        return np.array([self.space_weights.get(str(space), 1.0) for space in names])[which]
+
+    def of_objectives(self, names: Sequence[str]) -> TrainConfig:
+        """Copy the config for rows that have only these labels."""
+        changes = {
+            "objectives": tuple(name for name in self.objectives if name in names),
+            "monitor": tuple(name for name in self.monitor if name in names),
+            "objective_weights": {name: x for name, x in self.objective_weights.items() if name in names},
+        }
+        return self.model_copy(update=changes)
+
+    def of_steps(
+        self, steps: int, num_rows: int, *, evaluations: int, warmup_share: float | None = None
+    ) -> TrainConfig:
+        """Copy the config for a run of ``steps`` steps, without early stopping, evaluated at equal distances.
+
+        Args:
+            steps: of the run.
+            num_rows: to train on.
+            evaluations: of valid rows.
+            warmup_share: of the steps; if None, the epochs that the config says.
+        """
+        steps_per_epoch = math.ceil(num_rows / self.batch_size)
+        changes: dict[str, Any] = {
+            "epochs": math.ceil(steps / steps_per_epoch),
+            "max_steps": steps,
+            "patience": evaluations + 1,
+            "evaluate_every_epochs": steps / evaluations / steps_per_epoch,
+        }
+        if warmup_share is not None:
+            changes["warmup_epochs"] = warmup_share * steps / steps_per_epoch
+        return self.model_copy(update=changes)
+
+    @classmethod
+    def load(cls, path: Path | str, **overrides: Any) -> TrainConfig:
+        """Read a YAML file; relative paths in it are taken from the working directory.
+
+        What a file does not say itself is as in the one that its key ``like`` names, if there is one; that may lie
+        beside it.
+
+        Raises:
+            ValueError: no such file, no YAML, unknown or wrong keys; one line naming the file and the key,
+                or the key alone where it was overridden.
+        """
+        path = Path(path)
+        values = {**_values(path, ()), **overrides}
+        try:
+            config = cls(**values)
+        except ValidationError as e:
+            first = e.errors()[0]
+            key, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+            if first["type"] == "tuple_type":
+                problem = "expected a list"
+            if not key:  # keys that do not fit together: the message names them
+                raise ValueError(f"{path}: {problem}") from e
+            where = "" if first["loc"][0] in overrides else f"{_saying(path, str(first['loc'][0]))}: "
+            if first["type"] in UNKNOWN:
+                raise ValueError(f"{where}expected a known key, got {key}. {_nearest(first['loc'])}") from e
+            if first["type"] == "value_error":  # it says what it got
+                raise ValueError(f"{where}{key}: {problem}") from e
+            raise ValueError(f"{where}{key}: {problem}, got {first['input']!r}.") from e
+        if not config.table:
+            raise ValueError(f"{path}: table: expected a file or a list of files, got none.")
+        return config
+
+
+def _nearest(place: Sequence[int | str]) -> str:
+    """Advise about an unknown key, of a config or of its model."""
+    known = [*TrainConfig.model_fields, LIKE] if len(place) == 1 else [field.name for field in fields(ModelConfig)]
+    close = get_close_matches(str(place[-1]), known, n=1)
+    return f"Did you mean {close[0]}?" if close else "docs/training.md lists all."
+
+
+def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
+    """Keys and values of a file, those of the file that it is like among them; ``likened`` files asked for it."""
+    values = _own_values(path)
+    if LIKE not in values:
+        return values
+    name = values.pop(LIKE)
+    if not isinstance(name, str):
+        raise ValueError(f"{path}: {LIKE}: expected the path of a YAML file, got {name!r}.")
+    like, asking = _like(path, name), (path, *likened)
+    if like.resolve() in [file.resolve() for file in asking]:
+        raise ValueError(f"{path}: {LIKE}: expected a file that is not like this one, got {name}.")
+    return {**_values(like, asking), **values}
+
+
+def _like(path: Path, name: str) -> Path:
+    """The file that one at ``path`` says it is like: beside it, or from the working directory."""
+    beside = path.parent / name
+    return beside if beside.is_file() else Path(name)
+
+
+def _saying(path: Path, key: str) -> Path:
+    """The file that gives a key its value: this one, or one that it is like."""
+    values = _own_values(path)
+    return path if key in values or LIKE not in values else _saying(_like(path, values[LIKE]), key)
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is there twice, of which YAML would take the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Keys and values of a node."""
+        before: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in before:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} twice", key.start_mark)
+            before.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _own_values(path: Path) -> dict[str, Any]:
+    """Keys and values that a file says itself."""
+    try:
+        values = yaml.load(path.read_text(encoding="utf-8"), _Loader)
+    except OSError as e:
+        raise ValueError(f"{path}: expected a YAML file, got {e.strerror}.") from e
+    except UnicodeDecodeError as e:
+        raise ValueError(f"{path}: expected UTF-8 text, got {e.reason} at byte {e.start}.") from e
+    except yaml.YAMLError as e:
+        raise ValueError(f"{path}: expected YAML, got {' '.join(str(e).split())}.") from e
+    if not isinstance(values, dict):
+        raise ValueError(f"{path}: expected keys and values, got {type(values).__name__}. See docs/training.md.")
+    if odd := [key for key in values if not isinstance(key, str)]:
+        raise ValueError(f"{path}: expected words as keys, got {odd[0]!r}. See docs/training.md.")
+    return values

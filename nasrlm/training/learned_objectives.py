@@ -1,0 +1,34 @@
+"""Which objectives a training run learns: those that its config names, or all that train rows have."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import compress
+
+import numpy as np
+
+from nasrlm.examples import Examples
+from nasrlm.objective import decoding_order
+from nasrlm.training.config import TrainConfig
+
+
+def learned_objectives(config: TrainConfig, examples: Examples) -> tuple[str, ...]:
+    """Objectives in decoding order: those that are named, or all that some train row has."""
+    labelled = list(compress(examples.objectives, np.isfinite(examples.labels[examples.splits == "train"]).any(axis=0)))
+    names = config.objectives or tuple(labelled)
+    check_names("objectives", names, examples.objectives)
+    if not set(names) & set(labelled):
+        raise ValueError("train: expected labelled rows with split 'train', got none. See the column `split`.")
+    if not config.objectives and (idle := [name for name in examples.objectives if name not in labelled]):
+        warnings.warn(f"train: expected train rows with {', '.join(idle)}, got none: left out.", stacklevel=2)
+    if missing := [name for name in names if name not in labelled]:
+        raise ValueError(f"train: objectives: expected labels in rows with split 'train', got none of {missing[0]}.")
+    check_names("monitor", config.monitor, names)
+    check_names("objective_weights", tuple(config.objective_weights), names)
+    return decoding_order(names)
+
+
+def check_names(key: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:
+    """Refuse names of a config that are not there."""
+    if unknown := [name for name in given if name not in known]:
+        raise ValueError(f"train: {key}: expected names among {', '.join(known)}, got {', '.join(unknown)}.")

@@ -1,0 +1,174 @@
+"""What a training run saves to go on from, and how it is known to be that of the same run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.examples import Examples
+from nasrlm.files import replacing
+from nasrlm.text.tokenizer import TextTokenizer
+from nasrlm.training.config import TrainConfig
+
+# What may differ between configs of one run, and a checkpoint does not tell.
+NOT_IDENTITY = frozenset(
+    {"initial_share", "out", "resume", "save_every_seconds", "shard", "sources", "tensorboard", "weight_bits"}
+)
+# What a run that goes on may have otherwise: its steps do not depend on it, but for rounding on ``device``.
+FREE_TO_CHANGE = NOT_IDENTITY | {"device", "patience", "table"}
+# Keys of a saved state and their values' types; ``identity`` is JSON, ``tokenizer`` too.
+KINDS: dict[str, type | tuple[type, ...]] = {
+    "identity": str,
+    "tokenizer": str,
+    "step": int,
+    "seconds": (int, float),
+    "losses": list,
+    "log": list,
+    "best": tuple,
+    "model": dict,
+    "average": dict,
+    "optimizers": list,
+}
+MOST_SAID = 200  # characters of an error; torch's list every weight
+BY_CONTENT = ("initial_checkpoint", "initial_tokenizer")  # folders that may be moved
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """What decides the numbers of a run.
+
+    Attributes:
+        config: without what is ``NOT_IDENTITY``.
+        data: digest of the examples.
+        spaces: digest of the examples' spaces, by which rows are weighed and intervals calibrated.
+        initial: digests of the checkpoints that the run begins with.
+    """
+
+    config: dict[str, Any]
+    data: str
+    spaces: str
+    initial: list[str]
+
+    @classmethod
+    def of(cls, config: TrainConfig, examples: Examples) -> RunIdentity:
+        """Identify a run by the config and the examples that it begins with."""
+        folders = [getattr(config, name) for name in BY_CONTENT]
+        initial = [Checkpoint.from_pretrained(folder).sha256 for folder in folders if folder is not None]
+        spaces = hashlib.sha256("\n".join(examples.spaces).encode()).hexdigest()
+        return cls(config.model_dump(mode="json", exclude=set(NOT_IDENTITY)), examples.digest(), spaces, initial)
+
+    def to_json(self) -> str:
+        """JSON text as a state holds it."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    def differences(self, text: str) -> list[str]:
+        """List in words how a saved identity differs from this one, beyond what is free to change.
+
+        Keys of a config that it is too old to have had their defaults.
+
+        Raises:
+            ValueError, TypeError: it is no identity.
+        """
+        theirs = RunIdentity(**asdict(self) | json.loads(text))
+        try:
+            saved, own = (_decisive(TrainConfig(**x.config, out=Path())) for x in (theirs, self))
+        except ValidationError as e:
+            where = ", ".join(f"{'.'.join(map(str, x['loc']))} {json.dumps(x['input'])}" for x in e.errors())
+            return [f"{where}, which no config has here"]
+        keys = [key for key in own if saved[key] != own[key]]
+        found = [f"{key} {json.dumps(saved[key])} instead of {json.dumps(own[key])}" for key in keys]
+        if theirs.data != self.data:
+            found.append("other rows")
+        elif theirs.spaces != self.spaces:
+            found.append("other spaces of its rows")
+        if theirs.initial != self.initial:
+            found.append("another checkpoint to begin with")
+        return found
+
+
+def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
+    """What ``write_state`` wrote; None if there is no such file.
+
+    Raises:
+        ValueError: the file is broken, or of another run; the message says what differs.
+    """
+    if not path.exists():
+        return None
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as e:  # a broken file fails in many ways
+        raise ValueError(f"{path}: expected a training state, got {type(e).__name__}. Delete it.") from e
+    if got := _misfit(state):
+        raise ValueError(f"{path}: expected a training state, got {got}. Delete it.")
+    with told_as_broken(path):
+        differences = identity.differences(state["identity"])
+    if differences:
+        raise ValueError(
+            f"{path}: expected the state of this run, got one with {'; '.join(differences)}. "
+            "Choose another `out`, or set `resume: false` to start again."
+        )
+    return state
+
+
+@contextmanager
+def told_as_broken(path: Path) -> Iterator[None]:
+    """Within this, any failure but too little memory is reported as a broken state file.
+
+    Raises:
+        ValueError: something failed.
+    """
+    try:
+        yield
+    except (MemoryError, torch.OutOfMemoryError):
+        raise
+    except Exception as e:  # in as many ways
+        said = " ".join(f"{type(e).__name__}: {e}".split())
+        raise ValueError(f"{path}: expected a training state, got {said[:MOST_SAID]}. Delete it.") from e
+
+
+def _misfit(state: object) -> str:
+    """What a state has instead of what ``KINDS`` lists; empty where it fits."""
+    if not isinstance(state, dict):
+        return type(state).__name__
+    if lacking := KINDS.keys() - state.keys():
+        return f"none of {', '.join(sorted(lacking))}"
+    wrong = [key for key, kind in KINDS.items() if not isinstance(state[key], kind)]
+    return ", ".join(f"{type(state[key]).__name__} for {key}" for key in wrong)
+
+
+def write_state(path: Path, state: dict[str, Any]) -> None:
+    """Write a state atomically, without a copy of it in memory."""
+    assert state.keys() == KINDS.keys(), "what is saved is what is read"
+    with replacing(path) as temporary, temporary.open("wb") as stream:
+        try:
+            torch.save(state, stream)
+        except RuntimeError as e:  # instead of what the system says
+            if isinstance(e, torch.OutOfMemoryError):
+                raise
+            raise OSError(f"{path}: expected to write this file, got {e}. Is the disk full?") from e
+
+
+def saved_tokenizer(path: Path, state: dict[str, Any] | None) -> TextTokenizer | None:
+    """Return the tokenizer of a state that was read from ``path``; None without a state.
+
+    Raises:
+        ValueError: it is none.
+    """
+    with told_as_broken(path):
+        return TextTokenizer.from_json(state["tokenizer"]) if state else None
+
+
+def _decisive(config: TrainConfig) -> dict[str, Any]:
+    """The values that must stay, those of the model by themselves; of folders, whether there is one."""
+    values = config.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))
+    model = {f"model.{key}": value for key, value in values.pop("model").items()}
+    return values | model | {name: values[name] is not None for name in BY_CONTENT}

@@ -1,0 +1,58 @@
+"""Token ids of a run's texts, kept in its folder: reading a million texts takes longer than many steps.
+
+N texts, L tokens of one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+
+import nasrlm
+from nasrlm.files import replacing
+from nasrlm.model.config import ModelConfig
+from nasrlm.reader import TokenIds
+from nasrlm.text.tokenizer import TextTokenizer
+
+FILE = "token_ids.safetensors"
+KEY = "of"
+
+
+def key_of(data: str, tokenizer: TextTokenizer, config: ModelConfig) -> str:
+    """What ids depend on: the digest of the examples, this version, the tokenizer, and what is kept of a long text."""
+    what = f"{data} {nasrlm.__version__} {config.max_text_tokens} {config.truncation} {tokenizer.to_json()}"
+    return hashlib.sha256(what.encode()).hexdigest()
+
+
+def stored_ids(path: Path, key: str) -> list[NDArray[np.int32]] | None:
+    """The ids (L,) of N texts that ``store_ids`` wrote; None if there are none, of others, or if they are broken."""
+    try:
+        with safe_open(path, framework="pt") as stored:
+            if (stored.metadata() or {}).get(KEY) != key:
+                return None
+            ids, ends = (stored.get_tensor(name).numpy() for name in ("ids", "ends"))
+    except (SafetensorError, OSError):
+        return None
+    return np.split(ids, ends[:-1])
+
+
+def store_ids(path: Path, key: str, token_ids: Sequence[TokenIds]) -> None:
+    """Write the ids (L,) of N texts.
+
+    Raises:
+        OSError: the folder cannot be written, or its disk is full; the message names the file.
+    """
+    ids = np.concatenate(token_ids)
+    ends = np.cumsum([len(of_text) for of_text in token_ids])
+    with replacing(path) as temporary:
+        try:
+            save_file({"ids": torch.from_numpy(ids), "ends": torch.from_numpy(ends)}, temporary, metadata={KEY: key})
+        except SafetensorError as e:  # instead of what the system says
+            raise OSError(f"{path}: expected to write this file, got {e}. Is the disk full?") from e

@@ -1,0 +1,191 @@
+"""Train a regression language model on labelled texts, or, of one that is trained, an encoder a space."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+
+from nasrlm.calibration import MIN_TEXTS, fit_calibration, num_texts
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.checkpoints.folder import UNTITLED
+from nasrlm.examples import Examples
+from nasrlm.files import only_one_in
+from nasrlm.model.config import COMPACT
+from nasrlm.model.devices import torch_device
+from nasrlm.model.space_encoders import changes_of
+from nasrlm.predictor import Predictor
+from nasrlm.training.augmentation import load_augmentation
+from nasrlm.training.config import TrainConfig
+from nasrlm.training.initial_model import check_origin
+from nasrlm.training.learned_objectives import check_names, learned_objectives
+from nasrlm.training.log import TrainLog
+from nasrlm.training.processes import is_first_process
+from nasrlm.training.run import TrainingRun, TrainResult, scores_of
+from nasrlm.training.run_state import NOT_IDENTITY
+
+__all__ = ["TrainResult", "calibration_caveats", "train"]
+
+EVALUATIONS = 5  # of valid rows while a space's encoder is learned
+WARMUP = 0.05  # of its steps
+
+
+def train(config: TrainConfig, examples: Examples, progress: bool = False) -> TrainResult:
+    """Train on the train split, stop by the valid split, calibrate on the valid split.
+
+    The run's folder ``config.out`` holds its state, its log (one JSON line an evaluation) and, when done, the
+    checkpoint. A run that was stopped at any moment goes on from its last saved state and ends as if it had not
+    been stopped. Ctrl-C lets a run of one process save its state first; a second one stops it at once.
+
+    With ``config.encoder_steps`` every space named there has a run in a folder of its name within ``config.out``, which
+    learns an encoder of its own; the checkpoint is the initial one with these.
+
+    Started by torchrun or ``accelerate launch``, every process computes its part of each batch and returns the same
+    result; the first one alone writes files.
+
+    Warns where no valid row has a label to learn.
+
+    Args:
+        config: see TrainConfig.
+        examples: rows of all splits; test rows are not looked at, nor rows without a label to learn.
+        progress: show a bar on stderr.
+
+    Raises:
+        ValueError: no labelled train rows, names of objectives or spaces that are not there, a text too long for the
+            model, a device or backbone that cannot be used, a loss that is not finite, or a state in ``config.out``
+            of another run; another run works there.
+        ImportError: ``config.tensorboard`` without the package.
+        OSError: ``config.out`` cannot be written.
+    """
+    with run_folder(config.out):
+        if config.encoder_steps:
+            return _train_encoders(config, examples, progress)
+        run = TrainingRun(config, examples, progress)
+        _warn_unless_judged(run, "")
+        return run.finish()
+
+
+def run_folder(out: Path) -> AbstractContextManager[None]:
+    """``only_one_in`` of a run: its first process holds the folder for all others."""
+    return only_one_in(out, "training run") if is_first_process() else nullcontext()
+
+
+def check_config(config: TrainConfig) -> None:
+    """Check, before rows are converted, which may take hours, that a config can be trained with.
+
+    Raises:
+        ValueError: a device, an augmentation, or a checkpoint or backbone to begin with that cannot be used.
+        ImportError: ``config.tensorboard`` without the package.
+    """
+    torch_device(config.device)
+    if config.augment:
+        load_augmentation(config.augment)
+    TrainLog(config.out, config.tensorboard)
+    check_origin(config)
+
+
+def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> TrainResult:
+    initial = Checkpoint.from_pretrained(config.initial_checkpoint, config.device)
+    parts = _parts(config, examples, initial)
+    runs = {space: TrainingRun(_of_space(config, space, rows), rows, progress) for space, rows in parts.items()}
+    for space, run in runs.items():
+        _warn_unless_judged(run, f" of {space}")
+    results = {space: run.finish() for space, run in runs.items()}
+    common = initial.model.encoder
+    learned = {space: changes_of(result.checkpoint.model.encoder, common) for space, result in results.items()}
+    sums = {
+        space: x for space, x in initial.sums_by_space.items() if space not in learned
+    }  # others were closer than what was spelled
+    checkpoint = replace(initial, encoders={**initial.encoders, **learned}, sums_by_space=sums)
+    predictor = Predictor(checkpoint)
+    of_all = dict.fromkeys(initial.objectives, ())  # what it knows of its space, if it has learned from one alone
+    by_space = dict(initial.calibration_by_space) or dict.fromkeys(initial.spaces, of_all)
+    for space, rows in parts.items():
+        valid = rows.split("valid")
+        scores = scores_of(predictor.of_space(space), valid)
+        calibration = fit_calibration(scores, dict.fromkeys(scores, valid.texts))
+        known = (*by_space.get(space, ()), *rows.objectives)  # levels of the common encoder are not those of this one
+        by_space[space] = {**dict.fromkeys(known, ()), **calibration}
+    steps, seconds = (sum(getattr(result, name) for result in results.values()) for name in ("steps", "seconds"))
+    tau = float(np.mean([result.valid_tau for result in results.values()]))
+    card = {
+        **initial.card,
+        "training": config.model_dump(mode="json", exclude=set(NOT_IDENTITY)),
+        "data_sha256": examples.digest(),
+        "steps": steps,
+        "seconds": round(seconds),
+        "valid_tau": tau,
+        "encoders": {space: {"steps": x.steps, "valid_tau": x.valid_tau} for space, x in results.items()},
+    }
+    checkpoint = replace(checkpoint, calibration_by_space=by_space, card=card)
+    if is_first_process():
+        checkpoint.save_pretrained(config.out / "checkpoint", UNTITLED)
+    return TrainResult(checkpoint, tau, steps, seconds, any(result.out_of_patience for result in results.values()))
+
+
+def _warn_unless_judged(run: TrainingRun, of_space: str) -> None:
+    if run.processes.rank == 0 and not len(run.valid_rows):
+        what = f"no row{of_space} of split valid has a label"
+        warnings.warn(f"{what}: the last weights are kept, intervals are not calibrated.", stacklevel=3)
+
+
+def calibration_caveats(examples: Examples, objectives: Sequence[str]) -> list[str]:
+    """Caveats, in words, on the intervals of a model that was trained on these rows for these objectives."""
+    rows = examples.labelled(objectives)
+    train_rows, valid = rows.split("train"), rows.split("valid")
+    if not len(valid):
+        return []  # which ``train`` has warned of
+    columns = zip(valid.objectives, valid.labels.T, strict=True)
+    caveats: list[str] = []
+    if few := [name for name, labels in columns if num_texts(valid.texts, labels) < MIN_TEXTS]:
+        caveats.append(
+            f"Of {', '.join(few)} fewer than {MIN_TEXTS} different texts of valid rows have labels: "
+            "intervals are not calibrated"
+        )
+    texts = set(valid.texts)
+    if seen := len(texts.intersection(train_rows.texts)):
+        what = f"{seen:,} of {len(texts):,} texts of valid rows are train rows' too"
+        caveats.append(f"{what}: intervals are too narrow for other networks, as far as labels are alike")
+    return caveats
+
+
+def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict[str, Examples]:
+    """The rows of every space that learns an encoder, with the labels to learn."""
+    kind = initial.model.config
+    if kind.head != "digits" or kind.backbone != COMPACT:
+        raise ValueError(
+            f"train: encoder_steps: expected an initial_checkpoint with head digits and backbone {COMPACT}, "
+            f"got head {kind.head}, backbone {kind.backbone}."
+        )
+    if config.weight_bits < initial.weight_bits:  # rounded, the common weights would answer otherwise
+        raise ValueError(
+            f"train: weight_bits: expected {initial.weight_bits}, as {config.initial_checkpoint} has it, beside "
+            f"encoder_steps, got {config.weight_bits}."
+        )
+    learned = learned_objectives(config, examples)
+    chosen = examples.labelled([name for name in examples.objectives if name in learned])
+    if unknown := [name for name in chosen.objectives if name not in initial.objectives]:
+        raise ValueError(
+            f"train: encoder_steps: expected objectives of {config.initial_checkpoint}, got {', '.join(unknown)}. "
+            "Leave them out with the key objectives."
+        )
+    parts = dict(chosen.split("train").by_space())
+    check_names("encoder_steps", tuple(config.encoder_steps), tuple(parts))
+    return {
+        space: chosen.rows(np.flatnonzero(chosen.spaces == space)).labelled(parts[space].objectives)
+        for space in config.encoder_steps
+    }
+
+
+def _of_space(config: TrainConfig, space: str, rows: Examples) -> TrainConfig:
+    """Make the config of the run that trains the encoder of one space."""
+    folder = quote(space, safe="")  # a user's own space is named by a path
+    changes = {"out": config.out / folder, "encoder_steps": {}, "only_encoder": True, "weight_bits": 32}  # then 8
+    own = config.of_objectives(rows.objectives).model_copy(update=changes)
+    steps, num_rows = config.encoder_steps[space], len(rows.split("train"))
+    return own.of_steps(steps, num_rows, evaluations=EVALUATIONS, warmup_share=WARMUP)
