@@ -49,8 +49,8 @@ from benchmarks.ranking import SAMPLES, VOCABULARY, peer_medians
 from benchmarks.text_forms import as_letters, with_distances, with_names
 from converters import to_graph
 from converters.bulk import to_onnx_texts
-from converters.counts import COUNTS, derive_counts
-from converters.stream import StreamConfig, convert_table
+from converters.tables.counts import COUNTS, derive_counts
+from converters.tables.stream import StreamConfig, convert_table
 from nasrlm.arrays import FloatArray
 from nasrlm.examples import Examples, make_examples
 from nasrlm.files import write_atomically, write_table
@@ -63,7 +63,7 @@ from nasrlm.training.config import TrainConfig
 from nasrlm.training.train import train
 from spaces import get_space
 from spaces.drawing import draw
-from studies.labelled_table import read_table
+from studies.tables.files import read_table
 
 OBJECTIVE = "accuracy@cifar10"
 NO_ACCURACY = "share@cifar10"  # the same by a name that is decoded after costs

@@ -35,8 +35,8 @@ from nasrlm.json_lines import append_line, finished_lines
 from nasrlm.objective import to_losses
 from nasrlm.predictor import Predictor
 from spaces import get_space
-from studies.memory import TextMemory
-from studies.process_adapter import ProcessAdapter, every_network
+from studies.surrogates.memory import TextMemory
+from studies.surrogates.process_adapter import ProcessAdapter, every_network
 from studies.truth import true_labels
 
 GOALS = {

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from nasrlm.arrays import FloatArray
-from studies.figure_style import polish
+from studies.figures.style import polish
 from studies.pareto import hypervolume_ratio, pareto_mask
 
 TARGETS = (0.985, 0.992)

@@ -26,15 +26,15 @@ from studies.all_architectures import every_architecture
 from studies.config import SearchConfig, twins_of
 from studies.evaluators import TableEvaluator
 from studies.folder import HISTORY_FILE
-from studies.graph_process import one_hot_genes
 from studies.guide import Guide
 from studies.guided import guided_search
-from studies.labelled_table import read_table
 from studies.ledger import Ledger
-from studies.memory import SamplingPredictor
 from studies.pareto import pareto_mask
 from studies.problem import Problem, load_engine
-from studies.process_adapter import ProcessAdapter
+from studies.surrogates.graph_process import one_hot_genes
+from studies.surrogates.memory import SamplingPredictor
+from studies.surrogates.process_adapter import ProcessAdapter
+from studies.tables.files import read_table
 
 A = TypeVar("A", bound=Hashable)
 

@@ -37,11 +37,11 @@ from studies.gate import Gate
 from studies.guide import Guide
 from studies.guided import guided_search
 from studies.history import EVALUATED, PRUNED
-from studies.learning import Adapt
-from studies.memory import PredictorMemory, SamplingPredictor, TextMemory
 from studies.pareto import hypervolume_ratio, pareto_mask
-from studies.process_adapter import ProcessAdapter, every_network
 from studies.search import search
+from studies.surrogates.learning import Adapt
+from studies.surrogates.memory import PredictorMemory, SamplingPredictor, TextMemory
+from studies.surrogates.process_adapter import ProcessAdapter, every_network
 from studies.truth import true_labels
 
 A = TypeVar("A", bound=Hashable)

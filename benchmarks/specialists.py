@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.circumstances import circumstances
 from benchmarks.command_line import one_line_errors
-from converters.counts import COUNTS
+from converters.tables.counts import COUNTS
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.metrics import Quality
@@ -33,7 +33,7 @@ from nasrlm.objective import Objective
 from nasrlm.predictor import Predictor
 from nasrlm.training.config import TrainConfig
 from nasrlm.training.train import train
-from studies.training_examples import training_examples
+from studies.tables.training_examples import training_examples
 
 VOCABULARY = 1536  # tokens of one space, as in recipes of one
 WARMUP = 0.05  # of all steps

@@ -24,8 +24,8 @@ from nasrlm.metrics import coverage, rho_of
 from nasrlm.objective import Objective
 from nasrlm.predictor import Predictor
 from nasrlm.text.counts import operator_counts
-from studies.labelled_table import objective_columns, read_table
-from studies.tables import only_space
+from studies.tables.files import objective_columns, read_table
+from studies.tables.rows import only_space
 
 LABELS = (5, 10, 20, 50)
 DRAWS = 4

@@ -21,8 +21,8 @@ from benchmarks.judged import Config, read_config, tested
 from nasrlm.metrics import Quality, quality
 from nasrlm.objective import Objective
 from nasrlm.predictor import Predictor
-from studies.labelled_table import read_table
-from studies.tables import only_space
+from studies.tables.files import read_table
+from studies.tables.rows import only_space
 
 
 @one_line_errors()

@@ -12,6 +12,7 @@ from converters.convert import (
 )
 from converters.errors import OnnxModelError
 from converters.graph import Graph
+from converters.models.torch_module import export_module
 from converters.runtime import Latency, machine_description, measure_latencies
 from converters.statistics import Statistics, statistics
 from converters.text import OnnxTextError, to_model
@@ -22,6 +23,7 @@ __all__ = [
     "OnnxModelError",
     "OnnxTextError",
     "Statistics",
+    "export_module",
     "graph_to_onnx_text",
     "machine_description",
     "measure_latencies",

@@ -28,7 +28,8 @@ def to_onnx_texts(
     """Canonical text of every architecture, in the order given; equal ones are converted once.
 
     Processes share the work, as many as there are cores, if there is enough of it. Where they are not forked the
-    program needs its ``if __name__ == "__main__":``. A table too long for memory is the work of ``converters.stream``.
+    program needs its ``if __name__ == "__main__":``. A table too long for memory is the work of
+    ``converters.tables.stream``.
 
     Args:
         space: of all architectures.

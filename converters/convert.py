@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from onnx import ModelProto
 
-from converters.canonical import canonicalise
 from converters.errors import OnnxModelError
-from converters.executed import executed_blocks
 from converters.graph import Graph, Shape
-from converters.normalise import normalise
-from converters.onnx_graph import read_graph
-from converters.onnx_model import prepare, read_model
-from converters.outline import outline
-from converters.simplify import remove_dead_nodes, simplify
+from converters.models.onnx_graph import read_graph
+from converters.models.onnx_model import prepare, read_model
+from converters.models.torch_module import export_module
+from converters.passes.canonical import canonicalise
+from converters.passes.executed import executed_blocks
+from converters.passes.normalise import normalise
+from converters.passes.outline import outline
+from converters.passes.simplify import remove_dead_nodes, simplify
 from converters.text import OnnxTextError, to_model, write
-from converters.torch_module import export_module
 from spaces.space import SearchSpace
 from spaces.spellings import Spellings
 
@@ -74,7 +74,7 @@ def _ending(built: object) -> str:
         return "`return model_to_graph(model)` of converters"
     torch = sys.modules.get("torch")  # whose modules nobody has who has not imported it
     if torch is not None and isinstance(built, torch.nn.Module):
-        return "`return model_to_graph(export_module(module, input_shape))` of converters and converters.torch_module"
+        return "`return model_to_graph(export_module(module, input_shape))` of converters"
     return "`return g.build(output)` of a GraphBuilder `g`"
 
 

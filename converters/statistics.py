@@ -9,7 +9,7 @@ from math import prod
 from converters.constants import FLOATS
 from converters.convert import to_canonical_graph
 from converters.graph import Graph, Node, Shape, depth_of
-from converters.onnx_layers import INDICES, QUANTISATION, union
+from converters.models.onnx_layers import INDICES, QUANTISATION, union
 
 CONVOLUTIONS = frozenset({"nn.Conv", "nn.ConvBias"})
 LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})

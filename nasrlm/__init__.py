@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from nasrlm.training.config import TrainConfig
     from nasrlm.training.train import train
     from spaces import get_space, space_names
-    from studies.adapting import AdaptConfig, adapt_to_tables
     from studies.config import SearchConfig
     from studies.search import search
     from studies.search_with_model import search_with_model
-    from studies.training_examples import training_examples
+    from studies.tables.adapting import AdaptConfig, adapt_to_tables
+    from studies.tables.training_examples import training_examples
 
 __all__ = [
     "AdaptConfig",
@@ -65,7 +65,7 @@ __all__ = [
 
 # The module each public name lives in.
 _HOME = {
-    "AdaptConfig": "studies.adapting",
+    "AdaptConfig": "studies.tables.adapting",
     "Checkpoint": "nasrlm.checkpoints.checkpoint",
     "Examples": "nasrlm.examples",
     "Goal": "nasrlm.objective",
@@ -76,7 +76,7 @@ _HOME = {
     "SearchConfig": "studies.config",
     "TrainConfig": "nasrlm.training.config",
     "adapt": "nasrlm.adaptation.adapt",
-    "adapt_to_tables": "studies.adapting",
+    "adapt_to_tables": "studies.tables.adapting",
     "get_space": "spaces",
     "kendall_tau": "nasrlm.metrics",
     "make_pool": "nasrlm.adaptation.pool",
@@ -88,7 +88,7 @@ _HOME = {
     "to_model": "converters",
     "to_onnx_text": "converters",
     "train": "nasrlm.training.train",
-    "training_examples": "studies.training_examples",
+    "training_examples": "studies.tables.training_examples",
 }
 
 # Public modules, for studies of one's own: above everything else, like the command line.

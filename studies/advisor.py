@@ -8,7 +8,7 @@ from typing import Any, Generic, Self, TypeVar
 import numpy as np
 
 from converters import to_measured_text
-from converters.counts import COUNTS
+from converters.tables.counts import COUNTS
 from nasrlm.arguments import checked_whole
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal, Objective
@@ -21,13 +21,13 @@ from studies.constraints import Constraint
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
 from studies.history import CHOSEN, EVALUATED, PRUNED
-from studies.learning import Adapt, LearningModel
 from studies.ledger import Entry, Ledger
-from studies.memory import SamplingPredictor, TextMemory
 from studies.misspelled import nearly_known
-from studies.process_adapter import ProcessAdapter
 from studies.proposal import propose
-from studies.without_guesses import guessed_objectives, without_guesses
+from studies.surrogates.learning import Adapt, LearningModel
+from studies.surrogates.memory import SamplingPredictor, TextMemory
+from studies.surrogates.process_adapter import ProcessAdapter
+from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 IMPOSSIBLE = "impossible results"  # what is warned of once
 ALIKE = 0.9  # of two objectives; latency@pixel3 and latency_ms@pixel3 have 0.903

@@ -35,7 +35,7 @@ from studies.folder import (
 )
 from studies.report import StudyResult
 from studies.search import search
-from studies.surrogate import Surrogate
+from studies.surrogates.surrogate import Surrogate
 
 SPACE = "nasbench201"
 GOALS = ("max:accuracy@cifar10", "min:latency_ms@raspi4", "min:latency_ms@edgegpu")

@@ -9,17 +9,17 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from converters.counts import COUNTS, counts_by_name, named_counts
 from converters.runtime import measure_latencies
+from converters.tables.counts import COUNTS, counts_by_name, named_counts
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import MAX_LABEL, Objective
 from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from spaces.shown import shown
 from studies.config import SearchConfig
-from studies.memory import SamplingPredictor
 from studies.pareto import complete_mask
-from studies.tables import parsed_rows, rows_of_space
+from studies.surrogates.memory import SamplingPredictor
+from studies.tables.rows import parsed_rows, rows_of_space
 
 A = TypeVar("A", bound=Hashable)
 UsersFunction = Callable[[str], Mapping[str, float]]  # a notation to a value for each objective, by its name

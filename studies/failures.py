@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 
 from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
-from studies.graph_process import one_hot_genes
 from studies.ledger import Entry
 from studies.pareto import complete_mask
+from studies.surrogates.graph_process import one_hot_genes
 
 A = TypeVar("A", bound=Hashable)
 

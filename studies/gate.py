@@ -23,8 +23,8 @@ from studies.constraints import (
     preferred_losses,
 )
 from studies.guide import RISK, Risk, levels_of
-from studies.memory import TextPredictor
 from studies.pareto import Front, no_worse
+from studies.surrogates.memory import TextPredictor
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
-from converters.counts import COUNTS
+from converters.tables.counts import COUNTS
 from nasrlm.arrays import FloatArray
 from spaces import SearchSpace
 from studies.all_architectures import every_architecture
@@ -21,15 +21,15 @@ from studies.folder import HISTORY_FILE
 from studies.gate import Gate
 from studies.guide import Guide
 from studies.history import to_bounds
-from studies.learning import Adapt, LearningModel
 from studies.ledger import Entry, Ledger
-from studies.memory import SamplingPredictor, TextMemory
 from studies.proposal import begin, propose, warm_start
 from studies.report import StudyResult
-from studies.shared_study import SharedStudy
+from studies.storage.shared_study import SharedStudy
+from studies.storage.workers import PATIENCE, Evaluate, NextBatch, why_over, work
 from studies.study import check_architectures, close_study, open_study
-from studies.without_guesses import guessed_objectives, without_guesses
-from studies.workers import PATIENCE, Evaluate, NextBatch, why_over, work
+from studies.surrogates.learning import Adapt, LearningModel
+from studies.surrogates.memory import SamplingPredictor, TextMemory
+from studies.surrogates.without_guesses import guessed_objectives, without_guesses
 
 A = TypeVar("A", bound=Hashable)
 

@@ -10,9 +10,9 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from nasrlm.objective import from_losses
 from studies.config import SearchConfig
 from studies.optuna_samplers import DistinctSampler, ExhaustedError
-from studies.optuna_storage import quiet, stored_study
 from studies.optuna_trials import directions
 from studies.problem import Outcome, Problem
+from studies.storage.optuna_storage import quiet, stored_study
 
 A = TypeVar("A", bound=Hashable)
 

@@ -17,9 +17,7 @@ from studies.callers import warn_caller
 from studies.gate import Gate
 from studies.guide import RISK, Guide, Risk
 from studies.history import median_first
-from studies.learning import Adapt
 from studies.ledger import Entry
-from studies.memory import SamplingPredictor
 from studies.optuna_trials import (
     AFTER_ALL,
     ARCHITECTURE,
@@ -39,7 +37,9 @@ from studies.optuna_trials import (
     told_number,
     told_predictions,
 )
-from studies.tables import spelled_notation
+from studies.surrogates.learning import Adapt
+from studies.surrogates.memory import SamplingPredictor
+from studies.tables.rows import spelled_notation
 
 MOST_UNLIKE = 3  # trials in a row that are not what was proposed, before no more are
 
@@ -275,7 +275,7 @@ class ParetoGate(Generic[A]):
         Args:
             every: completed trials.
             adapt: a table of results (space, architecture, a column an objective) to a better predictor;
-                ``studies.process_adapter.ProcessAdapter`` if None.
+                ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
         """
         self._advisor.learn_every(every, adapt)
         return self._learn

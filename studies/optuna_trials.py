@@ -10,13 +10,13 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from converters.counts import COUNTS, counts_by_name
+from converters.tables.counts import COUNTS, counts_by_name
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal
 from spaces import ArchitectureError, SearchSpace
 from spaces.shown import shown
 from studies.history import ascending, median_first
-from studies.tables import spelled_notation
+from studies.tables.rows import spelled_notation
 
 # Attributes of a trial.
 ARCHITECTURE, PREDICTED = "architecture", "predicted"

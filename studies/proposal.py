@@ -22,10 +22,10 @@ from studies.gate import Decision, Gate
 from studies.guide import Guide
 from studies.history import CHOSEN, PRUNED, median_first
 from studies.ledger import Entry, Ledger
-from studies.memory import JointPredictor, SamplingPredictor, TextPredictor
 from studies.pareto import complete_mask, pareto_mask
 from studies.problem import Problem, load_engine
 from studies.screen import Screen
+from studies.surrogates.memory import JointPredictor, SamplingPredictor, TextPredictor
 
 A = TypeVar("A", bound=Hashable)
 

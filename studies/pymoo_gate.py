@@ -20,9 +20,9 @@ from studies.callers import warn_caller
 from studies.constraints import hard, violations
 from studies.gate import Decision, Gate
 from studies.guide import RISK, Guide, Risk
-from studies.learning import Adapt
 from studies.ledger import Entry
-from studies.memory import SamplingPredictor
+from studies.surrogates.learning import Adapt
+from studies.surrogates.memory import SamplingPredictor
 
 A = TypeVar("A", bound=Hashable, default=Any)  # a space's name does not tell it
 
@@ -192,7 +192,7 @@ class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
         Args:
             every: evaluated rows.
             adapt: a table of results (space, architecture, a column an objective) to a better predictor;
-                ``studies.process_adapter.ProcessAdapter`` if None.
+                ``studies.surrogates.process_adapter.ProcessAdapter`` if None.
         """
         self._advisor.learn_every(every, adapt)
         return self._learn_from_results

@@ -10,7 +10,7 @@ from nasrlm.prediction import Prediction
 from spaces import SearchSpace
 from studies.failures import Failures
 from studies.gate import Decision, Gate
-from studies.memory import TextPredictor
+from studies.surrogates.memory import TextPredictor
 
 A = TypeVar("A", bound=Hashable)
 

@@ -33,7 +33,7 @@ def search(
     progress: bool = False,
     figures: bool = True,
 ) -> StudyResult:
-    """Search, and write front.csv, history.parquet, study.json and the figures of ``studies.plots.plot_study``.
+    """Search, and write front.csv, history.parquet, study.json and the figures of ``studies.figures.plots.plot_study``.
 
     Args:
         config: what to search for.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from converters import to_measured_text
-from converters.counts import COUNTS
+from converters.tables.counts import COUNTS
 from nasrlm.predictor import Predictor
 from spaces import SearchSpace
 from spaces.registry import opened
@@ -15,9 +15,9 @@ from studies.config import SearchConfig
 from studies.evaluators import RealEvaluator, TableEvaluator, UsersFunction, as_evaluator
 from studies.guide import Guide
 from studies.guided import guided_search
-from studies.memory import TextMemory
-from studies.process_adapter import ProcessAdapter, every_network
 from studies.report import StudyResult
+from studies.surrogates.memory import TextMemory
+from studies.surrogates.process_adapter import ProcessAdapter, every_network
 
 A = TypeVar("A", bound=Hashable)
 

@@ -119,7 +119,7 @@ def close_study(
     result = summarise(study, truth=truth, stopped=stopped, seconds=seconds)
     write_report(out, study, result, truth=truth)
     if figures:
-        from studies.plots import plot_study  # here: half a second, before mistakes would be told
+        from studies.figures.plots import plot_study  # here: half a second, before mistakes would be told
 
         plot_study(out)
     return result

@@ -21,8 +21,8 @@ import pandas as pd
 import pyarrow.compute as pc
 from tqdm import tqdm
 
-from converters.batches import BatchedTable, open_table
 from converters.importers.reading import BenchmarkFileError, positive, reading
+from converters.tables.batches import BatchedTable, open_table
 from spaces.drawing import split_of
 
 CONTEXTS = {"APPS": "apps", "CDSS": "codenet", "KBSS": "kernelbook"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from converters.labels import numbers_of, warn_of_fractions
+from converters.tables.labels import numbers_of, warn_of_fractions
 
 
 class BenchmarkFileError(ValueError):

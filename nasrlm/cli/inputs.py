@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from converters.bulk import to_onnx_texts
-from converters.table_columns import WORDS
+from converters.tables.columns import WORDS
 from nasrlm.cli.networks import Kind, kind_of, parse_shape, read_text
 from spaces import UnknownSpaceError, get_space
 
@@ -107,7 +107,7 @@ def _refuse_notation(names: Sequence[str], texts: Sequence[str], space: str | No
 def _read_table(table: Path, space: str | None) -> Inputs:
     from pandas.api.types import infer_dtype  # here: it takes half a second
 
-    from studies.tables import read_rows, row_names, table_texts
+    from studies.tables.rows import read_rows, row_names, table_texts
 
     frame = read_rows(table, space)
     if frame.empty:

@@ -22,8 +22,8 @@ from converters import (
 from converters.convert import checked
 from converters.errors import instead_of_file
 from converters.graph import Shape
+from converters.models.torch_module import export_module
 from converters.text import prelude
-from converters.torch_module import export_module
 from nasrlm.checkpoints.folder import folder_or_released, read_tokenizer
 from nasrlm.cli.users_code import one_line_of_users, see_own_modules
 from nasrlm.named_function import FUNCTION_NAME, named_function

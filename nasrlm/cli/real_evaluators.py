@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from converters.counts import COUNTS
+from converters.tables.counts import COUNTS
 from nasrlm.cli.output import warn
 from nasrlm.cli.users_evaluator import UsersEvaluator
 from nasrlm.files import TABLE_ENDINGS
@@ -14,8 +14,8 @@ from nasrlm.named_function import FUNCTION_NAME, of_module
 from nasrlm.predictor import Predictor
 from spaces.space import SearchSpace
 from studies.evaluators import MeasuringEvaluator, RealEvaluator, TableEvaluator
-from studies.labelled_table import read_table
 from studies.pareto import complete_mask
+from studies.tables.files import read_table
 
 
 def table_evaluator(space: SearchSpace[Any], path: Path, objectives: Sequence[str]) -> TableEvaluator[Any]:

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm import tqdm
 
-from converters.batches import BatchedTable, open_table
 from converters.cached_texts import cached_text
 from converters.engines import num_workers, with_answers
 from converters.errors import check_ending
-from converters.table_columns import WORDS, lacks_column
+from converters.tables.batches import BatchedTable, open_table
+from converters.tables.columns import WORDS, lacks_column
 from nasrlm.by_space import answer_by_space, objectives_of_spaces
 from nasrlm.cli.output import check_table_out, print_json, say, some, warn
 from nasrlm.cli.space_predictions import warn_of_guesses

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from tqdm import tqdm
 
-from converters.stream import StreamConfig, StreamResult, convert_table
+from converters.tables.stream import StreamConfig, StreamResult, convert_table
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.output import print_json, say, warn
 from nasrlm.files import check_not_read

@@ -6,9 +6,9 @@
 - Places: operators with how many times smaller than the network's input their output is.
 - Sizes: numbers of paths, depths and weights.
 
-They rank networks from few labels (docs/few-labels.md). ``studies.features`` counts in graphs, this in texts: of the
-network with every block written out, and apart from it of its blocks as they were executed. The name of what is counted
-is hashed to its column, so nothing has to be learned beforehand.
+They rank networks from few labels (docs/few-labels.md). ``studies.surrogates.features`` counts in graphs, this in
+texts: of the network with every block written out, and apart from it of its blocks as they were executed. The name of
+what is counted is hashed to its column, so nothing has to be learned beforehand.
 
 N texts, C counts.
 """

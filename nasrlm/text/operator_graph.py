@@ -49,7 +49,7 @@ NO_OPERATORS = OperatorGraph((INPUT, OUTPUT), (False, False), ((), ()))
 
 
 def operator_label(line: Line) -> str:
-    """The operator with its kernel, as in ``studies.features``; blocks by their names."""
+    """The operator with its kernel, as in ``studies.surrogates.features``; blocks by their names."""
     return line.op_type if line.callee else _operator_label(line.operator)
 
 

@@ -17,7 +17,7 @@ from converters.graph import Graph
 from nasrlm.adaptation.group_process import NormalScores
 from nasrlm.arrays import FloatArray
 from studies.benchmark.task import Task
-from studies.features import node_label
+from studies.surrogates.features import node_label
 
 WIDTH, LAYERS, DROPOUT = 64, 4, 0.1
 STEPS, BATCH, LEARNING_RATE = 1500, 32, 2e-3

@@ -22,7 +22,7 @@ from nasrlm.predictor import Predictor
 from nasrlm.training.config import TrainConfig
 from nasrlm.training.train import train
 from studies.benchmark.task import Rows, SpaceTable, Task
-from studies.features import feature_groups
+from studies.surrogates.features import feature_groups
 
 ROWS_PER_VALID_ROW = 5  # one label of so many decides which weights are kept; the others are learned from
 EVALUATIONS = 6

@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from nasrlm.adaptation.group_process import GroupProcess, NormalScores
 from nasrlm.arrays import FloatArray, standardised
 from studies.benchmark.task import Task
-from studies.features import feature_groups, feature_matrix
+from studies.surrogates.features import feature_groups, feature_matrix
 
 MANY_LABELS = 1000  # from which on larger trees rank better
 

@@ -21,9 +21,9 @@ from nasrlm.files import file_digest
 from spaces import get_space
 from spaces.drawing import sample_like
 from studies.benchmark.protocol import Protocol, Target
-from studies.features import Features, feature_groups, features_of
-from studies.labelled_table import read_table
-from studies.tables import parsed_rows, row_genotypes, rows_of_space
+from studies.surrogates.features import Features, feature_groups, features_of
+from studies.tables.files import read_table
+from studies.tables.rows import parsed_rows, row_genotypes, rows_of_space
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -71,7 +71,7 @@ class SpaceTable:
         return np.flatnonzero(known & (self.frame["split"] == name).to_numpy())
 
     def features(self, rows: Rows) -> list[Features]:
-        """Counts of the canonical graphs, see ``studies.features``."""
+        """Counts of the canonical graphs, see ``studies.surrogates.features``."""
         return _remembered(self._features, rows.tolist(), lambda new: features_of(self.space, self._some(new)))
 
     def texts(self, rows: Rows, measured: bool) -> list[str]:
@@ -151,7 +151,7 @@ class Task:
 
     @cached_property
     def groups(self) -> Sequence[FloatArray]:
-        """Groups of features of ``rows``, see ``studies.features.feature_groups``."""
+        """Groups of features of ``rows``, see ``studies.surrogates.features.feature_groups``."""
         return feature_groups(self.table.features(self.rows))
 
 

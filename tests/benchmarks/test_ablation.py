@@ -12,7 +12,7 @@ import pytest
 import benchmarks.ablation
 from benchmarks.ablation import COSTS, VARIANTS, Ablation, Config
 from benchmarks.peer import InstalledPeer
-from converters.counts import COUNTS
+from converters.tables.counts import COUNTS
 from nasrlm.files import write_table
 from nasrlm.model.config import ModelConfig
 from tests.benchmarks.stand_in import STAND_IN, write_stand_in

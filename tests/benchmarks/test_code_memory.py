@@ -12,7 +12,7 @@ import pytest
 from benchmarks import code_memory
 from benchmarks.code_memory import OBJECTIVE, Config, learn, measure
 from benchmarks.programs import NAMES, STATEMENTS, Statement, draw_program, rename
-from studies.labelled_table import read_table
+from studies.tables.files import read_table
 
 LARGE, SMALL = "values = b'x' * 40_000_000\n", "values = range(40_000_000)\n"
 

@@ -18,7 +18,7 @@ from spaces import get_space
 from studies.evaluators import TableEvaluator
 from studies.guide import Guide
 from studies.pareto import hypervolume_ratio
-from studies.process_adapter import ProcessAdapter
+from studies.surrogates.process_adapter import ProcessAdapter
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_config, toy_table
 
 QUICK = ("random", "regularised evolution")

@@ -11,7 +11,7 @@ from benchmarks.specialists import Config, compare, steps_by_space, table
 from nasrlm.files import write_table
 from nasrlm.training.config import TrainConfig
 from nasrlm.training.train import train
-from studies.training_examples import training_examples
+from studies.tables.training_examples import training_examples
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table
 
 SIZES = {"width": 16, "num_heads": 2, "num_encoder_layers": 1, "num_decoder_layers": 1, "hidden": 32}

@@ -33,7 +33,7 @@ from benchmarks.circumstances import circumstances
 from benchmarks.command_line import check_counts, one_line_errors
 from benchmarks.flat_text import to_flat_text
 from converters import to_graph, to_onnx_text
-from converters.torch_module import EXPORT_OPSET
+from converters.models.torch_module import EXPORT_OPSET
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.files import to_json
 from nasrlm.text.presentation import present

@@ -8,8 +8,8 @@ from onnx import numpy_helper
 from torch import nn
 
 from converters import to_model, to_onnx_text
+from converters.models.torch_module import export_module
 from converters.text import prelude
-from converters.torch_module import export_module
 from spaces import get_space
 from tests.converters.models import model, tensor
 from tests.converters.networks import RecurrentClassifier, VisionTransformer

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from converters.builder import GraphBuilder
-from converters.canonical import COMMUTATIVE
 from converters.graph import Graph, Node
+from converters.passes.canonical import COMMUTATIVE
 
 SHAPE = (1, 2, 4, 4)
 KINDS = (

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from converters import csv_table, jsonl_table, to_onnx_text
-from converters.batches import open_table
+from converters import to_onnx_text
+from converters.tables import csv_table, jsonl_table
+from converters.tables.batches import open_table
 from spaces import get_space
 
 FRAME = pd.DataFrame(

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from converters.canonical import canonicalise
 from converters.convert import to_canonical_graph, to_graph
 from converters.graph import Graph
-from converters.outline import outline
-from converters.segments import split_at_borders
+from converters.passes.canonical import canonicalise
+from converters.passes.outline import outline
+from converters.passes.segments import split_at_borders
 from converters.text import write
 from spaces.nasbench201 import NASBench201
 from tests.converters.graphs import conv, graph, node, random_graphs, scramble

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from converters import statistics, to_graph, to_measured_text, to_onnx_text
-from converters.counts import COUNTS, LATENCY, derive_counts
-from converters.stream import StreamConfig, convert_table
+from converters.tables.counts import COUNTS, LATENCY, derive_counts
+from converters.tables.stream import StreamConfig, convert_table
 from spaces import get_space
 from spaces.drawing import draw
 

@@ -3,10 +3,10 @@
 import pytest
 
 from converters import OnnxModelError, OnnxTextError, model_to_onnx_text, to_model
-from converters.canonical import canonicalise
 from converters.convert import graph_to_onnx_text
 from converters.graph import Graph
 from converters.limits import MAX_NODES, excess_of_model, excess_of_text
+from converters.passes.canonical import canonicalise
 from converters.text import parse
 from tests.converters.graphs import SHAPE, conv, graph, node
 

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from converters.builder import GraphBuilder
-from converters.canonical import canonicalise
 from converters.convert import to_canonical_graph, to_graph
 from converters.graph import Graph, Reference
-from converters.outline import outline
+from converters.passes.canonical import canonicalise
+from converters.passes.outline import outline
 from converters.text import parse, write
 from spaces.nasbench201 import NASBench201
 from tests.converters.inlined import inlined, spelled

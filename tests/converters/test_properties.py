@@ -2,11 +2,11 @@
 
 from hypothesis import strategies as st
 
-from converters.canonical import canonicalise
 from converters.convert import graph_to_onnx_text, to_canonical_graph
 from converters.graph import Graph
-from converters.outline import outline
-from converters.simplify import (
+from converters.passes.canonical import canonicalise
+from converters.passes.outline import outline
+from converters.passes.simplify import (
     drop_identities,
     fold_batch_norms,
     merge_equal_values,
@@ -14,7 +14,7 @@ from converters.simplify import (
     remove_dead_nodes,
     simplify,
 )
-from converters.sums import flatten_sums
+from converters.passes.sums import flatten_sums
 from converters.text import parse, print_model, to_model, write
 from tests.converters.graphs import KINDS, nest_sums, random_graphs, repetitive_graphs, scramble
 from tests.converters.inlined import inlined, spelled

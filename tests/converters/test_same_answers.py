@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch import nn
 
-from converters import OnnxModelError, model_to_graph, model_to_onnx_text, module_to_onnx_text, same_answers, statistics
-from converters.torch_module import export_module
+from converters import OnnxModelError, model_to_graph, model_to_onnx_text, module_to_onnx_text, statistics
+from converters.models import same_answers
+from converters.models.torch_module import export_module
 from tests.converters.test_torch_module import run
 
 

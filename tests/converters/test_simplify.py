@@ -6,7 +6,7 @@ import pytest
 
 from converters.convert import to_canonical_graph, to_graph
 from converters.graph import Graph
-from converters.simplify import (
+from converters.passes.simplify import (
     drop_identities,
     fold_batch_norms,
     merge_equal_values,
@@ -14,7 +14,7 @@ from converters.simplify import (
     remove_dead_nodes,
     simplify,
 )
-from converters.sums import flatten_sums
+from converters.passes.sums import flatten_sums
 from spaces.nasbench201 import NASBench201
 from tests.converters.graphs import batch_norm, conv, graph, node
 from tests.converters.numerics import draw_weights, relative_error, run

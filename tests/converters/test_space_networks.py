@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from converters import model_to_onnx_text, to_onnx_text
-from converters.torch_module import export_module
+from converters.models.torch_module import export_module
 from spaces import get_space
 from tests.converters.golden import notation
 from tests.converters.rendered import NETWORKS, module_of, rendered_goldens

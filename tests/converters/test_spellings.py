@@ -7,10 +7,10 @@ from onnx import ModelProto, numpy_helper
 from converters import graph_to_onnx_text, model_to_graph, model_to_onnx_text, to_model
 from converters.convert import to_canonical_graph
 from converters.graph import Graph
-from converters.normalise import SPELLINGS, normalise
-from converters.onnx_graph import read_graph
-from converters.onnx_model import prepare
-from converters.rewriting import rewrite
+from converters.models.onnx_graph import read_graph
+from converters.models.onnx_model import prepare
+from converters.passes.normalise import SPELLINGS, normalise
+from converters.passes.rewriting import rewrite
 from converters.text import parse, print_model
 from tests.converters.exported import exported_models
 from tests.converters.graphs import scramble

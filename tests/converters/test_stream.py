@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from converters import stream, to_onnx_text
-from converters.counts import derive_counts
-from converters.stream import StreamConfig, convert_table
+from converters import to_onnx_text
+from converters.tables import stream
+from converters.tables.counts import derive_counts
+from converters.tables.stream import StreamConfig, convert_table
 from spaces import get_space
 from spaces.nasbench101 import Module
 
@@ -280,7 +281,7 @@ def test_a_killed_run_leaves_no_worker_and_goes_on(config, tmp_path, frame):
     script = f"""
 import time
 from pathlib import Path
-from converters import stream
+from converters.tables import stream
 def stuck(space, architecture, convert=stream.to_onnx_text):
     if space.format(architecture) in {NOTATIONS[24:]}:
         time.sleep(600)

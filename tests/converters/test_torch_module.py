@@ -15,8 +15,8 @@ from converters import (
     statistics,
     to_model,
 )
+from converters.models.torch_module import export_module
 from converters.text import parse, print_model
-from converters.torch_module import export_module
 from tests.converters.networks import (
     MOBILENET_V3_LARGE,
     MobileNetV3,

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from converters.counts import counts_by_name
+from converters.tables.counts import counts_by_name
 from nasrlm.checkpoints.checkpoint import Checkpoint
 from nasrlm.model.config import ModelConfig
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.model.number import NumberCode
 from nasrlm.model.point_decoder import POINT_DIGITS
 from spaces import get_space
-from studies import adapting
+from studies.tables import adapting
 from tests.nasrlm.conftest import CommandLine
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
 
@@ -294,7 +294,7 @@ def test_of_all_labels_none_are_chosen(
 ) -> None:
     table = architecture_table(24)
     table.to_parquet(tmp_path / "table.parquet")
-    monkeypatch.setattr("studies.adapting.choose_diverse", lambda *_: pytest.fail("all are learned from"))
+    monkeypatch.setattr("studies.tables.adapting.choose_diverse", lambda *_: pytest.fail("all are learned from"))
     words = ["adapt", "--table", tmp_path / "table.parquet", "--objectives", NEW, "--checkpoint", checkpoint_folder]
     done = nasrlm(*words, "--samples", "all", "--choose", "active", "--pool", 30, "--out", tmp_path / "new", "--json")
     learned = table[(table["split"] != "test") & table[NEW].notna()]
@@ -330,7 +330,7 @@ def test_what_cannot_be_adapted_is_refused_in_a_line(
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("studies.adapting.texts_of_tables", lambda *_, **__: pytest.fail("it worked before"))
+    monkeypatch.setattr("studies.tables.adapting.texts_of_tables", lambda *_, **__: pytest.fail("it worked before"))
     points = ModelConfig(width=16, num_heads=2, head="mse")
     model = RegressionLanguageModel(points, checkpoint.tokenizer.vocabulary_size, 2, NumberCode(POINT_DIGITS))
     replace(checkpoint, model=model, calibration={}).save_pretrained("points")

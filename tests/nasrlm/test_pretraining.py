@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from studies.labelled_table import objective_columns, read_table
+from studies.tables.files import objective_columns, read_table
 from tests.nasrlm.conftest import CommandLine
 
 

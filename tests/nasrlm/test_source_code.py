@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from studies.labelled_table import objective_columns, read_table
+from studies.tables.files import objective_columns, read_table
 from tests.converters.importers.test_code_regression import ROWS, write
 from tests.nasrlm.conftest import CommandLine
 

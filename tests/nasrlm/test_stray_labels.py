@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from converters.counts import counts_by_name
+from converters.tables.counts import counts_by_name
 from nasrlm.adaptation.pool import Pool, make_pool
 from nasrlm.adaptation.stray_labels import FEWEST, MOST, groups_of_labels, stray_labels
 from nasrlm.arrays import FloatArray

@@ -15,7 +15,7 @@ from nasrlm.metrics import kendall_tau
 from nasrlm.model.graph_network import Operators
 from nasrlm.objective import Objective
 from spaces import get_space
-from studies.labelled_table import read_table
+from studies.tables.files import read_table
 from tests.nasrlm.conftest import CommandLine
 
 SPACE = get_space("nasbench_macro")

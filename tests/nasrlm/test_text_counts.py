@@ -25,7 +25,7 @@ from nasrlm.text.counts import (
 from nasrlm.text.network import read_written_out
 from nasrlm.text.operator_graph import OperatorGraph
 from spaces import get_space, space_names
-from studies.features import BESIDE, COUNT, ROW, WALK, graph_features
+from studies.surrogates.features import BESIDE, COUNT, ROW, WALK, graph_features
 from tests.nasrlm.scenes import drawn_texts
 from tests.nasrlm.test_presentation import called, function, network
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from converters import to_onnx_text
-from converters.counts import COUNTS, counts_of
+from converters.tables.counts import COUNTS, counts_of
 from nasrlm.adaptation.adapt import adapt
 from nasrlm.adaptation.pool import Pool, make_pool
 from nasrlm.checkpoints.checkpoint import Checkpoint

@@ -64,7 +64,7 @@ def test_what_tells_most_of_a_space_is_asked_by_its_address(
         asked.append(space)
         return make_pool(*given, space=space, **options)
 
-    monkeypatch.setattr("studies.choosing.make_pool", noted)
+    monkeypatch.setattr("studies.tables.choosing.make_pool", noted)
     (tmp_path / "loud.py").write_text(LOUD)
     address = f"{tmp_path / 'loud.py'}:Loud"
     words = ("--choose", "active", "--pool", 1, "--checkpoint", checkpoint_folder)

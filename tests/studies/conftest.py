@@ -20,7 +20,7 @@ from tests.studies.search_verb import Search
 @pytest.fixture
 def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """No study draws itself, which takes longer than the toy searches."""
-    monkeypatch.setattr("studies.plots.plot_study", lambda folder: ())
+    monkeypatch.setattr("studies.figures.plots.plot_study", lambda folder: ())
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from nasrlm.predictor import Predictor
 from spaces import get_space
-from studies.adapting import AdaptConfig, adapt_to_tables
+from studies.tables.adapting import AdaptConfig, adapt_to_tables
 from tests.nasrlm.scenes import architecture_table, network_checkpoint
 
 NEW = "latency_ms@unheard"

@@ -7,8 +7,8 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from spaces import get_space
-from studies.cell_graph import cell_graphs
-from studies.cell_plot import cells_figure, interactive_cells
+from studies.figures.cell_graph import cell_graphs
+from studies.figures.cells import cells_figure, interactive_cells
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from nasrlm.cli import main
 from studies.evaluators import FunctionEvaluator
+from studies.figures.interactive import interactive_progress
+from studies.figures.plots import plot_studies, plot_study, progress_figure
+from studies.figures.progress import progress_of
 from studies.folder import StudyError
-from studies.interactive import interactive_progress
 from studies.loaded_study import load_study
-from studies.plots import plot_studies, plot_study, progress_figure
-from studies.progress import progress_of
 from studies.search import search
 from tests.studies.scenes import (
     OBJECTIVES,

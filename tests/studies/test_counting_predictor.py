@@ -9,18 +9,18 @@ import pandas as pd
 import pytest
 
 from converters import to_measured_text
-from converters.counts import named_counts
+from converters.tables.counts import named_counts
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import Goal
 from nasrlm.prediction import Prediction
 from spaces import get_space
 from studies.advisor import Advisor
 from studies.config import SearchConfig
-from studies.counting_predictor import CountMemory, counting
 from studies.evaluators import FunctionEvaluator
 from studies.guide import Guide
 from studies.guided import guided_search
-from studies.memory import JointPredictor, TextMemory
+from studies.surrogates.counting_predictor import CountMemory, counting
+from studies.surrogates.memory import JointPredictor, TextMemory
 
 SPACE = get_space("nasbench_macro")
 ACCURACY, PARAMS = "accuracy@here", "params@onnx"

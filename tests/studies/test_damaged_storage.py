@@ -13,10 +13,10 @@ from optuna.study import StudyDirection
 from sqlalchemy.exc import OperationalError
 
 from nasrlm.files import UnwritableError
-from studies import optuna_storage
 from studies.folder import HISTORY_FILE, StudyError
 from studies.ledger import Ledger
-from studies.optuna_storage import open_storage
+from studies.storage import optuna_storage
+from studies.storage.optuna_storage import open_storage
 from tests.studies.guided import guided_config, run
 
 pytestmark = pytest.mark.usefixtures("without_figures")

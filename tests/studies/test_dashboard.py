@@ -14,7 +14,7 @@ import pytest
 from matplotlib.image import imread
 
 from studies.guided import guided_search
-from studies.optuna_storage import study_name
+from studies.storage.optuna_storage import study_name
 from tests.studies.scenes import ToyPredictor, ToyResults, ToySpace, toy_config
 
 CONFIG = toy_config(trials=12, evaluator="function", guide={"batch_size": 4, "generations": 2, "samples": 4})

@@ -15,7 +15,7 @@ from nasrlm.arrays import FloatArray
 from nasrlm.named_function import named_function
 from spaces import get_space
 from studies.evaluators import FunctionEvaluator, MeasuringEvaluator, TableEvaluator
-from studies.medians_only import MediansOnly
+from studies.surrogates.medians_only import MediansOnly
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_results, toy_table, true_values
 
 

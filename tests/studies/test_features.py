@@ -7,7 +7,7 @@ from converters import to_canonical_graph
 from converters.builder import GraphBuilder
 from nasrlm.text.counts import LONGEST_WALK
 from spaces import get_space
-from studies.features import (
+from studies.surrogates.features import (
     BESIDE,
     ROW,
     WALK,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from studies.graph_process import GraphProcess, Networks, graph_scale, networks_of
-from studies.process_adapter import ProcessAdapter
+from studies.surrogates.graph_process import GraphProcess, Networks, graph_scale, networks_of
+from studies.surrogates.process_adapter import ProcessAdapter
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_table, true_values
 
 ROWS = list(SPACE.enumerate())

@@ -13,7 +13,7 @@ from nasrlm.predictor import Predictor
 from studies.evaluators import TableEvaluator
 from studies.guide import parse_risk
 from studies.ledger import Ledger
-from studies.memory import JointPredictor
+from studies.surrogates.memory import JointPredictor
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     OBJECTIVES,

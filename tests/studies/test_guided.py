@@ -12,16 +12,16 @@ import pytest
 
 from studies.config import TWINS, SearchConfig
 from studies.evaluators import TableEvaluator
+from studies.figures.plots import plot_study
 from studies.folder import StudyError
 from studies.guide import ACQUISITIONS, Guide
 from studies.guided import guided_search
 from studies.ledger import Ledger
 from studies.loaded_study import load_study
-from studies.plots import plot_study
-from studies.process_adapter import ProcessAdapter
 from studies.proposal import begin
 from studies.search import search
-from studies.workers import NOTHING_LEFT
+from studies.storage.workers import NOTHING_LEFT
+from studies.surrogates.process_adapter import ProcessAdapter
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     ENGINES,

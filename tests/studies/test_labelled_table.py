@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from converters.batches import open_table
+from converters.tables.batches import open_table
 from nasrlm.examples import make_examples
 from nasrlm.files import to_json, write_table
-from studies.labelled_table import label_columns, objective_columns, read_table
-from studies.tables import read_rows, row_names
+from studies.tables.files import label_columns, objective_columns, read_table
+from studies.tables.rows import read_rows, row_names
 from tests.nasrlm.scenes import FRAME
 
 ENDINGS = (".parquet", ".csv", ".jsonl")

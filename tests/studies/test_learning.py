@@ -6,9 +6,9 @@ import pytest
 
 from spaces import Spellings
 from studies.history import EVALUATED
-from studies.learning import LearningModel
 from studies.ledger import Entry, Ledger
-from studies.memory import TextMemory
+from studies.surrogates.learning import LearningModel
+from studies.surrogates.memory import TextMemory
 from tests.studies.guided import guided_config
 from tests.studies.scenes import SPACE, ToyPredictor
 

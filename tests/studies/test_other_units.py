@@ -9,10 +9,10 @@ import pytest
 
 from nasrlm.objective import Objective
 from studies.evaluators import FunctionEvaluator
-from studies.learning import LearningModel
 from studies.ledger import Entry
-from studies.memory import TextMemory
-from studies.other_units import likely_unit
+from studies.surrogates.learning import LearningModel
+from studies.surrogates.memory import TextMemory
+from studies.surrogates.other_units import likely_unit
 from tests.studies.guided import guided_config, run
 from tests.studies.optuna_scenes import make_gate, make_study, objective
 from tests.studies.pymoo_scenes import SPACE_ROWS, Bench, make_gated

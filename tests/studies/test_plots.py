@@ -10,19 +10,19 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from nasrlm.prediction import Prediction
 from spaces import get_space
-from studies.calibration_plot import calibration_figure, interactive_calibration
-from studies.cell_graph import cell_graphs
-from studies.cell_plot import cells_figure
 from studies.evaluators import TableEvaluator
+from studies.figures.calibration import calibration_figure, interactive_calibration
+from studies.figures.cell_graph import cell_graphs
+from studies.figures.cells import cells_figure
+from studies.figures.front import front_figure
+from studies.figures.interactive import interactive_front, interactive_progress
+from studies.figures.known_values import known_values
+from studies.figures.plots import plot_studies, plot_study, progress_figure
 from studies.folder import StudyError
-from studies.front_plot import front_figure
 from studies.history import History
-from studies.interactive import interactive_front, interactive_progress
-from studies.known_values import known_values
 from studies.loaded_study import LoadedStudy, load_study
-from studies.plots import plot_studies, plot_study, progress_figure
 from studies.search import search
-from studies.surrogate import Surrogate
+from studies.surrogates.surrogate import Surrogate
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     OBJECTIVES,

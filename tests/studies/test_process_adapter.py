@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import kendalltau
 from sklearn.gaussian_process import GaussianProcessRegressor
 
-from studies.memory import PredictorMemory
-from studies.process_adapter import ProcessAdapter
-from studies.residual_process import PredictorFeatures
-from studies.scale import Scale
-from studies.text_process import TextProcess
+from studies.surrogates.memory import PredictorMemory
+from studies.surrogates.process_adapter import ProcessAdapter
+from studies.surrogates.residual_process import PredictorFeatures
+from studies.surrogates.scale import Scale
+from studies.surrogates.text_process import TextProcess
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, toy_table, true_values
 
 ROWS = list(SPACE.enumerate())
@@ -166,7 +166,7 @@ def test_predictions_are_in_the_unit_of_the_results_and_as_wide_as_their_noise()
 
 def test_scales_of_many_results_are_fitted_to_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time of a fit grows with the square and more of the results."""
-    monkeypatch.setattr("studies.residual_process.ROWS_TO_FIT_SCALES", 30)
+    monkeypatch.setattr("studies.surrogates.residual_process.ROWS_TO_FIT_SCALES", 30)
     optimised: list[int] = []
 
     def fit(

@@ -15,9 +15,9 @@ from studies.config import SearchConfig
 from studies.gate import Gate
 from studies.history import CHOSEN, EVALUATED, PRUNED
 from studies.ledger import Entry, Ledger
-from studies.memory import PredictorMemory
 from studies.problem import Problem
 from studies.proposal import Model, begin, propose, warm_start
+from studies.surrogates.memory import PredictorMemory
 from tests.studies.guided import guided_config
 from tests.studies.scenes import SPACE, Row, ToyPredictor, ToyResults, true_values
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from converters.counts import COUNTS, counts_of
+from converters.tables.counts import COUNTS, counts_of
 from nasrlm.metrics import kendall_tau
 from nasrlm.predictor import Predictor
 from spaces import get_space

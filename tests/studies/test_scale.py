@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from studies.scale import Scale
+from studies.surrogates.scale import Scale
 
 
 @pytest.mark.parametrize(

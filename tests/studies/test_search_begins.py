@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from spaces import get_space
-from studies.optuna_storage import open_storage
-from studies.storage_locks import open_locks
+from studies.storage.locks import open_locks
+from studies.storage.optuna_storage import open_storage
 from tests.studies.search_verb import FUNCTION, GOALS, NOTATIONS, Search
 
 ALL_FIXED = ("--space", "--checkpoint", "--trials", "--population", "--generations", "--batch")
@@ -129,10 +129,13 @@ def test_what_no_study_tells_is_asked_for(search: Search) -> None:
 
 def test_no_password_is_written_down(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("my_bench.py").write_text(FUNCTION)
-    monkeypatch.setattr("studies.shared_study.open_storage", lambda name: open_storage(str(Path("journal.log"))))
+    monkeypatch.setattr(
+        "studies.storage.shared_study.open_storage", lambda name: open_storage(str(Path("journal.log")))
+    )
     words = ("--objectives", GOALS, "--evaluator", "my_bench:results")
     monkeypatch.setattr(
-        "studies.shared_study.open_locks", lambda storage, name, study: open_locks(storage, "journal.log", study)
+        "studies.storage.shared_study.open_locks",
+        lambda storage, name, study: open_locks(storage, "journal.log", study),
     )
     search(*words, "--storage", "postgresql://me:secret@host/studies")
     assert "secret" not in Path("study/study.json").read_text()

@@ -14,8 +14,8 @@ from optuna.distributions import IntDistribution
 from nasrlm.prediction import Prediction
 from studies.evaluators import TableEvaluator
 from studies.folder import StudyError, config_given
-from studies.optuna_storage import open_storage, stored_study
 from studies.search import search
+from studies.storage.optuna_storage import open_storage, stored_study
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     OBJECTIVES,
@@ -206,7 +206,9 @@ def test_what_fails_at_once_leaves_no_study_behind(tmp_path: Path) -> None:
 
 def test_a_storage_is_named_without_its_password(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("studies.optuna_storage.open_storage", lambda name: open_storage(str(tmp_path / "journal.log")))
+    monkeypatch.setattr(
+        "studies.storage.optuna_storage.open_storage", lambda name: open_storage(str(tmp_path / "journal.log"))
+    )
     config = toy_config(trials=10, storage="postgresql://me:secret@host/studies")
     search(config, SPACE, ToyEvaluator(), tmp_path / "out")
     with pytest.raises(StudyError, match=r"^storage postgresql://me@host/studies: expected no study"):

@@ -14,15 +14,15 @@ from optuna.exceptions import StorageInternalError
 from optuna.trial import TrialState
 from sqlalchemy.exc import OperationalError
 
-from studies import workers
 from studies.config import SearchConfig
 from studies.folder import StudyError
 from studies.history import CHOSEN
 from studies.ledger import Entry, Ledger
-from studies.optuna_storage import open_storage
 from studies.optuna_trials import PREDICTED, read_predictions, told_predictions
-from studies.shared_study import SharedStudy, TakenTrial
-from studies.storage_locks import held_alone
+from studies.storage import workers
+from studies.storage.locks import held_alone
+from studies.storage.optuna_storage import open_storage
+from studies.storage.shared_study import SharedStudy, TakenTrial
 from tests.studies import killed
 from tests.studies.scenes import ToySpace
 
@@ -116,7 +116,7 @@ def test_a_worker_of_another_seed_is_told_that_it_works_for_another_study(tmp_pa
 
 
 def test_a_storage_that_does_not_answer_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("studies.shared_study.TRY_SECONDS", (0, 0, 0))
+    monkeypatch.setattr("studies.storage.shared_study.TRY_SECONDS", (0, 0, 0))
     with SharedStudy(CONFIG, SPACE, str(tmp_path / "journal.log"), Ledger(CONFIG, [])) as study:
         answers = mock.Mock(side_effect=[StorageInternalError("gone"), OperationalError("", {}, OSError("gone")), 3])
         assert study.patiently(answers) == 3

@@ -15,12 +15,12 @@ from optuna.trial import TrialState
 
 from nasrlm.prediction import Prediction
 from spaces import get_space
-from studies import optuna_storage
 from studies.evaluators import FunctionEvaluator
 from studies.folder import DIGESTS, StudyError
-from studies.optuna_storage import open_storage, study_name
 from studies.optuna_trials import directions
 from studies.search import search
+from studies.storage import optuna_storage
+from studies.storage.optuna_storage import open_storage, study_name
 from tests.studies.guided import guided_config, run
 from tests.studies.scenes import (
     OBJECTIVES,

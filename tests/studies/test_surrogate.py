@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from converters import to_measured_text
-from converters.counts import named_counts
 from converters.engines import num_workers
+from converters.tables.counts import named_counts
 from nasrlm.prediction import Prediction
 from spaces import get_space
 from studies.evaluators import FunctionEvaluator
-from studies.memory import PredictorMemory, TextMemory
-from studies.surrogate import Surrogate
+from studies.surrogates.memory import PredictorMemory, TextMemory
+from studies.surrogates.surrogate import Surrogate
 from tests.studies.scenes import OBJECTIVES, SPACE, Row, ToyPredictor, columns_of, true_values
 
 
@@ -100,7 +100,7 @@ def test_texts_are_not_kept() -> None:
 
 @pytest.mark.parametrize("as_they_are", [2**20, 8, 0])  # all, the first, none
 def test_a_text_is_written_once(monkeypatch: pytest.MonkeyPatch, as_they_are: int) -> None:
-    monkeypatch.setattr("studies.memory.UNCOMPRESSED", as_they_are)
+    monkeypatch.setattr("studies.surrogates.memory.UNCOMPRESSED", as_they_are)
     written: list[Row] = []
 
     def write(row: Row) -> str:
@@ -144,7 +144,7 @@ def test_a_function_that_no_process_can_be_sent_writes_here(monkeypatch: pytest.
 
 
 def test_texts_beyond_those_kept_as_they_are_take_a_quarter_of_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("studies.memory.UNCOMPRESSED", 0)
+    monkeypatch.setattr("studies.surrogates.memory.UNCOMPRESSED", 0)
     space, rng = get_space("darts"), np.random.default_rng(0)
     architectures = [space.sample(rng) for _ in range(20)]
     texts = {architecture: to_measured_text(space, architecture) for architecture in architectures}

@@ -11,7 +11,7 @@ from converters import to_measured_text
 from nasrlm.arrays import FloatArray
 from nasrlm.text.counts import text_counts
 from spaces import get_space
-from studies.text_process import FARTHEST, TextGroups, TextProcess
+from studies.surrogates.text_process import FARTHEST, TextGroups, TextProcess
 
 SPACE = get_space("nasbench_macro")
 NAME = "latency_ms@mine"
@@ -62,7 +62,7 @@ def test_each_text_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
         counted.extend(texts)
         return text_counts(texts)
 
-    monkeypatch.setattr("studies.text_process.text_counts", counts)
+    monkeypatch.setattr("studies.surrogates.text_process.text_counts", counts)
     groups = TextGroups(nothing, TEXTS[:10])
     groups.of([*TEXTS[:5], TEXTS[10], TEXTS[10]])
     assert sorted(counted) == sorted({*TEXTS[:11]})

@@ -14,8 +14,8 @@ from nasrlm.checkpoints.folder import released_folder
 from nasrlm.model.config import ModelConfig
 from nasrlm.training.config import TrainConfig
 from spaces import get_space
-from studies.tables import read_rows
-from studies.training_examples import _digest, few_spellings_a_network, training_examples
+from studies.tables.rows import read_rows
+from studies.tables.training_examples import _digest, few_spellings_a_network, training_examples
 from tests.nasrlm.scenes import OBJECTIVES, architecture_table, layer_table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -96,7 +96,7 @@ def test_what_cannot_be_trained_is_told_before_architectures_are_converted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], message: str
 ) -> None:
     architecture_table(8).to_parquet(tmp_path / "networks.parquet")
-    monkeypatch.setattr("studies.training_examples.texts_of_tables", lambda *_, **__: pytest.fail("converted"))
+    monkeypatch.setattr("studies.tables.training_examples.texts_of_tables", lambda *_, **__: pytest.fail("converted"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     config = TrainConfig(table=(tmp_path / "networks.parquet",), out=tmp_path / "run", **changes)
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -11,7 +11,7 @@ import pytest
 from optuna.trial import TrialState
 from sqlalchemy import create_engine, text
 
-from studies.optuna_storage import open_storage, study_name, with_driver
+from studies.storage.optuna_storage import open_storage, study_name, with_driver
 from tests.studies import killed
 from tests.studies.postgres import postgres_url  # noqa: F401
 from tests.studies.scenes import SPACE, toy_results

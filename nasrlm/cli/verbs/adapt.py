@@ -20,9 +20,9 @@ from nasrlm.cli.verbs import LIST
 from nasrlm.evaluation import COLUMNS
 from nasrlm.metrics import Quality
 from spaces.drawing import POOL
-from studies.adapting import AdaptConfig, Choice, adapt_to_tables
-from studies.several_tables import shown_names
-from studies.tables import row_names
+from studies.tables.adapting import AdaptConfig, Choice, adapt_to_tables
+from studies.tables.rows import row_names
+from studies.tables.several import shown_names
 
 MOST_PRINTED = 20  # labels; --json lists all
 

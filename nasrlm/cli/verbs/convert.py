@@ -10,7 +10,7 @@ import typer
 
 from converters import to_model
 from converters.errors import check_ending
-from converters.stream import StreamConfig
+from converters.tables.stream import StreamConfig
 from converters.text import prelude
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, read_network

@@ -15,8 +15,8 @@ from nasrlm.cli.predictor_options import DeviceOption, EngineOption
 from nasrlm.evaluation import evaluate
 from nasrlm.examples import Examples
 from nasrlm.predictor import Predictor
-from studies.labelled_table import label_columns
-from studies.tables import named, read_rows, require_labels, splits_of, texts_of_tables
+from studies.tables.files import label_columns
+from studies.tables.rows import named, read_rows, require_labels, splits_of, texts_of_tables
 
 
 def run(

@@ -9,7 +9,7 @@ import typer
 
 from nasrlm.cli.options import JsonOption
 from nasrlm.cli.output import print_json, say
-from studies.plots import plot_studies, plot_study
+from studies.figures.plots import plot_studies, plot_study
 
 
 def run(

@@ -19,9 +19,9 @@ from nasrlm.cli.output import print_json, print_table, say, warn
 from nasrlm.cli.verbs import LIST
 from nasrlm.examples import Examples
 from nasrlm.model_card import refined
-from studies.labelled_table import label_columns
-from studies.several_tables import rows_to_learn_from
-from studies.tables import named, require_labels, texts_of_tables
+from studies.tables.files import label_columns
+from studies.tables.rows import named, require_labels, texts_of_tables
+from studies.tables.several import rows_to_learn_from
 
 COLUMNS = ("space", "objective", "labels", "error spelled", "error of the sum", "from now on")
 

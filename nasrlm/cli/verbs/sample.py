@@ -65,7 +65,7 @@ def run(
     chosen = require_space(space[0] if space else None, "sample")
     if choose == "active":
         from nasrlm.checkpoints.checkpoint import Checkpoint  # here: a second and more, for what draws at random
-        from studies.choosing import most_telling
+        from studies.tables.choosing import most_telling
 
         loaded = Checkpoint.from_pretrained(checkpoint)
         drawn = most_telling(loaded, chosen, count, pool=pool, seed=seed, measured=measured or [], progress=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from converters import to_measured_text
-from converters.counts import COUNTS
+from converters.tables.counts import COUNTS
 from nasrlm.cli import search_options as option
 from nasrlm.cli.options import CheckpointOption, JsonOption, SeedOption, SpaceOption, require_space
 from nasrlm.cli.output import print_json, print_table, say, warn
@@ -30,12 +30,12 @@ from studies.constraints import Constraint, objectives_of
 from studies.evaluators import RealEvaluator, TableEvaluator, WithResults
 from studies.folder import FRONT_FILE, HISTORY_FILE, STUDY_FILE, config_given, holds_study
 from studies.guide import RISK, Guide, parse_risk
-from studies.labelled_table import read_table
-from studies.memory import TextMemory
 from studies.report import SOFT_MET, StudyResult
 from studies.search import search
-from studies.surrogate import Surrogate
-from studies.tables import rows_of_space, spelled_notation
+from studies.surrogates.memory import TextMemory
+from studies.surrogates.surrogate import Surrogate
+from studies.tables.files import read_table
+from studies.tables.rows import rows_of_space, spelled_notation
 
 TRIALS = 1000  # of a new study, where none are named
 MOST_OF_GP = 64  # proposals on predictions that take about a minute

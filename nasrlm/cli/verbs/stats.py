@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from converters import Graph
-from converters.counts import derive_counts
 from converters.statistics import statistics
-from converters.stream import StreamConfig
+from converters.tables.counts import derive_counts
+from converters.tables.stream import StreamConfig
 from nasrlm.cli.idle_options import refuse_given
 from nasrlm.cli.networks import NETWORK_ARGUMENT, canonical_text, count_tokens, read_network
 from nasrlm.cli.options import CheckpointOption, InputShapeOption, JsonOption, SpaceOption

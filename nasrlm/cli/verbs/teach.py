@@ -11,7 +11,7 @@ from nasrlm.cli.options import JsonOption, SeedOption, SpaceOption, listed
 from nasrlm.cli.output import check_table_out, print_json, print_table
 from nasrlm.cli.verbs import LIST
 from nasrlm.files import write_table
-from studies.teaching import LEAST_LABELS, TeachConfig, teach
+from studies.tables.teaching import LEAST_LABELS, TeachConfig, teach
 
 
 def run(

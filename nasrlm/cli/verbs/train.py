@@ -20,7 +20,7 @@ from nasrlm.predictor import Predictor
 from nasrlm.training.config import TrainConfig
 from nasrlm.training.processes import is_first_process
 from nasrlm.training.train import calibration_caveats, run_folder, train
-from studies.training_examples import training_examples
+from studies.tables.training_examples import training_examples
 
 RECIPES = Path(studies.__file__).parent / "recipes"  # that ship with the package
 

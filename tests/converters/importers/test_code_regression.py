@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from converters.importers import BenchmarkFileError, read_benchmark
-from studies.labelled_table import objective_columns
+from studies.tables.files import objective_columns
 
 APPS = {
     "identifier": "APPS_0", "space": "APPS", "input": "print([0] * 1000)\n", "target_metric": "val_accuracy",

@@ -10,7 +10,7 @@ import pytest
 
 from converters.importers import IMPORTERS, importer_names, read_benchmark
 from nasrlm.cli import main
-from studies.labelled_table import objective_columns, read_table
+from studies.tables.files import objective_columns, read_table
 from tests.converters.importers.scenes import write_tfrecord
 from tests.converters.importers.test_nasbench101 import run
 

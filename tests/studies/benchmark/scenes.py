@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from spaces import get_space
-from studies.features import features_of
+from studies.surrogates.features import features_of
 
 
 def write_table(folder: Path, rows: int = 90, name: str = "nasbench201") -> Path:

@@ -1,0 +1,1 @@
+"""ONNX models and torch modules made ready to be read, and read."""

@@ -1,0 +1,185 @@
+"""From a prepared model to a graph: layers with weights become calls of ours, other operators stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
+from onnx.helper import get_attribute_value, make_tensor_type_proto, np_dtype_to_tensor_dtype
+
+from converters.constants import attributes, constant_nodes, counts_as_weight, fill_nodes, read_array, weight_node
+from converters.errors import OnnxModelError
+from converters.graph import Attributes, AttributeValue, Graph, Node, Shape
+from converters.models.onnx_layers import Weight, layer_call, union
+from converters.models.onnx_model import STANDARD_DOMAINS, Source
+from converters.models.onnx_positions import VALUE_INPUTS, trimmed
+from converters.models.onnx_values import Values, place
+from converters.tensor_types import element_type, spell_type, static_shape
+
+
+def read_graph(source: Source) -> Graph:
+    """The graph of a prepared model, operator by operator; ``normalise`` then gives it one spelling.
+
+    Raises:
+        OnnxModelError: a node is invalid, or has attributes that text cannot say.
+    """
+    reader = _Reader(source)
+    for node in source.nodes:
+        reader.read(node)
+    return reader.graph()
+
+
+class _Reader:
+    """One pass over the nodes. Values are renamed, so that no name of the model meets one that passes make up."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.values = Values(source)
+        self.nodes: list[Node] = []
+        self.names = {"": ""}  # of values in the graph, by their names in the model
+        self.shapes: dict[str, Shape] = {}
+        self.types: dict[str, str] = {}
+        self.params: dict[str, Mapping[str, int]] = {}
+        self.inputs = tuple([self._named(x) for x in source.inputs])
+
+    def read(self, node: NodeProto) -> None:
+        """Append a node, unless all it does is known."""
+        self.values.infer(node)
+        node = self.values.plainer(node)
+        if not self.values.take_in(node):
+            self.nodes += self._layer(node) or self._fill(node) or self._plain(node)
+
+    def graph(self) -> Graph:
+        """The nodes read so far, with the constants and weights that are outputs of the model."""
+        outputs = [self._operand(x, x in self.values.in_full) for x in self.source.outputs]
+        for x, kind in self.values.types.items():
+            if x in self.names and kind.WhichOneof("value") == "tensor_type":
+                self._describe(self.names[x], kind)
+        for x, output in zip(self.source.outputs, outputs, strict=True):
+            if self.types.get(output, "" if output in self.shapes else "[]").endswith("[]"):
+                raise OnnxModelError(f"output {x!r}: expected a tensor of known rank, got another or an unknown type.")
+        nodes, domains = tuple(self.nodes), self.source.domains
+        return Graph(
+            self.inputs, tuple(outputs), nodes, self.shapes, types=self.types, domains=domains, params=self.params
+        )
+
+    def _describe(self, output: str, kind: TypeProto) -> None:
+        shape = static_shape(kind)
+        if shape is not None:
+            self.shapes[output] = shape
+        if shape is None or element_type(kind) != TensorProto.FLOAT:
+            self.types[output] = spell_type(kind)
+
+    def _named(self, x: str) -> str:
+        return self.names.setdefault(x, f"x{len(self.names)}")
+
+    def _fresh(self) -> str:
+        return self._named(f"\0{len(self.names)}")
+
+    def _layer(self, node: NodeProto) -> list[Node]:
+        """A node with weights as one call into the ``nn`` functions, where there is such a function."""
+        if node.domain == "nn":
+            if (len(node.input), len(node.output)) != (1, 1):
+                raise OnnxModelError(f"{place(node)}: expected a layer of one input and output, got others.")
+            layer = tuple([self._named(x) for x in node.output])
+            return [Node(f"nn.{node.op_type}", (self._operand(node.input[0]),), layer, _attributes(node), layer)]
+        if node.domain not in STANDARD_DOMAINS or len(node.input) < 2 or len(node.output) != 1:
+            return []
+        own = [self.values.weight_at(node, index) for index, x in enumerate(node.input) if index and x]
+        known = [weight for weight in own if weight is not None]
+        if len(known) < len(own) or element_type(self.values.types.get(node.input[0])) != TensorProto.FLOAT:
+            return []
+        shape = self.values.shape(node.input[0])
+        call = layer_call(node, dict(_attributes(node)), known, None if shape is None else len(shape))
+        if call is None:
+            return []
+        op_type, values = call
+        identity = ",".join(weight.identity for weight in known)
+        self.params[identity] = union(weight.params for weight in known)
+        return [Node(op_type, (self._operand(node.input[0]),), (self._named(node.output[0]),), values, (identity,))]
+
+    def _fill(self, node: NodeProto) -> list[Node]:
+        """ConstantOfShape without its tensor."""
+        if node.op_type != "ConstantOfShape" or node.domain not in STANDARD_DOMAINS:
+            return []
+        numbers = read_array(node.attribute[0].t).ravel() if node.attribute else np.zeros(1, np.float32)
+        if numbers.size != 1:
+            raise OnnxModelError(f"{place(node)}: expected one number to fill with, got {numbers.size}.")
+        number = numbers[0]
+        output = self._named(node.output[0])
+        shape = self.values.shape(node.output[0])
+        if shape is not None:
+            return fill_nodes(output, shape, number, np_dtype_to_tensor_dtype(number.dtype))
+        filler, sizes = self._fresh(), self._operand(node.input[0])
+        return [*constant_nodes(filler, np.asarray(number)), Node("Expand", (filler, sizes), (output,))]
+
+    def _plain(self, node: NodeProto) -> list[Node]:
+        """A node as it is; the constants and weights it reads stand before it."""
+        by_value = VALUE_INPUTS.get(node.op_type, ())
+        given = ["" if index in by_value and self.values.is_empty(x) else x for index, x in enumerate(node.input)]
+        makes_number = any(self.values.shape(x) == () for x in node.output)
+        inputs = [
+            self._operand(x, index in by_value, self.values.weight_at(node, index), without_axes=makes_number)
+            for index, x in enumerate(given)
+        ]
+        outputs = [self._named(x) if x else self._fresh() for x in node.output]
+        domain = "" if node.domain in STANDARD_DOMAINS else f"{node.domain}."
+        return [Node(domain + node.op_type, trimmed(inputs), tuple(outputs), _attributes(node))]
+
+    def _operand(
+        self, x: str, in_full: bool = False, weight: Weight | None = None, *, without_axes: bool = False
+    ) -> str:
+        """The name of a value in the graph; constants and weights are made anew for each reader.
+
+        A weight of no axes is a list of one, but ``without_axes``.
+        """
+        weight = weight or self.values.weights.get(x)
+        array = self.values.arrays.get(x)
+        if weight is not None:
+            name = self._fresh()
+            self.nodes.append(weight_node(name, weight.shape, weight.dtype, weight.identity))
+            self.params[weight.identity] = union((self.params.get(weight.identity, {}), weight.params))
+            self._describe(name, make_tensor_type_proto(weight.dtype, weight.shape or (1,)))
+            if without_axes and not weight.shape:
+                self.nodes.append(Node("Squeeze", (name,), (self._fresh(),)))
+                name = self.nodes[-1].outputs[0]
+                self._describe(name, make_tensor_type_proto(weight.dtype, ()))
+        elif x in self.values.computed and counts_as_weight(self.values.arrays[x], in_full=in_full):
+            name = self._computed_again(x)
+        elif array is not None:
+            name = self._fresh()
+            self.nodes += constant_nodes(name, array, in_full=in_full)
+            if self.source.learned is not None and x not in self.source.learned:
+                self.params[name] = {}
+            self._describe(name, make_tensor_type_proto(np_dtype_to_tensor_dtype(array.dtype), array.shape))
+        else:
+            name = self._named(x)
+        return name
+
+    def _computed_again(self, x: str) -> str:
+        """What makes an array that cannot be spelled, such as a causal mask, as nodes; once for all its readers."""
+        if x not in self.names:
+            self.nodes += self._plain(self.values.computed[x])
+        return self._named(x)
+
+
+def _attributes(node: NodeProto) -> Attributes:
+    return attributes(**{attribute.name: _attribute_value(node, attribute) for attribute in node.attribute})
+
+
+def _attribute_value(node: NodeProto, attribute: AttributeProto) -> AttributeValue:
+    value = get_attribute_value(attribute)
+    try:
+        if isinstance(value, bytes):
+            return value.decode()
+        if isinstance(value, int | float):
+            return value
+        if isinstance(value, list) and all(isinstance(item, int | float) for item in value):
+            return tuple(value)
+        if isinstance(value, list) and all(isinstance(item, bytes) for item in value):
+            return tuple([item.decode() for item in value])
+    except UnicodeDecodeError as e:
+        raise OnnxModelError(f"{place(node)}: expected text as attribute {attribute.name}, got bytes.") from e
+    kind = AttributeProto.AttributeType.Name(attribute.type).lower()
+    raise OnnxModelError(f"{place(node)}: expected numbers and text as attributes, got a {kind}: {attribute.name}.")

@@ -1,0 +1,127 @@
+"""What is broken in a model, where ONNX's own checks and inference let it pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
+
+import numpy as np
+from onnx import GraphProto, NodeProto, TensorProto
+from onnx.helper import tensor_dtype_to_np_dtype
+
+from converters.constants import Array
+from converters.errors import OnnxModelError
+from converters.graph import Shape
+from converters.models.onnx_layers import integer_of
+
+SLIDING = frozenset({"AveragePool", "Conv", "ConvBias", "LpPool", "MaxPool"})  # windows over all axes but two
+BITS = {"INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4}  # of a number, where it is less than a byte
+# Where numbers stand that are not in one string of bytes, of types of which each takes one place.
+PLACES: Mapping[int, str] = {
+    TensorProto.FLOAT: "float_data",
+    TensorProto.DOUBLE: "double_data",
+    TensorProto.INT32: "int32_data",
+    TensorProto.INT64: "int64_data",
+}
+
+Shapes = Callable[[str], Shape | None]
+
+
+def refuse_broken_arrays(graph: GraphProto, constants: Iterable[TensorProto]) -> None:
+    """Complain of two initializers of one name, and of data that are not as many as their sizes say.
+
+    Arrays without any data pass: their values are never looked at.
+
+    Args:
+        graph: with initializers.
+        constants: of its nodes.
+
+    Raises:
+        OnnxModelError: naming the array.
+    """
+    seen: set[str] = set()
+    for tensor in graph.initializer:
+        if tensor.name in seen:
+            raise OnnxModelError(f"expected one array of the name {tensor.name!r}, got two.")
+        seen.add(tensor.name)
+    for tensor in (*graph.initializer, *constants):
+        if got := _other_data(tensor):
+            sizes = ",".join(map(str, tensor.dims))
+            raise OnnxModelError(f"expected data of {tensor.name or 'a constant'!r} for its sizes {sizes}, got {got}.")
+
+
+def _other_data(tensor: TensorProto) -> str:
+    """What an array has instead of as many data as its sizes say, or ""."""
+    count, bits = prod(tensor.dims), _bits(tensor.data_type)
+    if tensor.raw_data:
+        fits = not bits or len(tensor.raw_data) == -(-count * bits // 8)
+        return "" if fits else f"{len(tensor.raw_data):,} bytes"
+    numbers = len(getattr(tensor, PLACES.get(tensor.data_type, ""), ()))
+    return "" if numbers in (0, count) else f"{numbers:,} numbers"
+
+
+def _bits(dtype: int) -> int:
+    """Bits of one number of this type; 0 where that is not known."""
+    try:
+        name = TensorProto.DataType.Name(dtype)
+        return 0 if name == "STRING" else BITS.get(name) or 8 * tensor_dtype_to_np_dtype(dtype).itemsize
+    except (KeyError, ValueError):
+        return 0
+
+
+def misfit(node: NodeProto, shape: Shapes, arrays: Mapping[str, Array]) -> str:
+    """In words what does not fit, or "".
+
+    Args:
+        node: of a standard operator, or of our own.
+        shape: of a value, None where it is not known.
+        arrays: constants by name.
+    """
+    for made in map(shape, node.output):
+        if made and min(made) < (1 if node.op_type in SLIDING else 0):
+            return f"a window larger than what it slides over, which would give {_spell(made)}"
+    if node.domain == "nn":
+        return ""
+    inputs = [shape(x) if x else None for x in node.input]
+    match node.op_type:
+        case "Conv" | "ConvTranspose":
+            return _misfit_of_convolution(node, inputs)
+        case "Gemm" if len(inputs) > 2:
+            return _misfit_of_bias(inputs[2], shape(node.output[0]))
+        case "LayerNormalization" if inputs[0]:
+            return next(filter(None, (_misfit_of_bias(x, inputs[0]) for x in inputs[1:])), "")
+        case "Gather" if inputs[0] and node.input[1] in arrays:
+            size, indices = inputs[0][integer_of(node, "axis", 0)], arrays[node.input[1]].ravel().tolist()
+            return next((f"the index {index} into {size}" for index in indices if not -size <= index < size), "")
+    return ""
+
+
+def _misfit_of_convolution(node: NodeProto, inputs: Sequence[Shape | None]) -> str:
+    (before, weight, bias, *_), groups = (*inputs, None), integer_of(node, "group", 1)
+    if not before or not weight:
+        return ""
+    if len(weight) != len(before):
+        return f"weights of {len(weight)} axes for an input of {len(before)}"
+    taken, filters = weight[1] * groups, weight[0]
+    if node.op_type == "ConvTranspose":
+        taken, filters = weight[0], weight[1] * groups
+    if before[1] != taken:
+        return f"{before[1]} channels where its weights take {taken}"
+    if filters % groups:
+        return f"{filters} filters in {groups} groups"
+    return f"a bias of {_spell(bias)} for {filters} filters" if bias and bias != (filters,) else ""
+
+
+def _misfit_of_bias(bias: Shape | None, made: Shape | None) -> str:
+    """Say why weights cannot be multiplied with, or added to, what is made along its last axes; "" if they can."""
+    if bias is None or made is None:
+        return ""
+    try:
+        fits = np.broadcast_shapes(bias, made) == tuple(made)
+    except ValueError:
+        fits = False
+    return "" if fits else f"weights of {_spell(bias)} for {_spell(made)}"
+
+
+def _spell(shape: Shape) -> str:
+    return ",".join(map(str, shape)) or "one number"

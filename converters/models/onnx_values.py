@@ -1,0 +1,293 @@
+"""What is known of every value of a model: all its numbers, or its shape and type, or that it depends on the inputs.
+
+What is made of constants alone is a constant, of weights and constants a weight.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from itertools import accumulate, pairwise
+from math import prod
+
+import numpy as np
+import onnx.shape_inference
+from onnx import NodeProto, TypeProto
+from onnx.helper import (
+    get_attribute_value,
+    make_node,
+    make_tensor_type_proto,
+    np_dtype_to_tensor_dtype,
+    tensor_dtype_to_np_dtype,
+)
+
+from converters.constants import Array, counts_as_weight, read_array
+from converters.errors import OnnxModelError
+from converters.graph import Shape
+from converters.models.one_node import evaluate, infer_types
+from converters.models.onnx_layers import STATISTICS, WEIGHT_INPUTS, Weight, integer_of, union
+from converters.models.onnx_misfits import misfit
+from converters.models.onnx_model import MAX_CONSTANT_NUMBERS, STANDARD_DOMAINS, Source, is_constant
+from converters.models.onnx_positions import read_by_value
+from converters.tensor_types import element_type, static_shape
+
+# Never computed ahead: chance, and the rounding that quantised networks are about.
+NEVER_FOLDED = frozenset({"Bernoulli", "DequantizeLinear", "DynamicQuantizeLinear", "Multinomial", "QuantizeLinear"})
+BIASED = frozenset({"Conv", "ConvTranspose"})  # by their third input
+ALIASES = frozenset({"Constant", "Identity"})  # that make a weight of its own
+SIZED_BY_VALUES = frozenset({"Compress", "NonZero", "Unique"})  # what they make is about as small as what they read
+
+
+class Values:
+    """Grows node by node: ``infer`` the types that a node makes, then ``take_in`` what is no computation at all."""
+
+    def __init__(self, source: Source) -> None:
+        self.types: dict[str, TypeProto] = {**source.inputs, **source.weights}
+        self.arrays = {x: read_array(tensor) for x, tensor in source.constants.items()}
+        # What makes those arrays that the model does not hold, of numbers that the text has.
+        self.computed: dict[str, NodeProto] = {}
+        self._learned = source.learned
+        self.weights = {x: self._stored(x, kind) for x, kind in source.weights.items()}
+        self.in_full = read_by_value(source.nodes)
+        self._declared = source.declared
+        self._splits: dict[str, NodeProto] = {}  # by the sequences that they make
+
+    def shape(self, x: str) -> Shape | None:
+        """Shape of a value, if every size is known."""
+        return static_shape(self.types.get(x))
+
+    def is_empty(self, x: str) -> bool:
+        """Is it known to have no elements? Older exporters leave out operands in that way."""
+        return x in self.arrays and not self.arrays[x].size
+
+    def weight_at(self, node: NodeProto, index: int) -> Weight | None:
+        """An input as a weight; a constant counts as one where the operator reads nothing but weights."""
+        x = node.input[index]
+        if x in self.arrays and index in WEIGHT_INPUTS.get(node.op_type, ()):
+            array = self.arrays[x]
+            return self._stored(x, make_tensor_type_proto(np_dtype_to_tensor_dtype(array.dtype), array.shape))
+        weight = self.weights.get(x)
+        if weight and node.op_type == "BatchNormalization" and index in STATISTICS:
+            return weight._replace(params={})
+        return weight
+
+    def infer(self, node: NodeProto) -> None:
+        """Tell the types of what a node makes.
+
+        Raises:
+            OnnxModelError: the node does not take such inputs.
+        """
+        if node.domain in (*STANDARD_DOMAINS, "nn"):
+            try:
+                self.types.update(infer_types(_unbiased(node), self.types, self.arrays))
+            except (onnx.shape_inference.InferenceError, ValueError, RuntimeError) as e:
+                if all(x in self.types or x in self.arrays for x in node.input if x):
+                    got = " ".join(str(e).split())
+                    raise OnnxModelError(f"{place(node)}: expected inputs that fit, got: {got}") from e
+                # Otherwise it reads what another domain's operator made, of which nothing is known.
+        if node.domain in (*STANDARD_DOMAINS, "nn") and (got := misfit(node, self.shape, self.arrays)):
+            raise OnnxModelError(f"{place(node)}: expected inputs that fit, got {got}.")
+        for x in node.output:
+            if x in self._declared and not self.types.get(x, TypeProto()).tensor_type.HasField("shape"):
+                self.types[x] = self._declared[x]
+
+    def plainer(self, node: NodeProto) -> NodeProto:
+        """The node as optimised models have it: torch's exporter may cast to the type of a value, add zeros, split into
+        sequences, and gather all elements in their order to give them more axes. At inference, ``Dropout`` has
+        one input.
+        """
+        if node.domain not in STANDARD_DOMAINS:
+            return node
+        if node.op_type == "SplitToSequence":
+            self._splits[node.output[0]] = node
+        if node.op_type == "SequenceAt":
+            return self._slice(node)
+        if node.op_type in ("Cast", "CastLike"):
+            return self._cast(node)
+        if node.op_type == "Dropout" and not self._is_training(node):
+            return make_node("Dropout", node.input[:1], node.output, node.name)
+        if node.op_type == "Gather" and self._keeps_order(node):
+            sizes = f"{node.output[0]}\0sizes"
+            self.arrays[sizes] = np.array(self.shape(node.output[0]))
+            return make_node("Reshape", [node.input[0], sizes], node.output, node.name)
+        if node.op_type in BIASED and len(node.input) == 3 and self._is_made_of_zeros(node.input[2]):
+            without = _copy(node)
+            del without.input[2:]
+            return without
+        return node
+
+    def _slice(self, node: NodeProto) -> NodeProto:
+        """An element of a sequence as the slice that it is, or as gathered where the axis is dropped."""
+        split, index = self._splits.get(node.input[0]), self.arrays.get(node.input[1])
+        if split is None or index is None:
+            return node
+        given = self.arrays.get(split.input[1]) if len(split.input) > 1 else np.array(1)
+        shape, axis = self.shape(split.input[0]), integer_of(split, "axis", 0)
+        borders = _borders(given, shape[axis]) if given is not None and shape else []
+        if index.size != 1 or not -len(borders) <= index.item() < len(borders):
+            return node
+        # NOTE: as torch and ONNX Runtime have it; by ONNX's words ``keepdims`` means nothing where a size is given.
+        if given is not None and given.shape == () and given == 1 and not integer_of(split, "keepdims", 1):
+            return self._part(node, "Gather", split.input[0], {"index": np.array(index.item())}, axis)
+        start, end = borders[int(index.item())]
+        bounds = {name: np.array([number]) for name, number in (("starts", start), ("ends", end), ("axes", axis))}
+        return self._part(node, "Slice", split.input[0], bounds)
+
+    def _part(
+        self, node: NodeProto, op_type: str, x: str, numbers: Mapping[str, Array], axis: int | None = None
+    ) -> NodeProto:
+        """The operator that makes of ``x`` what a node makes."""
+        operands = {f"{node.output[0]}\0{name}": array for name, array in numbers.items()}
+        self.arrays.update(operands)
+        part = make_node(op_type, [x, *operands], node.output, node.name, axis=axis)
+        self.infer(part)
+        return part
+
+    def _cast(self, node: NodeProto) -> NodeProto:
+        """Replace a cast to the type that a value already has by Identity."""
+        x, output = node.input[0], node.output[0]
+        wanted = element_type(self.types.get(output))
+        if not wanted:
+            return node
+        given = np_dtype_to_tensor_dtype(self.arrays[x].dtype) if x in self.arrays else element_type(self.types.get(x))
+        if given == wanted and x not in self.weights:  # a weight by Identity would be another one
+            return make_node("Identity", [x], [output], node.name)
+        return node if node.op_type == "Cast" else make_node("Cast", [x], [output], node.name, to=wanted)
+
+    def _is_training(self, node: NodeProto) -> bool:
+        """Does ``Dropout`` drop anything, or may it, as an input says?"""
+        mode = node.input[2] if len(node.input) > 2 else ""
+        return mode != "" and (mode not in self.arrays or bool(self.arrays[mode].any()))
+
+    def _keeps_order(self, node: NodeProto) -> bool:
+        """Are all elements of an axis gathered, in their order, into several axes?"""
+        indices, shape = self.arrays.get(node.input[1]), self.shape(node.input[0])
+        if indices is None or indices.ndim < 2 or not shape or self.shape(node.output[0]) is None:
+            return False
+        return bool(np.array_equal(indices.ravel(), np.arange(shape[integer_of(node, "axis", 0)])))
+
+    def _is_made_of_zeros(self, x: str) -> bool:
+        """Whether an array was computed, not stored in the model, and is all zeros: nothing that was learned."""
+        return x in self.computed and not self.arrays[x].any()
+
+    def take_in(self, node: NodeProto) -> bool:
+        """Whether a node makes constants or weights; they are known from then on."""
+        if arrays := self._computed(node):
+            self.arrays.update(arrays)
+            if node.op_type not in ("Constant", "Shape") and not any(self._is_told_by_shape(x) for x in node.input):
+                self.computed.update(dict.fromkeys(arrays, node))
+        elif weights := self._made_of_weights(node):
+            for x, weight in weights.items():
+                if 0 in weight.shape:  # an empty part says nothing that could be learned
+                    self.arrays[x] = np.empty(weight.shape, tensor_dtype_to_np_dtype(weight.dtype))
+                else:
+                    self.weights[x] = weight
+        else:
+            return False
+        return True
+
+    def _is_told_by_shape(self, x: str) -> bool:
+        """Whether the text tells only the shape of an array, so that what is made of it counts as a weight."""
+        return x in self.arrays and x not in self.computed and counts_as_weight(self.arrays[x])
+
+    def _computed(self, node: NodeProto) -> dict[str, Array] | None:
+        """The outputs of a node whose inputs are constants, and the shape of anything."""
+        if node.op_type == "Constant" and node.domain in STANDARD_DOMAINS:
+            return self._constant(node)
+        if node.op_type == "Shape" and node.domain in STANDARD_DOMAINS:
+            shape = self.shape(node.input[0])
+            if shape is not None:
+                given = {attribute.name: attribute.i for attribute in node.attribute}
+                return {node.output[0]: np.array(shape[given.get("start") : given.get("end")], dtype=np.int64)}
+        if all(x in self.arrays for x in node.input if x) and self._may_compute(node):
+            return evaluate(node, self.arrays)
+        return None
+
+    def _constant(self, node: NodeProto) -> dict[str, Array] | None:
+        tensor = next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
+        if tensor is None:
+            return evaluate(node, {})
+        if is_constant(tensor) or node.output[0] in self.in_full:
+            return {node.output[0]: read_array(tensor)}
+        return None
+
+    def _may_compute(self, node: NodeProto) -> bool:
+        if not _is_foldable(node):
+            return False
+        shapes = [self.shape(x) for x in node.output if x]
+        small = all(shape is not None and prod(shape) <= MAX_CONSTANT_NUMBERS for shape in shapes)
+        return small or node.op_type in SIZED_BY_VALUES
+
+    def _made_of_weights(self, node: NodeProto) -> dict[str, Weight] | None:
+        if node.op_type == "Weight" and node.domain == "nn":
+            return {node.output[0]: self._stored(node.output[0], self.types[node.output[0]])}
+        operands = [x for x in node.input if x]
+        if not all(x in self.weights or x in self.arrays for x in operands) or not _is_foldable(node):
+            return None
+        if node.op_type != "Constant" and self.weights.keys().isdisjoint(operands):
+            return None
+        if any(self.shape(x) is None for x in node.output):
+            return None
+        identity = self._identity(node)
+        made = {x: self._stored(f"{identity}.{index}", self.types[x]) for index, x in enumerate(node.output)}
+        if node.op_type in ALIASES and self._learned is None:
+            return made
+        params = union(self.weights[x].params for x in operands if x in self.weights)
+        return {x: weight._replace(params=params) for x, weight in made.items()}
+
+    def _stored(self, x: str, kind: TypeProto) -> Weight:
+        """Make a weight that is stored in the model and made of nothing else."""
+        weight = Weight.stored(x, static_shape(kind) or (), element_type(kind))
+        return weight if self._learned is None or x in self._learned else weight._replace(params={})
+
+    def _identity(self, node: NodeProto) -> str:
+        """Identity of a computed weight: the same for the same computation on the same weights.
+
+        NOTE: but for Identity. Exporters name weights of different layers by it where their numbers are equal, as
+        those of new batch norms are.
+        """
+        if node.op_type in ALIASES:
+            return str(node.output[0])
+        operands = [
+            self.weights[x].identity if x in self.weights else _digest(self.arrays[x]) if x else "" for x in node.input
+        ]
+        values = {attribute.name: str(get_attribute_value(attribute)) for attribute in node.attribute}
+        return f"{node.op_type}{sorted(values.items())}({', '.join(operands)})"
+
+
+def _borders(sizes: Array, size: int) -> list[tuple[int, int]]:
+    """Where parts of these sizes begin and end; a single one is that of each but the last, which may be smaller."""
+    given = [int(number) for number in sizes.ravel()]
+    if not given or min(given) < (0 if sizes.ndim else 1):  # of 4 in 3 parts torch makes 2, 2 and 0
+        return []
+    starts = list(accumulate(given, initial=0))[:-1] if sizes.ndim else range(0, size, given[0])
+    return list(pairwise((*starts, size)))
+
+
+def place(node: NodeProto) -> str:
+    """Where in a model an error is: operator and name, or what it makes."""
+    return f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
+
+
+def _copy(node: NodeProto) -> NodeProto:
+    copy = NodeProto()
+    copy.CopyFrom(node)
+    return copy
+
+
+def _unbiased(node: NodeProto) -> NodeProto:
+    """A linear layer without its bias, of which inference knows no size: one of a single row might be any it added."""
+    if node.domain != "nn" or node.op_type != "LinearBias":
+        return node
+    plain = _copy(node)
+    plain.op_type = "Linear"
+    return plain
+
+
+def _is_foldable(node: NodeProto) -> bool:
+    by_chance = node.op_type.startswith("Random") or (node.op_type == "Dropout" and len(node.input) > 1)
+    return node.domain in STANDARD_DOMAINS and node.op_type not in NEVER_FOLDED and not by_chance
+
+
+def _digest(array: Array) -> str:
+    return f"{array.dtype}{array.shape}{hashlib.sha256(array.tobytes()).hexdigest()}"

@@ -1,0 +1,199 @@
+"""One operator for one computation: exporters spell the same layer in several ways, this chooses ours.
+
+Each spelling looks at one node and what made its operands; ``rewrite`` applies it to a graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import numpy as np
+import onnx
+
+from converters.graph import AttributeValue, Graph, Node, is_dropout_at_inference
+from converters.models.onnx_model import SAID_DEFAULTS
+from converters.models.onnx_positions import STATE_INPUTS, trimmed
+from converters.passes.rewriting import Spelling, Surroundings, as_integers, rewrite
+from converters.passes.spell_activations import (
+    spell_activation,
+    spell_clip,
+    spell_composite,
+    spell_hard_sigmoid,
+    spell_slope,
+    spell_softplus,
+)
+from converters.passes.spell_arithmetic import (
+    round_scale,
+    spell_gemm,
+    spell_number,
+    spell_product,
+    spell_sum,
+    write_out_sum,
+)
+from converters.passes.spell_attention import drop_guard, drop_zeros
+from converters.passes.spell_layers import (
+    absorb_bias,
+    absorb_group_norm,
+    absorb_layer_norm,
+    absorb_unbiased_layer_norm,
+    spell_global_pool,
+    spell_norm_pool,
+    spell_row_pool,
+)
+from converters.passes.spell_views import spell_expand, spell_rows, spell_slice, spell_view
+from converters.passes.spell_windows import absorb_padding, spell_padding, spell_pool, spell_wrap
+from converters.text import OPSET
+
+_WINDOW_DEFAULTS: Mapping[str, AttributeValue] = {
+    "auto_pad": "NOTSET",
+    "dilations": (1, 1),
+    "pads": (0, 0, 0, 0),
+    "strides": (1, 1),
+}
+# What leaving an attribute out means, where the operator's schema does not say.
+DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
+    "nn.Conv": {**_WINDOW_DEFAULTS, "group": 1},
+    "nn.ConvBias": {**_WINDOW_DEFAULTS, "group": 1},
+    "nn.LayerNormalization": {"epsilon": 1e-5},
+}
+# Of operators with windows over any number of axes: what leaving an attribute out means on each.
+WINDOWED = frozenset({"AveragePool", "Conv", "ConvTranspose", "MaxPool"})
+NEUTRAL: Mapping[str, int] = {"dilations": 1, "output_padding": 0, "pads": 0, "strides": 1}
+OF_ANY_NUMBER = frozenset({"Concat", "Max", "Mean", "Min", "Sum"})
+ALONG_AXIS = frozenset(
+    {
+        *("ArgMax", "ArgMin", "Concat", "Gather", "GatherElements", "Hardmax", "LayerNormalization", "LogSoftmax"),
+        *("RMSNormalization", "ScatterElements", "Softmax", "Split", "TopK"),
+    }
+)
+
+
+def normalise(graph: Graph) -> Graph:
+    """The same computation in our operators, each spelling after those that prepare what it looks for."""
+    for spelling in SPELLINGS:
+        graph = rewrite(graph, spelling)
+    return graph
+
+
+def drop_unused_outputs(node: Node, at: Surroundings) -> list[Node] | None:
+    """Optional last outputs that nothing reads, such as the indices of a pool; Dropout at inference is Identity."""
+    # In training none may be left out, nor in ONNX Runtime where attention reads a past.
+    needs_all = node.attribute("training_mode") or (node.op_type == "Attention" and any(node.inputs[4:6]))
+    formal = () if needs_all else _outputs(node.op_type)
+    outputs = list(node.outputs)
+    while 1 < len(outputs) <= len(formal) and formal[len(outputs) - 1] and not at.is_read(outputs[-1]):
+        outputs.pop()
+    if is_dropout_at_inference(node) and len(outputs) == 1:
+        return [Node("Identity", node.inputs[:1], tuple(outputs))]
+    return [node._replace(outputs=tuple(outputs))]
+
+
+def drop_zero_states(node: Node, at: Surroundings) -> list[Node] | None:
+    """A recurrent layer starts from zeros if it is given nothing."""
+    states = STATE_INPUTS.get(node.op_type)
+    if not states:
+        return None
+    inputs = ["" if i in states and at.producer(x, "nn.Zeros") else x for i, x in enumerate(node.inputs)]
+    return [node._replace(inputs=trimmed(inputs))]
+
+
+def drop_single_operand(node: Node, at: Surroundings) -> list[Node] | None:
+    """One operand joined with nothing is itself."""
+    if node.op_type not in OF_ANY_NUMBER or len(node.inputs) != 1:
+        return None
+    return [Node("Identity", node.inputs, node.outputs)]
+
+
+def spell_axis(node: Node, at: Surroundings) -> list[Node] | None:
+    """Axes counted from the front, or as the operator's default says them."""
+    axis, rank = node.attribute("axis"), len(at.shapes.get(node.inputs[0], ())) if node.inputs else 0
+    if node.op_type not in ALONG_AXIS or not isinstance(axis, int) or not rank:
+        return None
+    axis %= rank
+    default = _defaults(node.op_type).get("axis")
+    if isinstance(default, int) and default % rank == axis:
+        axis = default
+    return [node._replace(attributes=tuple([(k, axis if k == "axis" else v) for k, v in node.attributes]))]
+
+
+def drop_defaults(node: Node, at: Surroundings) -> list[Node] | None:
+    """Attributes that say what leaving them out says, and kernel shapes that weights tell."""
+    defaults = _defaults(node.op_type)
+    kept = tuple([(name, value) for name, value in node.attributes if not _equal(defaults.get(name), value)])
+    if node.op_type in WINDOWED:
+        kept = tuple([(name, value) for name, value in kept if set(as_integers(value)) != {NEUTRAL.get(name)}])
+    if node.op_type in ("Conv", "ConvTranspose") and len(kernel := at.shapes.get(node.inputs[1], ())) > 2:
+        kept = tuple([item for item in kept if item != ("kernel_shape", kernel[2:])])
+    return [node._replace(attributes=kept)]
+
+
+def _equal(default: AttributeValue | None, value: AttributeValue) -> bool:
+    """Floats are equal if they are the same 32 bits."""
+    if isinstance(default, float) and isinstance(value, float):
+        return bool(np.float32(default) == np.float32(value))
+    return default == value
+
+
+@lru_cache(maxsize=1 << 10)
+def _defaults(op_type: str) -> Mapping[str, AttributeValue]:
+    schema = _schema(op_type)
+    if schema is None:
+        return DEFAULTS.get(op_type, {})
+    values = {name: attribute.default_value for name, attribute in schema.attributes.items()}
+    said = SAID_DEFAULTS.get(op_type, {})
+    known = {name: onnx.helper.get_attribute_value(x) for name, x in values.items() if x.name and name not in said}
+    spelled = {name: value.decode() if isinstance(value, bytes) else value for name, value in known.items()}
+    return {**spelled, **DEFAULTS.get(op_type, {})}
+
+
+@lru_cache(maxsize=1 << 10)
+def _outputs(op_type: str) -> tuple[bool, ...]:
+    """For every output of an operator, whether it may be left out."""
+    schema = _schema(op_type)
+    optional = onnx.defs.OpSchema.FormalParameterOption.Optional
+    return tuple([output.option == optional for output in schema.outputs]) if schema else ()
+
+
+def _schema(op_type: str) -> onnx.defs.OpSchema | None:
+    return onnx.defs.get_schema(op_type, OPSET) if onnx.defs.has(op_type, OPSET) else None
+
+
+SPELLINGS: tuple[Spelling, ...] = (
+    drop_unused_outputs,
+    spell_axis,
+    drop_defaults,
+    drop_single_operand,
+    write_out_sum,
+    absorb_bias,
+    spell_gemm,
+    spell_number,
+    spell_clip,
+    spell_hard_sigmoid,
+    spell_product,
+    spell_activation,
+    spell_softplus,
+    spell_slope,
+    drop_zeros,
+    drop_guard,
+    absorb_layer_norm,
+    absorb_unbiased_layer_norm,
+    spell_padding,
+    absorb_padding,
+    spell_pool,
+    spell_global_pool,
+    spell_norm_pool,
+    spell_slice,
+    spell_wrap,
+    spell_expand,
+    spell_view,
+    spell_rows,
+    spell_row_pool,
+    spell_view,
+    absorb_group_norm,
+    spell_composite,
+    spell_sum,
+    round_scale,
+    drop_zero_states,
+    drop_defaults,
+)

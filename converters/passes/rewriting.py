@@ -1,0 +1,130 @@
+"""Rewriting node by node: a spelling says what one node is, given what made its operands."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from converters.graph import AttributeValue, Graph, Node, Shape
+from converters.models.onnx_layers import union
+
+
+class Surroundings:
+    """What a spelling sees of the graph around a node: everything before it is rewritten already."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.made: dict[str, Node] = {}
+        self.shapes = dict(graph.shapes)
+        self.types = dict(graph.types)
+        self.params = dict(graph.params)
+        self._uses = Counter(chain(graph.outputs, *[node.inputs for node in graph.nodes]))
+
+    def producer(self, x: str, *op_types: str) -> Node | None:
+        """The node that makes ``x``, if it is one of these operators."""
+        node = self.made.get(x)
+        return node if node and node.op_type in op_types else None
+
+    def is_read(self, x: str) -> bool:
+        """Does anything read ``x``, or is it an output?"""
+        return self._uses[x] > 0
+
+    def read_once(self, x: str) -> bool:
+        """Is there one reader of ``x`` alone?"""
+        return self._uses[x] == 1
+
+    def is_float(self, x: str) -> bool:
+        """Is ``x`` known to be a float tensor of fixed shape?"""
+        return x in self.shapes and x not in self.types
+
+    def same_shape(self, x: str, y: str) -> bool:
+        """Is it one shape, as far as known? A number of more axes gives them to what it is joined with."""
+        return self.shapes.get(x) == self.shapes.get(y)
+
+    def constant(self, x: str) -> AttributeValue | None:
+        """What a ``Constant`` holds: a number or a tuple of numbers."""
+        node = self.producer(x, "Constant")
+        return node.attributes[0][1] if node else None
+
+    def number(self, x: str) -> float | None:
+        """A constant float, however many axes of size 1 it has."""
+        view = self.producer(x, "nn.Reshape")
+        value = self.constant(view.inputs[0] if view else x)
+        if isinstance(value, tuple):
+            value = value[0] if len(value) == 1 else None
+        return value if isinstance(value, float) else None
+
+    def integers(self, x: str) -> tuple[int, ...] | None:
+        """A constant integer or list of integers."""
+        value = self.constant(x)
+        values = value if isinstance(value, tuple) else (value,)
+        return as_integers(values) if all(isinstance(number, int) for number in values) else None
+
+    def replace(self, x: str, by: str) -> None:
+        """What is known of ``x`` is known of the value that stands for it."""
+        if x in self.shapes and by not in self.shapes:
+            self.shapes[by] = self.shapes[x]
+            self.types.pop(by, None)
+            if x in self.types:
+                self.types[by] = self.types[x]
+
+    def join(self, names: Sequence[str]) -> tuple[str]:
+        """One name for what several layers own."""
+        joined = ",".join(names)
+        if self.params.keys() >= set(names):
+            self.params[joined] = union(self.params[name] for name in names)
+        return (joined,)
+
+    def define(self, name: str, shape: Shape, like: str) -> str:
+        """Say of a new value that it has this shape and the element type of another."""
+        self.shapes[name] = shape
+        if like in self.types:
+            element = self.types[like].partition("[")[0]
+            self.types[name] = f"{element}[{','.join(map(str, shape))}]" if shape else element
+        return name
+
+
+def as_integers(value: object) -> tuple[int, ...]:
+    """A tuple of integers as such; empty for anything else."""
+    return tuple([int(number) for number in value]) if isinstance(value, tuple) else ()
+
+
+Spelling = Callable[[Node, Surroundings], Sequence[Node] | None]
+
+
+def rewrite(graph: Graph, spelling: Spelling) -> Graph:
+    """The graph with every node as ``spelling`` has it; None leaves a node as it is.
+
+    ``Identity`` hands its input on, and what only replaced nodes read is gone.
+    """
+    at = Surroundings(graph)
+    source: dict[str, str] = {}
+    nodes: list[Node] = []
+    for old in graph.nodes:
+        node = old.reading(source)
+        for spelled in spelling(node, at) or (node,):
+            new = spelled.reading(source)  # it may read an Identity that is as new
+            if new.op_type == "Identity":
+                source[new.outputs[0]] = new.inputs[0]
+                at.replace(new.outputs[0], by=new.inputs[0])
+            else:
+                nodes.append(new)
+                at.made.update(dict.fromkeys(new.outputs, new))
+    outputs = tuple([source.get(x, x) for x in graph.outputs])
+    rewritten = replace(graph, outputs=outputs, nodes=tuple(nodes), shapes=at.shapes, types=at.types, params=at.params)
+    return _without_orphans(rewritten, graph)
+
+
+def _without_orphans(graph: Graph, before: Graph) -> Graph:
+    """Without nodes that were read before and are not now; branches that were dead before stay."""
+    was_read = {x for node in before.nodes for x in node.inputs}.union(before.outputs)
+    was_made = {x for node in before.nodes for x in node.outputs}
+    needed = set(graph.outputs)
+    nodes: list[Node] = []
+    for node in reversed(graph.nodes):
+        was_dead = was_read.isdisjoint(node.outputs) and not was_made.isdisjoint(node.outputs)
+        if was_dead or not needed.isdisjoint(node.outputs):
+            needed.update(node.inputs)
+            nodes.append(node)
+    return replace(graph, nodes=tuple(nodes[::-1]))

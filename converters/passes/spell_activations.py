@@ -1,0 +1,173 @@
+"""One spelling of activations: exporters of older opsets write out what later opsets have operators for."""
+
+from __future__ import annotations
+
+from math import inf, isclose, pi, sqrt
+
+from converters.constants import attributes
+from converters.graph import Node
+from converters.passes.rewriting import Surroundings, as_integers
+
+TOLERANCE = 1e-5  # of a factor that has passed through 32 bits and six digits
+LINEAR_SOFTPLUS = 20.0  # above it 32 bits do not tell log(1 + exp(x)) from x
+
+
+def spell_clip(node: Node, at: Surroundings) -> list[Node] | None:
+    """``Clip`` by numbers takes them as attributes; from zero upwards it is ``Relu``."""
+    if node.op_type in ("Min", "nn.Clip"):
+        return _relu_below(node, at)
+    if node.op_type != "Clip" or not at.is_float(node.inputs[0]):
+        return None
+    low, high = (at.number(x) if x else edge for x, edge in zip(_bounds(node), (-inf, inf), strict=True))
+    if low is None or high is None:
+        return None
+    if high == inf:
+        return [Node("Relu", node.inputs[:1], node.outputs)] if low == 0 else None
+    return [_clip(node.inputs[0], low, high, node.outputs[0])] if low > -inf else None
+
+
+def spell_hard_sigmoid(node: Node, at: Surroundings) -> list[Node] | None:
+    """``relu6(x + 3) / 6``, and ``x / 6 + 0.5`` between 0 and 1."""
+    if node.op_type == "nn.Scale" and _is_number(node.attribute("factor"), 1 / 6):
+        if x := _relu6_of_shifted(node.inputs[0], at):
+            return [_hard_sigmoid(x, 1 / 6, node.outputs[0])]
+    elif node.op_type == "nn.Clip" and (node.attribute("min"), node.attribute("max")) == (0.0, 1.0):
+        shifted = _plus(node.inputs[0], 0.5, at)
+        scaled = at.producer(shifted, "nn.Scale") if shifted else None
+        if scaled and isinstance(factor := scaled.attribute("factor"), float):
+            return [_hard_sigmoid(scaled.inputs[0], factor, node.outputs[0])]
+    return None
+
+
+def spell_activation(node: Node, at: Surroundings) -> list[Node] | None:
+    """``nn.Silu``, ``HardSwish`` and ``Gelu`` from their parts; ``Swish``, which ONNX Runtime lacks, is the former."""
+    if node.op_type == "Swish" and _is_number(node.attribute("alpha", 1.0), 1.0):
+        return [Node("nn.Silu", node.inputs, node.outputs)]
+    if node.op_type == "Mul":
+        for x, gate in (node.inputs, node.inputs[::-1]):
+            if (made := at.producer(gate, "Sigmoid", "HardSigmoid")) and made.inputs[0] == x:
+                if made.op_type == "Sigmoid":
+                    return [Node("nn.Silu", (x,), node.outputs)]
+                if _is_number(made.attribute("alpha"), 1 / 6) and _is_number(made.attribute("beta", 0.5), 0.5):
+                    return [Node("HardSwish", (x,), node.outputs)]
+    product = at.producer(node.inputs[0], "Mul") if node.op_type == "nn.Scale" else None
+    if product is None:
+        return None
+    for x, gate in (product.inputs, product.inputs[::-1]):
+        if _is_number(node.attribute("factor"), 1 / 6) and _relu6_of_shifted(gate, at) == x:
+            return [Node("HardSwish", (x,), node.outputs)]
+        if _is_number(node.attribute("factor"), 0.5) and (shifted := _plus(gate, 1.0, at)):
+            if _is_erf_of(shifted, x, at):
+                return [Node("Gelu", (x,), node.outputs)]
+            if _is_tanh_of(shifted, x, at):
+                return [Node("Gelu", (x,), node.outputs, attributes(approximate="tanh"))]
+    return None
+
+
+def spell_softplus(node: Node, at: Surroundings) -> list[Node] | None:
+    """Where it is large ``Softplus`` hands on what it reads, which torch's newer exporter writes out."""
+    if node.op_type != "Where" or not at.is_float(node.outputs[0]):
+        return None
+    above, soft = at.producer(node.inputs[0], "Greater"), at.producer(node.inputs[2], "Softplus")
+    x = node.inputs[1]
+    if not above or not soft or soft.inputs[0] != x or above.inputs[0] != x or not at.same_shape(x, node.outputs[0]):
+        return None
+    threshold = at.number(above.inputs[1])
+    return [soft._replace(outputs=node.outputs)] if threshold is not None and threshold >= LINEAR_SOFTPLUS else None
+
+
+def spell_slope(node: Node, at: Surroundings) -> list[Node] | None:
+    """The weights of ``PRelu`` without axes of size 1 in front."""
+    slope = at.producer(node.inputs[1], "nn.Weight") if node.op_type == "PRelu" else None
+    shape = as_integers(slope.attribute("weight_shape")) if slope else ()
+    if slope is None or len(shape) < 2 or shape[0] != 1:
+        return None
+    while len(shape) > 1 and shape[0] == 1:
+        shape = shape[1:]
+    name = at.define(f"{node.outputs[0]}.slope", shape, like=node.inputs[1])
+    values = attributes(**{**dict(slope.attributes), "weight_shape": shape})
+    return [slope._replace(outputs=(name,), attributes=values), node._replace(inputs=(node.inputs[0], name))]
+
+
+def spell_composite(node: Node, at: Surroundings) -> list[Node] | None:
+    """``Mish`` and ``Swish``, which only late opsets have, as what they stand for."""
+    if node.op_type not in ("Mish", "Swish") or not at.is_float(node.inputs[0]):
+        return None
+    (x,), output, shape = node.inputs, node.outputs[0], at.shapes[node.inputs[0]]
+    inner, gate = at.define(f"{output}.inner", shape, like=x), at.define(f"{output}.gate", shape, like=x)
+    if node.op_type == "Mish":
+        made = [Node("Softplus", (x,), (inner,)), Node("Tanh", (inner,), (gate,))]
+    else:
+        scaled = Node("nn.Scale", (x,), (inner,), attributes(factor=node.attribute("alpha")))
+        made = [scaled, Node("Sigmoid", (inner,), (gate,))]
+    return [*made, Node("Mul", (x, gate), node.outputs)]
+
+
+def _bounds(node: Node) -> tuple[str, ...]:
+    return (*node.inputs[1:], "", "")[:2]
+
+
+def _clip(x: str, low: float, high: float, output: str) -> Node:
+    return Node("nn.Clip", (x,), (output,), attributes(max=high, min=low))
+
+
+def _hard_sigmoid(x: str, alpha: float, output: str) -> Node:
+    return Node("HardSigmoid", (x,), (output,), attributes(alpha=1 / 6 if _is_number(alpha, 1 / 6) else alpha))
+
+
+def _relu_below(node: Node, at: Surroundings) -> list[Node] | None:
+    """The minimum of ``Relu`` and a number."""
+    if node.op_type == "nn.Clip" or len(node.inputs) != 2:
+        return None
+    for x, other in (node.inputs, node.inputs[::-1]):
+        made, number = at.producer(x, "Relu"), at.number(other)
+        if made and number is not None and number > 0 and at.same_shape(x, node.outputs[0]):
+            return [_clip(made.inputs[0], 0.0, number, node.outputs[0])]
+    return None
+
+
+def _relu6_of_shifted(x: str, at: Surroundings) -> str | None:
+    """What ``x`` is ``relu6`` of, less three."""
+    clip = at.producer(x, "nn.Clip")
+    if clip is None or (clip.attribute("min"), clip.attribute("max")) != (0.0, 6.0):
+        return None
+    return _plus(clip.inputs[0], 3.0, at)
+
+
+def _plus(x: str, number: float, at: Surroundings) -> str | None:
+    """What ``x`` is ``number`` more than."""
+    made = at.producer(x, "Add")
+    terms = (made.inputs, made.inputs[::-1]) if made else ()
+    return next((term for term, other in terms if at.number(other) == number and at.same_shape(term, x)), None)
+
+
+def _is_erf_of(y: str, x: str, at: Surroundings) -> bool:
+    erf = at.producer(y, "Erf")
+    scaled = at.producer(erf.inputs[0], "nn.Scale") if erf else None
+    return scaled is not None and scaled.inputs[0] == x and _is_number(scaled.attribute("factor"), sqrt(0.5))
+
+
+def _is_tanh_of(y: str, x: str, at: Surroundings) -> bool:
+    """Is ``y`` tanh((2 / pi) ** 0.5 * (x + 0.044715 * x ** 3))?"""
+    tanh = at.producer(y, "Tanh")
+    scaled = at.producer(tanh.inputs[0], "nn.Scale") if tanh else None
+    total = at.producer(scaled.inputs[0], "Add", "Sum") if scaled else None
+    if scaled is None or total is None or not _is_number(scaled.attribute("factor"), sqrt(2 / pi)):
+        return False
+    for term, other in (total.inputs, total.inputs[::-1]):
+        cubic = at.producer(other, "nn.Scale")
+        if term == x and cubic and _is_number(cubic.attribute("factor"), 0.044715):
+            return _is_cube_of(cubic.inputs[0], x, at)
+    return False
+
+
+def _is_cube_of(y: str, x: str, at: Surroundings) -> bool:
+    power, product = at.producer(y, "Pow"), at.producer(y, "Mul")
+    if power:
+        return power.inputs[0] == x and at.number(power.inputs[1]) == 3.0 and at.same_shape(x, y)
+    squares = [at.producer(z, "Mul") for z in product.inputs] if product else []
+    return product is not None and x in product.inputs and any(z and z.inputs == (x, x) for z in squares)
+
+
+def _is_number(value: object, number: float) -> bool:
+    return isinstance(value, float) and isclose(value, number, rel_tol=TOLERANCE)

@@ -1,0 +1,42 @@
+"""Masks of attention that hide nothing, and what torch's exporters write behind them."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from converters.graph import Node
+from converters.passes.rewriting import Surroundings
+
+
+def drop_zeros(node: Node, at: Surroundings) -> list[Node] | None:
+    """What zeros are added to, such as a mask that hides nothing, is the sum."""
+    if node.op_type != "Add" or not at.is_float(node.outputs[0]):
+        return None
+    for x, other in (node.inputs, node.inputs[::-1]):
+        if at.producer(other, "nn.Zeros") and at.is_float(x) and at.same_shape(x, node.outputs[0]):
+            return [Node("Identity", (x,), node.outputs)]
+    return None
+
+
+def drop_guard(node: Node, at: Surroundings) -> list[Node] | None:
+    """Zeros in place of NaN behind a softmax whose scores are all finite: no row of them is hidden by ``-inf``."""
+    if node.op_type != "Where" or at.number(node.inputs[1]) != 0:
+        return None
+    guard, softmax = at.producer(node.inputs[0], "IsNaN"), at.producer(node.inputs[2], "Softmax")
+    if not guard or not softmax or guard.inputs != softmax.outputs or not _is_finite(softmax.inputs[0], at):
+        return None
+    return [Node("Identity", softmax.outputs, node.outputs)]
+
+
+def _is_finite(scores: str, at: Surroundings) -> bool:
+    """Whether scores are products, or such with a mask that hides by finite numbers."""
+    if at.producer(scores, "MatMul", "nn.Scale"):
+        return True
+    masked = at.producer(scores, "Add")
+    return masked is not None and any(_hides_by_finite(x, at) for x in masked.inputs)
+
+
+def _hides_by_finite(mask: str, at: Surroundings) -> bool:
+    chosen = at.producer(mask, "Where")
+    numbers = [at.number(x) for x in chosen.inputs[1:]] if chosen else [None]
+    return all(number is not None and isfinite(number) for number in numbers)

@@ -1,0 +1,150 @@
+"""One spelling of windows: padding said by the layer in numbers, pools of everything whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from converters.constants import attributes
+from converters.graph import AttributeValue, Node, Shape
+from converters.passes.rewriting import Surroundings, as_integers
+from converters.passes.spell_views import cut
+
+WINDOWS = frozenset({"AveragePool", "MaxPool", "nn.Conv", "nn.ConvBias"})
+
+
+def spell_padding(node: Node, at: Surroundings) -> list[Node] | None:
+    """Padding in numbers, and no ``ceil_mode`` where the windows come out even."""
+    window = _window(node, at)
+    if window is None:
+        return None
+    given: dict[str, AttributeValue | None] = {**dict(node.attributes), "auto_pad": None, "pads": window.pads}
+    spans = [n + low + high - reach for n, low, high, reach in window.axes()]
+    if window.after == tuple([span // stride + 1 for span, stride in zip(spans, window.strides, strict=True)]):
+        given["ceil_mode"] = None
+    if not any(window.pads):
+        given["count_include_pad"] = None
+    return [node._replace(attributes=attributes(**given))]
+
+
+def absorb_padding(node: Node, at: Surroundings) -> list[Node] | None:
+    """Zeros put around what a convolution or mean reads are its own padding."""
+    window = _window(node, at)
+    around = _zeros_around(node.inputs[0], at) if window else None
+    if window is None or around is None:
+        return None
+    x, pads = around
+    total = tuple([own + more for own, more in zip(window.pads, pads, strict=True)])
+    if node.op_type.startswith("nn.Conv"):
+        return [node._replace(inputs=(x,), attributes=attributes(**{**dict(node.attributes), "pads": total}))]
+    fits = all(max(low, high) < reach for _, low, high, reach in window._replace(pads=total).axes())
+    if node.op_type == "AveragePool" and not any(window.pads) and not node.attribute("ceil_mode") and fits:
+        given = {**dict(node.attributes), "pads": total, "count_include_pad": 1}
+        return [node._replace(inputs=(x,), attributes=attributes(**given))]
+    return None
+
+
+def spell_wrap(node: Node, at: Surroundings) -> list[Node] | None:
+    """Circular padding puts parts of a value before and behind it, axis by axis; one of torch's exporters says so."""
+    sides = _sides(node, at) if node.op_type == "Pad" and node.attribute("mode") == "wrap" else None
+    if sides is None:
+        return None
+    x, shape = node.inputs[0], at.shapes[node.inputs[0]]
+    nodes: list[Node] = []
+    if any(not 0 <= count <= size for pair, size in zip(sides, shape, strict=True) for count in pair):
+        return None
+    for axis, (size, (low, high)) in enumerate(zip(shape, sides, strict=True)):
+        if not low and not high:
+            continue
+        parts = [x]
+        for place, start, end in (("before", size - low, size), ("behind", 0, high)):
+            if start < end:
+                part = at.define(f"{node.outputs[0]}.{axis}.{place}", _resized(x, axis, end - start, at), like=x)
+                nodes.append(cut(x, [(axis, start, end)], part, at))
+                parts.insert(0 if place == "before" else len(parts), part)
+        x = at.define(f"{node.outputs[0]}.{axis}", _resized(x, axis, low + size + high, at), like=x)
+        nodes.append(Node("Concat", tuple(parts), (x,), attributes(axis=axis)))
+    return [*nodes[:-1], nodes[-1]._replace(outputs=node.outputs)] if nodes else [Node("Identity", (x,), node.outputs)]
+
+
+def _resized(x: str, axis: int, size: int, at: Surroundings) -> Shape:
+    """The shape of ``x`` but for one axis."""
+    return (*at.shapes[x][:axis], size, *at.shapes[x][axis + 1 :])
+
+
+def spell_pool(node: Node, at: Surroundings) -> list[Node] | None:
+    """A mean over everything is ``GlobalAveragePool``, a maximum ``GlobalMaxPool``; one pixel is itself."""
+    if node.op_type == "MaxPool" and (len(node.outputs) > 1 or not at.is_float(node.inputs[0])):
+        return None  # GlobalMaxPool tells no indices and takes no integers
+    op_type = {"AveragePool": "GlobalAveragePool", "MaxPool": "GlobalMaxPool"}.get(node.op_type)
+    window = _window(node, at) if op_type else None
+    if window is None or any(window.pads):
+        return None
+    if set(window.kernel) == {1} and window.before == window.after:
+        return [Node("Identity", node.inputs, node.outputs)]
+    if window.kernel != window.before or set(window.dilations) != {1}:
+        return None
+    return [Node(str(op_type), node.inputs, node.outputs)]
+
+
+class _Window(NamedTuple):
+    """A window operator on its axes; sizes before and after it."""
+
+    kernel: Shape
+    strides: Shape
+    dilations: Shape
+    pads: Shape  # at the start of every axis, then at the end
+    before: Shape
+    after: Shape
+
+    def axes(self) -> Iterator[tuple[int, int, int, int]]:
+        """Size, padding at start and end, and reach of the kernel along every axis."""
+        count = len(self.kernel)
+        reach = [dilation * (k - 1) + 1 for dilation, k in zip(self.dilations, self.kernel, strict=True)]
+        return zip(self.before, self.pads[:count], self.pads[count:], reach, strict=True)
+
+
+def _window(node: Node, at: Surroundings) -> _Window | None:
+    if node.op_type not in WINDOWS or node.inputs[0] not in at.shapes or node.outputs[0] not in at.shapes:
+        return None
+    before, after = at.shapes[node.inputs[0]][2:], at.shapes[node.outputs[0]][2:]
+    ones = (1,) * len(before)
+    kernel = as_integers(node.attribute("weight_shape"))[2:] or as_integers(node.attribute("kernel_shape")) or ones
+    strides = as_integers(node.attribute("strides")) or ones
+    dilations = as_integers(node.attribute("dilations")) or ones
+    pads = as_integers(node.attribute("pads")) or (0, 0) * len(before)
+    window = _Window(kernel, strides, dilations, pads, before, after)
+    if node.attribute("auto_pad") in ("SAME_UPPER", "SAME_LOWER"):
+        missing = [
+            max((windows - 1) * stride + reach - n, 0)
+            for windows, stride, (n, _, _, reach) in zip(after, strides, window.axes(), strict=True)
+        ]
+        half = [total // 2 for total in missing]
+        rest = [total - total // 2 for total in missing]
+        return window._replace(pads=(*half, *rest) if node.attribute("auto_pad") == "SAME_UPPER" else (*rest, *half))
+    return window
+
+
+def _zeros_around(x: str, at: Surroundings) -> tuple[str, Shape] | None:
+    """What ``x`` is with zeros around it on the axes of windows, and how many, as ``pads`` says it."""
+    pad = at.producer(x, "Pad")
+    if pad is None or pad.attribute("mode", "constant") != "constant":
+        return None
+    sides = _sides(pad, at)
+    if sides is None or (len(pad.inputs) > 2 and pad.inputs[2] and at.number(pad.inputs[2]) != 0):
+        return None
+    if min(map(min, sides)) < 0 or any(map(any, sides[:2])):
+        return None
+    low, high = zip(*sides[2:], strict=True)
+    return pad.inputs[0], (*low, *high)
+
+
+def _sides(pad: Node, at: Surroundings) -> list[tuple[int, int]] | None:
+    """How much is put before and behind ``x`` along every axis, where that is known."""
+    counts, shape = at.integers(pad.inputs[1]), at.shapes.get(pad.inputs[0], ())
+    axes = at.integers(pad.inputs[3]) if len(pad.inputs) > 3 else tuple(range(len(shape)))
+    if not shape or counts is None or axes is None or len(counts) != 2 * len(axes):
+        return None
+    pairs = zip(counts, counts[len(axes) :], strict=False)
+    by_axis = dict(zip([axis % len(shape) for axis in axes], pairs, strict=True))
+    return [by_axis.get(axis, (0, 0)) for axis in range(len(shape))]

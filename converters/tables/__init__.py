@@ -1,0 +1,1 @@
+"""Tables of any size: read in batches, converted and counted in parts."""

@@ -1,0 +1,106 @@
+"""Tables of comma-separated values, whose cells are words until all rows are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from converters.tables.columns import OTHER_SEPARATOR, WORDS, IsRead, Scanned, TableContentError, check_columns
+
+# Cells of a column of numbers in which there is none; in a column of words these are words, and "" is none.
+NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
+CSV_BLOCK = 1 << 22  # bytes; a row must fit in. Arrow reads 32 blocks ahead: 300 MB, and of larger blocks 2.3 GB
+
+
+def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
+    """Columns and their types: what spells all of a column's words, which are read for it."""
+    with _open_csv(path, ()) as reader:
+        names = tuple(reader.schema.names)
+    check_columns(names)
+    kinds = dict.fromkeys(filter(is_read, names), pa.null())
+    num_rows = 0
+    with _open_csv(path, list(kinds)) as reader:
+        for batch in reader:
+            num_rows += batch.num_rows
+            kinds = {name: _widened(kind, batch[name]) for name, kind in kinds.items()}
+    kinds |= {name: pa.string() for name in WORDS if name in kinds}
+    known = [(name, pa.float64() if kind == pa.null() else kind) for name, kind in kinds.items()]
+    return names, pa.schema(known), num_rows
+
+
+def read(path: Path, schema: Any) -> Iterator[Any]:
+    """Record batches of the schema's columns."""
+    with _open_csv(path, schema.names) as reader:
+        for batch in reader:
+            columns = [_spelt(batch[field.name], field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _widened(kind: Any, words: Any) -> Any:
+    """The narrowest of integer, number and string, from ``kind`` on, that spells all of a column's words."""
+    if kind == pa.string() or _without(NO_NUMBER, words).null_count == len(words):
+        return kind
+    kinds = (pa.float64(),) if kind == pa.float64() else (pa.float64(), pa.int64())  # 0x10 is an integer, no number
+    widest = pa.string()
+    for narrower in kinds:
+        try:
+            _spelt(words, narrower)
+        except pa.ArrowInvalid:
+            break
+        widest = narrower
+    return widest
+
+
+@contextmanager
+def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
+    """Read these columns, or all if none are named, as the words that they hold."""
+    uneven: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        uneven.append(row)
+        return "error"
+
+    try:
+        with pyarrow.csv.open_csv(
+            path,
+            read_options=pyarrow.csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False),
+            parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), include_columns=names
+            ),
+        ) as reader:
+            yield reader
+    except pa.ArrowInvalid as e:
+        if "straddling" in str(e):
+            raise ValueError(f"a row of more than {CSV_BLOCK:,} bytes, or a quote that is not closed") from e
+        if not uneven:
+            raise
+        expected, got, number, row = uneven[0]  # of the header number is 1
+        if expected == 1 and OTHER_SEPARATOR.search(row):
+            raise TableContentError(
+                f"expected columns separated by commas, got a header without a comma, but commas in row {number - 2}."
+            ) from e
+        where = f"than the {expected} fields that the header names in row {number - 2}"
+        if got < expected:
+            raise ValueError(f"fewer {where}") from e
+        raise TableContentError(
+            f"expected one field a column, got more {where}. "
+            "Put a field that has commas in double quotes, and double the quotes inside it."
+        ) from e
+
+
+def _without(nothing: Sequence[str], column: Any) -> Any:
+    return pc.if_else(pc.is_in(column, value_set=pa.array(nothing)), None, column)
+
+
+def _spelt(words: Any, kind: Any) -> Any:
+    """Words as they are, or the numbers that they spell; blanks around numbers say nothing."""
+    if kind == pa.string():
+        return _without(("",), words)
+    return pc.ascii_trim_whitespace(_without(NO_NUMBER, words)).cast(kind)

@@ -1,0 +1,298 @@
+"""What follows from the architectures of a table of any size, in constant memory; killed runs go on.
+
+Their texts, or anything else that a function of space and architecture gives: rows are read, worked on by several
+processes and written in pieces.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from converters.cached_texts import cached_space
+from converters.convert import to_onnx_text
+from converters.engines import check_engine, num_workers, with_answers
+from converters.errors import check_ending
+from converters.tables.batches import BatchedTable, TableBatch, open_table
+from converters.tables.columns import lacks_column
+from converters.tables.parts import TABLE, Parts, Settings
+from converters.version import code_digest
+from spaces import SearchSpace, get_space
+from spaces.registry import full_name, modules_beside, space_file
+
+CACHED = 1024  # per worker, of texts at most 10 MB: tables list an architecture again for every device or data set
+
+
+Compute = Callable[[SearchSpace[Any], Any], tuple[Any, ...]]  # a row's new values of its space and architecture
+
+
+def text_of(space: SearchSpace[Any], architecture: Any) -> tuple[str]:
+    """The canonical text, as a row's one new value."""
+    return (to_onnx_text(space, architecture),)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """Columns that follow from a row's architecture.
+
+    Attributes:
+        columns: names and Arrow types.
+        compute: from space and architecture to one value a column; workers unpickle it, to an equal.
+        settings: of ``compute``, in words: what else the values depend on.
+    """
+
+    columns: Mapping[str, Any]
+    compute: Compute
+    settings: str = ""
+
+
+TEXT = Derivation({"text": pa.string()}, text_of)
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """What to convert, where to, and how.
+
+    Attributes:
+        table: Parquet, CSV or JSONL with a column ``architecture`` and, without ``space``, a column ``space``.
+        out: the Parquet file to write.
+        space: a name for ``get_space``; of a table that names spaces, only the rows of this one are converted.
+        workers: processes; as many as there are cores, if there is work for them, when None.
+        engine: "process" or "ray".
+        resume: go on with a killed run, or accept a finished one.
+        chunk_rows: rows that a worker converts at a time.
+        part_chunks: chunks of a part: what a killed run may lose.
+        derivation: the columns to add.
+    """
+
+    table: Path
+    out: Path
+    space: str | None = None
+    workers: int | None = None
+    engine: str = "process"
+    resume: bool = False
+    chunk_rows: int = 128
+    part_chunks: int = 8
+    derivation: Derivation = TEXT
+
+
+@dataclass(frozen=True)
+class StreamResult:
+    """Counts of rows: converted, failed, and left out because they are of another space."""
+
+    rows: int
+    failed: int
+    left_out: int
+    errors: Path
+    seconds: float
+
+
+class Request(NamedTuple):
+    """One row for a worker."""
+
+    space: str | None
+    architecture: str | None
+
+
+class Task(NamedTuple):
+    """Rows for a worker, and what to do with them."""
+
+    compute: Compute
+    requests: Sequence[Request]
+
+
+class Answer(NamedTuple):
+    """The new values of a row, or the reason why there are none."""
+
+    values: tuple[Any, ...] | None
+    reason: str | None
+
+
+def convert_table(
+    config: StreamConfig, *, on_progress: Callable[[int, int], None] = lambda done, total: None
+) -> StreamResult:
+    """Write the table with the new columns; rows that fail go to ``<out>.errors.jsonl`` with the reason.
+
+    Args:
+        config: see there.
+        on_progress: called with the rows done, those of an earlier run included, and the rows of the table.
+
+    Raises:
+        ValueError: the table cannot be read or lacks a column, the output is there already or another run writes it,
+            or no row succeeds.
+        ImportError: the engine is not installed.
+        OSError: the output cannot be written.
+    """
+    started = time.perf_counter()
+    table = open_table(config.table)
+    _check(config, table)
+    schema = table.schema
+    for name, kind in config.derivation.columns.items():
+        schema = schema.append(pa.field(name, kind))
+    parts = Parts(config.out, schema, _settings(config, table), config.table)
+    is_done = config.resume and parts.is_finished  # perhaps where nobody may write
+    with nullcontext() if is_done else parts.held_alone():
+        if not (config.resume and parts.is_finished):
+            _convert_parts(config, table, parts, on_progress)
+        rows, failed = parts.count()
+        left_out = table.num_rows - rows - failed
+        if table.num_rows and not rows:
+            parts.out.unlink()
+            got = [f"{failed} that fail (see {parts.errors})"] if failed else []
+            got += [f"{left_out} of other spaces than {config.space}"] if left_out else []
+            raise ValueError(f"{config.table}: expected rows that can be converted, got {' and '.join(got)}.")
+    return StreamResult(rows, failed, left_out, parts.errors, time.perf_counter() - started)
+
+
+def convert_rows(task: Task) -> list[Answer]:
+    """What a worker does."""
+    return [_convert(task.compute, request) for request in task.requests]
+
+
+class _Chunk(NamedTuple):
+    """Rows and their new values."""
+
+    batch: TableBatch
+    answers: Sequence[Answer]
+
+
+def _convert_parts(
+    config: StreamConfig, table: BatchedTable, parts: Parts, on_progress: Callable[[int, int], None]
+) -> None:
+    index = parts.begin(resume=config.resume)
+    done = min(index * config.part_chunks * config.chunk_rows, table.num_rows)
+    on_progress(done, table.num_rows)
+    chunks = _converted(config, table, start=done)
+    while part := list(_reported(islice(chunks, config.part_chunks), done, table.num_rows, on_progress)):
+        done += sum(chunk.batch.num_read for chunk in part)
+        _write_part(parts, index, part, config.derivation)
+        index += 1
+    parts.assemble(index)
+
+
+def _reported(
+    chunks: Iterable[_Chunk], done: int, total: int, on_progress: Callable[[int, int], None]
+) -> Iterator[_Chunk]:
+    for chunk in chunks:
+        done += chunk.batch.num_read
+        on_progress(done, total)
+        yield chunk
+
+
+def _converted(config: StreamConfig, table: BatchedTable, *, start: int) -> Iterator[_Chunk]:
+    def to_task(batch: TableBatch) -> Task:
+        return Task(config.derivation.compute, _requests(config, batch.rows))
+
+    batches = table.batches_of_space(config.space, config.chunk_rows, start=start)
+    workers = num_workers(config.workers, table.num_rows - start)
+    for batch, answers in with_answers(convert_rows, batches, to_task, workers=workers, engine=config.engine):
+        yield _Chunk(batch, answers)
+
+
+def _requests(config: StreamConfig, rows: Any) -> list[Request]:
+    notations = rows["architecture"].to_pylist()
+    names = [config.space] * len(notations) if config.space else rows["space"].to_pylist()
+    pairs = zip(names, notations, strict=True)
+    return [Request(name and full_name(str(name)), None if a is None else str(a)) for name, a in pairs]
+
+
+def _write_part(parts: Parts, index: int, chunks: Sequence[_Chunk], derivation: Derivation) -> None:
+    answers = [answer for chunk in chunks for answer in chunk.answers]
+    numbers = [number for chunk in chunks for number in chunk.batch.numbers]
+    table = pa.concat_tables([chunk.batch.rows for chunk in chunks])
+    notations = table["architecture"].to_pylist()
+    errors = [
+        {"row": number, "architecture": notation, "reason": answer.reason}
+        for number, notation, answer in zip(numbers, notations, answers, strict=True)
+        if answer.values is None
+    ]
+    for column, (name, kind) in enumerate(derivation.columns.items()):
+        values = [None if answer.values is None else answer.values[column] for answer in answers]
+        table = table.append_column(name, pa.array(values, kind))
+    parts.write(index, table.filter(pa.array([answer.values is not None for answer in answers], pa.bool_())), errors)
+
+
+def _convert(compute: Compute, request: Request) -> Answer:
+    try:
+        if request.space is None or request.architecture is None:
+            raise ValueError(f"row: expected a space and an architecture, got {request.space}, {request.architecture}.")
+        architecture = cached_space(request.space).parse(request.architecture)
+        return Answer(_computed(compute, request.space, architecture), None)
+    except ValueError as e:
+        return Answer(None, str(e))
+    except Exception as e:  # a mistake in a space of the user's own costs its rows, not the run
+        return Answer(None, f"{type(e).__name__}: {e}")
+
+
+@lru_cache(maxsize=CACHED)
+def _computed(compute: Compute, space: str, architecture: Any) -> tuple[Any, ...]:
+    """Compute the new values of one row.
+
+    NOTE: not one for all of an ``architecture_key``; isomorphic modules of NAS-Bench-101 may differ in channels.
+    """
+    return compute(cached_space(space), architecture)
+
+
+def _check(config: StreamConfig, table: BatchedTable) -> None:
+    names = table.schema.names
+    check_engine(config.engine, config.workers)
+    check_ending(config.out, ".parquet")
+    if "architecture" not in names:
+        raise lacks_column(table.path, "architecture", names)
+    if there := [name for name in config.derivation.columns if name in names]:
+        raise ValueError(f"{table.path}: expected no column {there[0]} yet, got one. Rename or drop it.")
+    if "text" in names:
+        warnings.warn(
+            f"{table.path}: what is written is of the column architecture; the column text is left as it is.",
+            stacklevel=4,
+        )
+    for column in table.schema:
+        try:
+            pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([column])).close()
+        except pa.ArrowNotImplementedError as e:  # objects without a field
+            raise ValueError(f"{table.path}: expected what Parquet can hold in column {column.name}, got {e}") from e
+    if config.space is not None:
+        get_space(config.space)
+    elif "space" not in names:
+        raise ValueError(f"{table.path}: expected a column space, got none. Name it with --space.")
+
+
+def _settings(config: StreamConfig, table: BatchedTable) -> Settings:
+    """What decides the contents of parts; files by what they hold, wherever they lie.
+
+    Cost: a second for a table of 1 GB.
+    """
+    names = {config.space} if config.space else table.space_names() - {""}
+    files = {name.rpartition(":")[0]: file for name in names if (file := space_file(name))}
+    beside = {name: modules_beside(file).values() for name, file in files.items() if file.is_file()}
+    files |= {f"{file.name} beside {name}": file for name, found in beside.items() for file in found}
+    return {
+        "code": code_digest(),
+        TABLE: _contents(config.table),
+        "space": config.space,
+        "the space's file": "; ".join(f"{name}, {_contents(files[name])}" for name in sorted(files)) or None,
+        "chunk_rows": config.chunk_rows,
+        "part_chunks": config.part_chunks,
+        "columns": ", ".join(config.derivation.columns),
+        "settings": config.derivation.settings,
+    }
+
+
+def _contents(path: Path) -> str:
+    try:
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            return f"{stream.tell()} bytes with digest {digest[:16]}"
+    except OSError as e:
+        return f"{e.strerror}"

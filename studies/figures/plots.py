@@ -1,0 +1,180 @@
+"""The figures of a study, and of several to compare."""
+
+import io
+import os
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from nasrlm.files import write_atomically
+from nasrlm.objective import Objective
+from spaces import get_space, space_names
+from studies.config import SearchConfig
+from studies.figures.calibration import calibration_figure, interactive_calibration
+from studies.figures.cell_graph import CellGraph, cell_graphs
+from studies.figures.cells import cells_figure, interactive_cells
+from studies.figures.front import front_figure
+from studies.figures.interactive import interactive_front, interactive_progress, write_html
+from studies.figures.known_values import known_values
+from studies.figures.progress import goals_in_words, progress_of, share_ends, share_label, spelled
+from studies.figures.style import line_look, polish, title_lines
+from studies.folder import FINISHED, StudyError, read_study
+from studies.guide import levels_of
+from studies.loaded_study import LoadedStudy, load_study
+from studies.report import write_front
+
+CELLS = 5  # of the front that are drawn
+LABEL_WIDTH, LEGEND_LINE = 80, 0.22  # characters of a line below a figure, and inches
+
+
+def plot_study(folder: Path | str, out: Path | str | None = None) -> tuple[Path, ...]:
+    """Write the figures of a finished or running study; of one that has not finished its front.csv as well.
+
+    Figures are front.png and front.html; hypervolume.png; where real or true values are known also calibration.png;
+    cells.png, some of the front drawn as their cells, of spaces that are registered; and report.html with all of them.
+
+    Args:
+        folder: the study's.
+        out: where the figures go; left out, into ``folder``.
+
+    Raises:
+        StudyError: there is no study, or a damaged one.
+        OSError: ``out`` cannot be written.
+    """
+    folder = Path(folder)
+    study = load_study(folder)
+    config = study.config
+    target = _made(out or folder)
+    predicted, real, notations = known_values(folder, config)
+    known = dict(zip(notations, real, strict=True))
+    pngs = {"front": front_figure(study, known)}
+    parts = [interactive_front(study, known)]
+    if study.history.complete().any():
+        pngs["hypervolume"] = progress_figure([folder.resolve().name], [study])
+        parts.append(interactive_progress([folder.resolve().name], [study]))
+    told = ~np.isnan(predicted).any(axis=2) & ~np.isnan(real)
+    if config.guide is not None:  # what is taken from the model as certain cannot turn out otherwise
+        told &= predicted[:, :, 1] < predicted[:, :, 2]
+    if turned_out := np.flatnonzero(told.any(axis=0)).tolist():
+        names = [config.objectives[column] for column in turned_out]
+        predicted, real = predicted[:, turned_out], real[:, turned_out]
+        intervals = _intervals(study, turned_out)
+        pngs["calibration"] = calibration_figure(names, predicted, real, intervals)
+        parts.append(interactive_calibration(names, predicted, real, intervals, notations))
+    if study.front_rows and config.space in space_names():
+        shown = _cells(study)
+        pngs["cells"] = cells_figure(shown)
+        parts.append(interactive_cells(shown))
+    for name, figure in pngs.items():
+        _write(figure, target / f"{name}.png")
+    write_html([parts[0]], target / "front.html")
+    write_html(parts, target / "report.html")
+    unfinished = read_study(folder).get("status") != FINISHED
+    fronts = [write_front(target, study)] if unfinished else []
+    return (*fronts, *(target / f"{name}.png" for name in pngs), target / "front.html", target / "report.html")
+
+
+def plot_studies(folders: Sequence[Path | str], out: Path | str) -> tuple[Path, ...]:
+    """Write comparison.png and comparison.html: hypervolume against evaluations of studies that look for the same.
+
+    Studies that differ in their seeds alone are one curve, with a band.
+
+    Raises:
+        StudyError: no folders, one twice, one without a study or without results, two of one config and seed, or
+            studies of different spaces or goals, or of predictions and of real results.
+        OSError: ``out`` cannot be written.
+    """
+    if isinstance(folders, str | Path):
+        raise StudyError(f"plot: expected a list of folders, got {str(folders)!r}. Put it in a list.")
+    paths = [Path(folder) for folder in folders]
+    if twice := [str(path) for path, count in Counter(map(Path.resolve, paths)).items() if count > 1]:
+        raise StudyError(f"plot: expected each study once, got {', '.join(twice)} twice. Leave it out.")
+    studies = [load_study(path) for path in paths]
+    kinds = sorted({_kind(study.config) for study in studies})
+    if len(kinds) != 1:
+        raise StudyError(f"plot: expected studies of one kind, got {'; '.join(kinds)}. Plot them apart.")
+    by_config: dict[str, list[str]] = {}
+    for path, study in zip(paths, studies, strict=True):
+        by_config.setdefault(spelled(study.config), []).append(str(path))
+    if alike := next((names for names in by_config.values() if len(names) > 1), None):
+        raise StudyError(
+            f"plot: expected studies that differ, in their seeds at least, got {', '.join(alike)} with one config, "
+            "as the folders of one study's workers have. Name one of them."
+        )
+    if empty := [str(path) for path, study in zip(paths, studies, strict=True) if not study.history.complete().any()]:
+        raise StudyError(f"plot: expected evaluated architectures, got none in {', '.join(empty)}.")
+    target, names = _made(out), _told_apart(paths)
+    _write(progress_figure(names, studies), target / "comparison.png")
+    write_html([interactive_progress(names, studies)], target / "comparison.html")
+    return target / "comparison.png", target / "comparison.html"
+
+
+def _intervals(study: LoadedStudy, columns: Sequence[int]) -> list[float | None]:
+    """The probability between low and high of some objectives' predictions."""
+    if study.config.guide is None:
+        return [study.history.interval] * len(columns)
+    levels = levels_of(study.config.guide.risk, study.config.objectives)
+    return [levels[column][-1] - levels[column][0] for column in columns]
+
+
+def _told_apart(folders: Sequence[Path]) -> list[str]:
+    """Name studies by their paths from the folder that all are in, as ``a/study`` and ``b/study`` share a name."""
+    paths = [folder.resolve() for folder in folders]
+    shared = os.path.commonpath([path.parent for path in paths])
+    return [str(path.relative_to(shared)) for path in paths]
+
+
+def _kind(config: SearchConfig) -> str:
+    values = "predicted" if config.evaluator == "surrogate" else "real"
+    return f"{' '.join(map(str, config.goals))} in {config.space}, {values}"
+
+
+def _cells(study: LoadedStudy) -> list[tuple[list[str], list[CellGraph]]]:
+    """Describe some of the front, evenly from one end to the other: their objectives in words, and their cells."""
+    space, history, rows = get_space(study.config.space), study.history, study.front_rows
+    places = np.unique(np.linspace(0, len(rows) - 1, CELLS).round().astype(int)).tolist()
+    shown = []
+    for row in (rows[place] for place in places):
+        values = zip(history.objectives, history.values[row][:, 0].tolist(), strict=True)
+        words = [f"{Objective.parse(name).label}: {value:.4g}" for name, value in values]
+        shown.append((words, cell_graphs(space, history.architectures[row])))
+    return shown
+
+
+def _made(folder: Path | str) -> Path:
+    made = Path(folder)
+    made.mkdir(parents=True, exist_ok=True)
+    return made
+
+
+def _write(figure: Figure, path: Path) -> None:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    write_atomically(path, buffer.getvalue())
+
+
+def progress_figure(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Figure:
+    """Hypervolume against evaluations, as a share of what all the studies reach together; seeds make a band."""
+    curves = progress_of(names, studies)
+    labels = [textwrap.fill(progress.name, LABEL_WIDTH) for progress in curves]
+    lines = len("\n".join(labels).splitlines())
+    figure = Figure(figsize=(8, 5.2 + LEGEND_LINE * lines), layout="constrained")
+    axes = figure.subplots()
+    for index, progress in enumerate(curves):
+        colour, (dashes, _) = line_look(index)
+        look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.6, "label": labels[index]}
+        axes.step(progress.counts, progress.median, where="post", **look)
+        if len(progress.shares) > 1:
+            low, high = progress.band
+            axes.fill_between(progress.counts, low, high, step="post", alpha=0.2, color=colour, linewidth=0)
+    axes.set_ylim(*share_ends(curves))
+    axes.set(xlabel="evaluations", ylabel=share_label(len(studies)))
+    figure.legend(frameon=False, loc="outside lower center")
+    axes.set_title("\n".join(title_lines(goals_in_words(studies[0].config))), fontsize=10)
+    polish(axes)
+    return figure

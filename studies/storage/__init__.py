@@ -1,0 +1,1 @@
+"""Guided searches in Optuna storages that several workers share."""

@@ -1,0 +1,259 @@
+"""A study in an Optuna storage, for dashboards and for other programs to read."""
+
+import hashlib
+import json
+import re
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import optuna
+from optuna.exceptions import ExperimentalWarning, OptunaError, StorageInternalError
+from optuna.storages import BaseStorage, RDBStorage
+from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from nasrlm.files import UnwritableError, file_digest
+from studies.config import SearchConfig, without_password
+from studies.folder import DIGESTS, GO_ON, MAY_CHANGE, NOT_TOLD, StudyError, check_same_digests
+from studies.optuna_trials import ARCHITECTURE, directions
+from studies.storage.journal import open_journal
+from studies.storage.locks import held_alone
+
+UNANSWERED = (StorageInternalError, SQLAlchemyError)  # as where a connection broke
+TRIES = 5  # at opening a database
+ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}  # of connections, in seconds
+TABLE = "table"  # attribute of a study
+
+
+def open_storage(storage: str) -> BaseStorage:
+    """A database by its URL, or a journal file.
+
+    Raises:
+        StudyError: it cannot be opened.
+    """
+    try:
+        if "://" not in storage:
+            return open_journal(Path(storage).resolve())
+        return _open_database(with_driver(storage))
+    except StudyError:
+        raise
+    except (SQLAlchemyError, OptunaError, OSError, ImportError, ValueError, KeyError) as error:
+        reason = f"{type(error).__name__}, {' '.join(str(error).split())[:200]}"
+        lacks_driver = isinstance(error, ImportError) and storage.startswith("postgres")
+        hint = "Install nasrlm[postgres]." if lacks_driver else "Example: sqlite:///study.db."
+        raise StudyError(
+            f"storage: expected a database URL or a journal file, got {without_password(storage)!r}: {reason}. {hint}"
+        ) from error
+
+
+def with_driver(url: str) -> str:
+    """``postgresql://`` with the driver that the extra ``postgres`` installs; any other URL as it is."""
+    return re.sub("^postgres(ql)?://", "postgresql+psycopg://", url)
+
+
+def _open_database(url: str) -> RDBStorage:
+    """Open a database, trying again where another worker, begun at the same moment, makes its tables.
+
+    So where a connection breaks meanwhile, as at a restart; one that cannot be made is no use to wait for.
+    """
+    engine: dict[str, Any] = {"pool_pre_ping": True}  # a connection that broke is made anew
+    if url.startswith("postgresql+psycopg"):
+        engine["connect_args"] = ALIVE
+    for _ in range(TRIES - 1):
+        try:
+            return RDBStorage(url, engine)
+        except UNANSWERED as error:
+            is_broken = isinstance(error, StorageInternalError) or getattr(error, "connection_invalidated", False)
+            is_made = isinstance(error, IntegrityError) or "already exists" in str(error)
+            if not (is_broken or is_made or "terminating connection" in str(error)):
+                raise
+            time.sleep(1)
+    return RDBStorage(url, engine)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence Optuna's line for every study, and its warnings that a sampler is experimental."""
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(max(verbosity, optuna.logging.WARNING))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+
+
+def study_name(config: SearchConfig) -> str:
+    """Space, sampler, seed, and eight digits of the config.
+
+    The storage and the folder of a table are left out, which workers may reach by other names, the checkpoint, which
+    ``join_study`` compares, and how many trials there are to be.
+    """
+    kind, _, path = config.evaluator.partition(":")
+    return _named(config, {"evaluator": f"{kind}:{Path(path).name}"} if kind == "table" else {})
+
+
+def name_in(storage: BaseStorage, config: SearchConfig) -> str:
+    """The study's name in a storage; where older versions stored it, whose digits told more, their name."""
+    first = [*config.earlier_trials, config.trials][0]
+    not_told = {"evaluator": NOT_TOLD} if config.guide else {}
+    for told in ({"trials": first}, {}, {"trials": first, **not_told}, not_told):
+        with suppress(KeyError):
+            storage.get_study_id_from_name(older := _named(config, told))
+            return older
+    return study_name(config)
+
+
+def _named(config: SearchConfig, more: Mapping[str, object]) -> str:
+    free = ("storage", *DIGESTS, *MAY_CHANGE)
+    values = {**{name: value for name, value in config.to_dict().items() if name not in free}, **more}
+    digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
+    return f"{config.space}-{config.sampler}-{config.seed}-{digest}"
+
+
+def join_study(config: SearchConfig, storage: BaseStorage, name: str) -> optuna.Study:
+    """The search's study in a storage named so, made where it is not there.
+
+    Raises:
+        StudyError: it was begun with another checkpoint or table.
+    """
+    own, there = name_in(storage, config), optuna.get_all_study_names(storage)
+    study = optuna.create_study(
+        storage=storage, study_name=own, directions=directions(config.goals), load_if_exists=True
+    )
+    if own not in there:
+        _warn_of_others(config, storage, f"storage {without_password(name)}: {own}", own, there)
+    known = study.user_attrs
+    check_same_digests(f"storage {without_password(name)}, {study.study_name}", known, config)
+    for digest in DIGESTS:
+        if getattr(config, digest) and not known.get(digest):
+            study.set_user_attr(digest, getattr(config, digest))
+    _check_table(f"storage {without_password(name)}, {study.study_name}", study, config)
+    if not study.metric_names:
+        study.set_metric_names([goal.objective for goal in config.goals])
+    return study
+
+
+def _warn_of_others(config: SearchConfig, storage: BaseStorage, begins: str, own: str, there: Sequence[str]) -> None:
+    """Warn of studies that a worker may have been meant for: of its seed, or of another one that goes on now."""
+    if same_seed := [other for other in there if other.rpartition("-")[0] == own.rpartition("-")[0]]:
+        warnings.warn(
+            f"{begins} begins beside {', '.join(same_seed)}, whose settings are others. "
+            "Workers of one study have the same goals, constraints, evaluator and options.",
+            stacklevel=3,
+        )
+    seeds = [int(seed) for other in there if (seed := other.rsplit("-", 2)[-2]).isdecimal()]
+    alike = {study_name(replace(config, seed=seed)) for seed in seeds if seed != config.seed}
+    if running := [other for other in there if other in alike and _is_running(storage, other)]:
+        warnings.warn(
+            f"{begins} begins beside {', '.join(running)}, which has running trials. A worker that is to join it needs "
+            "its seed.",
+            stacklevel=3,
+        )
+
+
+def _is_running(storage: BaseStorage, name: str) -> bool:
+    return storage.get_n_trials(storage.get_study_id_from_name(name), TrialState.RUNNING) > 0
+
+
+def _check_table(where: str, study: optuna.Study, config: SearchConfig) -> None:
+    """Whether a table that answers is the one that the study was begun with, by its path, or by what it holds."""
+    kind, _, name = config.evaluator.partition(":")
+    path = Path(name).resolve()
+    if kind != "table" or not path.is_file():
+        return
+    digest = file_digest(path)
+    known = study.user_attrs.get(TABLE)
+    if known is None:
+        study.set_user_attr(TABLE, {"path": str(path), "sha256": digest})
+    elif str(path) != known["path"] and digest != known["sha256"]:
+        raise StudyError(
+            f"{where}: expected the table that the study was begun with, {known['path']}, got another, {path}. Choose "
+            "another storage or seed, or rename the table."
+        )
+
+
+@contextmanager
+def stored_study(config: SearchConfig, *, is_new: bool) -> Iterator["StoredStudy | None"]:
+    """The study in ``config.storage``, which meanwhile is this process's alone; None where no storage is named.
+
+    Raises:
+        StudyError: it cannot be opened, has no locks, another process holds the study, or as ``StoredStudy``.
+    """
+    if config.storage is None:
+        yield None
+        return
+    storage = open_storage(config.storage)
+    with held_alone(storage, config.storage, name_in(storage, config)):
+        yield StoredStudy(config, storage, config.storage, is_new=is_new)
+
+
+@contextmanager
+def answering(name: str) -> Iterator[None]:
+    """Within this, a storage, named by its URL or path, is reported in one line if it does not answer.
+
+    Raises:
+        StudyError: it does not answer, or its disk is full.
+    """
+    try:
+        yield
+    except (*UNANSWERED, OSError) as error:
+        if isinstance(error, UnwritableError) or (isinstance(error, OSError) and error.filename):
+            raise  # of another file
+        reason = " ".join(str(error).split())[:200]
+        raise StudyError(f"storage {without_password(name)}: expected an answer, got {reason}. {GO_ON}") from error
+
+
+class StoredStudy:
+    """The copy of a search's finished trials in a storage.
+
+    Args:
+        config: names the study, see ``name_in``.
+        storage: the opened one.
+        name: the URL or path by which it was opened.
+        is_new: whether the search begins; a study of its name is then a mistake.
+
+    Raises:
+        StudyError: the storage holds the study of a search that begins, or of another checkpoint.
+    """
+
+    def __init__(self, config: SearchConfig, storage: BaseStorage, name: str, *, is_new: bool) -> None:
+        self.storage = name
+        with answering(name):
+            self.study = join_study(config, storage, name)
+            self._known = self.study.get_trials(deepcopy=False)
+        self._given = 0
+        if self._known and is_new:
+            raise StudyError(
+                f"storage {without_password(name)}: expected no study {self.study.study_name}, got one with "
+                f"{len(self._known)} trials. Resume it with its folder, or choose another storage or seed."
+            )
+
+    def extend(self, trials: Sequence[FrozenTrial], architectures: Sequence[str]) -> None:
+        """Store finished trials with their notations; those stored before an interruption are only compared.
+
+        Raises:
+            StudyError: the storage holds other trials in their place.
+        """
+        for trial, architecture in zip(trials, architectures, strict=True):
+            if self._given < len(self._known):
+                self._compare(self._known[self._given], trial)
+            else:
+                trial.set_user_attr(ARCHITECTURE, architecture)
+                with answering(self.storage):
+                    self.study.add_trial(trial)
+            self._given += 1
+
+    def _compare(self, known: FrozenTrial, trial: FrozenTrial) -> None:
+        if known.params != trial.params:
+            raise StudyError(
+                f"storage {without_password(self.storage)}: expected trial {known.number} of "
+                f"{self.study.study_name} to be {trial.params}, got {known.params}. "
+                "Was the study changed? Choose another storage."
+            )

@@ -1,0 +1,328 @@
+"""A guided search whose trials live in an Optuna storage, so that several workers evaluate them.
+
+A chosen architecture is one trial: waiting, running while a worker evaluates it, then complete, or pruned where there
+was no answer. A trial whose worker died fails, and a copy of it waits in its place; if the worker had its result, it is
+finished instead. A storage that does not answer is asked again for a minute. What the gate pruned is a pruned
+trial that tells why: for people to look at, no worker reads it.
+"""
+
+import math
+import os
+import platform
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
+from optuna.exceptions import UpdateFinishedTrialError
+from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
+
+from nasrlm.arrays import FloatArray
+from spaces import SearchSpace
+from studies.config import SearchConfig, without_password
+from studies.constraints import violations
+from studies.folder import StudyError
+from studies.history import CHOSEN, EVALUATED, PRUNED
+from studies.ledger import Entry, Ledger
+from studies.optuna_trials import (
+    ARCHITECTURE,
+    PREDICTED,
+    PRUNED_REASON,
+    PRUNED_STAGE,
+    gene_distributions,
+    read_predictions,
+    told_predictions,
+)
+from studies.storage.locks import open_locks
+from studies.storage.optuna_storage import UNANSWERED, answering, join_study, name_in, open_storage, quiet
+
+A = TypeVar("A", bound=Hashable)
+T = TypeVar("T")
+
+TRY_SECONDS = (0, 1, 2, 4, 8, 15, 30)  # to wait before each further try at a storage that does not answer
+
+RETRIES = 10  # of a trial whose workers died, perhaps of it; then it counts as evaluated without an answer
+
+BATCH, REAL = "batch", "real"
+WORKER, RETRY_OF, REASON = "worker", "retry_of", "reason"
+
+
+@dataclass(frozen=True)
+class TakenTrial:
+    """A trial whose architecture this worker is to evaluate."""
+
+    number: int
+    trial_id: int
+    architecture: str
+
+
+class SharedStudy(Generic[A]):
+    """The trials of one guided search in a storage.
+
+    Args:
+        config: of the search; its ``name_in`` the storage is the study's.
+        space: writes keys and genotypes.
+        storage: URL or journal file.
+        ledger: what this worker already knows: its pruned entries go on, its results have to be in the storage.
+
+    Raises:
+        StudyError: the storage cannot be opened, has no locks, its study was begun with another checkpoint or
+            space, it lacks results that are known, or it has more of them than there are to be trials.
+    """
+
+    def __init__(self, config: SearchConfig, space: SearchSpace[A], storage: str, ledger: Ledger) -> None:
+        self.config = config
+        self.space = space
+        self._pruned = [entry for entry in ledger.entries if entry.status == PRUNED]
+        self._name = without_password(storage)
+        self._taken: int | None = None  # a trial, in this turn
+        self._unheld_since: dict[int, float] = {}  # running trials that nobody holds, by number
+        self._stored_keys: dict[int, str] = {}  # of the gate's trials, by trial number
+        self._finished: dict[int, Entry] = {}  # of trials that will not change, by trial number
+        self._storage = open_storage(storage)
+        self.locks = self.patiently(lambda: open_locks(self._storage, storage, name_in(self._storage, config)))
+        try:
+            self.patiently(lambda: self._join(storage, ledger))
+        except BaseException:
+            self.locks.close()
+            raise
+
+    def _join(self, storage: str, ledger: Ledger) -> None:
+        with self.locks.turn(), quiet():
+            self.study = join_study(self.config, self._storage, storage)
+            self._check_complete(ledger)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.locks.close()
+
+    def _check_complete(self, known: Ledger) -> None:
+        stored = {entry.key for entry in self.ledger().entries if entry.status == EVALUATED}
+        results = {entry.key for entry in known.entries if entry.status == EVALUATED}
+        if len(stored) > self.config.trials:
+            raise StudyError(
+                f"storage {self._name}: expected the {len(stored)} trials of the study, or more, got "
+                f"{self.config.trials}. Give {len(stored)} trials, or choose another storage or seed."
+            )
+        if lacking := results - stored:
+            raise StudyError(
+                f"storage {self._name}: expected the {len(results)} results of the study's history, "
+                f"got all but {len(lacking)} of them. Bring the storage back, or choose another folder to begin anew."
+            )
+
+    def patiently(self, act: Callable[[], T]) -> T:
+        """Return what ``act`` gives, called again where the storage does not answer; what it did may stand there.
+
+        Raises:
+            StudyError: it has not answered for a minute, or its disk is full.
+        """
+        with answering(self._name):
+            for seconds in TRY_SECONDS:
+                with suppress(*UNANSWERED):
+                    return act()
+                time.sleep(seconds)
+            return act()
+
+    @contextmanager
+    def turn(self) -> Iterator[Ledger]:
+        """Everything that is known now, with nobody else changing it; the trials of dead workers wait again."""
+        self._taken = None
+        try:
+            with self.locks.turn():
+                self._retry_the_dead()
+                yield self.ledger()
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _let_go(self) -> None:
+        """Release the trial that was taken in a turn that failed, as nobody else will hear of it."""
+        if self._taken is not None:
+            self.locks.release(self._taken)
+
+    def ledger(self) -> Ledger:
+        """Evaluated and chosen entries of all workers, and this one's pruned ones, in the order of batches."""
+        trials = self.study.get_trials(deepcopy=False)
+        retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+        current = [t for t in trials if t.number not in retried and PRUNED_STAGE not in t.user_attrs]
+        current.sort(key=lambda t: _tries(t, trials)[0])
+        entries = [self._entry(trial) for trial in current]
+        decided = {entry.key: entry for entry in reversed(entries)}  # the first of those that two workers chose at once
+        pruned = [entry for entry in self._pruned if entry.key not in decided]
+        return Ledger(self.config, sorted([*pruned, *reversed(decided.values())], key=lambda entry: entry.batch))
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        """Chosen entries become waiting trials, pruned ones pruned trials. In one's turn only.
+
+        Those that an exhaustive search pruned stay with this worker: ten thousand trials would take minutes.
+        """
+        self.locks.check_turn()
+        pruned = [entry for entry in entries if entry.status == PRUNED]
+        self._pruned += pruned
+        if self.config.guide is None or not self.config.guide.exhaustive:
+            self._store(pruned)
+        for entry in entries:
+            if entry.status == CHOSEN:
+                predicted = told_predictions(self.config.objectives, entry.predicted)
+                attributes = {ARCHITECTURE: entry.architecture, BATCH: entry.batch, PREDICTED: predicted}
+                self._enqueue(entry.genotype, attributes)
+
+    def _store(self, pruned: Sequence[Entry]) -> None:
+        """Store pruned entries as trials, except those whose key any worker has stored before."""
+        for trial in self.study.get_trials(deepcopy=False, states=(TrialState.PRUNED,)):
+            if PRUNED_STAGE in trial.user_attrs and trial.number not in self._stored_keys:
+                architecture = self.space.parse(trial.user_attrs[ARCHITECTURE])
+                self._stored_keys[trial.number] = self.space.architecture_key(architecture)
+        stored = set(self._stored_keys.values())
+        self.study.add_trials(
+            self._trial(
+                TrialState.PRUNED,
+                entry.genotype,
+                {ARCHITECTURE: entry.architecture, PRUNED_STAGE: entry.stage, PRUNED_REASON: entry.reason},
+            )
+            for entry in pruned
+            if entry.key not in stored
+        )
+
+    def take(self) -> TakenTrial | None:
+        """Begin with the trial that waits and was chosen first, whoever began with it before. In one's turn only."""
+        self.locks.check_turn()
+        trials = self.study.get_trials(deepcopy=False)
+        waiting = [trial for trial in trials if trial.state == TrialState.WAITING]
+        for trial in sorted(waiting, key=lambda waits: _tries(waits, trials)[0]):
+            self.locks.hold(trial.number)
+            try:
+                if self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING):
+                    worker = f"{platform.node()}, process {os.getpid()}"
+                    self._storage.set_trial_user_attr(trial._trial_id, WORKER, worker)
+                    self._taken = trial.number
+                    return TakenTrial(trial.number, trial._trial_id, trial.user_attrs[ARCHITECTURE])
+            except BaseException:
+                self.locks.release(trial.number)  # whether it runs now is not known; if so, it is that of a dead worker
+                raise
+            self.locks.release(trial.number)
+        return None
+
+    def awaited(self) -> str:
+        """Which evaluations run, of which workers, and since when."""
+        running = self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+        words = [
+            f"{trial.user_attrs[ARCHITECTURE]} of {trial.user_attrs.get(WORKER, 'a worker')}, since "
+            f"{trial.datetime_start:%Y-%m-%d %H:%M}"
+            for trial in running
+        ]
+        return "; ".join(words) or "nothing"
+
+    def tell(self, taken: TakenTrial, real: FloatArray) -> None:
+        """Record (M,) real results of a trial that this worker holds.
+
+        NOTE: when the connection to the storage broke meanwhile, another worker may have taken the trial over: then
+        they are those of its copy, unless there are results of that by now.
+        """
+        self._unheld_since.clear()  # of before the evaluation, which took a while
+        if not self._tells(self._storage.get_trial(taken.trial_id), real):
+            with self.locks.turn():
+                trials = self.study.get_trials(deepcopy=False)
+                for trial in trials:
+                    if taken.number in _tries(trial, trials)[:-1] and self._tells(trial, real):
+                        break
+        self.locks.release(taken.number)
+
+    def _tells(self, trial: FrozenTrial, real: FloatArray) -> bool:
+        """Whether a trial has results now, these or others; one that waits is told if it is one's turn."""
+        if trial.state == TrialState.FAIL:
+            return False
+        try:
+            if trial.state == TrialState.WAITING:
+                self._storage.set_trial_state_values(trial._trial_id, TrialState.RUNNING)
+            self._storage.set_trial_user_attr(trial._trial_id, REAL, _listed(real))
+            self._finish(trial, real)
+        except UpdateFinishedTrialError:  # by now
+            return self._storage.get_trial(trial._trial_id).state != TrialState.FAIL
+        return True
+
+    def _finish(self, trial: FrozenTrial, real: FloatArray) -> None:
+        running = Trial(self.study, trial._trial_id)
+        if np.isnan(real).any():
+            self.study.tell(running, state=TrialState.PRUNED, skip_if_finished=True)
+            return
+        bounds = self.config.hard_constraints
+        for bound, beyond in zip(bounds, violations(self.config.objectives, bounds, real[None])[0], strict=True):
+            running.set_constraint(str(bound), beyond.item())
+        self.study.tell(running, real[: len(self.config.goals)].tolist(), skip_if_finished=True)
+
+    def _retry_the_dead(self) -> None:
+        trials = self.study.get_trials(deepcopy=False)
+        retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+        for trial in trials:
+            if trial.state != TrialState.RUNNING or not self._is_unheld(trial.number):
+                continue
+            # Its worker may have told the result, and let go, since the trials were listed.
+            latest = self._storage.get_trial(trial._trial_id)
+            if latest.state != TrialState.RUNNING:
+                continue
+            if REAL in latest.user_attrs:
+                with suppress(UpdateFinishedTrialError):  # by its worker, now
+                    self._finish(trial, np.array(latest.user_attrs[REAL], dtype=np.float64))
+                continue
+            # The copy first: killed between the two, nothing is lost, and the copy is not made again.
+            if trial.number not in retried and len(_tries(trial, trials)) <= RETRIES:
+                kept = {name: trial.user_attrs[name] for name in (ARCHITECTURE, BATCH, PREDICTED)}
+                self._enqueue(self._genotype(trial), {**kept, RETRY_OF: trial.number})
+            with suppress(UpdateFinishedTrialError):
+                self._storage.set_trial_user_attr(trial._trial_id, REASON, "its worker ended")
+                self.study.tell(trial.number, state=TrialState.FAIL)
+
+    def _is_unheld(self, number: int) -> bool:
+        """Whether nobody holds a trial, and has not for as long as a broken connection takes."""
+        if self.locks.is_held(number):
+            self._unheld_since.pop(number, None)
+            return False
+        now = time.monotonic()
+        return now - self._unheld_since.setdefault(number, now) >= self.locks.grace_seconds
+
+    def _enqueue(self, genotype: Sequence[int], attributes: dict[str, Any]) -> None:
+        self.study.add_trial(self._trial(TrialState.WAITING, genotype, attributes))
+
+    def _trial(self, state: TrialState, genotype: Sequence[int], attributes: dict[str, Any]) -> FrozenTrial:
+        distributions = gene_distributions(self.space.gene_sizes)  # what a table knows may be what is never drawn
+        params = dict(zip(distributions, genotype, strict=True))
+        return create_trial(state=state, params=params, distributions=distributions, user_attrs=attributes)
+
+    def _genotype(self, trial: FrozenTrial) -> tuple[int, ...]:
+        return self.space.encode(self.space.parse(trial.user_attrs[ARCHITECTURE]))
+
+    def _entry(self, trial: FrozenTrial) -> Entry:
+        if (entry := self._finished.get(trial.number)) is not None:
+            return entry
+        is_finished, attributes = trial.state.is_finished(), trial.user_attrs
+        entry = Entry.of(
+            self.space,
+            self.space.parse(attributes[ARCHITECTURE]),
+            len(self.config.objectives),
+            batch=attributes[BATCH],
+            status=EVALUATED if is_finished else CHOSEN,
+            predicted=read_predictions(self.config.objectives, attributes[PREDICTED]),
+            real=np.array(attributes[REAL], dtype=np.float64) if REAL in attributes else None,
+        )
+        if is_finished:
+            self._finished[trial.number] = entry
+        return entry
+
+
+def _tries(trial: FrozenTrial, trials: Sequence[FrozenTrial]) -> list[int]:
+    """The numbers of the trials of one choice, from the first to this one."""
+    numbers = [trial.number]
+    while RETRY_OF in trial.user_attrs:
+        trial = trials[trial.user_attrs[RETRY_OF]]
+        numbers.insert(0, trial.number)
+    return numbers
+
+
+def _listed(real: FloatArray) -> list[float | None]:
+    """A list that any storage takes: None for NaN."""
+    return [None if math.isnan(value) else float(value) for value in real]

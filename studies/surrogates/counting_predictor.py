@@ -1,0 +1,114 @@
+"""A predictor that counts what can be counted. N texts, M objectives, Q quantiles, S samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from converters.tables.counts import COUNTS, named_counts
+from nasrlm.arrays import FloatArray
+from nasrlm.prediction import Prediction
+from spaces import SearchSpace
+from studies.surrogates.memory import JointPredictor, SamplingPredictor, TextMemory
+
+A = TypeVar("A", bound=Hashable)
+
+Ask = Callable[[Sequence[str]], FloatArray]
+
+
+def with_counts(names: Sequence[str], depth: int, count: Ask, ask: Ask) -> FloatArray:
+    """(N, M, depth) values: what ``count`` says (N, m) of ``COUNTS``, and ``ask`` (N, m, depth) of other names."""
+    counted, others = ([name for name in names if (name in COUNTS) is wanted] for wanted in (True, False))
+    parts = [np.repeat(count(counted)[:, :, None], depth, axis=2)] if counted else []
+    if others:
+        parts.append(ask(others))
+    order = [[*counted, *others].index(name) for name in names]
+    return np.concatenate(parts, axis=1)[:, order]
+
+
+class CountMemory(Generic[A]):
+    """``COUNTS`` of texts, each network counted once; a copy begins anew.
+
+    Args:
+        space: of the networks.
+        texts: wrote every text that is asked about.
+    """
+
+    def __init__(self, space: SearchSpace[A], texts: TextMemory[A]) -> None:
+        self.space = space
+        self.texts = texts
+        self._rows: dict[A, FloatArray] = {}  # (COUNTS,) of each
+
+    def __reduce__(self) -> tuple[type[CountMemory[A]], tuple[SearchSpace[A], TextMemory[A]]]:
+        return type(self), (self.space, self.texts)
+
+    def of(self, texts: Sequence[str], names: Sequence[str]) -> FloatArray:
+        """(N, M) counts.
+
+        Raises:
+            KeyError: a text that ``texts`` has not written.
+        """
+        architectures = [self.texts.architecture_of(text) for text in texts]
+        new = [architecture for architecture in dict.fromkeys(architectures) if architecture not in self._rows]
+        self._rows |= zip(new, named_counts(self.space, new, COUNTS), strict=True)
+        columns = [COUNTS.index(name) for name in names]
+        return np.array([self._rows[architecture][columns] for architecture in architectures]).reshape(-1, len(names))
+
+
+class CountingPredictor(Generic[A]):
+    """Answers ``COUNTS``, such as ``params@onnx``, at every level and in every sample by counting; others by a model.
+
+    Args:
+        predictor: answers all else.
+        counts: of the texts.
+    """
+
+    def __init__(self, predictor: SamplingPredictor, counts: CountMemory[A]) -> None:
+        self.predictor = predictor
+        self.counts = counts
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """Names the predictor knows, and all counts."""
+        return tuple(dict.fromkeys((*self.predictor.objectives, *COUNTS)))
+
+    def predict(self, texts: Sequence[str], objectives: Sequence[str] | None, quantiles: Sequence[float]) -> Prediction:
+        """(N, M, Q) quantiles in own units."""
+        names = self.objectives if objectives is None else tuple(objectives)
+
+        def ask(others: Sequence[str]) -> FloatArray:
+            return self.predictor.predict(texts, others, quantiles).values
+
+        return Prediction(names, tuple(quantiles), self._answers(texts, names, len(quantiles), ask))
+
+    def sample(self, texts: Sequence[str], objectives: Sequence[str], samples: int, seed: int) -> FloatArray:
+        """(N, M, S) values in own units."""
+
+        def ask(others: Sequence[str]) -> FloatArray:
+            return self.predictor.sample(texts, others, samples, seed)
+
+        return self._answers(texts, objectives, samples, ask)
+
+    def _answers(self, texts: Sequence[str], names: Sequence[str], depth: int, ask: Ask) -> FloatArray:
+        return with_counts(names, depth, lambda counted: self.counts.of(texts, counted), ask)
+
+
+class JointCountingPredictor(CountingPredictor[A]):
+    """A ``CountingPredictor`` around a ``JointPredictor``."""
+
+    def joint_samples(self, texts: Sequence[str], objectives: Sequence[str], samples: int, *, seed: int) -> FloatArray:
+        """(N, M, S) values in own units."""
+
+        def ask(others: Sequence[str]) -> FloatArray:
+            assert isinstance(self.predictor, JointPredictor)
+            return self.predictor.joint_samples(texts, others, samples, seed=seed)
+
+        return self._answers(texts, objectives, samples, ask)
+
+
+def counting(predictor: SamplingPredictor, counts: CountMemory[A]) -> CountingPredictor[A]:
+    """The predictor, but for counts; it draws jointly if the predictor does."""
+    kind = JointCountingPredictor if isinstance(predictor, JointPredictor) else CountingPredictor
+    return kind(predictor, counts)

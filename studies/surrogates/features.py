@@ -1,0 +1,248 @@
+"""What a network is made of, as named numbers for models that read numbers: sizes, layers by place, walks.
+
+Walks and neighbours are those of ``nasrlm.text.counts``, here of canonical graphs, without input and output. Rows are
+operators with all their attributes, widths among them. See docs/few-labels.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+from tqdm import tqdm
+
+from converters.convert import to_canonical_graph, to_graph
+from converters.engines import map_in_order, num_workers
+from converters.graph import Graph, Node, depth_of
+from converters.passes.executed import compiled_graph
+from nasrlm.text.counts import mixed_paths, neighbours, walks
+from nasrlm.text.operator_graph import PASSED, OperatorGraph
+from spaces.space import SearchSpace
+
+A = TypeVar("A", bound=Hashable)
+Features = Mapping[str, float]
+
+WALK = "walk "  # how the names of walks begin
+SIZES = ("params", "macs", "activations", "nodes", "depth")  # of the whole network
+COUNT = "count "  # how those of layers of a kind begin; " /" and a number for their place
+BESIDE = "beside "  # how those of an operator and one or two beside it begin
+ROW = "row "  # how those of an operator with all its attributes begin
+CHUNK = 32
+_CONV = "Conv"
+
+
+def graph_features(canonical: Graph) -> dict[str, float]:
+    """Counts of a canonical graph by name; what it does not have is not there.
+
+    Names: ``params``, ``macs``, ``activations``, ``nodes``, ``depth``; ``count``, ``macs`` and ``params`` of each kind
+    of layer, ``count`` and ``macs`` of a kind at each resolution; number of paths (logarithm), mean, variance and
+    minimum of the convolutions on one; walks; what stands beside what; and rows.
+
+    Cost: some milliseconds.
+
+    Example:
+        >>> from spaces import get_space
+        >>> space = get_space("nasbench201")
+        >>> counts = graph_features(to_canonical_graph(to_graph(space, space.decode((3, 3, 3, 3, 3, 3)))))
+        >>> counts["paths"] > 10, counts["walk Conv3x3 > Conv3x3"] > counts["count Conv3x3"]
+        (True, True)
+    """
+    labels = [node_label(node) for node in canonical.nodes]
+    operators = _operator_graph(canonical, labels)
+    return {
+        **_sizes(canonical, labels),
+        **_paths(canonical, labels),
+        **_named(WALK, walks(operators)),
+        **_named(BESIDE, neighbours(operators)),
+        **_rows(canonical),
+    }
+
+
+def features_of(
+    space: SearchSpace[A],
+    architectures: Sequence[A],
+    *,
+    compiled: bool = False,
+    workers: int | None = None,
+    progress: bool = False,
+) -> list[Features]:
+    """``graph_features`` of every architecture, in the order given; isomorphic ones are counted once.
+
+    Args:
+        compiled: count what ``executed.compiled_graph`` leaves, which isomorphic ones differ in, instead of what is
+            computed.
+        workers: processes; as many as there are cores, if there is work for them, when None.
+        progress: show a bar on stderr.
+    """
+    name = space.format if compiled else space.architecture_key
+    keys = [name(architecture) for architecture in architectures]
+    distinct = dict(zip(reversed(keys), reversed(architectures), strict=True))
+    todo = list(distinct.values())
+    chunks = [todo[start : start + CHUNK] for start in range(0, len(todo), CHUNK)]
+    count, processes = partial(_features, space, compiled), num_workers(workers, len(todo), (space, todo[:1]))
+    counted = map_in_order(count, chunks, workers=processes)
+    flat = tqdm(chain.from_iterable(counted), "count", len(todo), unit="network", disable=not progress)
+    features = dict(zip(distinct, flat, strict=True))
+    return [features[key] for key in keys]
+
+
+def feature_matrix(rows: Sequence[Features]) -> tuple[np.ndarray[Any, Any], tuple[str, ...]]:
+    """Features of two networks or more, as numbers on a logarithmic scale, log(1 + count).
+
+    Args:
+        rows: N networks' features.
+
+    Returns:
+        (N, F) float64, and the F names, sorted.
+    """
+    occurs = Counter(name for row in rows for name in row)
+    names = tuple(sorted(name for name, count in occurs.items() if count > 1))
+    column = {name: index for index, name in enumerate(names)}
+    values = np.zeros((len(rows), len(names)))
+    for index, row in enumerate(rows):
+        known = [name for name in row if name in column]
+        values[index, [column[name] for name in known]] = [row[name] for name in known]
+    return np.log1p(values), names
+
+
+def feature_groups(rows: Sequence[Features]) -> list[np.ndarray[Any, Any]]:
+    """Features in groups that may matter differently.
+
+    Args:
+        rows: N networks' features.
+
+    Returns:
+        (N, F) of each group: sizes and counts, standardised one by one; walks of one or two operators, all walks, what
+        stands beside what, and rows, each centred, and scaled together to variance 1.
+    """
+    values, names = feature_matrix(rows)
+    values = values - values.mean(axis=0)
+    deviation = values.std(axis=0)
+    varies = deviation > 0
+    walks, beside, whole_rows = (
+        varies & np.array([name.startswith(kind) for name in names], dtype=bool) for kind in (WALK, BESIDE, ROW)
+    )
+    counts = varies & ~walks & ~beside & ~whole_rows
+    short = walks & np.array([name.count(" > ") < 2 for name in names], dtype=bool)
+    together = [x for x in (short, walks, beside, whole_rows) if x.any()]
+    groups = [values[:, counts] / deviation[counts]]
+    groups += [values[:, x] / np.sqrt((deviation[x] ** 2).mean()) for x in together]
+    return [group for group in groups if group.shape[1]]
+
+
+def operator_counts(rows: Sequence[Features]) -> np.ndarray[Any, Any]:
+    """How many operators of each kind networks have, as they are: costs add up.
+
+    Args:
+        rows: N networks' features.
+
+    Returns:
+        (N, F), standardised one by one; without those that all have as often.
+    """
+    return _standardised(rows, sorted({x for row in rows for x in row if x.startswith(COUNT) and " /" not in x}))
+
+
+def whole_sizes(rows: Sequence[Features]) -> np.ndarray[Any, Any]:
+    """``SIZES`` of whole networks, as they are: costs add up.
+
+    Args:
+        rows: N networks' features.
+
+    Returns:
+        (N, F), standardised one by one; without those that all have the same of.
+    """
+    return _standardised(rows, SIZES)
+
+
+def _standardised(rows: Sequence[Features], names: Sequence[str]) -> np.ndarray[Any, Any]:
+    values = np.array([[row.get(name, 0.0) for name in names] for row in rows], dtype=np.float64)
+    values -= values.mean(axis=0)
+    deviation = values.std(axis=0)
+    return np.asarray(values[:, deviation > 0] / deviation[deviation > 0])
+
+
+def _features(space: SearchSpace[A], compiled: bool, architectures: Sequence[A]) -> list[Features]:
+    reduce = compiled_graph if compiled else to_canonical_graph
+    return [graph_features(reduce(to_graph(space, architecture))) for architecture in architectures]
+
+
+def node_label(node: Node) -> str:
+    """The operator with its kernel: ``Conv3x3``, ``MaxPool3``; s for strides, g for groups, d for dilations.
+
+    A scale by zero is a ``Zero``.
+    """
+    if node.attribute("factor") == 0.0:
+        return "Zero"
+    op_type = node.op_type.rpartition(".")[2].removesuffix("Bias")
+    weight, kernel = node.attribute("weight_shape"), node.attribute("kernel_shape")
+    size = ""
+    if op_type == _CONV and isinstance(weight, tuple):
+        size = "x".join(map(str, weight[2:]))
+    elif isinstance(kernel, tuple):
+        size = str(kernel[0])
+    marks = "".join(
+        mark
+        for mark, name in (("s", "strides"), ("g", "group"), ("d", "dilations"))
+        if _largest(node.attribute(name, 1)) > 1
+    )
+    return op_type + size + marks
+
+
+def _largest(value: object) -> int:
+    return max(value) if isinstance(value, tuple) else int(value) if isinstance(value, int) else 1
+
+
+def _sizes(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
+    counts: Counter[str] = Counter(nodes=len(graph.nodes))
+    width = graph.shapes[graph.inputs[0]][-1]
+    for node, label in zip(graph.nodes, labels, strict=True):
+        shape = graph.shapes.get(node.outputs[0], ())
+        place = f"{label} /{round(width / shape[-1])}" if len(shape) == 4 else label
+        counts["activations"] += prod(shape)
+        counts.update({COUNT + label: 1, COUNT + place: 1})  # one name where the place is not known
+        weight = node.attribute("weight_shape")
+        if isinstance(weight, tuple) and len(weight) > 1:
+            macs, params = prod(shape) * prod(map(int, weight[1:])), prod(map(int, weight))
+            counts.update({"macs": macs, "params": params, f"macs {label}": macs, f"params {label}": params})
+            if place != label:
+                counts[f"macs {place}"] += macs
+    return {**counts, "depth": float(depth_of(graph.nodes))}
+
+
+def _paths(graph: Graph, labels: Sequence[str]) -> dict[str, float]:
+    """How many convolutions lie on a path from input to output, over all paths."""
+    moments = dict.fromkeys(graph.inputs, (0.0, 0.0, 0.0, 0.0))  # log of the paths, mean, variance, minimum
+    for node, label in zip(graph.nodes, labels, strict=True):
+        sources = [moments[x] for x in node.inputs if x in moments]
+        if not sources:
+            continue  # a constant
+        number, mean, variance, minimum = sources[0] if len(sources) == 1 else mixed_paths(*zip(*sources, strict=True))
+        step = float(label.startswith(_CONV))
+        moments.update(dict.fromkeys(node.outputs, (number, mean + step, variance, minimum + step)))
+    names = ("paths", "path mean", "path variance", "path minimum")
+    return dict(zip(names, moments.get(graph.outputs[0], (0.0, 0.0, 0.0, 0.0)), strict=True))
+
+
+def _operator_graph(graph: Graph, labels: Sequence[str]) -> OperatorGraph:
+    """Which operator reads which; neither the network's input nor its output is one."""
+    sources: list[list[int]] = []
+    producer: dict[str, int] = {}
+    for index, node in enumerate(graph.nodes):
+        sources.append([producer[x] for x in node.inputs if x in producer])
+        producer.update(dict.fromkeys(node.outputs, index))
+    return OperatorGraph(labels, [label in PASSED for label in labels], sources)
+
+
+def _named(kind: str, counts: Mapping[str, int]) -> dict[str, float]:
+    return {kind + name: float(count) for name, count in counts.items()}
+
+
+def _rows(graph: Graph) -> dict[str, float]:
+    """How often each operator occurs with all its attributes."""
+    rows = (" ".join([node.op_type, *(f"{name}={value}" for name, value in node.attributes)]) for node in graph.nodes)
+    return _named(ROW, Counter(rows))

@@ -1,0 +1,95 @@
+"""The model that a search asks, renewed as results come in."""
+
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+import pandas as pd
+
+from converters.tables.counts import COUNTS
+from spaces import SearchSpace, Spellings
+from studies.ledger import Entry, Ledger
+from studies.proposal import Model
+from studies.surrogates.counting_predictor import CountMemory, counting
+from studies.surrogates.medians_only import MediansOnly
+from studies.surrogates.memory import PredictorMemory, SamplingPredictor, TextMemory
+from studies.surrogates.other_units import UnitCheck
+
+A = TypeVar("A", bound=Hashable)
+
+Adapt = Callable[[pd.DataFrame], SamplingPredictor]  # real results so far, to a predictor that has learned from them
+
+
+class LearningModel(Generic[A]):
+    """A model that is renewed from results as they come in.
+
+    Args:
+        space: of the architectures.
+        predictor: until there are results to learn from.
+        to_text: architecture to the text that it reads.
+        objectives: that it will be asked for; those of ``COUNTS`` are counted.
+        modelled: those whose predictions are taken for certain.
+
+    Attributes:
+        model: as it is after the results that it was shown.
+        to_text: as given.
+        odd_units: what is to be told of the units of evaluated entries' results; see ``UnitCheck``.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace[A],
+        predictor: SamplingPredictor,
+        to_text: TextMemory[A],
+        objectives: Sequence[str],
+        modelled: Sequence[str] = (),
+    ) -> None:
+        self._space, self.to_text, self._modelled = space, to_text, modelled
+        self._counts = None if set(COUNTS).isdisjoint(objectives) else CountMemory(space, to_text)
+        self._adapt: Adapt | None = None
+        self._every, self._num_learned = 1, 0
+        self._has_told_twins = isinstance(space, Spellings)  # whose twins are apart
+        self.model = self._make(predictor)
+        self.odd_units = UnitCheck(self.model.predictor, to_text, space, objectives, modelled).odd_units
+
+    @property
+    def learns(self) -> bool:
+        """Whether results change it."""
+        return self._adapt is not None
+
+    def learn_by(self, adapt: Adapt, every: int) -> None:
+        """Learn from each ``every`` results from now on."""
+        self._adapt, self._every = adapt, every
+
+    def learn(self, ledger: Ledger) -> Model[A]:
+        """The model, anew if there are ``every`` results more than it has learned from."""
+        count = len(ledger.answered) // self._every * self._every
+        if self._adapt is not None and count > self._num_learned:
+            self._tell_of_twins(ledger.answered)
+            adapted = self._adapt(ledger.labels(count))
+            if not callable(getattr(adapted, "predict", None)):
+                raise TypeError(
+                    f"adapt: expected a predictor that has learned from {count} results, got {adapted!r:.60}."
+                )
+            self.model = self._make(adapted)
+            self._num_learned = count
+        return self.model
+
+    def _tell_of_twins(self, evaluated: Sequence[Entry]) -> None:
+        """Warn once of two keys of one text: a network that was evaluated twice."""
+        first_of: dict[str, Entry] = {}
+        for entry in evaluated if not self._has_told_twins else ():
+            first = first_of.setdefault(self.to_text(self._space.parse(entry.architecture)), entry)
+            if first is not entry:
+                self._has_told_twins = True
+                warnings.warn(
+                    f"{self._space.name}: expected one architecture_key of one network, got {first.key} and "
+                    f"{entry.key}. Unless they are trained differently, let architecture_key leave out what differs.",
+                    stacklevel=2,
+                )
+                return
+
+    def _make(self, predictor: SamplingPredictor) -> Model[A]:
+        counted = counting(predictor, self._counts) if self._counts else predictor
+        certain = MediansOnly(counted, self._modelled) if self._modelled else counted
+        return Model(certain, PredictorMemory(certain), self.to_text)

@@ -1,0 +1,120 @@
+"""What a predictor's answers leave of real results, as a Gaussian process that goes by all that it says of a text.
+
+N texts, Q quantiles, S samples, F features.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Kernel
+
+from nasrlm.adaptation.group_process import ROWS_TO_FIT_SCALES
+from nasrlm.arrays import FloatArray
+from studies.surrogates.corrected_predictor import LearnedObjective
+from studies.surrogates.memory import PredictorMemory
+from studies.surrogates.scale import Scale
+
+SPREAD = (0.1, 0.5, 0.9)  # quantiles from which the predictor's own uncertainty is taken
+LEAST_SHARE = 0.1  # of the median that its low one counts as where logarithms are learned: it may be 0 or less
+
+
+class PredictorFeatures:
+    """Medians of texts, standardised over a pool of them."""
+
+    def __init__(self, memory: PredictorMemory, known: Sequence[str], pool: Sequence[str]) -> None:
+        self.known = tuple(known)
+        self._memory = memory
+        values = self._medians(pool)
+        self._scales = [Scale.of(name, values[:, column]) for column, name in enumerate(self.known)]
+        scaled = self._scaled(values)
+        self._mean, self._deviation = scaled.mean(axis=0), np.maximum(scaled.std(axis=0), 1e-9)
+
+    def of(self, texts: Sequence[str]) -> FloatArray:
+        """(N, F), F being the objectives that the predictor knows."""
+        scaled = self._scaled(self._medians(texts))
+        return np.asarray((scaled - self._mean) / self._deviation, dtype=np.float64)
+
+    def own(self, name: str, scale: Scale, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """(N,) medians and standard deviations of an objective, on a scale."""
+        low, median, high = self._memory.predict(texts, (name,), SPREAD).values[:, 0].T
+        if scale.kind == "log":
+            low = np.maximum(low, LEAST_SHARE * median)
+        low, median, high = map(scale.forward, (low, median, high))
+        return median, np.maximum((high - low) / (norm.ppf(SPREAD[-1]) - norm.ppf(SPREAD[0])), 1e-9)
+
+    def _medians(self, texts: Sequence[str]) -> FloatArray:
+        return self._memory.predict(texts, self.known, (0.5,)).median
+
+    def _scaled(self, medians: FloatArray) -> FloatArray:
+        return np.stack([scale.forward(column) for scale, column in zip(self._scales, medians.T, strict=True)], axis=1)
+
+
+@dataclass(frozen=True)
+class ResidualProcess(LearnedObjective):
+    """What the predictor's answers leave of the results of an objective that it knows, as a Gaussian process.
+
+    Attributes:
+        features: of texts.
+        name: of the objective.
+        scale: on which it was learned.
+        regressor: of what the predictor's medians leave of the results, in units of ``spread``.
+        spread: of the predictor's own distributions, on the scale.
+    """
+
+    features: PredictorFeatures
+    name: str
+    scale: Scale
+    regressor: GaussianProcessRegressor
+    spread: float
+
+    def quantiles(self, texts: Sequence[str], normal_quantiles: FloatArray) -> FloatArray:
+        """(N, Q) labels at quantiles of a standard normal distribution."""
+        mean, deviation = self._normal(texts)
+        return self.scale.backward(mean[:, None] + deviation[:, None] * normal_quantiles)
+
+    def _normal(self, texts: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+        """(N,) means and standard deviations on the scale."""
+        own, deviation = self.features.own(self.name, self.scale, texts)
+        mean, uncertainty = self.regressor.predict(self.features.of(texts), return_std=True)
+        return own + self.spread * mean, np.hypot(deviation, self.spread * uncertainty)
+
+    @classmethod
+    def fit(cls, features: PredictorFeatures, name: str, texts: Sequence[str], labels: FloatArray) -> ResidualProcess:
+        """Learn from (n,) real results of an objective, in own units.
+
+        The prior is the predictor: zero mean, and its own deviations as noise.
+        """
+        scale = Scale.of(name, labels)
+        own, deviation = features.own(name, scale, texts)
+        spread = max(float(deviation.mean()), 1e-9)
+        noise = (deviation / spread) ** 2 + 1e-6
+        regressor = _regressor(features.of(texts), (scale.forward(labels) - own) / spread, noise)
+        return cls(features, name, scale, regressor, spread)
+
+
+def _regressor(inputs: FloatArray, targets: FloatArray, noise: FloatArray) -> GaussianProcessRegressor:
+    """Fit a Gaussian process to all (N,) targets, its scales to up to ``ROWS_TO_FIT_SCALES`` of them."""
+    some = np.linspace(0, len(targets) - 1, min(len(targets), ROWS_TO_FIT_SCALES)).round().astype(np.intp)
+    scaled = GaussianProcessRegressor(_kernel(inputs.shape[1]), alpha=noise[some])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # at the end of a range is where it may be
+        scaled.fit(inputs[some], targets[some])
+    return GaussianProcessRegressor(scaled.kernel_, alpha=noise, optimizer=None).fit(inputs, targets)
+
+
+def _kernel(num_features: int) -> Kernel:
+    amplitude = (1e-3, 1e1)
+    linear = ConstantKernel(1 / num_features, (amplitude[0] / num_features, amplitude[1] / num_features)) * DotProduct(
+        1.0, "fixed"
+    )
+    curved = ConstantKernel(0.3, amplitude) * RBF(
+        np.sqrt(num_features), (0.2 * num_features**0.5, 3 * num_features**0.5)
+    )
+    return linear + curved

@@ -1,0 +1,335 @@
+"""Adapting a checkpoint to labelled rows of tables: which are learned from, and beside which other networks.
+
+M objectives.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from converters.bulk import to_onnx_texts
+from nasrlm.adaptation.adapt import adapt, without_strays
+from nasrlm.adaptation.adaptable_labels import MOST_LABELS, SEEM_FRACTIONS
+from nasrlm.adaptation.pool import Pool, check_adaptable, choose_diverse, make_pool
+from nasrlm.adaptation.repeated_labels import mean_labels
+from nasrlm.arguments import checked_whole
+from nasrlm.arrays import FloatArray
+from nasrlm.checkpoints.checkpoint import Checkpoint
+from nasrlm.examples import row_spaces
+from nasrlm.metrics import Quality, quality
+from nasrlm.model_card import adapted
+from nasrlm.predictor import Predictor
+from spaces import get_space
+from spaces.drawing import POOL, sample_like
+from studies.tables.rows import named, only_space, parsed_rows, row_genotypes, row_names, texts_of_tables, written_texts
+from studies.tables.several import measured_rows, of_each, shown_names
+
+Choice = Literal["random", "active"]
+CHOICES = get_args(Choice)
+IN_MEMORY = "Of labels in memory there is nasrlm.adapt."
+MOST_JUDGED = 300  # of the labelled rows that are not learned from: a second or two
+
+
+@dataclass(frozen=True)
+class AdaptConfig:
+    """What a checkpoint is to learn, and from which rows.
+
+    Attributes:
+        tables: files of architectures or texts with labels; rows of the split "test" are not used. Rows of one network
+            count once, with the mean of its labels.
+        objectives: M names; networks that have all of these labels can be learned from.
+        samples: how many networks to learn from, with labels of all objectives; None for all that have any, each
+            objective from those with its own.
+        choose: "random", by the seed, or "active", those whose labels would tell most.
+        pool: how many other texts to use. Learning uses their predictions; they come from the tables and, where these
+            are of architectures of one space, from it.
+        like_table: draw networks of the space with each choice as often as in the tables.
+        space: only rows of this space, or that of tables that name none.
+        seed: of every random draw.
+        leave_out_strays: do not learn labels that are far from what all others tell.
+
+    Raises:
+        ValueError: a word where a list is expected, tables in memory, an objective twice, numbers below 2, a negative
+            seed, or another way to choose.
+    """
+
+    tables: Sequence[Path | str]
+    objectives: Sequence[str]
+    samples: int | None = 10
+    choose: Choice = "random"
+    pool: int = POOL
+    like_table: bool = False
+    space: str | None = None
+    seed: int = 0
+    leave_out_strays: bool = False
+
+    def __post_init__(self) -> None:
+        for name, given in (("tables", self.tables), ("objectives", self.objectives)):
+            object.__setattr__(self, name, _listed(name, given))
+        for name, each in (("tables", [path.resolve() for path in self.files]), ("objectives", [*self.objectives])):
+            if not each or len(set(each)) < len(each):
+                got = ", ".join(map(str, getattr(self, name))) or "none"
+                raise ValueError(f"adapt: expected {name}, each once, got {got}.")
+        if self.choose not in CHOICES:
+            raise ValueError(f"adapt: expected choose of {', '.join(CHOICES)}, got {self.choose!r}.")
+        for name, number, least in (("samples", self.samples, 2), ("pool", self.pool, 2), ("seed", self.seed, 0)):
+            if number is not None:
+                checked_whole(f"adapt: {name}", number, least)
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """The tables' paths."""
+        return [Path(table) for table in self.tables]
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """What was learned.
+
+    Attributes:
+        checkpoint: that answers the objectives; its card says from what.
+        learned: rows that were learned from, one a network, indexed by the number of their table and their own in it.
+        others: up to MOST_JUDGED labelled rows that were not.
+        texts_of_others: of each of these.
+        objectives: M names.
+    """
+
+    checkpoint: Checkpoint
+    learned: pd.DataFrame
+    others: pd.DataFrame
+    texts_of_others: Sequence[str] = field(repr=False)
+    objectives: Sequence[str]
+
+    def judge(self) -> dict[str, Quality]:
+        """Metrics of each objective on the other rows; nothing where there are too few."""
+        if not self.texts_of_others:
+            return {}
+        answer = Predictor(self.checkpoint).predict(self.texts_of_others, self.objectives)
+        return quality(answer, self.others[list(self.objectives)].to_numpy(dtype=np.float64))
+
+
+def adapt_to_tables(checkpoint: Checkpoint, config: AdaptConfig, progress: bool = False) -> Adapted:
+    """Learn objectives from labelled rows of tables, see ``nasrlm.adapt``; what the checkpoint knew stays as it was.
+
+    Args:
+        checkpoint: what to start from; left as it is.
+        config: what to learn.
+        progress: show bars on stderr.
+
+    Warns:
+        UserWarning: rows of one network, networks of several spaces, objectives that are known already, and as
+            ``nasrlm.adapt`` does.
+
+    Raises:
+        ValueError: no AdaptConfig, a table cannot be read or has too few labels, or as ``nasrlm.adapt`` does.
+    """
+    if not isinstance(config, AdaptConfig):
+        raise ValueError(f"adapt_to_tables: expected an AdaptConfig, got {type(config).__name__}. {IN_MEMORY}")
+    rng, names = np.random.default_rng(config.seed), config.objectives
+    check_adaptable(checkpoint, names)
+    measured = measured_rows(config.files, config.space, names)
+    frame, wanted = _drawn_rows(measured, config, rng)
+    if config.like_table and not _is_of_a_space(frame):
+        raise ValueError(
+            f"{named(config.files)}: like_table: expected architectures of one space, got texts or several spaces."
+        )
+    if again := [name for name in names if name in checkpoint.objectives]:
+        advice = " Give the tables of before too." if checkpoint.added.intersection(again) else ""
+        warnings.warn(
+            f"adapt: {', '.join(again)}: known already; the new checkpoint answers by these labels alone, in every "
+            f"space.{advice}",
+            stacklevel=2,
+        )
+    texts = texts_of_tables(*of_each(frame, config.files), progress=progress)
+    texts += _more_texts(frame, config, wanted + config.pool - len(frame), rng, progress)
+    of_spaces = sorted(set(row_spaces(frame)))
+    pool = make_pool(checkpoint, texts, progress, space=of_spaces[0] if len(of_spaces) == 1 else "")
+    candidates = np.flatnonzero(_labelled(frame, config))
+    if config.choose == "active" and wanted < len(candidates):  # to order all of thousands would take minutes
+        used = choose_diverse(pool, candidates, wanted)
+    else:
+        used = rng.choice(candidates, wanted, replace=False)
+    learned, learned_texts = frame.iloc[used], {texts[row] for row in used}
+    if len(spaces := sorted(set(row_spaces(learned)))) > 1:
+        warnings.warn(
+            f"adapt: {', '.join(spaces)}: learned together; each may be predicted better from its own labels alone, "
+            "adapted to for itself.",
+            stacklevel=2,
+        )
+    pool, labels = _with_labels(pool, used, learned, measured, names)
+    name_of = dict(zip(texts, shown_names(frame, config.files), strict=False))
+    spelled = [name_of.get(text, "") for text in pool.texts]
+    found, counts = checkpoint, learned[list(names)].notna().sum().tolist()
+    for index, name in enumerate(tqdm(names, "learn", unit="objective", disable=not progress)):
+        column = labels[:, index]
+        if config.leave_out_strays:
+            column = without_strays(pool, name, column, names=spelled)
+            left_out = np.isfinite(labels[:, index]) & np.isnan(column)
+            counts[index] -= len(set(itertools.compress(pool.texts, left_out)))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", SEEM_FRACTIONS)  # which reading the tables has told
+            found = adapt(found, pool, name, column, progress, names=spelled)
+    found = adapted(found, names, counts, config.files, spaces)
+    others = np.array([row for row in rng.permutation(candidates) if texts[row] not in learned_texts], dtype=np.intp)
+    others = others[:MOST_JUDGED]
+    return Adapted(found, learned, frame.iloc[others], [texts[row] for row in others], names)
+
+
+def _listed(name: str, given: Any) -> tuple[Any, ...]:
+    """Paths of tables or names of objectives as a tuple.
+
+    Raises:
+        ValueError: one of them, or something else, such as a table in memory.
+    """
+    if isinstance(given, str | os.PathLike):
+        raise ValueError(f"adapt: expected {name} as a list, got {given!r}.")
+    is_list = isinstance(given, Iterable) and not isinstance(given, pd.DataFrame | Mapping)
+    items = tuple(given) if is_list else (given,)
+    for item in items:
+        if not isinstance(item, str | os.PathLike):
+            of_what = "files' paths" if name == "tables" else "names"
+            raise ValueError(f"adapt: expected {name} as a list of {of_what}, got {type(item).__name__}. {IN_MEMORY}")
+    return items
+
+
+def _drawn_rows(measured: pd.DataFrame, config: AdaptConfig, rng: np.random.Generator) -> tuple[pd.DataFrame, int]:
+    """Networks of tables' rows for the pool, and how many labelled ones are to be learned from.
+
+    Raises:
+        ValueError: the tables have too few labels.
+    """
+    frame = _one_a_network(measured, config.objectives)
+    labelled = _labelled(frame, config)
+    wanted = _count(frame, int(labelled.sum()), config)
+    return frame.iloc[_pool_rows(labelled, wanted, wanted + config.pool, rng)], wanted
+
+
+def _one_a_network(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The first row of each network, with the means of its labels."""
+    rows, labels = mean_labels(_networks(frame), frame[list(names)].to_numpy(dtype=np.float64, na_value=np.nan))
+    if len(rows) < len(frame):
+        warnings.warn(
+            f"adapt: {len(frame) - len(rows):,} rows are of networks of other rows: the mean of a network's labels "
+            "counts.",
+            stacklevel=4,
+        )
+    return frame.iloc[rows].assign(**dict(zip(names, labels.T, strict=True)))
+
+
+def _networks(frame: pd.DataFrame) -> list[str]:
+    """Identify the network of each row by its text, or else by its space and notation."""
+    texts = written_texts(frame)
+    rows = zip(frame.index, row_spaces(frame), row_names(frame), strict=True)
+    return [texts.get(row) or f"{space} {name}" for row, space, name in rows]
+
+
+def _with_labels(
+    known: Pool, used: NDArray[np.intp], learned: pd.DataFrame, measured: pd.DataFrame, names: Sequence[str]
+) -> tuple[Pool, FloatArray]:
+    """Return the pool and its labels, (texts of the pool, M), NaN where there is none.
+
+    Where networks that are learned from were measured several times, these rows stand behind the pool, each with its
+    own labels.
+
+    Args:
+        known: N texts.
+        used: (n,) those that are learned from.
+        learned: (n,) rows of theirs, with the means of their labels.
+        measured: rows that they may be of.
+        names: of the M objectives.
+    """
+    repeats, places = _repeats(measured, learned, names)
+    if len(places):
+        first = len(known.texts)
+        known, learned = known.at(np.concatenate([np.arange(first), used[places]])), repeats
+        used = np.arange(first, len(known.texts))
+    labels = np.full((len(known.texts), len(names)), np.nan)
+    labels[used] = learned[list(names)].to_numpy(dtype=np.float64, na_value=np.nan)
+    return known, labels
+
+
+def _repeats(
+    measured: pd.DataFrame, learned: pd.DataFrame, names: Sequence[str]
+) -> tuple[pd.DataFrame, NDArray[np.intp]]:
+    """Find all labelled rows of the networks learned from, and (rows,) the place of each row's network in ``learned``.
+
+    Both are empty where each of these networks has one row.
+    """
+    place_of = {network: place for place, network in enumerate(_networks(learned))}
+    labelled = measured[measured[list(names)].notna().any(axis=1)]
+    places = np.array([place_of.get(network, -1) for network in _networks(labelled)], dtype=np.intp)
+    if np.count_nonzero(places >= 0) == len(learned):
+        places[:] = -1
+    return labelled[places >= 0], places[places >= 0]
+
+
+def _labelled(frame: pd.DataFrame, config: AdaptConfig) -> NDArray[np.bool_]:
+    """(rows,) flags of those that can be learned from: with all labels, or with any where all rows are wanted."""
+    known = frame[list(config.objectives)].notna()
+    return (known.any(axis=1) if config.samples is None else known.all(axis=1)).to_numpy()
+
+
+def _count(frame: pd.DataFrame, labelled: int, config: AdaptConfig) -> int:
+    """How many of so many labelled networks are to be learned from."""
+    wanted = labelled if config.samples is None else config.samples
+    if wanted > MOST_LABELS:
+        raise ValueError(
+            f"samples: expected at most {MOST_LABELS:,} labels, got {wanted:,}. Name a number, or use `nasrlm train`."
+        )
+    counts = frame[list(config.objectives)].count()
+    if config.samples is None and labelled and counts.min() < 2:
+        raise ValueError(
+            f"{named(config.files)}: expected 2 or more rows outside the test split with labels of {counts.idxmin()}, "
+            f"got {counts.min()}."
+        )
+    if not 2 <= wanted <= labelled:
+        several = len(config.objectives) > 1
+        advice = (
+            " Learn objectives of different rows one after the other."
+            if several
+            else " Use them all (`--samples all`, samples=None)."
+        )
+        raise ValueError(
+            f"{named(config.files)}: expected at least {max(wanted, 2)} rows outside the test split with labels of "
+            f"{' and '.join(config.objectives)}, got {labelled}.{advice * (several or labelled > 1)}"
+        )
+    return wanted
+
+
+def _pool_rows(labelled: NDArray[np.bool_], wanted: int, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Rows of the table for the pool, in its order: random ones, with enough labelled ones among them."""
+    order = rng.permutation(len(labelled))
+    first = order[labelled[order]][:wanted]
+    others = order[~np.isin(order, first)]
+    return np.sort(np.concatenate([first, others[: size - len(first)]]))
+
+
+def _is_of_a_space(frame: pd.DataFrame) -> bool:
+    """Whether all rows are architectures of one space, of which more can be drawn."""
+    return "text" not in frame and bool(only_space(frame))
+
+
+def _more_texts(
+    frame: pd.DataFrame, config: AdaptConfig, count: int, rng: np.random.Generator, progress: bool
+) -> list[str]:
+    """Texts of architectures drawn from the tables' space; none where rows are of several spaces or have texts."""
+    if not _is_of_a_space(frame):
+        return []
+    space, sample = get_space(only_space(frame)), None
+    if config.like_table:
+        parts = zip(*of_each(frame, config.files), strict=True)
+        given = [x for rows, table in parts for x in row_genotypes(space, parsed_rows(space, rows, table), table)]
+        sample = sample_like(space, given)
+    drawn = [(sample or space.sample)(rng) for _ in range(max(count, 0))]
+    return to_onnx_texts(space, drawn, measured=True, progress=progress)

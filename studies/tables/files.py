@@ -1,0 +1,119 @@
+"""Tables of labelled architectures or texts: Parquet, CSV or JSONL, read with clear errors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from converters.tables.batches import open_table
+from converters.tables.columns import lacks_column
+from converters.tables.labels import numbers_of, warn_of_fractions
+from nasrlm.objective import Objective
+from spaces.registry import found_from
+
+_FACTS = ("params", "macs", "mparams", "mmacs", "mflops")  # labels that need no context
+
+
+def read_table(path: Path | str, *, require: Sequence[str] = (), labels: Sequence[str] = ()) -> pd.DataFrame:
+    """Read a table with a column ``architecture``, ``text`` or both; then a row has one of the two.
+
+    A user's own space is found by its path from here or from the table.
+
+    Args:
+        path: file ending in .parquet, .csv or .jsonl.
+        require: further columns that must be there, with labels.
+        labels: columns with labels, if they are there; so is each named ``…@…``.
+
+    Raises:
+        ValueError: no such file, another ending, damaged contents, a column is missing, a row has no architecture or
+            text, a text is no string, or a label is no number, infinite, or none that its metric can have; one line,
+            naming it.
+    """
+    path = Path(path)
+    table = open_table(path, spell_mixed=True)
+    frame: pd.DataFrame = next(table.batches(table.num_rows + 1), table.schema.empty_table()).to_pandas()
+    read = {"architecture", "text", "space", "split", *require, *labels}
+    blank = [name for name in map(str, frame.columns) if name != name.strip() and ("@" in name or name.strip() in read)]
+    if blank:
+        raise ValueError(
+            f"{path}: expected names of columns without blanks around them, got {', '.join(map(repr, blank))}."
+        )
+    described = [name for name in ("text", "architecture") if name in frame]
+    if not described:
+        raise lacks_column(path, "architecture or text", list(map(str, frame.columns)))
+    missing = [name for name in require if name not in frame]
+    if missing:
+        known = label_columns(frame)
+        got = f"labels {', '.join(known)}" if known else ", ".join(map(str, frame.columns))
+        raise ValueError(f"{path}: expected a column {', '.join(missing)}, got {got}.")
+    if "space" in frame:
+        frame["space"] = _found_spaces(frame["space"], path.parent)
+    empty = frame[described].map(is_empty).all(axis=1)
+    if empty.any():
+        what = " or ".join(described)
+        raise ValueError(f"{path}: expected {what} in every row, got none in row {empty.argmax()}.")
+    for name in frame.columns:
+        if name in (*require, *labels) or "@" in str(name):
+            frame[name] = numbers_of(frame[name], path)
+            _check_range(frame[name], path)
+        elif name in _FACTS:  # in JSON, integers that no float holds beside floats come as words
+            numbers = pd.to_numeric(frame[name], errors="coerce")
+            frame[name] = numbers if numbers.notna().equals(frame[name].notna()) else frame[name]
+    return frame
+
+
+def _found_spaces(names: pd.Series[Any], folder: Path) -> pd.Series[Any]:
+    by_name = {name: found_from(folder, name) for name in names.unique() if isinstance(name, str)}
+    moved = {name: found for name, found in by_name.items() if found != name}
+    return names.replace(moved) if moved else names
+
+
+def is_empty(word: Any) -> bool:
+    """Whether a cell of a column of words holds none."""
+    return word == "" or pd.isna(word) is True
+
+
+def _check_range(labels: pd.Series[Any], path: Path) -> None:
+    """Complain of a label that its metric cannot have, such as -1 for a failed measurement; warn of fractions.
+
+    Raises:
+        ValueError: an accuracy outside 0 to 100, or a negative cost; the message names file and row.
+    """
+    try:
+        objective = Objective.parse(str(labels.name))
+    except ValueError:  # told, with all names, where it is to be learned
+        return
+    wrong = ~objective.allows(labels.to_numpy(dtype=np.float64, na_value=np.nan))
+    if wrong.any():
+        row, value = next(labels[wrong].items())
+        raise ValueError(
+            f"{path}: expected {objective.range_in_words} in column {labels.name}, got {value:g} in row {row}. "
+            "Leave it empty where there is no label."
+        )
+    if objective.is_accuracy:
+        warn_of_fractions(labels, path)
+
+
+def label_columns(frame: pd.DataFrame, objectives: Sequence[str] = ()) -> tuple[str, ...]:
+    """Numeric columns named ``metric_unit@context``, or as one of ``objectives``, and facts such as ``params``."""
+    return tuple(
+        str(name)
+        for name in frame.columns
+        if pd.api.types.is_numeric_dtype(frame[name]) and ("@" in str(name) or name in (*_FACTS, *objectives))
+    )
+
+
+def objective_columns(frame: pd.DataFrame, path: Path | None = None) -> tuple[str, ...]:
+    """Label columns with a context: what a model learns by default.
+
+    Raises:
+        ValueError: a column name with @ is no objective; the message names the file, if ``path`` does.
+    """
+    try:
+        return tuple(Objective.parse(name).name for name in label_columns(frame) if "@" in name)
+    except ValueError as e:
+        raise ValueError(f"{path}: {e}" if path else str(e)) from e
