@@ -88,7 +88,7 @@ def relative_error(actual: list[np.ndarray], expected: list[np.ndarray]) -> floa
 def to_weighted_model(graph: Graph, weights: dict[str, Tensors]) -> onnx.ModelProto:
     """A model whose layers are standard operators with weights as initialisers."""
     tensors: dict[str, np.ndarray] = {}
-    nodes = [_to_onnx(node, weights, tensors) for node in graph.nodes]
+    nodes = [part for node in graph.nodes for part in _to_onnx(node, weights, tensors)]
     results = {f"result{index}": x for index, x in enumerate(graph.outputs)}  # one value may be several outputs
     nodes += [helper.make_node("Identity", [x], [result]) for result, x in results.items()]
     body = helper.make_graph(
@@ -102,7 +102,7 @@ def to_weighted_model(graph: Graph, weights: dict[str, Tensors]) -> onnx.ModelPr
     return helper.make_model(body, opset_imports=opsets, ir_version=IR_VERSION, functions=_prelude_functions())
 
 
-def _to_onnx(node: Node, weights: dict[str, Tensors], tensors: dict[str, np.ndarray]) -> onnx.NodeProto:
+def _to_onnx(node: Node, weights: dict[str, Tensors], tensors: dict[str, np.ndarray]) -> list[onnx.NodeProto]:
     attributes = dict(node.attributes)
     domain, _, op_type = node.op_type.rpartition(".")
     owned: Tensors = ()
@@ -114,11 +114,14 @@ def _to_onnx(node: Node, weights: dict[str, Tensors], tensors: dict[str, np.ndar
         domain, op_type, owned = "", "Identity" if op_type == "Weight" else op_type, weights[node.weights[0]]
     if owned:
         del attributes["weight_shape"]
-    if op_type == "Gemm":
-        attributes["transB"] = 1
     names = [f"{node.outputs[0]}.tensor{index}" for index in range(len(owned))]
     tensors.update(zip(names, owned, strict=True))
-    return helper.make_node(op_type, [*node.inputs, *names], node.outputs, domain=domain, **attributes)
+    if op_type == "Gemm":  # which takes matrices alone
+        tensors[names[0]] = owned[0].T
+        product = node.outputs[0] if len(owned) == 1 else f"{node.outputs[0]}.product"
+        parts = [helper.make_node("MatMul", [*node.inputs, names[0]], [product])]
+        return parts + [helper.make_node("Add", [product, bias], node.outputs) for bias in names[1:]]
+    return [helper.make_node(op_type, [*node.inputs, *names], node.outputs, domain=domain, **attributes)]
 
 
 def _kernel_and_bias(node: Node, weights: dict[str, Tensors]) -> tuple[np.ndarray, np.ndarray]:

@@ -220,7 +220,7 @@ def test_a_run_without_patience_goes_on_with_more(tmp_path: Path, monkeypatch: p
 
 def test_what_is_free_to_change_is_in_the_docs() -> None:
     docs = (Path(__file__).resolve().parents[2] / "docs" / "training.md").read_text()
-    (paragraph,) = [x for x in docs.split("\n\n") if x.startswith("A stopped run goes on if")]
+    (paragraph,) = [x for x in docs.split("\n\n") if x.startswith("A stopped run continues if")]
     assert set(re.findall(r"`(\w+)`", paragraph)) == {*FREE_TO_CHANGE, *BY_CONTENT, "monitor"}
 
 
