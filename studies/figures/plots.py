@@ -168,6 +168,8 @@ def progress_figure(names: Sequence[str], studies: Sequence[LoadedStudy]) -> Fig
     for index, progress in enumerate(curves):
         colour, (dashes, _) = line_look(index)
         look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.6, "label": labels[index]}
+        if len(progress.counts) == 1:
+            look["marker"] = "o"
         axes.step(progress.counts, progress.median, where="post", **look)
         if len(progress.shares) > 1:
             low, high = progress.band

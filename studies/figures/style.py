@@ -60,11 +60,12 @@ def goal_label(goal: Goal) -> str:
 
 
 def limits(values: FloatArray, rows: Sequence[int]) -> tuple[float, float]:
-    """Room for the front and the middle 90 % of the rest; a few failed networks would flatten both."""
-    known = values[~np.isnan(values)]
+    """Room for the front and the middle 90 % of the rest, or all of twenty; failed networks would flatten both."""
+    known = without_outliers(values[~np.isnan(values)])
     if len(known) == 0:
         return 0.0, 1.0
-    return with_margin(np.concatenate([without_outliers(values[rows]), np.quantile(known, [0.05, 0.95])]))
+    ends = [np.quantile(known, 0.05, method="lower"), np.quantile(known, 0.95, method="higher")]
+    return with_margin(np.array([*without_outliers(values[rows]), *ends]))
 
 
 def outside(

@@ -67,6 +67,24 @@ def test_axes_carry_units_and_the_front_its_interval(tmp_path: Path) -> None:
     assert "front, with 80% intervals" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
+def test_all_of_few_evaluations_are_shown(tmp_path: Path) -> None:
+    search(toy_config(goals=["max:accuracy@toy"], trials=6, population_size=6), ToySpace(), ToyEvaluator(), tmp_path)
+    study = load_study(tmp_path)
+    (axes,) = front_figure(study).axes
+    values = study.history.stacked()[:, 0, 0]
+    assert axes.get_ylim()[0] < values.min() < values.max() < axes.get_ylim()[1]
+    history = study.history
+    history.values[2] = history.values[2] - 1_000  # a network that failed
+    (axes,) = front_figure(LoadedStudy(study.config, history)).axes
+    assert axes.get_ylim()[0] > -900
+
+
+def test_the_hypervolume_of_one_evaluation_is_a_point(tmp_path: Path) -> None:
+    search(toy_config(trials=1, population_size=2), ToySpace(), ToyEvaluator(), tmp_path)
+    (axes,) = progress_figure(["one"], [load_study(tmp_path)]).axes
+    assert [line.get_marker() for line in axes.lines] == ["o"]
+
+
 def test_what_lies_outside_is_counted(tmp_path: Path) -> None:
     search(toy_config(trials=60), ToySpace(), ToyEvaluator(), tmp_path)
     study = load_study(tmp_path)
