@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -35,7 +34,6 @@ from studies.folder import (
 )
 from studies.report import StudyResult
 from studies.search import search
-from studies.surrogates.surrogate import Surrogate
 
 SPACE = "nasbench201"
 GOALS = ("max:accuracy@cifar10", "min:latency_ms@raspi4", "min:latency_ms@edgegpu")
@@ -57,16 +55,12 @@ def run_demo(out: Path, trials: int = TRIALS, repeats: int = 20, progress: bool 
         StudyError: the folder holds another study.
     """
     space = get_space(SPACE)
-    predictor = Predictor.from_pretrained().of_space(space)
-    digest = predictor.checkpoint.sha256
-    config = SearchConfig(SPACE, tuple(map(Goal.parse, GOALS)), trials, checkpoint_sha256=digest)
+    config = SearchConfig(SPACE, tuple(map(Goal.parse, GOALS)), trials)
     with alone_in(out):
         _remove_earlier(out, config)
-    to_text = partial(to_measured_text, space)
-    surrogate = Surrogate(space, predictor, objectives=config.objectives, to_text=to_text)
-    result = search(config, space, surrogate, out, progress=progress)
+    result = search(config, space, Predictor.from_pretrained(), out, progress=progress)
     architectures = [row["architecture"] for row in result.front]
-    texts = [to_text(space.parse(architecture)) for architecture in architectures]
+    texts = [to_measured_text(space, space.parse(architecture)) for architecture in architectures]
     latencies = measure_latencies(texts, repeats=repeats, progress=progress)
     measured = pd.DataFrame({"architecture": architectures, "latency_ms@here": [x.median_ms for x in latencies]})
     write_table(measured, out / MEASURED_FILE)

@@ -57,6 +57,11 @@ class StudyResult:
     truth: Truth | None
     unmet: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        others = "".join(f"{n:,} {kind}, " for n, kind in ((self.failed, "failed"), (self.pruned, "pruned")) if n)
+        counts = f"{self.evaluations:,} evaluated, {others}{len(self.front):,} on the front"
+        return f"StudyResult({counts}; see front, hypervolume)"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values."""
         values: dict[str, Any] = {

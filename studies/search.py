@@ -1,12 +1,18 @@
 """A search: an engine proposes, an evaluator answers, a folder keeps the study."""
 
+from __future__ import annotations
+
 import time
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tqdm import tqdm
+from typing_extensions import TypeIs
 
+from converters import to_measured_text
 from spaces import SearchSpace
 from spaces.registry import opened
 from studies.config import SearchConfig
@@ -17,6 +23,10 @@ from studies.history_writer import HistoryWriter
 from studies.problem import Problem, load_engine
 from studies.report import StudyResult
 from studies.study import check_architectures, close_study, open_study
+from studies.surrogates.surrogate import Surrogate
+
+if TYPE_CHECKING:
+    from nasrlm.predictor import Predictor  # imported for types alone: a search of a table has no use for torch
 
 A = TypeVar("A", bound=Hashable)
 
@@ -24,7 +34,7 @@ A = TypeVar("A", bound=Hashable)
 def search(
     config: SearchConfig,
     space: SearchSpace[A] | str,
-    evaluator: Evaluator[A] | UsersFunction,
+    evaluator: Evaluator[A] | Predictor | UsersFunction,
     out: Path | str,
     *,
     truth: TableEvaluator[A] | None = None,
@@ -38,8 +48,9 @@ def search(
     Args:
         config: what to search for.
         space: the search space, or its name.
-        evaluator: answers ``config.objectives``; a ``Surrogate`` or a ``TableEvaluator``, or your own. A function of a
-            notation returns a value for each objective by its name.
+        evaluator: answers ``config.objectives``; a ``nasrlm.Predictor``, a ``Surrogate`` (the same with texts of your
+            own), a ``TableEvaluator``, or your own. A function of a notation returns a value for each objective by its
+            name.
         out: the study's folder, made when missing.
         truth: true labels of ``config.objectives``, with which the front found is judged at the end.
         known: the only architectures to propose, such as a table's; any of the space if None.
@@ -58,6 +69,14 @@ def search(
         ValueError: the evaluator or the truth lacks an objective, the config is of another space, begins with an
             architecture that is not known, or has a guide, which ``search_with_model`` follows; the evaluator is none.
 
+    Example:
+        >>> import nasrlm
+        >>> goals = ["max:accuracy@cifar10", "min:latency_ms@raspi4"]
+        >>> config = nasrlm.SearchConfig("nasbench201", goals, trials=1000)
+        >>> predictor = nasrlm.Predictor.from_pretrained()  # doctest: +SKIP
+        >>> nasrlm.search(config, "nasbench201", predictor, "study")  # doctest: +SKIP
+        StudyResult(1,000 evaluated, 49 on the front; see front, hypervolume)
+
     Cost:
         Beyond the evaluator, a trial of NAS-Bench-201 takes 0.4 ms with pymoo and 0.8 ms with Optuna (NSGA-II,
         5,000 trials, one busy core; isomorphism keys and writing included); TPE takes 17 ms at 1,000 trials, GP already
@@ -66,6 +85,9 @@ def search(
     if config.guide is not None:
         raise ValueError("search: expected a config without a guide, got one. Use search_with_model.")
     named: SearchSpace[A] = opened(space)
+    if _is_predictor(evaluator):
+        config = replace(config, checkpoint_sha256=evaluator.checkpoint.sha256)
+        evaluator = _surrogate(config, named, evaluator)
     answers: Evaluator[A] = as_evaluator(evaluator, config.searched(named), config.objectives)
     config = told_config(config, answers)
     out = Path(out).absolute()  # an evaluator may change the working directory
@@ -78,6 +100,15 @@ def search(
         history, stopped = _run(config, searched, answers, path, recorded, choice, progress)
         seconds = time.monotonic() - started
         return close_study(config, history, out, truth=truth, stopped=stopped, seconds=seconds, figures=figures)
+
+
+def _is_predictor(given: object) -> TypeIs[Predictor]:
+    return hasattr(given, "of_space")
+
+
+def _surrogate(config: SearchConfig, space: SearchSpace[A], predictor: Predictor) -> Surrogate[A]:
+    to_text = partial(to_measured_text, space)
+    return Surrogate(space, predictor.of_space(space.address), objectives=config.objectives, to_text=to_text)
 
 
 def _run(

@@ -84,6 +84,13 @@ def test_the_front_tells_which_soft_constraints_are_met(capsys: pytest.CaptureFi
     assert [word for line in lines for word in line.split() if word in ("met", "broken")] == ["met", "broken"]
 
 
+def test_what_a_notebook_shows_of_a_result_is_short() -> None:
+    found = StudyResult(({"architecture": "a"},), 0.0, (1.0,), 1000, 0, 0, None, 0.0, None)
+    assert repr(found) == "StudyResult(1,000 evaluated, 1 on the front; see front, hypervolume)"
+    less = StudyResult((), 0.0, (1.0,), 2, 1, 30, None, 0.0, None)
+    assert repr(less) == "StudyResult(2 evaluated, 1 failed, 30 pruned, 0 on the front; see front, hypervolume)"
+
+
 def test_an_empty_front_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     print_front(StudyResult((), 0.0, (1.0,), 2, 0, 0, None, 0.0, None), ["params"])
     assert capsys.readouterr().out.endswith("of no architecture are all objectives known and all constraints met\n")

@@ -1,12 +1,14 @@
-"""A search with real evaluations from Python, in one call."""
+"""Searches from Python, in one call: with real evaluations, and on predictions alone."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 import nasrlm
+from studies.surrogates.surrogate import Surrogate
 from tests.nasrlm.scenes import network_checkpoint
 
 GOALS = ["max:accuracy@cifar10", "min:latency_ms@raspi4"]
@@ -43,3 +45,18 @@ def test_without_a_guide_it_has_the_usual_one(tmp_path: Path) -> None:
         config, "nasbench201", lambda _: dict.fromkeys(config.objectives, 1.0), tmp_path, predictor=predictor
     )
     assert json.loads((tmp_path / "study.json").read_text())["config"]["guide"] == nasrlm.optuna.Guide().to_dict()
+
+
+def test_a_predictor_answers_as_the_surrogate_of_its_space_does(tmp_path: Path) -> None:
+    predictor, space = nasrlm.Predictor(network_checkpoint()), nasrlm.get_space("nasbench201")
+    config = nasrlm.SearchConfig("nasbench201", GOALS, trials=10, population_size=5)
+    found = nasrlm.search(config, "nasbench201", predictor, tmp_path / "predictor")
+    surrogate = Surrogate(
+        space,
+        predictor.of_space(space),
+        objectives=config.objectives,
+        to_text=partial(nasrlm.to_measured_text, space),
+    )
+    assert found.front == nasrlm.search(config, space, surrogate, tmp_path / "surrogate").front
+    recorded = json.loads((tmp_path / "predictor" / "study.json").read_text())["config"]
+    assert (recorded["evaluator"], recorded["checkpoint_sha256"]) == ("surrogate", predictor.checkpoint.sha256)
