@@ -51,6 +51,9 @@ class SearchSpace(ABC, Generic[A]):
     runs_lost_operations: bool = False
     _address: str = ""  # what get_space was asked for, if it made the space
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}, {len(self.gene_sizes)} genes; see objectives, size)"
+
     @property
     def address(self) -> str:
         """What ``get_space`` opens it by, and tables name it by: ``name``, or file and class of a user's own space."""

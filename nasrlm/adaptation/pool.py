@@ -124,6 +124,20 @@ class Pool:
         """
         return AveragedProcess(self.inputs[rows], self.followed[rows], targets, self.follow_shares)
 
+    def choose(self, samples: int) -> NDArray[np.intp]:
+        """(samples,) rows of the texts whose labels would tell most about those of all texts, most telling first.
+
+        See ``choose_diverse``, which can choose among some of the texts, or beside some that have labels already.
+
+        Raises:
+            ValueError: more samples than texts.
+
+        Example:
+            >>> pool = nasrlm.make_pool(checkpoint, onnx_texts, space="nasbench201")  # doctest: +SKIP
+            >>> to_measure = [onnx_texts[row] for row in pool.choose(10)]  # doctest: +SKIP
+        """
+        return choose_diverse(self, np.arange(len(self.texts)), samples)
+
     def at(self, rows: NDArray[np.intp]) -> Pool:
         """Select texts, one with several labels several times; their features stay as this pool standardised them."""
         texts = [self.texts[row] for row in rows.tolist()]

@@ -39,3 +39,9 @@ def test_what_is_measured_already_is_not_asked_again() -> None:
 def test_texts_that_are_all_alike_are_chosen_once_each() -> None:
     alike = Pool(numbered(6), ["cost@x"], np.ones((6, 1)), np.ones((6, 1)))
     assert sorted(choose_diverse(alike, np.arange(6), 6)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_pool_chooses_among_all_its_texts() -> None:
+    features = np.random.default_rng(0).normal(size=(20, 4))
+    pool = Pool(numbered(20), [f"cost@{x}" for x in range(4)], features, features)
+    assert pool.choose(5).tolist() == choose_diverse(pool, np.arange(20), 5).tolist()

@@ -148,3 +148,7 @@ def test_nothing_is_drawn_beyond_the_sampled_choices() -> None:
     drawn += space.enumerate()
     assert space.size == 2 * 2 * 2
     assert {space.format(x) for x in drawn} == {"1", "0-1", "1-0", "1-1"}
+
+
+def test_what_a_notebook_shows_of_a_space_is_its_name_and_size_of_genotypes() -> None:
+    assert repr(Towers()) == "Towers(towers, 4 genes; see objectives, size)"
