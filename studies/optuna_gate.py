@@ -49,22 +49,27 @@ Callback = Callable[[optuna.Study, FrozenTrial], None]
 
 
 class ParetoGate(Generic[A]):
-    """Prunes trials that cannot move the study's front, before they are trained or measured.
+    """Prunes trials that cannot be expected to move the study's front, before they are trained or measured.
 
-    The front is that of the study's completed trials that meet the constraints set on them; a gate is of one study, and
-    may be asked by several threads, as those of ``n_jobs``. It can be pickled and copied: each copy has a front of its
-    own, which it takes from the study. What the gate decides is in ``trial.user_attrs``:
-    ``architecture`` of every trial that it has checked, and ``predicted`` (low, median, high of every objective) of all
-    but twins; ``pruned_stage``, ``pruned_reason`` and ``pruned_by`` of a pruned one; a twin of another trial is pruned
-    at stage 0. A trial that ``suggest`` prunes, because its genes do not go together, has none of these. What the
-    objective returns for a pruned trial is left out, unless it was evaluated after all, as to see what the gate does,
-    and the objective said so: ``trial.set_user_attr("evaluated", True)``.
+    The front consists of the study's completed trials that meet the constraints. A gate belongs to one study; the
+    study's threads (``n_jobs``) can share it. A pickled or copied gate takes a front of its own from the study.
 
-    Trials that failed tell where there are no results, and fewer networks like theirs are proposed.
+    What the gate decided is in ``trial.user_attrs``:
 
-    Trials that a study had before it had a gate lack ``architecture``, but for those of ``suggest``, and Optuna lets
-    nobody write to finished trials. The model learns from them in a new study: for each of ``old.trials``,
-    ``trial.set_user_attr("architecture", notation)`` and ``new.add_trial(trial)``.
+    - ``architecture`` of every trial that was checked;
+    - ``predicted``: low, median and high of every objective; not for twins, which are of the same network as another
+      trial;
+    - ``pruned_stage``, ``pruned_reason`` and ``pruned_by`` of a pruned trial; twins are pruned at stage 0.
+
+    A trial that ``suggest`` prunes, because its genes do not go together, has none of these. If the objective returns
+    results for a trial that was pruned, they are ignored, unless it has called
+    ``trial.set_user_attr("evaluated", True)``.
+
+    Failed trials have no results; the model learns where they are, and proposes fewer networks like them.
+
+    Trials that are older than the gate have no ``architecture``, unless their parameters are those of ``suggest``, and
+    Optuna does not let finished trials be changed. To learn from them, begin a new study, and for each of
+    ``old.trials`` call ``trial.set_user_attr("architecture", notation)`` and ``new.add_trial(trial)``.
 
     NOTE: on SQLite, Optuna 5.0 may give one queued trial to two threads and raise "Cannot tell a COMPLETE trial".
     With ``n_jobs`` and ``enqueue_callback``, keep the study in a ``JournalStorage``.

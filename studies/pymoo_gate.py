@@ -33,19 +33,18 @@ MARGIN = 1e-6  # of what pruned rows are told, beyond the worst
 
 
 class GatedProblem(Problem, Generic[A]):  # type: ignore[misc]
-    """A problem of which only those rows are evaluated that may still move the front, and no network twice.
+    """A problem around another one, of which it evaluates only rows that may still move the front, no network twice.
 
     pymoo cannot mark a row as pruned, so a pruned row gets values a little worse than any seen so far, and every
-    algorithm ranks it last. The same holds for rows that are no architecture, and for those with a NaN among their
-    results or an infinite objective.
-    Until there is a first result, everything else is evaluated. The front is that of the rows that meet the problem's
-    own constraints. A copy, as of an algorithm that has the problem, goes on with results of its own.
+    algorithm ranks it last. So do rows that are no architecture, and those with a NaN among their results or an
+    infinite objective. Before there is a first result, nothing is pruned. The front consists of the rows that meet the
+    problem's own constraints. A copy, such as that in a copied algorithm, goes on with results of its own.
 
-    Rows whose F is NaN tell where there are no results, and fewer networks like theirs are proposed. Where an
-    elementwise problem raises, the rows before it have their results: none is evaluated again.
+    A row whose F is NaN has no result; the model learns where these are, and proposes fewer networks like them. If an
+    elementwise problem raises, the results of the rows before are kept, and these are not evaluated again.
 
-    Rows of one architecture are told the values of the first: no variable that ``to_architecture`` leaves out may
-    change them.
+    All rows of one architecture get the values of the first one. Variables that ``to_architecture`` ignores must
+    therefore not change the results.
 
     Args:
         problem: minimises the goals' losses, maximised objectives being negated.
