@@ -1,1 +1,1 @@
-"""Passes over graphs: one spelling of every layer, only what is computed, one order, blocks written once."""
+"""Passes over graphs: normalisation of layers, simplification, canonical order, and outlining of repeated blocks."""

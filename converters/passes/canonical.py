@@ -1,11 +1,11 @@
-"""One node order and one operand order for isomorphic graphs, whatever their names and order were.
+"""Canonicalisation: isomorphic graphs get the same order of nodes and operands, whatever their names and order were.
 
-A network is cut into segments at the values through which everything passes, and each segment is ordered by
-itself: operators rank first by height (longest path from the segment's entry), then by name, attributes and the
-ranks of their operands. Where two operands of a commutative operator tie, what reads them decides (colour
-refinement); of those that tie even then, the one whose setting apart tells the others apart first comes first, and what
-ties after that is taken to be interchangeable. Ranks are local, so the repetitions of a
-block come out in the same order, and equal segments are ordered once.
+A network is cut into segments at the values through which everything passes, and each segment is ordered on its own.
+Operators are ranked by height (longest path from the entries of the segment), then by name, attributes and the ranks
+of their operands. If two operands of a commutative operator tie, their readers decide (colour refinement). If they
+still tie, it is tried how the classes of equal colour would split if one of them had a colour of its own, and the
+splits decide; operands that lead to equal splits are taken to be interchangeable. Ranks are local to a segment, so the
+repetitions of a block get the same order, and equal segments are ordered only once.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from converters.passes.segments import constants_late, split_at_borders
 
 COMMUTATIVE = frozenset({"Sum", "Add", "Mul", "Max", "Min", "Mean"})
 Operand = tuple[int, int]  # vertex, output index
-# A node of a segment without names: operator, attributes and operands, which are vertices before it. The first
-# vertices are the entries.
+# A node of a segment without names: operator, attributes and operands, which are earlier vertices. Entries, which are
+# the values that a segment reads from outside, are numbered first and have no Vertex.
 Vertex = tuple[str, Attributes, tuple[Operand, ...]]
 
 
 Splits = list[tuple[int, ...]]
-MOST_TRIED = 64  # vertices that colours do not tell apart
-MOST_TRIES = 256  # in a segment, which may have many such
+MOST_TRIED = 64  # size of a class of equal colour up to which its vertices are tried
+MOST_TRIES = 256  # tries in a segment, which may have many such classes
 
 
 class Order(NamedTuple):
@@ -40,10 +40,10 @@ class Order(NamedTuple):
 
 
 def canonicalise(graph: Graph) -> Graph:
-    """The same graph, depth-first from the outputs, the deepest operand first; commuting operands in canonical order.
+    """Return the graph in canonical order: depth-first from the outputs, deepest operand first.
 
-    Expects a graph without dead nodes. Isomorphic graphs give equal nodes up to value names, as far as colours tell
-    their operands apart.
+    Operands of commutative operators are put in canonical order too. Expects a graph without dead nodes. Isomorphic
+    graphs give equal nodes up to value names, except where colours cannot distinguish operands.
     """
     nodes: list[Node] = []
     segments = split_at_borders(graph.nodes, graph.inputs, graph.outputs)
@@ -76,7 +76,7 @@ def _order_segment(segment: Sequence[Node], graph_inputs: Sequence[str], exits: 
 
 
 def _entries(segment: Sequence[Node], graph_inputs: Sequence[str]) -> list[str]:
-    """Values that come from outside, inputs of the graph first; what is left out last, wherever it was met."""
+    """Return the values that a segment reads from outside: the graph's inputs first, and "" for omitted inputs last."""
     read = dict.fromkeys(chain.from_iterable([node.inputs for node in segment]))
     for node in segment:
         for x in node.outputs:
@@ -90,7 +90,7 @@ def _entries(segment: Sequence[Node], graph_inputs: Sequence[str]) -> list[str]:
 
 @lru_cache(maxsize=1 << 9)  # at most 60 MB: the cells of a NASNet-like network are one segment of 0.1 MB
 def canonical_order(vertices: tuple[Vertex, ...], num_entries: int, roots: tuple[int, ...]) -> Order:
-    """Order a segment; isomorphic segments give the same sequence of operators and operands."""
+    """Return the canonical order of a segment; isomorphic segments give the same sequence of operators and operands."""
     colours = _Colours(vertices, num_entries, roots)
     colours.break_ties()
     height = colours.height
@@ -100,7 +100,7 @@ def canonical_order(vertices: tuple[Vertex, ...], num_entries: int, roots: tuple
     stack = list(reversed(roots))
     while stack:
         vertex = stack.pop()
-        if vertex < 0:  # everything that ~vertex reads is in the order
+        if vertex < 0:  # all operands of ~vertex are in the order
             order.append(~vertex)
         elif vertex not in visited:
             visited.add(vertex)
@@ -115,9 +115,10 @@ def canonical_order(vertices: tuple[Vertex, ...], num_entries: int, roots: tuple
 
 
 class _Colours:
-    """One integer a vertex; equal where nothing so far tells two vertices apart, ordered like their keys.
+    """A colour (integer) for each vertex: equal for vertices not distinguished yet, and ordered like their keys.
 
-    A colour is the number of vertices with smaller ones, so a class that splits leaves all others as they are.
+    The vertices of equal colour are a class. A colour is the number of vertices of smaller colour, so splitting a
+    class does not change the colours of the others.
     """
 
     def __init__(self, vertices: Sequence[Vertex], num_entries: int, roots: Sequence[int]) -> None:
@@ -125,8 +126,8 @@ class _Colours:
         self.num_entries = num_entries
         self.roots = roots
         self.height = height = [0] * num_entries
-        levels: list[list[int]] = [[]]  # vertices by height, entries left out
-        choices: list[set[int]] = []  # operands to be put in order
+        levels: list[list[int]] = [[]]  # vertices by height, without entries
+        choices: list[set[int]] = []  # operand sets of the commutative operators
         for index, (op_type, _, operands) in enumerate(vertices, start=num_entries):
             below = max([height[source] for source, _ in operands], default=0)
             height.append(below + 1)
@@ -139,7 +140,7 @@ class _Colours:
         self.colour = list(range(len(height)))
         colour = num_entries
         for level in levels:
-            for group in self._told_apart(level):
+            for group in self._split_level(level):
                 for index in group:
                     self.colour[index] = colour
                 colour += len(group)
@@ -151,7 +152,7 @@ class _Colours:
         self.readers = self._find_readers()
         self.interchangeable: set[int] = set()
         self.tries = 0
-        self.members: list[list[int]] = [[] for _ in self.colour]  # of the class of every colour in use
+        self.members: list[list[int]] = [[] for _ in self.colour]  # vertices of each colour
         for index, colour in enumerate(self.colour):
             self.members[colour].append(index)
         touched: Iterable[int] = set(self.colour)
@@ -162,11 +163,12 @@ class _Colours:
                 touched = self._set_apart(self._first_of(self.members[colour]))
 
     def _first_of(self, tied: Sequence[int]) -> int:
-        """Of a class the vertex whose setting apart comes first by how it splits classes, whatever the vertices' order.
+        """Return the vertex of a class that gets a colour of its own first, independently of the vertices' order.
 
-        Where all split them alike, they are taken to be interchangeable, and so are those that are left of them where
-        setting one apart does not tell any two others apart; and more than ``MOST_TRIED``,
-        or all where a segment has had ``MOST_TRIES``.
+        Every vertex is tried, and the one whose splits of classes compare smallest is chosen. If all split alike, they
+        are taken to be interchangeable, so any may be chosen; if moreover no try separates the remaining vertices of
+        the class, those are not tried again. Nothing is tried in a class of more than ``MOST_TRIED`` vertices, or
+        after ``MOST_TRIES`` tries in the segment.
         """
         chosen, left = min(tied), set(tied)
         if left <= self.interchangeable or len(left) > MOST_TRIED or self.tries + len(left) > MOST_TRIES:
@@ -177,7 +179,7 @@ class _Colours:
         for vertex in sorted(tied, reverse=True):
             self.colour, self.members = list(colour), list(members)
             splits[vertex] = self._refine(self._set_apart(vertex))
-        others = len({self.colour[vertex] for vertex in tied}) - 1  # classes of them, beside the last set apart
+        others = len({self.colour[vertex] for vertex in tied}) - 1  # number of classes, without the last vertex tried
         self.colour, self.members = colour, members
         if all(each == splits[chosen] for each in splits.values()):
             self.interchangeable = left if others == 1 else set()
@@ -185,13 +187,13 @@ class _Colours:
         return min(splits, key=lambda vertex: (splits[vertex], vertex))
 
     def _set_apart(self, vertex: int) -> set[int]:
-        """Give a vertex the colour of its class, and the others of it the next; what colours are around these."""
+        """Give a vertex a colour of its own, the others of its class the next; return the colours around those."""
         colour = self.colour[vertex]
         others = [other for other in self.members[colour] if other != vertex]
         return self._colours_around(self._paint([[vertex], others], colour))
 
     def operand_order(self, vertex: Vertex) -> tuple[int, ...]:
-        """Positions of the operands in canonical order."""
+        """Return the positions of a vertex's operands in canonical order."""
         op_type, _, operands = vertex
         positions = range(len(operands))
         if len(positions) < 2 or op_type not in COMMUTATIVE:
@@ -199,8 +201,8 @@ class _Colours:
         keys = [(self.colour[source], output) for source, output in operands]
         return tuple(sorted(positions, key=keys.__getitem__))
 
-    def _told_apart(self, level: list[int]) -> list[list[int]]:
-        """Vertices of one height by what they are and read."""
+    def _split_level(self, level: list[int]) -> list[list[int]]:
+        """Group vertices of one height by operator, attributes and operands."""
         if len(level) < 2:
             return [level] if level else []
         groups = _grouped(level, self._operator)
@@ -216,7 +218,7 @@ class _Colours:
         return tied
 
     def _find_readers(self) -> list[list[tuple[int, int]]]:
-        """List for every vertex who reads it, each as reader and slot."""
+        """Return for every vertex the vertices that read it, each with the input slot."""
         readers: list[list[tuple[int, int]]] = [[] for _ in self.colour]
         for index, (op_type, _, operands) in enumerate(self.vertices, start=self.num_entries):
             commutes = op_type in COMMUTATIVE
@@ -227,21 +229,21 @@ class _Colours:
         return readers
 
     def _refine(self, touched: Iterable[int]) -> Splits:
-        """Split the classes of these colours by what their members read and are read by, until nothing splits.
+        """Split the classes of these colours by the operands and readers of their members until nothing splits.
 
         Returns:
             The colour of every class that was split and the sizes of its parts, round by round.
         """
-        told: Splits = []
+        found: Splits = []
         while touched:
             several = [colour for colour in sorted(touched) if len(self.members[colour]) > 1]
             splits = [(_grouped(self.members[colour], self._seen_from_around), colour) for colour in several]
             touched = self._colours_around([x for groups, colour in splits for x in self._paint(groups, colour)])
-            told += [(colour, *map(len, groups)) for groups, colour in splits if len(groups) > 1]
-        return told
+            found += [(colour, *map(len, groups)) for groups, colour in splits if len(groups) > 1]
+        return found
 
     def _paint(self, groups: Sequence[list[int]], colour: int) -> list[int]:
-        """Make every group a class, from ``colour`` on; the vertices behind the first group."""
+        """Make every group a class, with colours from ``colour`` on; return the vertices whose colour changed."""
         for group in groups:
             self.members[colour] = group
             for vertex in group:
@@ -250,7 +252,7 @@ class _Colours:
         return [vertex for group in groups[1:] for vertex in group]
 
     def _colours_around(self, vertices: Sequence[int]) -> set[int]:
-        """The colours of what these vertices read and are read by."""
+        """Return the colours of the operands and readers of these vertices."""
         neighbours = {reader for vertex in vertices for reader, _ in self.readers[vertex]}
         for vertex in vertices:
             if vertex >= self.num_entries:
@@ -280,7 +282,7 @@ class _Colours:
 
 
 def _grouped(vertices: list[int], key: Callable[[int], tuple[object, ...]]) -> list[list[int]]:
-    """Vertices of equal keys together, in the order of their keys."""
+    """Group vertices by key, in the order of the keys."""
     if len(vertices) == 1:
         return [vertices]
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
@@ -288,6 +290,6 @@ def _grouped(vertices: list[int], key: Callable[[int], tuple[object, ...]]) -> l
         groups[key(vertex)].append(vertex)
     try:
         ordered = sorted(groups)
-    except TypeError:  # somebody's own operator may take a number here and a text there
+    except TypeError:  # an attribute of a user's operator may be a number in one node and a string in another
         ordered = sorted(groups, key=repr)
     return [groups[found] for found in ordered]

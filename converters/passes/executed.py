@@ -1,9 +1,9 @@
-"""What a reference network runs beside what it computes: operations whose results are lost.
+"""The operations that a reference network executes, including those whose results are unused.
 
-Cells with ``none`` edges or unused nodes compute less than they run. Canonical text leaves the rest out, as any
-compiler does; published latencies and energies do not, for the networks were measured as they stood. Text for
-predicting those carries the blocks as they were run behind the canonical text, as functions that nothing calls.
-Blocks that lose nothing are there too: what reads the text finds in one place what was run.
+Cells with ``none`` edges or unused nodes execute more than their outputs depend on. Canonical text omits the rest, as
+a compiler does. Published latencies and energies include it, because the networks were measured as built. The measured
+text, from which these are predicted, therefore has the executed blocks after the canonical text, as functions that are
+never called. Blocks without unused operations are included too, so that all that was executed is found in one place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from converters.passes.simplify import drop_identities, fold_batch_norms, remove
 
 
 def executed_blocks(faithful: Graph) -> tuple[Function, ...]:
-    """Innermost repeated blocks of a network as its reference builds it, named E0, E1, …, as they first occur."""
+    """Return the innermost repeated blocks of a faithful graph as functions E0, E1, …, in order of first occurrence."""
     executed = fold_batch_norms(faithful)
     for rewrite in (spell_scales, drop_identities, remove_dead_nodes, canonicalise, outline):
         executed = rewrite(executed)
@@ -33,10 +33,10 @@ def executed_blocks(faithful: Graph) -> tuple[Function, ...]:
 
 
 def compiled_graph(faithful: Graph) -> Graph:
-    """What a compiler that looks at operators, not at values, leaves of a network as its reference builds it.
+    """Return what is left of a faithful graph after a compiler that looks at operators and not at values.
 
-    Sums lose operands that are scaled by zero, and what then nothing reads is gone; skip connections stay, and so does
-    what reads a sum of zeros alone. That is what energy on HW-NAS-Bench's edgegpu goes by, see docs/log.md.
+    Operands scaled by zero are removed from sums, then nodes that nothing reads. Skip connections stay, and so does
+    everything that reads a sum of only zeros. The energy on HW-NAS-Bench's edgegpu follows this graph, see docs/log.md.
     """
     graph = spell_scales(fold_batch_norms(faithful))
     zeros = {x for node in graph.nodes if node.attribute("factor") == 0.0 for x in node.outputs}
@@ -50,7 +50,7 @@ def compiled_graph(faithful: Graph) -> Graph:
 
 
 def _first_calls(graph: Graph) -> Mapping[str, Mapping[str, AttributeValue]]:
-    """The attributes of every block's first call; blocks stand behind what calls them."""
+    """Return the attributes of the first call of every function; functions are listed after their callers."""
     calls: dict[str, Mapping[str, AttributeValue]] = {"": {}}
     for name, nodes in (("", graph.nodes), *[(f.name, f.nodes) for f in graph.functions]):
         for node in _with_values(nodes, calls[name]):
@@ -60,7 +60,7 @@ def _first_calls(graph: Graph) -> Mapping[str, Mapping[str, AttributeValue]]:
 
 
 def _with_values(nodes: Sequence[Node], values: Mapping[str, AttributeValue]) -> tuple[Node, ...]:
-    """A function's nodes with values in place of its attributes."""
+    """Replace references in a function's nodes by the attribute values of a call."""
     result: list[Node] = []
     for node in nodes:
         attributes = [(name, values[x.name] if isinstance(x, Reference) else x) for name, x in node.attributes]
@@ -69,7 +69,7 @@ def _with_values(nodes: Sequence[Node], values: Mapping[str, AttributeValue]) ->
 
 
 def spell_scales(graph: Graph) -> Graph:
-    """``x * 0`` as ``nn.Scale`` by 0, and a skip connection, which some devices copy their data for, as one by 1."""
+    """Replace ``x * 0`` by ``nn.Scale`` by 0, and skip connections, for which some devices copy data, by one by 1."""
     zeros = zero_scalars(graph)
     nodes: list[Node] = []
     for node in graph.nodes:

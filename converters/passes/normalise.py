@@ -1,6 +1,7 @@
-"""One operator for one computation: exporters spell the same layer in several ways, this chooses ours.
+"""Normalisation: exporters express the same layer in several ways, and this replaces each by one form.
 
-Each spelling looks at one node and what made its operands; ``rewrite`` applies it to a graph.
+A *spelling* is a rewrite rule: given a node and the nodes that make its operands, it returns the nodes that replace
+it. ``rewrite`` applies one to all nodes of a graph.
 """
 
 from __future__ import annotations
@@ -51,13 +52,13 @@ _WINDOW_DEFAULTS: Mapping[str, AttributeValue] = {
     "pads": (0, 0, 0, 0),
     "strides": (1, 1),
 }
-# What leaving an attribute out means, where the operator's schema does not say.
+# Defaults of attributes that the operator's schema does not declare.
 DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
     "nn.Conv": {**_WINDOW_DEFAULTS, "group": 1},
     "nn.ConvBias": {**_WINDOW_DEFAULTS, "group": 1},
     "nn.LayerNormalization": {"epsilon": 1e-5},
 }
-# Of operators with windows over any number of axes: what leaving an attribute out means on each.
+# Operators with windows over any number of axes, and the defaults of their attributes along each axis.
 WINDOWED = frozenset({"AveragePool", "Conv", "ConvTranspose", "MaxPool"})
 NEUTRAL: Mapping[str, int] = {"dilations": 1, "output_padding": 0, "pads": 0, "strides": 1}
 OF_ANY_NUMBER = frozenset({"Concat", "Max", "Mean", "Min", "Sum"})
@@ -70,15 +71,15 @@ ALONG_AXIS = frozenset(
 
 
 def normalise(graph: Graph) -> Graph:
-    """The same computation in our operators, each spelling after those that prepare what it looks for."""
+    """Return the graph after all spellings; each comes after those that prepare the patterns it looks for."""
     for spelling in SPELLINGS:
         graph = rewrite(graph, spelling)
     return graph
 
 
 def drop_unused_outputs(node: Node, at: Surroundings) -> list[Node] | None:
-    """Optional last outputs that nothing reads, such as the indices of a pool; Dropout at inference is Identity."""
-    # In training none may be left out, nor in ONNX Runtime where attention reads a past.
+    """Drop optional trailing outputs that nothing reads, such as a pool's indices; Dropout at inference is Identity."""
+    # Outputs must stay in training mode, and ONNX Runtime requires them for attention that reads a past state.
     needs_all = node.attribute("training_mode") or (node.op_type == "Attention" and any(node.inputs[4:6]))
     formal = () if needs_all else _outputs(node.op_type)
     outputs = list(node.outputs)
@@ -90,7 +91,7 @@ def drop_unused_outputs(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def drop_zero_states(node: Node, at: Surroundings) -> list[Node] | None:
-    """A recurrent layer starts from zeros if it is given nothing."""
+    """Drop initial states of zeros from recurrent layers, since zeros are their default."""
     states = STATE_INPUTS.get(node.op_type)
     if not states:
         return None
@@ -99,14 +100,14 @@ def drop_zero_states(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def drop_single_operand(node: Node, at: Surroundings) -> list[Node] | None:
-    """One operand joined with nothing is itself."""
+    """Replace a sum, maximum or concatenation of one operand by Identity."""
     if node.op_type not in OF_ANY_NUMBER or len(node.inputs) != 1:
         return None
     return [Node("Identity", node.inputs, node.outputs)]
 
 
 def spell_axis(node: Node, at: Surroundings) -> list[Node] | None:
-    """Axes counted from the front, or as the operator's default says them."""
+    """Count axes from the front, except that an axis equal to the operator's default is written as the default."""
     axis, rank = node.attribute("axis"), len(at.shapes.get(node.inputs[0], ())) if node.inputs else 0
     if node.op_type not in ALONG_AXIS or not isinstance(axis, int) or not rank:
         return None
@@ -118,7 +119,7 @@ def spell_axis(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def drop_defaults(node: Node, at: Surroundings) -> list[Node] | None:
-    """Attributes that say what leaving them out says, and kernel shapes that weights tell."""
+    """Drop attributes that equal their defaults, and kernel shapes that the weight's shape gives."""
     defaults = _defaults(node.op_type)
     kept = tuple([(name, value) for name, value in node.attributes if not _equal(defaults.get(name), value)])
     if node.op_type in WINDOWED:
@@ -129,7 +130,7 @@ def drop_defaults(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def _equal(default: AttributeValue | None, value: AttributeValue) -> bool:
-    """Floats are equal if they are the same 32 bits."""
+    """Return whether an attribute equals its default; floats are compared with 32 bits."""
     if isinstance(default, float) and isinstance(value, float):
         return bool(np.float32(default) == np.float32(value))
     return default == value
@@ -149,7 +150,7 @@ def _defaults(op_type: str) -> Mapping[str, AttributeValue]:
 
 @lru_cache(maxsize=1 << 10)
 def _outputs(op_type: str) -> tuple[bool, ...]:
-    """For every output of an operator, whether it may be left out."""
+    """Return for every output of an operator whether it is optional."""
     schema = _schema(op_type)
     optional = onnx.defs.OpSchema.FormalParameterOption.Optional
     return tuple([output.option == optional for output in schema.outputs]) if schema else ()

@@ -1,7 +1,8 @@
-"""Repeated blocks become functions; what differs between the repetitions becomes their attributes.
+"""Outlining: repeated blocks become functions, and attributes that differ between repetitions become their parameters.
 
-A graph is cut where the fewest values cross. Of all runs of segments that occur more than once, the one that saves
-most nodes becomes a function, and so on until nothing is saved; a later function may call an earlier one.
+The graph is cut into segments where few values cross. Among all runs of consecutive segments that occur more than
+once, the one that saves the most lines of text becomes a function. This repeats until no function saves any; a later
+function may call an earlier one.
 """
 
 from __future__ import annotations
@@ -16,17 +17,18 @@ from typing import NamedTuple
 from converters.graph import CALL, Attributes, AttributeValue, Function, Graph, Node, Reference, kind_of
 from converters.passes.segments import split_at_borders
 
-DEFINITION_COST = 3  # lines that a function costs beside its nodes: domain, signature, end
+DEFINITION_COST = 3  # lines of a function besides its nodes: domain, signature, end
 MAX_CROSSING = 2  # cells of NASNet-like spaces read the two cells before them
 
-Form = tuple[object, ...]
-Run = tuple[int, int]  # of segments: first, last + 1
+Form = tuple[object, ...]  # the structure of a sequence of nodes without value names; equal for equal blocks
+Run = tuple[int, int]  # consecutive segments: index of the first, index of the last + 1
 
 
 class Segment(NamedTuple):
-    """Nodes between two borders, the position of the second, and a number that segments of one form share.
+    """The nodes between two borders.
 
-    Positions are those of the nodes before any block moved into a function: a call takes its block's.
+    ``stop`` is the position of the end border, ``symbol`` a number that segments of equal form share. Positions are
+    those of the nodes before any block was moved into a function; a call takes the position of its block.
     """
 
     nodes: tuple[Node, ...]
@@ -35,7 +37,7 @@ class Segment(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A run of segments: its nodes, and what they look like from outside, names aside."""
+    """A run of segments with its nodes, its form, and the values that it reads and makes for others."""
 
     run: Run
     stop: int
@@ -46,10 +48,11 @@ class Block(NamedTuple):
 
 
 def outline(graph: Graph) -> Graph:
-    """Move repeated blocks into functions as long as the text gets shorter; inlining them gives ``graph`` back.
+    """Move repeated blocks into functions as long as the text gets shorter; inlining them gives ``graph`` again.
 
-    Expects the order of ``canonicalise``, so that repetitions look alike. What operators of other domains make, and all
-    that is made of it, stays outside: of no known type, it would not pass the checker as a function's.
+    Expects nodes in the order of ``canonicalise``, so that repetitions have equal forms. Nodes that depend on operators
+    of other domains stay in the main graph: the types of their values are unknown, which the checker does not accept
+    in functions.
     """
     nodes: Sequence[Node] = graph.nodes
     untyped = _untyped_values(graph)
@@ -73,7 +76,7 @@ def _last_readers(nodes: Sequence[Node], outputs: Sequence[str]) -> dict[str, in
 
 
 def _untyped_values(graph: Graph) -> set[str]:
-    """What operators of other domains make, and what is made of that."""
+    """Return the outputs of operators of other domains and all values that depend on them."""
     others = tuple([f"{domain}." for domain in graph.domains])
     untyped: set[str] = set()
     for node in graph.nodes if others else ():
@@ -83,34 +86,34 @@ def _untyped_values(graph: Graph) -> set[str]:
 
 
 def _segments(split: Sequence[tuple[Node, ...]], last_reader: dict[str, int], untyped: set[str]) -> list[Segment]:
-    """The segments of a graph, numbered; a call that takes the place of some changes nothing about the others."""
+    """Return the segments with their symbols, which stay valid when a call replaces some of the segments."""
     operators = [tuple([node.op_type for node in nodes]) for nodes in split]
-    times = Counter(operators)  # the form of what occurs once need not be known
+    times = Counter(operators)  # the form is needed only for operator sequences that repeat
     numbers: dict[Form, int] = {}
     segments: list[Segment] = []
     for nodes, stop, spelled in zip(split, accumulate(map(len, split)), operators, strict=True):
         form = _form(nodes, stop, last_reader)[0] if times[spelled] > 1 else spelled
         if untyped and any(not untyped.isdisjoint(node.outputs) for node in nodes):
-            form = (stop,)  # as no other
+            form = (stop,)  # unique, so it never repeats
         segments.append(Segment(nodes, stop, numbers.setdefault(form, len(numbers))))
     return segments
 
 
 def _best_repetition(segments: Sequence[Segment], last_reader: dict[str, int]) -> list[Block]:
-    """Non-overlapping equal blocks that save most lines as one function; empty if none saves any."""
+    """Return the equal, non-overlapping blocks that save the most lines as one function; empty if none save any."""
     borders = [0, *accumulate([len(segment.nodes) for segment in segments])]
-    candidates: list[tuple[int, int, list[Run]]] = []  # those that save most first, equals in the order found
+    candidates: list[tuple[int, int, list[Run]]] = []  # lines saved, negative; index in the order found; runs
     for index, runs in enumerate(_repeated_runs([segment.symbol for segment in segments])):
         first, last = runs[0]
         saved = _saved(len(runs), borders[last] - borders[first])
         if saved > 0:
             candidates.append((-saved, index, runs))
     best: list[Block] = []
-    best_rank = (0, -1)  # what is saved, negative, and which candidate: of those that save equally, the first counts
+    best_rank = (0, -1)  # lines saved, negative, and index of the candidate: of equal ones the first wins
     for negative, index, runs in sorted(candidates):
         if (negative, index) >= best_rank:
             break
-        # With two values crossing, equal segments can still be wired up differently, and save less.
+        # If two values cross a border, equal segments may still be connected differently, and then save less.
         blocks: dict[Form, list[Block]] = defaultdict(list)
         for run in runs:
             block = _block(segments, run, last_reader)
@@ -123,24 +126,24 @@ def _best_repetition(segments: Sequence[Segment], last_reader: dict[str, int]) -
 
 
 def _saved(times: int, length: int) -> int:
-    """Lines saved by one function for so many blocks of so many nodes."""
+    """Return the lines saved by one function for ``times`` blocks of ``length`` nodes each."""
     return (times - 1) * length - times - DEFINITION_COST
 
 
 def _repeated_runs(symbols: Sequence[int]) -> Iterator[list[Run]]:
-    """Groups of equal, non-overlapping runs of symbols: of one symbol, then two, while they repeat."""
-    groups = [list(range(len(symbols)))]  # where equal runs start, overlapping or not; at first those of no symbol
+    """Yield groups of equal, non-overlapping runs of symbols: runs of length 1, then 2, as long as any repeat."""
+    groups = [list(range(len(symbols)))]  # starts of equal runs, which may overlap; at first runs of length 0
     length = 0
     while groups:
         length += 1
         longer = [group for starts in groups for group in _continued(starts, symbols, length - 1)]
-        groups = sorted([starts for starts in longer if starts[-1] - starts[0] >= length])  # others overlap
+        groups = sorted([starts for starts in longer if starts[-1] - starts[0] >= length])  # in others all runs overlap
         for starts in groups:
             yield _apart(starts, length)
 
 
 def _continued(starts: Sequence[int], symbols: Sequence[int], offset: int) -> list[list[int]]:
-    """Group equal runs by the symbol that follows them, without groups of one."""
+    """Split a group of equal runs by the symbol that follows them; groups of one are dropped."""
     found: dict[int, list[int]] = {}
     for start in starts:
         if start + offset < len(symbols):
@@ -149,7 +152,7 @@ def _continued(starts: Sequence[int], symbols: Sequence[int], offset: int) -> li
 
 
 def _apart(starts: Sequence[int], length: int) -> list[Run]:
-    """Runs that do not overlap, from the first on."""
+    """Return non-overlapping runs, chosen greedily from the first start."""
     runs: list[Run] = []
     end = 0
     for start in starts:
@@ -169,7 +172,7 @@ def _block(segments: Sequence[Segment], run: Run, last_reader: dict[str, int]) -
 def _form(
     nodes: Sequence[Node], stop: int, last_reader: dict[str, int]
 ) -> tuple[Form, tuple[str, ...], tuple[str, ...]]:
-    """What nodes up to position ``stop`` look like, the values that they read, and those that they make for others."""
+    """Return the form of nodes that end at ``stop``, the values that they read, and those that they make for others."""
     inside: dict[str, int] = {}
     outside: dict[str, int] = {}
     leaving: list[str] = []
@@ -196,9 +199,9 @@ def _names_and_types(attributes: Attributes) -> tuple[tuple[str, type], ...]:
 
 
 def _extract(name: str, occurrences: Sequence[Block]) -> tuple[Function, list[Node]]:
-    """The function for equal blocks, and the call that replaces each of them."""
+    """Return the function for equal blocks, and the call that replaces each of them."""
     first = occurrences[0]
-    varying: dict[tuple[str, tuple[AttributeValue, ...]], str] = {}  # by kind: 1 and 1.0 are equal as keys
+    varying: dict[tuple[str, tuple[AttributeValue, ...]], str] = {}  # the key has the kind because 1 == 1.0
     body: list[Node] = []
     for node, *others in zip(*[block.nodes for block in occurrences], strict=True):
         if all(other.attributes == node.attributes for other in others):
@@ -225,7 +228,7 @@ def _call_attributes(varying: dict[tuple[str, tuple[AttributeValue, ...]], str],
 
 
 def _name_functions(graph: Graph, functions: dict[str, Function]) -> Graph:
-    """Functions named B0, B1, … in the order in which reading the text meets their calls."""
+    """Name functions B0, B1, … in the order in which their calls occur in the text."""
     names: dict[str, str] = {}
 
     def renamed(nodes: Sequence[Node]) -> tuple[Node, ...]:

@@ -1,4 +1,7 @@
-"""Rewriting node by node: a spelling says what one node is, given what made its operands."""
+"""Rewriting of graphs node by node with spellings.
+
+A *spelling* is a function that returns the nodes that replace a given node, or None to keep it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from converters.models.onnx_layers import union
 
 
 class Surroundings:
-    """What a spelling sees of the graph around a node: everything before it is rewritten already."""
+    """What a spelling can look up about the graph around a node; the nodes before it are already rewritten."""
 
     def __init__(self, graph: Graph) -> None:
         self.made: dict[str, Node] = {}
@@ -22,33 +25,33 @@ class Surroundings:
         self._uses = Counter(chain(graph.outputs, *[node.inputs for node in graph.nodes]))
 
     def producer(self, x: str, *op_types: str) -> Node | None:
-        """The node that makes ``x``, if it is one of these operators."""
+        """Return the node that makes ``x`` if its operator is one of ``op_types``, else None."""
         node = self.made.get(x)
         return node if node and node.op_type in op_types else None
 
     def is_read(self, x: str) -> bool:
-        """Does anything read ``x``, or is it an output?"""
+        """Return whether any node reads ``x`` or it is an output."""
         return self._uses[x] > 0
 
     def read_once(self, x: str) -> bool:
-        """Is there one reader of ``x`` alone?"""
+        """Return whether ``x`` has exactly one reader; an output of the graph counts as a reader."""
         return self._uses[x] == 1
 
     def is_float(self, x: str) -> bool:
-        """Is ``x`` known to be a float tensor of fixed shape?"""
+        """Return whether ``x`` is known to be a float tensor of known shape."""
         return x in self.shapes and x not in self.types
 
     def same_shape(self, x: str, y: str) -> bool:
-        """Is it one shape, as far as known? A number of more axes gives them to what it is joined with."""
+        """Return whether shapes are equal or both unknown; broadcasting with a constant may have added axes to one."""
         return self.shapes.get(x) == self.shapes.get(y)
 
     def constant(self, x: str) -> AttributeValue | None:
-        """What a ``Constant`` holds: a number or a tuple of numbers."""
+        """Return the number or tuple of numbers in ``x`` if a ``Constant`` makes it, else None."""
         node = self.producer(x, "Constant")
         return node.attributes[0][1] if node else None
 
     def number(self, x: str) -> float | None:
-        """A constant float, however many axes of size 1 it has."""
+        """Return the float in ``x`` if it is a constant of one element, of any rank, else None."""
         view = self.producer(x, "nn.Reshape")
         value = self.constant(view.inputs[0] if view else x)
         if isinstance(value, tuple):
@@ -56,13 +59,13 @@ class Surroundings:
         return value if isinstance(value, float) else None
 
     def integers(self, x: str) -> tuple[int, ...] | None:
-        """A constant integer or list of integers."""
+        """Return the integers in ``x`` if it is a constant integer or list of integers, else None."""
         value = self.constant(x)
         values = value if isinstance(value, tuple) else (value,)
         return as_integers(values) if all(isinstance(number, int) for number in values) else None
 
     def replace(self, x: str, by: str) -> None:
-        """What is known of ``x`` is known of the value that stands for it."""
+        """Transfer shape and type of ``x`` to the value that replaces it, unless that has a shape."""
         if x in self.shapes and by not in self.shapes:
             self.shapes[by] = self.shapes[x]
             self.types.pop(by, None)
@@ -70,14 +73,14 @@ class Surroundings:
                 self.types[by] = self.types[x]
 
     def join(self, names: Sequence[str]) -> tuple[str]:
-        """One name for what several layers own."""
+        """Return one name for several weight tensors, so that a single layer can own them together."""
         joined = ",".join(names)
         if self.params.keys() >= set(names):
             self.params[joined] = union(self.params[name] for name in names)
         return (joined,)
 
     def define(self, name: str, shape: Shape, like: str) -> str:
-        """Say of a new value that it has this shape and the element type of another."""
+        """Register a new value with a shape and the element type of ``like``; return its name."""
         self.shapes[name] = shape
         if like in self.types:
             element = self.types[like].partition("[")[0]
@@ -86,7 +89,7 @@ class Surroundings:
 
 
 def as_integers(value: object) -> tuple[int, ...]:
-    """A tuple of integers as such; empty for anything else."""
+    """Return a tuple of integers unchanged, and an empty tuple for anything else."""
     return tuple([int(number) for number in value]) if isinstance(value, tuple) else ()
 
 
@@ -94,9 +97,9 @@ Spelling = Callable[[Node, Surroundings], Sequence[Node] | None]
 
 
 def rewrite(graph: Graph, spelling: Spelling) -> Graph:
-    """The graph with every node as ``spelling`` has it; None leaves a node as it is.
+    """Apply a spelling to every node of a graph.
 
-    ``Identity`` hands its input on, and what only replaced nodes read is gone.
+    An ``Identity`` among the new nodes is replaced by its input. Nodes whose only readers were replaced are removed.
     """
     at = Surroundings(graph)
     source: dict[str, str] = {}
@@ -104,7 +107,7 @@ def rewrite(graph: Graph, spelling: Spelling) -> Graph:
     for old in graph.nodes:
         node = old.reading(source)
         for spelled in spelling(node, at) or (node,):
-            new = spelled.reading(source)  # it may read an Identity that is as new
+            new = spelled.reading(source)  # it may read an Identity from the same spelling
             if new.op_type == "Identity":
                 source[new.outputs[0]] = new.inputs[0]
                 at.replace(new.outputs[0], by=new.inputs[0])
@@ -117,7 +120,7 @@ def rewrite(graph: Graph, spelling: Spelling) -> Graph:
 
 
 def _without_orphans(graph: Graph, before: Graph) -> Graph:
-    """Without nodes that were read before and are not now; branches that were dead before stay."""
+    """Remove nodes that were read in ``before`` and are not any more; nodes that were dead before stay."""
     was_read = {x for node in before.nodes for x in node.inputs}.union(before.outputs)
     was_made = {x for node in before.nodes for x in node.outputs}
     needed = set(graph.outputs)

@@ -1,4 +1,4 @@
-"""Where a network can be cut with few values crossing: the borders at which it falls apart into segments."""
+"""Cuts a network into segments at borders that few values cross."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from converters.graph import Node
 def split_at_borders(
     nodes: Sequence[Node], inputs: Sequence[str], outputs: Sequence[str], max_crossing: int = 1
 ) -> list[tuple[Node, ...]]:
-    """Cut a topological order wherever at most ``max_crossing`` values made before are read after.
+    """Cut a topological order wherever at most ``max_crossing`` values made before the cut are read after it.
 
-    Constants can be made anywhere, so they stand right before the first node that reads them, with no cut between;
-    one that is read again further on crosses the cuts on the way like any other value. With ``max_crossing=1`` the
-    cuts, though not the order of the nodes between them, are the same for every topological order of a graph
-    without dead nodes.
+    Constants could be made anywhere, so they are moved to just before the first node that reads them, with no cut in
+    between. If a constant is read again later, it crosses the cuts in between like any other value. With
+    ``max_crossing=1`` the cuts are the same for every topological order of a graph without dead nodes; the order of
+    the nodes between cuts may differ.
 
     Returns:
-        Consecutive segments that together hold every node.
+        Consecutive segments that together hold all nodes.
     """
     constants = _constant_values(nodes, inputs)
     nodes = _late(nodes, constants)  # a network that ignores its input is one segment
     last_read = {x: position for position, node in enumerate(nodes) for x in node.inputs}
     last_read.update(dict.fromkeys(outputs, len(nodes)))
-    ends = [0] * (len(nodes) + 1)  # crossing values whose last reader is the node at this position
+    ends = [0] * (len(nodes) + 1)  # for each position, the number of crossing values whose last reader is there
     crossing = 0
     for x in inputs:
         if x in last_read:
@@ -48,14 +48,14 @@ def split_at_borders(
 
 
 def constants_late(nodes: Sequence[Node], inputs: Sequence[str]) -> Sequence[Node]:
-    """The same nodes, constants and what is made of them alone right before the first other node that reads them."""
+    """Move constants, and nodes that read only constants, to just before the first other node that reads them."""
     return _late(nodes, _constant_values(nodes, inputs))
 
 
 def _constant_values(nodes: Sequence[Node], inputs: Sequence[str]) -> set[str]:
-    """Values that depend on no input."""
+    """Return the values that depend on no input."""
     if all(map(any, [node.inputs for node in nodes])):
-        return set()  # every chain of operands ends at an input; going through all of them takes three times as long
+        return set()  # every node reads something, so all depend on an input; the loop below takes three times as long
     varying = set(inputs)
     constants: set[str] = set()
     for node in nodes:

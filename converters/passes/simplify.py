@@ -1,6 +1,6 @@
-"""Say only what the network computes: each pass takes a graph and returns one with the same outputs.
+"""Passes that reduce a graph to what its outputs depend on; each returns a graph with the same outputs.
 
-Passes keep value names, so the shapes of what remains stay known.
+Passes keep value names, so that the shapes of the remaining values stay known.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from converters.passes.rewriting import rewrite
 from converters.passes.spell_arithmetic import round_scale, spell_product
 from converters.passes.sums import Terms, expand, flatten_sums
 
-# Operators without weights that make zero of zero whatever their attributes. NOTE: a convolution without bias does
-# so too, but stays: the reference counts call what a zero passes through live as long as weights take part.
+# Operators without weights for which f(0) = 0 whatever their attributes. NOTE: this holds for a convolution without
+# bias too, but it is kept: the reference counts treat layers with weights as live even if their input is zero.
 ZERO_PRESERVING = frozenset(
     {
         *("Abs", "Elu", "Erf", "Gelu", "HardSwish", "LeakyRelu", "Neg", "Relu", "Selu", "Sqrt", "Tanh", "nn.Silu"),
@@ -25,14 +25,14 @@ ZERO_PRESERVING = frozenset(
         *("Flatten", "Identity", "Transpose", "nn.Reshape", "nn.Scale", "nn.Slice"),
     }
 )
-ZERO_OF_ZEROS = frozenset({"Add", "Concat", "Max", "Min", "Sub", "Sum"})  # if all operands are
+ZERO_OF_ZEROS = frozenset({"Add", "Concat", "Max", "Min", "Sub", "Sum"})  # zero if all operands are zero
 PRODUCTS = frozenset({"MatMul", "Mul", "nn.Scale"})
 MAY_HAND_ON = frozenset({"AveragePool", "Dropout", "Identity", "MaxPool", "Sum"})
 RANDOM = frozenset({"Bernoulli", "Dropout", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 
 
 def simplify(graph: Graph) -> Graph:
-    """Every pass of this file, in the order in which each profits from those before."""
+    """Apply all passes of this file, each after those that help it."""
     for pass_ in (
         propagate_zeros,
         drop_identities,
@@ -46,10 +46,10 @@ def simplify(graph: Graph) -> Graph:
 
 
 def gather_factors(graph: Graph) -> Graph:
-    """Scales that came of sums are joined with those beside them and stand after products, as any others do."""
+    """Merge the scales that ``flatten_sums`` made with adjacent ones and move them behind products."""
     scales = [node for node in graph.nodes if node.op_type == "nn.Scale"]
     if len({(node.inputs, node.attributes) for node in scales}) < len(scales):
-        return simplify(graph)  # x + x beside 2 * x
+        return simplify(graph)  # the graph had both x + x and 2 * x
     scaled = {node.outputs[0] for node in scales}
     if all(scaled.isdisjoint(node.inputs) for node in graph.nodes if node.op_type in PRODUCTS):
         return graph
@@ -58,11 +58,11 @@ def gather_factors(graph: Graph) -> Graph:
 
 
 def fold_batch_norms(graph: Graph) -> Graph:
-    """A batch norm after a convolution or linear layer that nothing else reads becomes the layer's scale and bias."""
+    """Fold a batch norm into the convolution or linear layer before it, if nothing else reads that layer."""
     uses = Counter(chain(graph.outputs, *[node.inputs for node in graph.nodes]))
     owned = {node.outputs[0] for node in graph.nodes if node.op_type == "nn.Weight"}
     nodes: list[Node] = []
-    position: dict[str, int] = {}  # of the layer that makes a value, as long as it may take in a batch norm
+    position: dict[str, int] = {}  # index of the layer that makes a value, while a batch norm may be folded into it
     for node in graph.nodes:
         op_type = node.op_type
         if op_type == "nn.BatchNormalization" and uses[node.inputs[0]] == 1 and node.inputs[0] in position:
@@ -70,7 +70,7 @@ def fold_batch_norms(graph: Graph) -> Graph:
             layer, bias = _with_batch_norm(nodes[at], node)
             if bias is None:
                 nodes[at] = layer
-            else:  # takes the layer's place, so that the layer can read it
+            else:  # the bias takes the layer's position, so that it comes before the layer
                 nodes[at] = bias
                 at = len(nodes)
                 nodes.append(layer)
@@ -84,7 +84,7 @@ def fold_batch_norms(graph: Graph) -> Graph:
 
 
 def _with_batch_norm(layer: Node, norm: Node) -> tuple[Node, Node | None]:
-    """The layer that takes in a batch norm, and the bias that it then reads; none if it has one or owns it."""
+    """Return the layer with the batch norm folded in, and a new bias node if the layer reads it as an input."""
     op_type, inputs, _, attributes, weights = layer
     if op_type != "ConvTranspose":
         biased = f"{op_type.removesuffix('Bias')}Bias"
@@ -96,17 +96,17 @@ def _with_batch_norm(layer: Node, norm: Node) -> tuple[Node, Node | None]:
 
 
 def zero_scalars(graph: Graph) -> frozenset[str]:
-    """Constants that make zeros of what they scale."""
+    """Return the names of constants that are the float 0."""
     return frozenset(
         node.outputs[0] for node in graph.nodes if node.op_type == "Constant" and node.attribute("value_float") == 0.0
     )
 
 
 def propagate_zeros(graph: Graph) -> Graph:
-    """``x * 0`` and what follows: sums drop zeros, operators with f(0) = 0 pass them on.
+    """Propagate the zeros of ``x * 0``: sums drop zero operands, and operators with f(0) = 0 pass zeros on.
 
-    Where something still reads a zero (a convolution with bias makes a constant of it), it reads ``nn.Zeros``,
-    one of its own: a constant shared by all blocks would tie them together.
+    A node that still reads a zero, such as a convolution with bias, gets an ``nn.Zeros`` of its own: a constant shared
+    by all blocks would connect them, so that the graph could not be cut between them.
     """
     scalars = zero_scalars(graph)
     if not scalars and all(node.op_type != "nn.Zeros" for node in graph.nodes):
@@ -137,7 +137,7 @@ def propagate_zeros(graph: Graph) -> Graph:
 
 
 def drop_identities(graph: Graph) -> Graph:
-    """Identity, Dropout at inference whose mask nobody reads, sums of one operand and pools of one pixel hand it on."""
+    """Remove nodes that pass on their input: Identity, Dropout at inference, sums of one operand, 1x1 pools."""
     source: dict[str, str] = {}
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -151,9 +151,9 @@ def drop_identities(graph: Graph) -> Graph:
 
 
 def merge_equal_values(graph: Graph) -> Graph:
-    """Nodes that apply one operator to the same values are one node; sums are the same if their terms are.
+    """Merge nodes that compute the same value (common subexpressions); sums are compared by their terms.
 
-    Layers are the same only if they own the same weights. Constants stay apart, see ``propagate_zeros``.
+    Layers are equal only if they own the same weights. Constants are not merged, see ``propagate_zeros``.
     """
     source: dict[str, str] = {}
     terms: dict[str, Terms] = {}
@@ -164,7 +164,7 @@ def merge_equal_values(graph: Graph) -> Graph:
         if source:
             node = node.reading(source)
         op_type, inputs, outputs, attributes, weights = node
-        if weights and owners[weights] == 1:  # most layers; the key would cost more than all else here
+        if weights and owners[weights] == 1:  # most layers; computing the key would dominate the cost of this pass
             nodes.append(node)
             continue
         if op_type == "Sum":
@@ -183,7 +183,7 @@ def merge_equal_values(graph: Graph) -> Graph:
 
 
 def remove_dead_nodes(graph: Graph) -> Graph:
-    """Only nodes that an output depends on remain."""
+    """Remove nodes that no output depends on (dead-code elimination)."""
     needed = set(graph.outputs)
     nodes: list[Node] = []
     for node in reversed(graph.nodes):
@@ -194,7 +194,10 @@ def remove_dead_nodes(graph: Graph) -> Graph:
 
 
 def _is_linear_of_rows(node: Node, graph: Graph) -> bool:
-    """Does a linear layer make rows? Of more axes a batch norm takes the second for channels, the layer the last."""
+    """Return whether a node is a linear layer with a matrix as output.
+
+    With more axes, a batch norm's channels are the second axis, but the layer's features are the last one.
+    """
     return node.op_type in ("nn.Linear", "nn.LinearBias") and len(graph.shapes.get(node.outputs[0], ())) == 2
 
 
@@ -210,7 +213,7 @@ def _any_read(values: Sequence[str], graph: Graph) -> bool:
 
 
 def _is_zero(node: Node, zeros: set[str]) -> bool:
-    """Whether a node that reads a zero makes one."""
+    """Return whether a node of which some input is zero makes only zeros."""
     if node.op_type in ZERO_OF_ZEROS:
         return zeros.issuperset(node.inputs)
     if node.op_type in ZERO_PRESERVING or _clips_around_zero(node):
@@ -226,7 +229,7 @@ def _clips_around_zero(node: Node) -> bool:
 
 
 def _one_shape(graph: Graph, values: Sequence[str]) -> bool:
-    """False where a sum repeats axes of size 1."""
+    """Return whether all values have the same shape, which is not so if a sum broadcasts."""
     return len({graph.shapes.get(x) for x in values}) == 1
 
 

@@ -1,4 +1,4 @@
-"""One spelling of activations: exporters of older opsets write out what later opsets have operators for."""
+"""Spellings of activations (rewrite rules, see ``rewriting``): patterns of older opsets become a single operator."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from converters.constants import attributes
 from converters.graph import Node
 from converters.passes.rewriting import Surroundings, as_integers
 
-TOLERANCE = 1e-5  # of a factor that has passed through 32 bits and six digits
-LINEAR_SOFTPLUS = 20.0  # above it 32 bits do not tell log(1 + exp(x)) from x
+TOLERANCE = 1e-5  # relative, for factors that were rounded to 32 bits and six digits
+LINEAR_SOFTPLUS = 20.0  # above it log(1 + exp(x)) equals x in 32 bits
 
 
 def spell_clip(node: Node, at: Surroundings) -> list[Node] | None:
-    """``Clip`` by numbers takes them as attributes; from zero upwards it is ``Relu``."""
+    """Replace ``Clip`` with constant bounds by ``nn.Clip``, or by ``Relu`` if it has the lower bound 0 alone."""
     if node.op_type in ("Min", "nn.Clip"):
         return _relu_below(node, at)
     if node.op_type != "Clip" or not at.is_float(node.inputs[0]):
@@ -27,7 +27,7 @@ def spell_clip(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_hard_sigmoid(node: Node, at: Surroundings) -> list[Node] | None:
-    """``relu6(x + 3) / 6``, and ``x / 6 + 0.5`` between 0 and 1."""
+    """Replace ``relu6(x + 3) / 6``, and ``alpha * x + 0.5`` clipped to 0..1, by ``HardSigmoid``."""
     if node.op_type == "nn.Scale" and _is_number(node.attribute("factor"), 1 / 6):
         if x := _relu6_of_shifted(node.inputs[0], at):
             return [_hard_sigmoid(x, 1 / 6, node.outputs[0])]
@@ -40,7 +40,10 @@ def spell_hard_sigmoid(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_activation(node: Node, at: Surroundings) -> list[Node] | None:
-    """``nn.Silu``, ``HardSwish`` and ``Gelu`` from their parts; ``Swish``, which ONNX Runtime lacks, is the former."""
+    """Replace the parts of ``nn.Silu``, ``HardSwish`` and ``Gelu`` by these; ``Swish`` with alpha 1 is ``nn.Silu``.
+
+    ONNX Runtime lacks ``Swish``.
+    """
     if node.op_type == "Swish" and _is_number(node.attribute("alpha", 1.0), 1.0):
         return [Node("nn.Silu", node.inputs, node.outputs)]
     if node.op_type == "Mul":
@@ -65,7 +68,7 @@ def spell_activation(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_softplus(node: Node, at: Surroundings) -> list[Node] | None:
-    """Where it is large ``Softplus`` hands on what it reads, which torch's newer exporter writes out."""
+    """Remove the ``Where`` by which torch's newer exporter replaces ``Softplus`` by its input where that is large."""
     if node.op_type != "Where" or not at.is_float(node.outputs[0]):
         return None
     above, soft = at.producer(node.inputs[0], "Greater"), at.producer(node.inputs[2], "Softplus")
@@ -77,7 +80,7 @@ def spell_softplus(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_slope(node: Node, at: Surroundings) -> list[Node] | None:
-    """The weights of ``PRelu`` without axes of size 1 in front."""
+    """Remove leading axes of size 1 from the slopes of ``PRelu``."""
     slope = at.producer(node.inputs[1], "nn.Weight") if node.op_type == "PRelu" else None
     shape = as_integers(slope.attribute("weight_shape")) if slope else ()
     if slope is None or len(shape) < 2 or shape[0] != 1:
@@ -90,7 +93,7 @@ def spell_slope(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_composite(node: Node, at: Surroundings) -> list[Node] | None:
-    """``Mish`` and ``Swish``, which only late opsets have, as what they stand for."""
+    """Replace ``Mish`` and ``Swish``, which only late opsets have, by the operators that they consist of."""
     if node.op_type not in ("Mish", "Swish") or not at.is_float(node.inputs[0]):
         return None
     (x,), output, shape = node.inputs, node.outputs[0], at.shapes[node.inputs[0]]
@@ -116,7 +119,7 @@ def _hard_sigmoid(x: str, alpha: float, output: str) -> Node:
 
 
 def _relu_below(node: Node, at: Surroundings) -> list[Node] | None:
-    """The minimum of ``Relu`` and a number."""
+    """Replace the minimum of a ``Relu`` and a positive number by ``nn.Clip``."""
     if node.op_type == "nn.Clip" or len(node.inputs) != 2:
         return None
     for x, other in (node.inputs, node.inputs[::-1]):
@@ -127,7 +130,7 @@ def _relu_below(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def _relu6_of_shifted(x: str, at: Surroundings) -> str | None:
-    """What ``x`` is ``relu6`` of, less three."""
+    """Return the value y for which ``x`` is relu6(y + 3), if there is one."""
     clip = at.producer(x, "nn.Clip")
     if clip is None or (clip.attribute("min"), clip.attribute("max")) != (0.0, 6.0):
         return None
@@ -135,7 +138,7 @@ def _relu6_of_shifted(x: str, at: Surroundings) -> str | None:
 
 
 def _plus(x: str, number: float, at: Surroundings) -> str | None:
-    """What ``x`` is ``number`` more than."""
+    """Return the value y for which ``x`` is y + ``number``, if there is one."""
     made = at.producer(x, "Add")
     terms = (made.inputs, made.inputs[::-1]) if made else ()
     return next((term for term, other in terms if at.number(other) == number and at.same_shape(term, x)), None)
@@ -148,7 +151,7 @@ def _is_erf_of(y: str, x: str, at: Surroundings) -> bool:
 
 
 def _is_tanh_of(y: str, x: str, at: Surroundings) -> bool:
-    """Is ``y`` tanh((2 / pi) ** 0.5 * (x + 0.044715 * x ** 3))?"""
+    """Return whether ``y`` is tanh((2 / pi) ** 0.5 * (x + 0.044715 * x ** 3))."""
     tanh = at.producer(y, "Tanh")
     scaled = at.producer(tanh.inputs[0], "nn.Scale") if tanh else None
     total = at.producer(scaled.inputs[0], "Add", "Sum") if scaled else None

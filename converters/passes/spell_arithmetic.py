@@ -1,4 +1,4 @@
-"""One spelling of sums, and of sums and products with a number."""
+"""Spellings (rewrite rules, see ``rewriting``) of sums, and of sums and products with a number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ ELEMENTWISE = frozenset({"Add", "Div", "Max", "Min", "Mul", "Pow", "Sub"})
 
 
 def spell_number(node: Node, at: Surroundings) -> list[Node] | None:
-    """Products with a number are ``nn.Scale``, squares products; others have no axes, what changes nothing is gone."""
+    """Rewrite arithmetic of a value with a constant number.
+
+    A product becomes ``nn.Scale``, a square ``Mul``, and the maximum with 0 ``Relu``. Operations without effect become
+    Identity. Other operators keep the number, as a scalar.
+    """
     if node.op_type not in ELEMENTWISE or len(node.inputs) != 2 or not at.is_float(node.outputs[0]):
         return None
     shape = at.shapes[node.outputs[0]]
@@ -27,7 +31,7 @@ def spell_number(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_gemm(node: Node, at: Surroundings) -> list[Node] | None:
-    """``Gemm`` of two matrices is their ``MatMul``, with a transpose before it where no weight is turned."""
+    """Replace ``Gemm`` of two matrices by ``MatMul``, with ``Transpose`` before it; not if it transposes a weight."""
     if node.op_type != "Gemm" or len(node.inputs) != 2 or node.attribute("alpha", 1.0) != 1.0:
         return None
     nodes: list[Node] = []
@@ -44,7 +48,7 @@ def spell_gemm(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_product(node: Node, at: Surroundings) -> list[Node] | None:
-    """A scale inside a product stands after it, and two scales are one; but for those that end an activation."""
+    """Move scales of operands behind their product and merge consecutive scales, unless they end an activation."""
     if node.op_type == "nn.Scale" and (inner := _scale_of(node.inputs[0], at)):
         return [_scaled(inner.inputs[0], _factor(inner) * _factor(node), node.outputs[0])]
     if node.op_type not in ("Mul", "MatMul") or not at.is_float(node.outputs[0]):
@@ -61,7 +65,7 @@ def spell_product(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def write_out_sum(node: Node, at: Surroundings) -> list[Node] | None:
-    """``Sum`` of several operands as ``Add`` of two at a time."""
+    """Replace ``Sum`` by a chain of ``Add``."""
     if node.op_type != "Sum":
         return None
     total, *others = node.inputs
@@ -76,7 +80,7 @@ def write_out_sum(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_sum(node: Node, at: Surroundings) -> list[Node] | None:
-    """``Add`` of floats of one shape is ``Sum``, of any number of operands once sums are flattened."""
+    """Replace ``Add`` of floats of equal shape by ``Sum``, which may get more operands when sums are flattened."""
     values = (*node.inputs, *node.outputs)
     if node.op_type != "Add" or not all(at.is_float(x) for x in values) or len({at.shapes[x] for x in values}) > 1:
         return None
@@ -84,14 +88,14 @@ def spell_sum(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def round_scale(node: Node, at: Surroundings) -> list[Node] | None:
-    """Factors to six digits: one factor comes as ``x / 8 ** 0.5``, as ``x * 8 ** -0.5``, and as two of its root."""
+    """Round factors to six digits: the same one may come as ``x / 8 ** 0.5``, ``x * 8 ** -0.5`` or twice its root."""
     if node.op_type != "nn.Scale":
         return None
     return [_scaled(node.inputs[0], float(f"{_factor(node):.6g}"), node.outputs[0])]
 
 
 def _scale_of(x: str, at: Surroundings) -> Node | None:
-    """The scale that makes ``x``, unless it is the last part of an activation such as ``Gelu``."""
+    """Return the scale that makes ``x``, unless it is the last operator of an activation such as ``Gelu``."""
     scale = at.producer(x, "nn.Scale")
     return None if scale is None or spell_activation(scale, at) else scale
 
@@ -105,7 +109,7 @@ def _scale(x: str, factor: float, output: str) -> Node:
 
 
 def _with_number(node: Node, x: str, number: float, *, is_first: bool) -> list[Node]:
-    """``x`` and a number; ``is_first`` where the number is the first operand."""
+    """Return the nodes for ``x`` and a number; ``is_first`` if the number is the first operand."""
     output = node.outputs[0]
     if node.op_type == "Mul" and number == 0:
         return _with_constant(node, [x], 0.0)

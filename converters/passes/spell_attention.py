@@ -1,4 +1,4 @@
-"""Masks of attention that hide nothing, and what torch's exporters write behind them."""
+"""Spellings (rewrite rules, see ``rewriting``) that remove attention masks without effect and guards against NaN."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from converters.passes.rewriting import Surroundings
 
 
 def drop_zeros(node: Node, at: Surroundings) -> list[Node] | None:
-    """What zeros are added to, such as a mask that hides nothing, is the sum."""
+    """Remove the addition of zeros, such as a mask that hides nothing."""
     if node.op_type != "Add" or not at.is_float(node.outputs[0]):
         return None
     for x, other in (node.inputs, node.inputs[::-1]):
@@ -19,7 +19,7 @@ def drop_zeros(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def drop_guard(node: Node, at: Surroundings) -> list[Node] | None:
-    """Zeros in place of NaN behind a softmax whose scores are all finite: no row of them is hidden by ``-inf``."""
+    """Remove a guard that replaces NaN by 0 after a softmax of finite scores, of which no row can be all ``-inf``."""
     if node.op_type != "Where" or at.number(node.inputs[1]) != 0:
         return None
     guard, softmax = at.producer(node.inputs[0], "IsNaN"), at.producer(node.inputs[2], "Softmax")
@@ -29,7 +29,7 @@ def drop_guard(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def _is_finite(scores: str, at: Surroundings) -> bool:
-    """Whether scores are products, or such with a mask that hides by finite numbers."""
+    """Return whether scores are products, possibly plus a mask of finite numbers."""
     if at.producer(scores, "MatMul", "nn.Scale"):
         return True
     masked = at.producer(scores, "Add")

@@ -1,4 +1,4 @@
-"""One spelling of layers: biases inside, norms and global pools whole."""
+"""Spellings of layers (rewrite rules, see ``rewriting``): absorb biases, and recognise norms and global pools."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from converters.graph import AttributeValue, Node, Shape
 from converters.passes.rewriting import Surroundings, as_integers
 
 BIASABLE = ("nn.Conv", "nn.Linear")
-GLOBAL_POOLS = {"ReduceMax": "GlobalMaxPool", "ReduceMean": "GlobalAveragePool"}  # of all axes but the first two
+GLOBAL_POOLS = {"ReduceMax": "GlobalMaxPool", "ReduceMean": "GlobalAveragePool"}  # over all axes but the first two
 
 
 def absorb_bias(node: Node, at: Surroundings) -> list[Node] | None:
-    """A weight added to a convolution or linear layer that nothing else reads is its bias."""
+    """Make a weight that is added to a convolution or linear layer its bias, if nothing else reads the layer."""
     if node.op_type != "Add":
         return None
     for x, other in (node.inputs, node.inputs[::-1]):
@@ -29,7 +29,7 @@ def absorb_bias(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
-    """``(x - mean) / (variance + epsilon) ** 0.5 * weight + weight`` over the last axis."""
+    """Replace ``(x - mean) / (variance + epsilon) ** 0.5 * scale + bias`` over the last axis by a layer norm."""
     for quotient, scale, shift in _scaled_and_shifted(node, at):
         shape, normed = _weight_shape(scale, at), _normed(quotient, at)
         if normed and shape == _weight_shape(shift, at):
@@ -42,7 +42,7 @@ def absorb_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def absorb_unbiased_layer_norm(node: Node, at: Surroundings) -> list[Node] | None:
-    """``(x - mean) / (variance + epsilon) ** 0.5 * weight`` over the last axis, which is no function of ours."""
+    """Replace the same pattern without bias by ``LayerNormalization``, as no ``nn`` function has a scale alone."""
     for x, scale in (node.inputs, node.inputs[::-1]) if node.op_type == "Mul" else ():
         normed = _normed(x, at) if at.producer(scale, "nn.Weight") else None
         if normed and at.shapes[scale] == at.shapes.get(normed[0], ())[-1:]:
@@ -51,7 +51,10 @@ def absorb_unbiased_layer_norm(node: Node, at: Surroundings) -> list[Node] | Non
 
 
 def absorb_group_norm(node: Node, at: Surroundings) -> list[Node] | None:
-    """Rows of groups, normalised by themselves, with a weight and a bias a channel; what scaled rows is among these."""
+    """Replace an instance norm over groups of channels, with one scale and bias per channel, by ``GroupNormalization``.
+
+    The instance norm's own scale and bias are dropped, since those per channel include them.
+    """
     for normed, scale, shift in _scaled_and_shifted(node, at):
         rows = _normed_groups(normed, at)
         if rows and _weight_shape(scale, at) == _weight_shape(shift, at) == rows.of_channels:
@@ -73,7 +76,7 @@ def absorb_group_norm(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def _scaled_and_shifted(node: Node, at: Surroundings) -> Iterator[tuple[str, Node, Node]]:
-    """Yield what an ``Add`` scales by one weight before it adds another, and both weights, in any order of operands."""
+    """Yield x, scale and bias if a node is ``x * scale + bias`` with weights, for each order of operands that fits."""
     for product, shift in (node.inputs, node.inputs[::-1]) if node.op_type == "Add" else ():
         made, shift_weight = at.producer(product, "Mul"), at.producer(shift, "nn.Weight")
         for x, scale in (made.inputs, made.inputs[::-1]) if made and shift_weight else ():
@@ -86,7 +89,7 @@ def _weight_shape(weight: Node, at: Surroundings) -> Shape:
 
 
 class _Groups(NamedTuple):
-    """A value whose channels are normalised in groups, and the shape of a weight with one number a channel."""
+    """A value whose channels are normalised in groups, and the shape of a weight with one number per channel."""
 
     x: str
     num_groups: int
@@ -95,7 +98,7 @@ class _Groups(NamedTuple):
 
 
 def _normed_groups(normed: str, at: Surroundings) -> _Groups | None:
-    """(N, C, ...) of which (N, groups, rest) is normalised."""
+    """Return the groups if ``normed``, (N, C, ...), was normalised with the shape (N, groups, rest), else None."""
     back = at.producer(normed, "nn.Reshape")
     norm = at.producer(back.inputs[0], "InstanceNormalization") if back else None
     rows = at.producer(norm.inputs[0], "nn.Reshape") if norm else None
@@ -110,8 +113,10 @@ def _normed_groups(normed: str, at: Surroundings) -> _Groups | None:
 
 
 def spell_global_pool(node: Node, at: Surroundings) -> list[Node] | None:
-    """The mean over height and width is ``GlobalAveragePool``, then ``Flatten`` where the axes are dropped; so is the
-    maximum ``GlobalMaxPool``, and so are those of volumes."""
+    """Replace a mean or maximum over all axes but the first two by ``GlobalAveragePool`` or ``GlobalMaxPool``.
+
+    ``Flatten`` follows if the axes are dropped.
+    """
     op_type = GLOBAL_POOLS.get(node.op_type)
     if op_type is None:
         return None
@@ -119,7 +124,7 @@ def spell_global_pool(node: Node, at: Surroundings) -> list[Node] | None:
     inner = at.producer(x, node.op_type)
     if inner and inner.attribute("keepdims", 1):
         inner_x, more = _reduced_axes(inner, at)
-        if more:  # otherwise it may be of all axes
+        if more:  # without known axes the inner reduction may be over all axes
             x, axes = inner_x, axes | more
     rank = len(at.shapes.get(x, ()))
     if rank < 4 or axes != set(range(2, rank)) or not at.is_float(x):
@@ -132,7 +137,7 @@ def spell_global_pool(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_norm_pool(node: Node, at: Surroundings) -> list[Node] | None:
-    """``GlobalLpPool``, which ONNX Runtime lacks in late opsets, is a norm along all axes but the first two."""
+    """Replace ``GlobalLpPool``, which ONNX Runtime lacks in late opsets, by a norm over all axes but the first two."""
     p = node.attribute("p", 2)
     rank = len(at.shapes.get(node.inputs[0], ())) if node.op_type == "GlobalLpPool" else 0
     if rank < 3 or p not in (1, 2):
@@ -145,7 +150,7 @@ def spell_norm_pool(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_row_pool(node: Node, at: Surroundings) -> list[Node] | None:
-    """A row that is made an image of height 1 before its global pool is pooled as it is."""
+    """Pool (N, C, L) directly if it is reshaped to an image of height 1 before a global pool."""
     row = at.producer(node.inputs[0], "nn.Reshape") if node.op_type in GLOBAL_POOLS.values() else None
     if row is None or node.outputs[0] not in at.shapes:
         return None
@@ -161,7 +166,7 @@ def spell_row_pool(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def _reduced_axes(node: Node, at: Surroundings) -> tuple[str, set[int]]:
-    """What a mean or maximum is taken of, and along which axes; none if they are not known."""
+    """Return the input of a mean or maximum and the axes reduced; the empty set if they are not known."""
     if len(node.inputs) != 2 or node.inputs[0] not in at.shapes:
         return node.inputs[0] if node.inputs else "", set()
     rank = len(at.shapes[node.inputs[0]])
@@ -169,7 +174,7 @@ def _reduced_axes(node: Node, at: Surroundings) -> tuple[str, set[int]]:
 
 
 def _is_bias(x: str, layer: Node, at: Surroundings) -> bool:
-    """Is ``x`` one number an output channel? A number without axes is none: nobody learned it."""
+    """Return whether ``x`` has one number per output channel; a scalar is no bias, since it was not learned."""
     rows, *others = as_integers(layer.attribute("weight_shape"))
     if at.number(x) is not None:
         return rows == 1 and at.shapes.get(x, ()) != ()
@@ -179,7 +184,7 @@ def _is_bias(x: str, layer: Node, at: Surroundings) -> bool:
 
 
 def _normed(x: str, at: Surroundings) -> tuple[str, float] | None:
-    """What ``x`` is without its mean and divided by its deviation along the last axis; the epsilon of that."""
+    """Return y and epsilon if ``x`` is y minus its mean, divided by its deviation, along the last axis; else None."""
     quotient = at.producer(x, "Div")
     root = at.producer(quotient.inputs[1], "Sqrt") if quotient else None
     total = at.producer(root.inputs[0], "Add") if root else None
@@ -196,7 +201,7 @@ def _normed(x: str, at: Surroundings) -> tuple[str, float] | None:
 
 
 def _is_mean(y: str, x: str, at: Surroundings) -> bool:
-    """Is ``y`` the mean of ``x`` along its last axis, the axis kept?"""
+    """Return whether ``y`` is the mean of ``x`` along its last axis, with the axis kept."""
     mean = at.producer(y, "ReduceMean")
     if mean is None or len(mean.inputs) != 2 or not mean.attribute("keepdims", 1):
         return False

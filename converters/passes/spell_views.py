@@ -1,4 +1,4 @@
-"""One spelling of what moves numbers without changing them: reshapes, transposes, slices."""
+"""Spellings (rewrite rules, see ``rewriting``) of operators that only move numbers: reshapes, transposes, slices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Cut = tuple[int, int, int]  # axis, start, end
 
 
 def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
-    """Reshapes of every kind are ``nn.Reshape``, to (N, all the rest) ``Flatten``; in a row they are one."""
+    """Replace reshapes of every kind by ``nn.Reshape``, or ``Flatten`` if to (N, rest), and merge consecutive ones."""
     if node.op_type == "Transpose" and (moved := _before_new_axes(node, at)):
         return moved
     if node.op_type == "Transpose" and (inner := at.producer(node.inputs[0], "Transpose")):
@@ -29,7 +29,7 @@ def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
     before, after = at.shapes[node.inputs[0]], at.shapes[node.outputs[0]]
     if node.op_type == "Transpose":
         node = node._replace(attributes=attributes(perm=_axes(node, len(before))))
-    if 0 in after:  # to nn.Reshape a zero is a size that is kept
+    if 0 in after:  # nn.Reshape takes 0 to mean that the size is kept
         return [node]
     if prod(before) != prod(after) or (node.op_type == "Transpose" and not _keeps_order(node, before)):
         return [node]
@@ -47,7 +47,10 @@ def spell_view(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_rows(node: Node, at: Surroundings) -> list[Node] | None:
-    """Linear layers of rows between reshapes, as of ``Gemm``, which takes no other, act on the last of all axes."""
+    """Apply linear layers to the last of all axes if the input is reshaped to a matrix before them and back after.
+
+    Exporters add these reshapes because ``Gemm`` takes only matrices.
+    """
     parts, x = list[Node](), node.inputs[0] if node.op_type == "nn.Reshape" else ""
     while (part := at.producer(x, *ROW_BY_ROW)) and at.read_once(x) and at.is_float(x):
         parts.append(part)
@@ -74,7 +77,7 @@ def spell_rows(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_expand(node: Node, at: Surroundings) -> list[Node] | None:
-    """``Expand`` names every size it makes; ``Tile`` that repeats axes of size 1 alone is one."""
+    """Give ``Expand`` its full output shape; replace ``Tile`` that repeats only axes of size 1 by ``Expand``."""
     if node.op_type not in ("Expand", "Tile") or node.inputs[0] not in at.shapes or node.outputs[0] not in at.shapes:
         return None
     before, after = at.shapes[node.inputs[0]], at.shapes[node.outputs[0]]
@@ -88,9 +91,9 @@ def spell_expand(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def _before_new_axes(node: Node, at: Surroundings) -> list[Node] | None:
-    """A transpose of what another made and axes were split or added to, as one transpose before these axes.
+    """Merge two transposes with a reshape between them that splits or adds axes: one transpose, then a reshape.
 
-    Axes that were one have to stay together.
+    Axes that were one before the reshape must stay together in the second transpose.
     """
     view = at.producer(node.inputs[0], "nn.Reshape")
     inner = at.producer(view.inputs[0], "Transpose") if view else None
@@ -111,7 +114,10 @@ def _before_new_axes(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def _parts_of_axes(rows: Shape, seen: Shape) -> list[list[int]]:
-    """The axes larger than 1 that a reshape from ``rows`` to ``seen`` makes of each; none if they are mixed."""
+    """Return for each axis of ``rows`` the axes larger than 1 that a reshape to ``seen`` makes of it.
+
+    The list is empty if the reshape mixes axes.
+    """
     left = [axis for axis, size in enumerate(seen) if size != 1]
     parts: list[list[int]] = []
     for size in rows:
@@ -125,9 +131,9 @@ def _parts_of_axes(rows: Shape, seen: Shape) -> list[list[int]]:
 
 
 def _of_all_axes(node: Node, at: Surroundings) -> list[Node] | None:
-    """A transpose behind the first axes, which were one for it and are apart again, as one of all axes.
+    """Rewrite a transpose for which the first axes were merged, and are split again after it, as one of all axes.
 
-    Where the first axes were not apart before, or others than now, a reshape before it takes them apart.
+    If the first axes had another form before they were merged, a reshape before the transpose splits them.
     """
     transpose = at.producer(node.inputs[0], "Transpose")
     merged = at.producer(transpose.inputs[0], "nn.Reshape") if transpose else None
@@ -135,7 +141,7 @@ def _of_all_axes(node: Node, at: Surroundings) -> list[Node] | None:
         return None
     x, after = merged.inputs[0], at.shapes[node.outputs[0]]
     rows, turned = at.shapes[merged.outputs[0]], at.shapes[transpose.outputs[0]]
-    first = len(after) - len(turned) + 1  # axes that were one
+    first = len(after) - len(turned) + 1  # number of axes that were merged
     perm = _axes(transpose, len(turned))
     if perm[0] != 0 or first < 2 or after[first:] != turned[1:]:
         return None
@@ -151,7 +157,7 @@ def _of_all_axes(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_slice(node: Node, at: Surroundings) -> list[Node] | None:
-    """Parts of a value are ``nn.Slice`` whatever operator takes them; a slice of a slice is one."""
+    """Replace ``Gather``, ``Slice`` and ``Split`` by ``nn.Slice`` where they take ranges, and merge nested slices."""
     if node.op_type not in ("Gather", "Slice", "Split") or node.inputs[0] not in at.shapes:
         return None
     x, shape = node.inputs[0], at.shapes[node.inputs[0]]
@@ -176,7 +182,7 @@ def _split(node: Node, axis: int, at: Surroundings) -> list[Node] | None:
 
 
 def _gather(node: Node, axis: int, shape: Shape, at: Surroundings) -> list[Node] | None:
-    """Neighbouring indices are a slice; a single index without an axis of its own drops the axis."""
+    """Replace a gather of consecutive indices by a slice; a scalar index also drops the axis."""
     indices = at.integers(node.inputs[1])
     if not indices or not shape[axis]:
         return None
@@ -197,7 +203,7 @@ def _gather(node: Node, axis: int, shape: Shape, at: Surroundings) -> list[Node]
 
 
 def _slice_cuts(node: Node, shape: Shape, at: Surroundings) -> list[Cut] | None:
-    """The cuts of a slice by constants in steps of one."""
+    """Return the cuts of a slice with constant bounds and steps of one, else None."""
     given = [at.integers(x) for x in node.inputs[1:]]
     values = [value for value in given if value is not None]
     if len(values) < max(len(given), 2) or (len(values) == 4 and set(values[3]) != {1}):
@@ -209,7 +215,7 @@ def _slice_cuts(node: Node, shape: Shape, at: Surroundings) -> list[Cut] | None:
 
 
 def cut(x: str, cuts: Sequence[Cut], output: str, at: Surroundings) -> Node:
-    """The slice of ``x``, or of what ``x`` is a slice of; Identity if nothing is cut away."""
+    """Return a slice of ``x``, merged with the slice that makes ``x`` if any; Identity if nothing is cut off."""
     ranges = {axis: (start, end) for axis, start, end in cuts}
     if inner := at.producer(x, "nn.Slice"):
         x = inner.inputs[0]
@@ -231,7 +237,7 @@ def _cuts_of(node: Node) -> list[Cut]:
 
 
 def _keeps_order(node: Node, shape: Shape) -> bool:
-    """Does a transpose move axes of size 1 alone?"""
+    """Return whether a transpose moves only axes of size 1."""
     moved = [axis for axis in _axes(node, len(shape)) if shape[axis] != 1]
     return moved == sorted(moved)
 
@@ -243,5 +249,5 @@ def _composed(first: Node, second: Node, at: Surroundings) -> tuple[int, ...]:
 
 
 def _axes(node: Node, rank: int) -> tuple[int, ...]:
-    """The order of a transpose's axes; reversed if it names none."""
+    """Return the permutation of a transpose; the default reverses the axes."""
     return as_integers(node.attribute("perm")) or tuple(range(rank))[::-1]

@@ -1,4 +1,4 @@
-"""One spelling of windows: padding said by the layer in numbers, pools of everything whole."""
+"""Spellings (rewrite rules, see ``rewriting``) of convolutions and pools: explicit padding, and global pools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WINDOWS = frozenset({"AveragePool", "MaxPool", "nn.Conv", "nn.ConvBias"})
 
 
 def spell_padding(node: Node, at: Surroundings) -> list[Node] | None:
-    """Padding in numbers, and no ``ceil_mode`` where the windows come out even."""
+    """Replace ``auto_pad`` by explicit padding; drop ``ceil_mode`` and ``count_include_pad`` if without effect."""
     window = _window(node, at)
     if window is None:
         return None
@@ -28,7 +28,7 @@ def spell_padding(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def absorb_padding(node: Node, at: Surroundings) -> list[Node] | None:
-    """Zeros put around what a convolution or mean reads are its own padding."""
+    """Absorb a ``Pad`` with zeros into the padding of the convolution or average pool that reads it."""
     window = _window(node, at)
     around = _zeros_around(node.inputs[0], at) if window else None
     if window is None or around is None:
@@ -45,7 +45,10 @@ def absorb_padding(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def spell_wrap(node: Node, at: Surroundings) -> list[Node] | None:
-    """Circular padding puts parts of a value before and behind it, axis by axis; one of torch's exporters says so."""
+    """Write circular padding as slices concatenated before and behind the value, axis by axis.
+
+    One of torch's two exporters writes it so, the other as ``Pad`` with mode ``wrap``.
+    """
     sides = _sides(node, at) if node.op_type == "Pad" and node.attribute("mode") == "wrap" else None
     if sides is None:
         return None
@@ -68,14 +71,14 @@ def spell_wrap(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 def _resized(x: str, axis: int, size: int, at: Surroundings) -> Shape:
-    """The shape of ``x`` but for one axis."""
+    """Return the shape of ``x`` with another size of one axis."""
     return (*at.shapes[x][:axis], size, *at.shapes[x][axis + 1 :])
 
 
 def spell_pool(node: Node, at: Surroundings) -> list[Node] | None:
-    """A mean over everything is ``GlobalAveragePool``, a maximum ``GlobalMaxPool``; one pixel is itself."""
+    """Replace a pool whose window is the whole image by ``Global...Pool``, and a 1x1 pool by Identity."""
     if node.op_type == "MaxPool" and (len(node.outputs) > 1 or not at.is_float(node.inputs[0])):
-        return None  # GlobalMaxPool tells no indices and takes no integers
+        return None  # GlobalMaxPool gives no indices and takes no integers
     op_type = {"AveragePool": "GlobalAveragePool", "MaxPool": "GlobalMaxPool"}.get(node.op_type)
     window = _window(node, at) if op_type else None
     if window is None or any(window.pads):
@@ -88,7 +91,7 @@ def spell_pool(node: Node, at: Surroundings) -> list[Node] | None:
 
 
 class _Window(NamedTuple):
-    """A window operator on its axes; sizes before and after it."""
+    """The windows of a convolution or pool along its spatial axes, with the sizes before and after it."""
 
     kernel: Shape
     strides: Shape
@@ -98,7 +101,7 @@ class _Window(NamedTuple):
     after: Shape
 
     def axes(self) -> Iterator[tuple[int, int, int, int]]:
-        """Size, padding at start and end, and reach of the kernel along every axis."""
+        """Yield input size, padding at start and end, and extent of the dilated kernel for every axis."""
         count = len(self.kernel)
         reach = [dilation * (k - 1) + 1 for dilation, k in zip(self.dilations, self.kernel, strict=True)]
         return zip(self.before, self.pads[:count], self.pads[count:], reach, strict=True)
@@ -126,7 +129,7 @@ def _window(node: Node, at: Surroundings) -> _Window | None:
 
 
 def _zeros_around(x: str, at: Surroundings) -> tuple[str, Shape] | None:
-    """What ``x`` is with zeros around it on the axes of windows, and how many, as ``pads`` says it."""
+    """Return y and pads, as in attribute ``pads``, if ``x`` is y with zeros around its spatial axes; else None."""
     pad = at.producer(x, "Pad")
     if pad is None or pad.attribute("mode", "constant") != "constant":
         return None
@@ -140,7 +143,7 @@ def _zeros_around(x: str, at: Surroundings) -> tuple[str, Shape] | None:
 
 
 def _sides(pad: Node, at: Surroundings) -> list[tuple[int, int]] | None:
-    """How much is put before and behind ``x`` along every axis, where that is known."""
+    """Return the padding before and behind every axis; None if it is not constant."""
     counts, shape = at.integers(pad.inputs[1]), at.shapes.get(pad.inputs[0], ())
     axes = at.integers(pad.inputs[3]) if len(pad.inputs) > 3 else tuple(range(len(shape)))
     if not shape or counts is None or axes is None or len(counts) != 2 * len(axes):

@@ -1,4 +1,4 @@
-"""Sums as multisets of terms: one way to write them, however they were nested and shared."""
+"""Rewrites sums as multisets of terms, so that they have one form however they were nested and shared."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from itertools import chain, combinations
 from converters.graph import Graph, Node, Shape
 from converters.passes.canonical import canonicalise
 
-Terms = dict[str, int]  # a sum as a multiset of values that are no sums
+Terms = dict[str, int]  # a sum as a multiset: the values that it adds, which are no sums themselves, and how often
 
-MAX_TIMES = 1 << 12  # that a sum holds a value: NAS-Bench-201 comes to 4 ** 5, and 128 layers of x + x beyond floats
+# How often a sum may contain a value: NAS-Bench-201 reaches 4 ** 5, and 128 layers of x + x would overflow floats.
+MAX_TIMES = 1 << 12
 
 
 def flatten_sums(graph: Graph) -> Graph:
-    """Nested sums become sums of terms; a sum that contains another live one reads that instead of its terms.
+    """Flatten nested sums to sums of terms; a sum that contains another live sum reads it instead of its terms.
 
-    However additions were nested and shared before, the same sums come out. ``x + x`` becomes ``nn.Scale`` by 2:
-    skips that add up through a network double a value again and again. A sum that holds a value more than MAX_TIMES
-    is written as it stands, and others take it for a value like any other.
+    The result does not depend on how additions were nested and shared before. ``x + x`` becomes ``nn.Scale`` by 2:
+    skip connections that add up through a network double a value repeatedly. A sum that would contain a value more
+    than MAX_TIMES times is kept as written, and other sums treat it as a term.
 
-    Expects a graph without dead nodes, sums of one operand and values that are made twice.
+    Expects a graph without dead nodes, sums of one operand and duplicate values.
     """
     terms: dict[str, Terms] = {}
-    large: dict[str, Terms] = {}  # sums that others take for a value like any other
-    read = set(graph.outputs)  # by what is no sum
+    large: dict[str, Terms] = {}  # sums that other sums treat as a term
+    read = set(graph.outputs)  # values that something other than a sum reads
     for op_type, inputs, outputs, _, _ in graph.nodes:
         if op_type == "Sum":
             total = expand(inputs, terms)
@@ -46,7 +47,7 @@ def flatten_sums(graph: Graph) -> Graph:
 
 
 def expand(operands: Sequence[str], terms: Mapping[str, Terms]) -> Terms:
-    """The terms of a sum; ``terms`` holds those of its operands that are sums themselves."""
+    """Return the terms of a sum; ``terms`` has the terms of those operands that are sums themselves."""
     total: Terms = {}
     for x in operands:
         if x not in terms:
@@ -60,9 +61,10 @@ def expand(operands: Sequence[str], terms: Mapping[str, Terms]) -> Terms:
 
 
 class _Ranks:
-    """Places of values in the canonical order of the flat graph, which knows no names; new ones come last.
+    """Positions of values in the canonical order of the graph with flat sums, which is independent of value names.
 
-    That order costs as much as all else here together, and few networks have sums that only it tells apart.
+    Values that are added later come last. The order is computed only when needed: it costs as much as the rest of this
+    module together, and few networks have sums that cannot be ordered without it.
     """
 
     def __init__(self, graph: Graph, sums: Mapping[str, Terms]) -> None:
@@ -71,7 +73,7 @@ class _Ranks:
         self._new: list[str] = []
 
     def add(self, x: str) -> None:
-        """The next place is that of ``x``, unless it has one."""
+        """Give ``x`` the next position, unless it has one."""
         self._new.append(x)
         if "_known" in vars(self):
             self._known.setdefault(x, len(self._known))
@@ -87,12 +89,12 @@ class _Ranks:
 
 
 def _share_common_parts(graph: Graph, sums: Mapping[str, Terms], shapes: dict[str, Shape]) -> dict[str, Terms]:
-    """Let sums share their common parts as sums of their own, the largest part first.
+    """Make the common parts of sums into sums of their own, the largest part first.
 
-    Among equals the canonical order of the flat graph decides.
+    Among parts of equal size the canonical order of the flat graph decides.
     """
     rank = _Ranks(graph, sums)
-    by_term: dict[str, list[str]] = defaultdict(list)  # every sum at one of its terms
+    by_term: dict[str, list[str]] = defaultdict(list)  # every sum, listed under its first term
     for x, total in sums.items():
         by_term[next(iter(total))].append(x)
     shared = {x: _contained_sums(total, sums, by_term, rank) for x, total in sums.items()}
@@ -114,7 +116,7 @@ def _share_common_parts(graph: Graph, sums: Mapping[str, Terms], shapes: dict[st
 def _contained_sums(
     total: Terms, sums: Mapping[str, Terms], by_term: Mapping[str, Sequence[str]], rank: _Ranks
 ) -> Terms:
-    """Operands of one sum: the live sums whose multiples cover most of it, then the terms left over."""
+    """Return the operands of a sum: the live sums whose multiples cover most of it, then the remaining terms."""
     others = [x for term in total for x in by_term.get(term, ()) if sums[x] != total]
     contained = {x: times for x in others if (times := _times(sums[x], total))}
     sizes = {x: sum(sums[x].values()) for x in contained}
@@ -132,7 +134,7 @@ def _contained_sums(
 
 
 def _common_parts(sums: Mapping[str, Terms]) -> Iterator[Terms]:
-    """The multisets of at least two operands that two sums have in common."""
+    """Yield the multisets of at least two operands that two sums have in common."""
     readers: dict[str, list[str]] = defaultdict(list)
     for x, total in sums.items():
         for operand in total:
@@ -155,14 +157,14 @@ def _first_of_largest(parts: Sequence[Terms], rank: _Ranks) -> Terms:
 
 
 def _replace_part(total: Terms, part: Terms, name: str) -> Terms:
-    """``total`` with ``part`` as one operand wherever it is contained."""
+    """Return ``total`` with each occurrence of ``part`` replaced by the operand ``name``."""
     times = _times(part, total)
     return _joined(_without(total, part, times), {name: times}) if times else total
 
 
 def _times(part: Terms, total: Terms) -> int:
-    """How many times ``total`` contains ``part``."""
-    if not part.keys() <= total.keys():  # told at the first that is missing
+    """Return how many times ``total`` contains ``part``."""
+    if not part.keys() <= total.keys():  # fast: stops at the first missing key
         return 0
     return min([total[x] // count for x, count in part.items()])
 
@@ -172,7 +174,7 @@ def _intersection(first: Terms, second: Terms) -> Terms:
 
 
 def _without(total: Terms, part: Terms, times: int) -> Terms:
-    """``total`` less ``part``, which it contains so many times."""
+    """Return ``total`` minus ``times`` times ``part``, which it must contain."""
     return {x: left for x, count in total.items() if (left := count - times * part.get(x, 0))}
 
 
@@ -181,12 +183,12 @@ def _joined(first: Terms, second: Terms) -> Terms:
 
 
 def _elements(total: Terms) -> list[str]:
-    """Every operand as often as the sum holds it."""
+    """Return the operands as a list, each as often as the sum contains it."""
     return [x for x, count in total.items() for _ in range(count)]
 
 
 def _with_sums(graph: Graph, sums: Mapping[str, Terms], shapes: dict[str, Shape]) -> Graph:
-    """``graph`` with these sums in place of its own, each where it was, so that few have to wait for their operands."""
+    """Replace the sums of a graph; sums that it had before keep their place, which makes the topological sort cheap."""
     written = {node.outputs[0]: node for node in _sum_nodes(sums, shapes)}
     old = [written.pop(node.outputs[0], None) if node.op_type == "Sum" else node for node in graph.nodes]
     nodes = _topological([*written.values(), *(node for node in old if node)], graph.inputs)
@@ -194,7 +196,7 @@ def _with_sums(graph: Graph, sums: Mapping[str, Terms], shapes: dict[str, Shape]
 
 
 def _sum_nodes(sums: Mapping[str, Terms], shapes: dict[str, Shape]) -> list[Node]:
-    """``Sum`` of different operands for every sum, ``nn.Scale`` for what a sum holds more than once."""
+    """Return a ``Sum`` of distinct operands for every sum, and ``nn.Scale`` for operands that occur more than once."""
     scaled: dict[tuple[str, int], str] = {}
     for x, total in sums.items():
         if len(total) == 1:
@@ -214,10 +216,10 @@ def _sum_nodes(sums: Mapping[str, Terms], shapes: dict[str, Shape]) -> list[Node
 
 
 def _topological(nodes: Iterable[Node], inputs: Sequence[str]) -> list[Node]:
-    """Nodes in an order in which every value is made before it is read."""
+    """Return nodes in an order in which every value is made before it is read."""
     known = {"", *inputs}
     ordered: list[Node] = []
-    waiting: dict[str, list[Node]] = defaultdict(list)  # by a value that they lack
+    waiting: dict[str, list[Node]] = defaultdict(list)  # nodes by an operand that is not made yet
     for first in nodes:
         ready = [first]
         while ready:
