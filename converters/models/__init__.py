@@ -1,1 +1,1 @@
-"""ONNX models and torch modules made ready to be read, and read."""
+"""Preparation of ONNX models and torch modules, and the reader that makes graphs of them."""

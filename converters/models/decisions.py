@@ -1,4 +1,4 @@
-"""Refuses modules that look at the values of their input: an export shows only what one example led to."""
+"""Refuses modules whose computation depends on the values of their input, as an export records only one example."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from converters.errors import OnnxModelError
 if TYPE_CHECKING:
     import torch
 
-# torch itself is imported where it is used, see converters/models/torch_module.py.
+# torch is imported inside functions, see converters/models/torch_module.py.
 
-# Methods of tensors, some of which are functions of torch too, whose answer is no tensor.
+# Methods of tensors, some of which are functions of torch too, that return Python values instead of tensors.
 LOOKS = (
     *("__bool__", "__int__", "__float__", "__complex__", "__index__", "__contains__", "__array__"),
     *("item", "tolist", "numpy", "equal", "allclose", "is_nonzero"),
@@ -21,21 +21,21 @@ LOOKS = (
 SELECTIONS = frozenset(
     {"nonzero", "argwhere", "masked_select", "unique", "unique_consecutive", "bincount", "repeat_interleave"}
 )
-DRAWS = 8  # other inputs beside zeros, where sizes depend on values
-SPREAD = 3.0  # of their floats
-WHOLE_NUMBERS = 2  # below which theirs are: ids that every vocabulary has
+DRAWS = 8  # random inputs to try, besides zeros, if sizes depend on values
+SPREAD = 3.0  # standard deviation of random floats
+WHOLE_NUMBERS = 2  # random integers are below this: ids that every vocabulary has
 
 Run = Callable[["torch.Tensor"], object]
 
 
 @dataclass
 class _Calls:
-    """What is called on a tensor and on all that is computed of it.
+    """The functions called on a tensor and on everything computed from it.
 
     Attributes:
-        functions: each with the parameters that it was given.
-        selects: whether how large a result is depends on values.
-        answers: the tensors that were answered in the end.
+        functions: the functions, each with the ids of the parameters among its arguments.
+        selects: whether the size of any result depends on values.
+        answers: the tensors that the module returned.
     """
 
     functions: list[tuple[Any, ...]] = field(default_factory=list)
@@ -44,22 +44,23 @@ class _Calls:
 
 
 def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Refuse a module that looks at values of its input, or does something else where others are selected.
+    """Refuse a module that reads values of its input in Python, or calls other functions for other input values.
 
-    Sizes may be looked at, but for those of a selection, and values of parameters and buffers. What scripted functions
-    do is not seen, nor what other inputs than a few random ones would select (docs/limits.md).
+    Reading sizes is allowed, and so are the values of parameters and buffers. If sizes depend on values, as with
+    boolean masks, the calls for a few random inputs are compared. Not detected: what scripted functions do, and
+    differences that only other inputs would show (docs/limits.md).
 
     Args:
         run: the module, in evaluation mode.
-        example: that it takes.
+        example: an input that it takes.
 
     Returns:
-        The tensors that it answers to the example.
+        The tensors that the module returns for the example.
 
     Raises:
-        OnnxModelError: it decides by values.
+        OnnxModelError: the computation depends on the values of the input.
 
-    Cost: as much as the module takes for one input; ten times, where sizes depend on values.
+    Cost: one run of the module; ten runs if sizes depend on values.
     """
     import torch
 
@@ -71,7 +72,7 @@ def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]
             watched = _watched(run, other)
         except OnnxModelError:
             raise
-        except Exception:  # of many kinds: it does not take these values
+        except Exception:  # of any kind: the module does not accept these values
             continue
         if watched.functions != calls.functions:
             raise _refusal("other ones where values differ")
@@ -79,7 +80,7 @@ def check_decisions(run: Run, example: torch.Tensor) -> tuple[torch.Tensor, ...]
 
 
 def drawn_like(example: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Another input of the shape, type and device of one: normal numbers, or small whole ones."""
+    """Return a random input of the shape, type and device of ``example``: normal numbers, or integers 0 and 1."""
     import torch
 
     if example.is_floating_point():
@@ -90,20 +91,20 @@ def drawn_like(example: torch.Tensor, generator: torch.Generator) -> torch.Tenso
 
 
 def _watched(run: Run, example: torch.Tensor) -> _Calls:
-    """What is called.
+    """Run the module and record the calls on what is computed from the example.
 
     Raises:
-        OnnxModelError: for a look at a value.
+        OnnxModelError: the module reads a value.
     """
     import torch
     from torch.overrides import TorchFunctionMode
     from torch.utils.weak import WeakTensorKeyDictionary
 
     looks = {getattr(owner, name) for owner in (torch.Tensor, torch) for name in LOOKS if hasattr(owner, name)}
-    calls, computed = _Calls(), WeakTensorKeyDictionary({example: None})  # which keeps no activations
+    calls, computed = _Calls(), WeakTensorKeyDictionary({example: None})  # weak, so that activations can be freed
 
     class Watch(TorchFunctionMode):
-        """Knows what is computed of the example; a tensor of a kind of its own would stay in the module's buffers."""
+        """Tracks what is computed from the example; a tensor subclass would stay in the module's buffers instead."""
 
         def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
             given = list(tensors_of((args, kwargs or {})))
@@ -127,7 +128,7 @@ def _watched(run: Run, example: torch.Tensor) -> _Calls:
 
 
 def tensors_of(given: object) -> Iterator[torch.Tensor]:
-    """What is a tensor among arguments or answers: language models give caches and numbers beside them."""
+    """Yield the tensors in nested arguments or results; language models also return caches and numbers."""
     import torch
 
     if isinstance(given, torch.Tensor):

@@ -1,4 +1,4 @@
-"""Functions of a model, written out where they are called."""
+"""Inlines the functions of a model."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ LAYER_FUNCTIONS = frozenset(
 
 
 def without_functions(model: ModelProto) -> ModelProto:
-    """The model with its functions written out, but for our own layers: those are what the text says.
+    """Return the model with its functions inlined, except the layers of the prelude (the ``nn`` functions).
 
     Raises:
-        OnnxModelError: it calls functions of our domains that are not ours.
+        OnnxModelError: the model calls functions of our domains that differ from the prelude's.
     """
     prelude = {function.name: function.SerializeToString(deterministic=True) for function in prelude_functions()}
     layers = [
@@ -43,7 +43,7 @@ def without_functions(model: ModelProto) -> ModelProto:
 
 
 def _say_defaults(model: ModelProto, layers: Sequence[tuple[str, str]]) -> None:
-    """Write into calls what their functions have for attributes that are left out, which the inliner forgets."""
+    """Add to calls the defaults of attributes that they leave out, because the inliner ignores these defaults."""
     defaults = {(function.domain, function.name): function.attribute_proto for function in model.functions}
     for node in [*model.graph.node, *(node for function in model.functions for node in function.node)]:
         called = (node.domain, node.op_type)

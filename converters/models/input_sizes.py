@@ -1,4 +1,4 @@
-"""A size for every axis of every input: ONNX models may leave them open or call them by name."""
+"""Fixes the sizes of a model's inputs, which ONNX models may leave open or give by name."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def fix_sizes(inputs: Sequence[ValueInfoProto], input_shape: Shape | None) -> di
     """Give every input a fixed shape, in place.
 
     Args:
-        inputs: of the model, weights left out.
-        input_shape: of the first input. Sizes of the same name are the same in the others. A batch size that
-            nothing tells is 1.
+        inputs: inputs of the model, without weights.
+        input_shape: shape of the first input; its sizes also apply to axes of the same name in other inputs. A batch
+            size that remains open becomes 1.
 
     Returns:
-        The sizes that names stand for.
+        The sizes by name.
 
     Raises:
         OnnxModelError: a size other than the batch stays open, or ``input_shape`` does not fit.
@@ -50,7 +50,7 @@ def fix_sizes(inputs: Sequence[ValueInfoProto], input_shape: Shape | None) -> di
 
 
 def axes(value: ValueInfoProto) -> Sequence[TensorShapeProto.Dimension]:
-    """The axes of a tensor; none of an unknown rank."""
+    """Return the axes of a tensor; an empty list if its rank is unknown."""
     return list(value.type.tensor_type.shape.dim)
 
 

@@ -1,4 +1,4 @@
-"""A node by itself: the types of what it makes, and where its inputs are known, what it makes."""
+"""Type inference and evaluation of a single node."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from converters.text import IR_VERSION, OPSET, prelude_functions
 
 
 def infer_types(node: NodeProto, types: Mapping[str, TypeProto], arrays: Mapping[str, Array]) -> dict[str, TypeProto]:
-    """Types of a node's outputs, those that can be told.
+    """Return the types of a node's outputs, as far as they can be inferred.
 
     Raises:
-        onnx.shape_inference.InferenceError: the node does not take such inputs.
+        onnx.shape_inference.InferenceError: the node does not accept such inputs.
     """
     inferred = onnx.shape_inference.infer_shapes(_alone(node, types, arrays), check_type=True, strict_mode=True)
     told = {value.name: value.type for value in inferred.graph.output if value.type.WhichOneof("value")}
-    if node.op_type == "GroupNormalization" and node.input[0] in types:  # a function; ONNX does not follow its body
+    if node.op_type == "GroupNormalization" and node.input[0] in types:  # defined as a function, which is not inferred
         told[node.output[0]] = types[node.input[0]]
     return told
 
 
 def evaluate(node: NodeProto, arrays: Mapping[str, Array]) -> dict[str, Array] | None:
-    """What a node makes of known inputs; None where the reference evaluator cannot tell."""
+    """Return the outputs of a node for known inputs; None if the reference evaluator cannot compute them."""
     from onnx.reference import ReferenceEvaluator  # takes half a second to import
 
     try:
-        with np.errstate(all="ignore"):  # a division by zero is the model's affair
+        with np.errstate(all="ignore"):  # the model may divide by zero
             outputs = ReferenceEvaluator(_alone(node, {}, arrays)).run(None, {})
-    except Exception:  # whatever it lacks, the node then stays
+    except Exception:  # of any kind; the node then stays in the graph
         return None
     return dict(zip([x for x in node.output if x], outputs, strict=True))
 

@@ -1,4 +1,4 @@
-"""Operators that ONNX Runtime fuses, in the standard operators that they were made of."""
+"""Replaces fused operators of ONNX Runtime by the standard operators that they were made from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from onnx.helper import get_attribute_value, make_node, tensor_dtype_to_np_dtype
 
 RUNTIME_DOMAIN = "com.microsoft"
 LAYERS = {"FusedConv": "Conv", "FusedGemm": "Gemm"}
-# Of an activation, the attributes that its parameters are, in their order.
+# For each activation, the names of its attributes in the order of ``activation_params``.
 ACTIVATIONS = {
     "": (),
     "Elu": ("alpha",),
@@ -33,16 +33,16 @@ TURNED_BATCHES = ("transBatchA", "transBatchB")
 
 
 def without_fusions(model: ModelProto) -> None:
-    """Replace what ``onnxruntime`` writes as ``optimized_model_filepath`` up to the level "extended".
+    """Replace, in place, fused operators that ``onnxruntime`` writes at optimisation levels up to "extended".
 
-    Convolutions, matrix products and what was around them: a sum, an activation, a transposition, a factor. Others,
-    such as attention, stay as they are, and so do products of operands whose rank or type is not known.
+    These are convolutions and matrix products fused with a sum, an activation, a transposition or a factor. Others,
+    such as attention, are kept, and so are products of operands of unknown rank or type.
     """
     if not any(node.domain == RUNTIME_DOMAIN for node in model.graph.node):
         return
     writer = _Writer(model)
     writer.rewrite()
-    while any(_is_fused(node, "FusedMatMul") for node in model.graph.node):  # what follows one has a type then
+    while any(_is_fused(node, "FusedMatMul") for node in model.graph.node):  # types are inferred past replaced ones
         writer.infer_types()
         if not writer.rewrite():
             break
@@ -65,12 +65,12 @@ class _Writer:
         self._types: dict[str, TypeProto.Tensor] = {x.name: x.type.tensor_type for x in model.graph.input}
 
     def infer_types(self) -> None:
-        """Infer the types of values, as far as they follow by now."""
+        """Infer the types of values, as far as possible with the operators replaced so far."""
         graph = onnx.shape_inference.infer_shapes(self._model).graph
         self._types = {x.name: x.type.tensor_type for x in (*graph.input, *graph.value_info)}
 
     def rewrite(self) -> bool:
-        """Replace what can be; whether there was anything."""
+        """Replace the fused operators that can be replaced; return whether there were any."""
         nodes = list(self._graph.node)
         written = [list(self._parts(node)) for node in nodes]
         del self._graph.node[:]
@@ -78,14 +78,14 @@ class _Writer:
         return any(written)
 
     def _parts(self, node: NodeProto) -> Iterator[NodeProto]:
-        """The standard operators that a node stands for; none of a node that is to stay."""
+        """Yield the standard operators that replace a node; none if the node is to be kept."""
         if _is_fused(node, *LAYERS):
             yield from self._layer(node, _given(node))
         elif _is_fused(node, "FusedMatMul"):
             yield from self._product(node, _given(node))
 
     def _layer(self, node: NodeProto, given: dict[str, Any]) -> Iterator[NodeProto]:
-        """A layer, a sum with another value if one is named, and an activation."""
+        """Yield the layer, the addition of another value if there is one, and the activation."""
         kind = given.get("activation", b"").decode()
         if kind != "Clip" and kind not in ACTIVATIONS:
             return
@@ -123,7 +123,7 @@ class _Writer:
         yield from self._chained(chained, node.output[0])
 
     def _chained(self, parts: Sequence[NodeProto], output: str) -> Iterator[NodeProto]:
-        """Each but the first reads the one before it in place of its first input."""
+        """Connect nodes to a chain: the first input of each is the output of the one before."""
         for index, part in enumerate(parts):
             if index:
                 part.input[0] = parts[index - 1].output[0]
@@ -131,7 +131,7 @@ class _Writer:
             yield part
 
     def _number(self, number: float, dtype: int) -> str:
-        """The name of a constant."""
+        """Add a constant and return its name."""
         array = np.array(number, tensor_dtype_to_np_dtype(dtype))
         self._graph.initializer.append(numpy_helper.from_array(array, name := self._fresh()))
         return name
@@ -143,7 +143,7 @@ class _Writer:
 
 
 def _parameters(kind: str, given: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of an activation by name, whether given in one list or each as an attribute of its own."""
+    """Return the parameters of an activation by name; they may be given as one list or as separate attributes."""
     names = ACTIVATIONS[kind]
     if "activation_params" in given:
         return dict(zip(names, given["activation_params"], strict=False))

@@ -1,4 +1,4 @@
-"""From a prepared model to a graph: layers with weights become calls of ours, other operators stay as they are."""
+"""Reads a prepared model as a graph: layers with weights become calls of ``nn`` functions, other operators are kept."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from converters.tensor_types import element_type, spell_type, static_shape
 
 
 def read_graph(source: Source) -> Graph:
-    """The graph of a prepared model, operator by operator; ``normalise`` then gives it one spelling.
+    """Return the graph of a prepared model, operator by operator, before normalisation.
 
     Raises:
-        OnnxModelError: a node is invalid, or has attributes that text cannot say.
+        OnnxModelError: a node is invalid, or has attributes that the text cannot express.
     """
     reader = _Reader(source)
     for node in source.nodes:
@@ -31,27 +31,27 @@ def read_graph(source: Source) -> Graph:
 
 
 class _Reader:
-    """One pass over the nodes. Values are renamed, so that no name of the model meets one that passes make up."""
+    """One pass over the nodes. Values are renamed, so that no name of the model equals one that passes create."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.values = Values(source)
         self.nodes: list[Node] = []
-        self.names = {"": ""}  # of values in the graph, by their names in the model
+        self.names = {"": ""}  # name in the graph by name in the model
         self.shapes: dict[str, Shape] = {}
         self.types: dict[str, str] = {}
         self.params: dict[str, Mapping[str, int]] = {}
         self.inputs = tuple([self._named(x) for x in source.inputs])
 
     def read(self, node: NodeProto) -> None:
-        """Append a node, unless all it does is known."""
+        """Append a node, unless it only makes constants or weights."""
         self.values.infer(node)
         node = self.values.plainer(node)
         if not self.values.take_in(node):
             self.nodes += self._layer(node) or self._fill(node) or self._plain(node)
 
     def graph(self) -> Graph:
-        """The nodes read so far, with the constants and weights that are outputs of the model."""
+        """Return the graph of the nodes read, with the constants and weights that are outputs of the model."""
         outputs = [self._operand(x, x in self.values.in_full) for x in self.source.outputs]
         for x, kind in self.values.types.items():
             if x in self.names and kind.WhichOneof("value") == "tensor_type":
@@ -78,7 +78,7 @@ class _Reader:
         return self._named(f"\0{len(self.names)}")
 
     def _layer(self, node: NodeProto) -> list[Node]:
-        """A node with weights as one call into the ``nn`` functions, where there is such a function."""
+        """Return a call of an ``nn`` function for a node with weights; empty if there is no such function."""
         if node.domain == "nn":
             if (len(node.input), len(node.output)) != (1, 1):
                 raise OnnxModelError(f"{place(node)}: expected a layer of one input and output, got others.")
@@ -100,7 +100,7 @@ class _Reader:
         return [Node(op_type, (self._operand(node.input[0]),), (self._named(node.output[0]),), values, (identity,))]
 
     def _fill(self, node: NodeProto) -> list[Node]:
-        """ConstantOfShape without its tensor."""
+        """Return nodes that replace ConstantOfShape, whose value attribute is a tensor; empty for other operators."""
         if node.op_type != "ConstantOfShape" or node.domain not in STANDARD_DOMAINS:
             return []
         numbers = read_array(node.attribute[0].t).ravel() if node.attribute else np.zeros(1, np.float32)
@@ -115,7 +115,7 @@ class _Reader:
         return [*constant_nodes(filler, np.asarray(number)), Node("Expand", (filler, sizes), (output,))]
 
     def _plain(self, node: NodeProto) -> list[Node]:
-        """A node as it is; the constants and weights it reads stand before it."""
+        """Return a node as it is; constants and weights that it reads are appended to the graph before it."""
         by_value = VALUE_INPUTS.get(node.op_type, ())
         given = ["" if index in by_value and self.values.is_empty(x) else x for index, x in enumerate(node.input)]
         makes_number = any(self.values.shape(x) == () for x in node.output)
@@ -130,9 +130,9 @@ class _Reader:
     def _operand(
         self, x: str, in_full: bool = False, weight: Weight | None = None, *, without_axes: bool = False
     ) -> str:
-        """The name of a value in the graph; constants and weights are made anew for each reader.
+        """Return the graph's name of a value; the nodes of constants and weights are added anew for each reader.
 
-        A weight of no axes is a list of one, but ``without_axes``.
+        A scalar weight becomes a list of one, or with ``without_axes`` stays a scalar.
         """
         weight = weight or self.values.weights.get(x)
         array = self.values.arrays.get(x)
@@ -158,7 +158,7 @@ class _Reader:
         return name
 
     def _computed_again(self, x: str) -> str:
-        """What makes an array that cannot be spelled, such as a causal mask, as nodes; once for all its readers."""
+        """Add the node that computes an array too long to be written, such as a causal mask, once for all readers."""
         if x not in self.names:
             self.nodes += self._plain(self.values.computed[x])
         return self._named(x)

@@ -1,4 +1,4 @@
-"""Which nodes are layers: those that own weights and for which there is an ``nn`` function."""
+"""Recognises layers among ONNX nodes: nodes that own weights and correspond to an ``nn`` function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx import NodeProto, TensorProto
 from converters.constants import attributes
 from converters.graph import Attributes, AttributeValue, Shape
 
-# Inputs that are weights even where they are a single number, or the short list of integers of a quantised bias.
+# Positions of inputs that are weights even if they are a single number, or a short list of integers (quantised bias).
 WEIGHT_INPUTS: Mapping[str, range] = {
     "BatchNormalization": range(1, 5),
     "Conv": range(1, 3),
@@ -31,7 +31,7 @@ WEIGHT_INPUTS: Mapping[str, range] = {
 }
 
 
-# Inputs that say how integers stand for numbers: scales and zero points, which are no parameters.
+# Positions of inputs that are quantisation scales and zero points, which are no parameters.
 QUANTISATION: Mapping[str, Sequence[int]] = {
     "ConvInteger": (2, 3),
     "DequantizeLinear": (1, 2),
@@ -42,14 +42,14 @@ QUANTISATION: Mapping[str, Sequence[int]] = {
     "QuantizeLinear": (1, 2),
 }
 
-INDICES = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)  # arrays of these are no parameters
-STATISTICS = range(3, 5)  # inputs of a batch norm that are not learned
+INDICES = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)  # element types of arrays that are no parameters
+STATISTICS = range(3, 5)  # positions of the running statistics of a batch norm, which are not learned
 
 
 class Weight(NamedTuple):
-    """An array of which shape and type are known. Two weights of one identity are one weight.
+    """An array of which only shape and type are known. Weights of equal identity are the same weight.
 
-    ``params`` are the learned arrays that it is made of, and how many numbers these have.
+    ``params`` are the learned arrays that it is computed from, with their numbers of elements.
     """
 
     identity: str
@@ -59,25 +59,25 @@ class Weight(NamedTuple):
 
     @classmethod
     def stored(cls, name: str, shape: Shape, dtype: int) -> Weight:
-        """Make a weight that is made of no other."""
+        """Make a weight that is stored in the model."""
         return cls(name, shape, dtype, {} if dtype in INDICES else {name: prod(shape)})
 
 
 def union(params: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Learned arrays of several weights."""
+    """Return the learned arrays of several weights."""
     return {name: size for own in params for name, size in own.items()}
 
 
 def layer_call(
     node: NodeProto, given: Mapping[str, AttributeValue], own: Sequence[Weight], rank: int | None
 ) -> tuple[str, Attributes] | None:
-    """The ``nn`` function that a node is, and its attributes.
+    """Return the ``nn`` function that a node corresponds to and the attributes of its call, or None.
 
     Args:
-        node: to call.
-        given: its attributes.
-        own: all its inputs after the first.
-        rank: of its first input, if that is known.
+        node: the node.
+        given: attributes of the node.
+        own: all inputs after the first, as weights.
+        rank: rank of the first input, if known.
     """
     if not own or any(weight.dtype != TensorProto.FLOAT for weight in own):
         return None
@@ -108,7 +108,7 @@ def _biased(op_type: str, own: Sequence[Weight]) -> str:
 
 
 def _window(given: Mapping[str, AttributeValue], weight_shape: Shape) -> dict[str, AttributeValue | None]:
-    """What the function's defaults, made for two axes, do not say of windows on more or fewer axes."""
+    """Return the attributes to set because the function's defaults are for two axes; ``kernel_shape`` is dropped."""
     axes = len(weight_shape) - 2
     if axes == 2:
         return {"kernel_shape": None}
@@ -118,7 +118,7 @@ def _window(given: Mapping[str, AttributeValue], weight_shape: Shape) -> dict[st
 
 
 def _is_linear(given: Mapping[str, AttributeValue], own: Sequence[Weight]) -> bool:
-    """Does Gemm apply a matrix to every row, and add one number to each column? Its factors belong to the weights."""
+    """Return whether Gemm is a linear layer with a bias per column; factors other than 0 are part of the weights."""
     if given.get("transA") or given.get("alpha") == 0 or given.get("beta") == 0:
         return False
     columns = own[0].shape[0 if given.get("transB") else 1]
@@ -126,5 +126,5 @@ def _is_linear(given: Mapping[str, AttributeValue], own: Sequence[Weight]) -> bo
 
 
 def integer_of(node: NodeProto, name: str, default: int) -> int:
-    """An attribute of a node."""
+    """Return an integer attribute of a node."""
     return next((attribute.i for attribute in node.attribute if attribute.name == name), default)

@@ -1,4 +1,4 @@
-"""What is broken in a model, where ONNX's own checks and inference let it pass."""
+"""Finds defects of a model that ONNX's checker and shape inference do not detect."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from converters.errors import OnnxModelError
 from converters.graph import Shape
 from converters.models.onnx_layers import integer_of
 
-SLIDING = frozenset({"AveragePool", "Conv", "ConvBias", "LpPool", "MaxPool"})  # windows over all axes but two
-BITS = {"INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4}  # of a number, where it is less than a byte
-# Where numbers stand that are not in one string of bytes, of types of which each takes one place.
+SLIDING = frozenset({"AveragePool", "Conv", "ConvBias", "LpPool", "MaxPool"})  # windows over all axes but the first two
+BITS = {"INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4}  # element types smaller than a byte
+# Fields of a tensor with one entry per element, used instead of ``raw_data``.
 PLACES: Mapping[int, str] = {
     TensorProto.FLOAT: "float_data",
     TensorProto.DOUBLE: "double_data",
@@ -28,16 +28,16 @@ Shapes = Callable[[str], Shape | None]
 
 
 def refuse_broken_arrays(graph: GraphProto, constants: Iterable[TensorProto]) -> None:
-    """Complain of two initializers of one name, and of data that are not as many as their sizes say.
+    """Refuse two initializers of the same name, and arrays with more or less data than their shape requires.
 
-    Arrays without any data pass: their values are never looked at.
+    Arrays without any data are accepted, since their values are never read.
 
     Args:
-        graph: with initializers.
-        constants: of its nodes.
+        graph: a graph with initializers.
+        constants: tensors of its constant nodes.
 
     Raises:
-        OnnxModelError: naming the array.
+        OnnxModelError: an array is broken; the message names it.
     """
     seen: set[str] = set()
     for tensor in graph.initializer:
@@ -51,7 +51,7 @@ def refuse_broken_arrays(graph: GraphProto, constants: Iterable[TensorProto]) ->
 
 
 def _other_data(tensor: TensorProto) -> str:
-    """What an array has instead of as many data as its sizes say, or ""."""
+    """Describe the data of an array if its amount does not agree with the shape; "" if it does."""
     count, bits = prod(tensor.dims), _bits(tensor.data_type)
     if tensor.raw_data:
         fits = not bits or len(tensor.raw_data) == -(-count * bits // 8)
@@ -61,7 +61,7 @@ def _other_data(tensor: TensorProto) -> str:
 
 
 def _bits(dtype: int) -> int:
-    """Bits of one number of this type; 0 where that is not known."""
+    """Return the bits per element of a type; 0 if unknown."""
     try:
         name = TensorProto.DataType.Name(dtype)
         return 0 if name == "STRING" else BITS.get(name) or 8 * tensor_dtype_to_np_dtype(dtype).itemsize
@@ -70,11 +70,11 @@ def _bits(dtype: int) -> int:
 
 
 def misfit(node: NodeProto, shape: Shapes, arrays: Mapping[str, Array]) -> str:
-    """In words what does not fit, or "".
+    """Describe what does not fit together in a node; "" if everything does.
 
     Args:
-        node: of a standard operator, or of our own.
-        shape: of a value, None where it is not known.
+        node: a node with a standard operator or one of ours.
+        shape: function from value name to shape, None if unknown.
         arrays: constants by name.
     """
     for made in map(shape, node.output):
@@ -113,7 +113,7 @@ def _misfit_of_convolution(node: NodeProto, inputs: Sequence[Shape | None]) -> s
 
 
 def _misfit_of_bias(bias: Shape | None, made: Shape | None) -> str:
-    """Say why weights cannot be multiplied with, or added to, what is made along its last axes; "" if they can."""
+    """Describe why a weight does not broadcast to the shape of the value that it scales or shifts; "" if it does."""
     if bias is None or made is None:
         return ""
     try:

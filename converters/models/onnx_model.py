@@ -1,6 +1,7 @@
-"""Any ONNX model made ready to be read: pinned opset, fixed sizes, functions written out, weights without values.
+"""Prepares ONNX models for reading: pinned opset, fixed sizes, functions inlined, weights without values.
 
-Weight values are never looked at: of external data only short arrays are read, which may say what is computed.
+Weight values are never used. Of external data only short arrays are read, because these may be constants that decide
+what is computed, such as shapes and indices.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ from converters.models.onnx_positions import INDEX_INPUTS, STATE_INPUTS, VIEWS, 
 from converters.text import IR_VERSION, OPSET, OWN_DOMAINS
 
 STANDARD_DOMAINS = ("", "ai.onnx")
-MAX_CONSTANT_NUMBERS = 4096  # an array larger than this is a weight, and not computed ahead
+MAX_CONSTANT_NUMBERS = 4096  # an array with more elements is a weight, and is not constant-folded
 CONSTANT_TYPES = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.STRING)
 
-LEARNED = "nasrlm.learned"  # in a model's metadata: the initializers that are parameters, where that is known
-# Defaults of operators of which onnx infers no type, or a wrong one, where they are left out.
+LEARNED = "nasrlm.learned"  # key in a model's metadata under which the initializers that are parameters are listed
+# Defaults of attributes without which onnx infers no type, or a wrong one.
 SAID_DEFAULTS: Mapping[str, Mapping[str, AttributeValue]] = {
     "MeanVarianceNormalization": {"axes": (0, 2, 3)},
     "STFT": {"onesided": 1},
@@ -53,11 +54,18 @@ OLD_RESIZE = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "f
 
 
 class Source(NamedTuple):
-    """What a model computes.
+    """A prepared model.
 
-    Weights are known by type alone. ``declared`` are the types that the model itself gives to its values, for
-    those of which nothing else is known: what operators of other domains make. ``learned`` names the parameters among
-    the weights, where the model does.
+    Attributes:
+        nodes: in topological order.
+        inputs: types of the inputs by name, without weights.
+        outputs: names of the outputs.
+        weights: types of the weights by name; their values are not kept.
+        constants: arrays that decide what is computed, by name.
+        declared: types that the model states for its values; used for outputs of operators of other domains, whose
+            types cannot be inferred.
+        domains: versions of other domains' operator sets.
+        learned: names of the parameters among the weights; None if the model does not list them.
     """
 
     nodes: Sequence[NodeProto]
@@ -71,10 +79,10 @@ class Source(NamedTuple):
 
 
 def read_model(path: Path | str) -> ModelProto:
-    """Load an ONNX file; of its external data nothing but arrays of up to MAX_CONSTANT_NUMBERS numbers.
+    """Load an ONNX file, with external data only for arrays of up to MAX_CONSTANT_NUMBERS elements.
 
     Raises:
-        OnnxModelError: no such file, or not an ONNX model; one line naming the file.
+        OnnxModelError: there is no such file, or it is no ONNX model. The message is one line that names the file.
     """
     if "\n" in str(path):
         raise OnnxModelError(
@@ -97,15 +105,15 @@ def read_model(path: Path | str) -> ModelProto:
 
 
 def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
-    """Bring a model into the one form that is read.
+    """Prepare a model for ``read_graph``.
 
     Args:
-        model: of any opset; it is left as it is.
-        input_shape: of the first input, where the model leaves sizes open; see ``fix_sizes``.
+        model: a model of any opset; it is not changed.
+        input_shape: shape of the first input, needed if the model leaves sizes open; see ``fix_sizes``.
 
     Raises:
         OnnxModelError: the model is invalid, has loops or branches that outputs depend on, leaves sizes open, lacks
-            external data that say what is computed, or cannot be brought to the pinned opset.
+            external data of constants, or cannot be converted to the pinned opset.
     """
     with one_line_errors("expected a valid ONNX model"):
         if excess := excess_of_model(model):
@@ -117,7 +125,7 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
             raise OnnxModelError("expected a model with outputs, got none.")
         onnx.checker.check_model(light)
         light = without_functions(light)
-        onnx.checker.check_model(light)  # it does not look into functions
+        onnx.checker.check_model(light)  # again, because it does not look into functions
     without_fusions(light)
     _remove_dead_nodes(light.graph)
     refuse_branches(light)
@@ -135,11 +143,11 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
             light = onnx.version_converter.convert_version(onnx.shape_inference.infer_shapes(light), OPSET)
     for node in light.graph.node:
         if not resized.isdisjoint(node.output):
-            node.input[1] = ""  # regions, which the conversion makes up
+            node.input[1] = ""  # the regions, which the conversion invents
             _say(node, OLD_RESIZE)
         _say(node, SAID_DEFAULTS.get(node.op_type, {}))
         if node.op_type == "Pad" and node.domain in STANDARD_DOMAINS:
-            _take_back(node, "value")  # left by the conversion where the mode has no use for it
+            _remove_attribute(node, "value")  # the conversion leaves it in modes that do not use it
     return Source(
         nodes=light.graph.node,
         inputs={value.name: value.type for value in light.graph.input if value.name not in weights},
@@ -153,20 +161,20 @@ def prepare(model: ModelProto, input_shape: Shape | None = None) -> Source:
 
 
 def is_constant(tensor: TensorProto) -> bool:
-    """Does the tensor say what is computed? Integers and flags do, and single numbers; other floats are weights.
+    """Return whether a tensor is a constant: integers, flags, text and single numbers are; other floats are weights.
 
-    Where a single number is known to be learned, or stands where weights do, ``prepare`` knows better.
+    ``prepare`` makes exceptions for single numbers that are known to be learned or are read where weights are.
     """
     return prod(tensor.dims) <= 1 or _shapes_computation(tensor)
 
 
 def _learned(model: ModelProto) -> set[str]:
-    """Single numbers that were learned: those that the model names as such, and the weights of linear layers."""
+    """Return arrays that are weights even if of one number: listed parameters and right operands of ``MatMul``."""
     return seen_at(model.graph.node, {"MatMul": (1,)}) | (_parameters(model) or set())
 
 
 def _parameters(model: ModelProto) -> frozenset[str] | None:
-    """Names that the model lists as learned; None if it has no such list."""
+    """Return the names that the model lists as parameters; None if it has no such list."""
     named = {entry.key: entry.value for entry in model.metadata_props}.get(LEARNED)
     return None if named is None else frozenset(named.split("\n"))
 
@@ -176,14 +184,14 @@ def _shapes_computation(tensor: TensorProto) -> bool:
 
 
 def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto], dict[str, str]]:
-    """A copy of the model in which weights are inputs, their types, and the files of data that are not there."""
+    """Return a copy of the model with weights as inputs, the weights' types, and the files of constants not loaded."""
     graph = model.graph
     light = ModelProto(ir_version=IR_VERSION, opset_import=model.opset_import, functions=model.functions)
     light.graph.name = graph.name or "network"
     light.graph.output.extend(graph.output)
     light.graph.value_info.extend(graph.value_info)
     kept = read_by_value(graph.node, value_inputs(model.functions))
-    kept |= seen_at(graph.node, STATE_INPUTS)  # exporters write zeros there as if weights
+    kept |= seen_at(graph.node, STATE_INPUTS)  # exporters store zeros there, which would look like weights
     kept |= seen_at(graph.node, INDEX_INPUTS, through=VIEWS | {"Cast"})
     learned = _learned(model)
     open_masks = _open_masks(graph)
@@ -224,7 +232,7 @@ def _without_weights(model: ModelProto) -> tuple[ModelProto, dict[str, TypeProto
 
 
 def _refuse_missing(graph: GraphProto, missing: Mapping[str, str]) -> None:
-    """Complain of data that are not there and that say what is computed; ``missing`` names the file of each array."""
+    """Refuse a model if external data of constants are missing; ``missing`` has the file of each array."""
     for node in graph.node if missing else ():
         weights = {*WEIGHT_INPUTS.get(node.op_type, ()), *QUANTISATION.get(node.op_type, ())}
         for index, x in enumerate(node.input):
@@ -236,7 +244,7 @@ def _refuse_missing(graph: GraphProto, missing: Mapping[str, str]) -> None:
 
 
 def _made_up_biases(graph: GraphProto) -> set[str]:
-    """Zeros that torch's older exporter writes as nodes where a layer norm has a learned weight but no bias."""
+    """Return the zeros that torch's older exporter adds as bias to a layer norm which has a learned weight only."""
     learned = {tensor.name for tensor in graph.initializer}
     constants = _stored_in_nodes(graph)
     biases = [
@@ -248,9 +256,9 @@ def _made_up_biases(graph: GraphProto) -> set[str]:
 
 
 def _open_masks(graph: GraphProto) -> set[str]:
-    """Zeros that torch's exporters compute ahead as masks of attention that hide nothing.
+    """Return the attention masks of zeros, which hide nothing, that torch's exporters made by constant folding.
 
-    They replace NaN behind the softmax of what is masked by flags, and behind no other.
+    They are recognised by the guard against NaN behind the softmax, which the exporters write only for boolean masks.
     """
     makers = {x: node for node in graph.node for x in node.output}
     guards = {x: node.input[0] for x, node in makers.items() if node.op_type == "IsNaN"}
@@ -276,7 +284,7 @@ def _tensor_of_constant(node: NodeProto) -> TensorProto | None:
 
 
 def _refuse_what_the_checker_lets_pass(model: ModelProto) -> None:
-    """Names that are no text, and element types that there are none of."""
+    """Refuse names that are not UTF-8 and unknown element types."""
     nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
     names = [x for node in nodes for x in (node.op_type, node.domain, *node.input, *node.output)]
     names += [attribute.name for node in nodes for attribute in node.attribute]
@@ -291,9 +299,9 @@ def _refuse_what_the_checker_lets_pass(model: ModelProto) -> None:
 
 
 def _remove_dead_nodes(graph: GraphProto) -> None:
-    """Remove nodes whose outputs nobody reads.
+    """Remove nodes that no output depends on.
 
-    What branches read may be removed too; these are refused next.
+    Nodes that only branches read are removed too; models with branches are refused afterwards.
     """
     needed = {value.name for value in graph.output}
     live: list[NodeProto] = []
@@ -306,10 +314,10 @@ def _remove_dead_nodes(graph: GraphProto) -> None:
 
 
 def refuse_branches(model: ModelProto) -> None:
-    """Complain of operators that have graphs of their own.
+    """Refuse a model with operators that have subgraphs.
 
     Raises:
-        OnnxModelError: naming the first.
+        OnnxModelError: there are such operators; the message names the first.
     """
     for node in model.graph.node:
         if has_branches(node):
@@ -321,37 +329,36 @@ def refuse_branches(model: ModelProto) -> None:
 
 
 def has_branches(node: NodeProto) -> bool:
-    """Whether an operator has graphs of its own."""
+    """Return whether a node has subgraphs."""
     return any(attribute.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for attribute in node.attribute)
 
 
 def _opset(model: ModelProto) -> int:
-    """Lowest opset that the model imports of the standard operators; the pinned one if it imports none."""
+    """Return the lowest opset of the standard operators that the model imports; the pinned one if it imports none."""
     return min([entry.version for entry in model.opset_import if entry.domain in STANDARD_DOMAINS], default=OPSET)
 
 
 def _say(node: NodeProto, defaults: Mapping[str, AttributeValue]) -> None:
-    """Write down attributes that the node leaves out."""
+    """Add default attributes that the node does not have."""
     for name, value in defaults.items():
         if all(attribute.name != name for attribute in node.attribute):
             node.attribute.append(make_attribute(name, value))
 
 
-def _take_back(node: NodeProto, name: str) -> None:
-    """Remove an attribute."""
+def _remove_attribute(node: NodeProto, name: str) -> None:
     kept = [attribute for attribute in node.attribute if attribute.name != name]
     del node.attribute[:]
     node.attribute.extend(kept)
 
 
 def _resized_before_11(model: ModelProto) -> set[str]:
-    """Values whose pixels lie elsewhere than later opsets have them, which onnx's converter of versions forgets."""
+    """Return outputs of resizes before opset 11, whose coordinates differ; onnx's version converter ignores that."""
     resizes = [node for node in model.graph.node if node.op_type in ("Resize", "Upsample") and _opset(model) < 11]
     return {output for node in resizes if node.domain in STANDARD_DOMAINS for output in node.output}
 
 
 def _refuse_old_hardmax(model: ModelProto) -> None:
-    """Before opset 13 it flattens what follows its axis, which onnx's converter of versions forgets."""
+    """Refuse Hardmax before opset 13: it flattened all axes from its axis on, and onnx's converter ignores that."""
     for node in model.graph.node:
         if node.op_type == "Hardmax" and node.domain in STANDARD_DOMAINS and _opset(model) < 13:
             raise OnnxModelError(
@@ -361,7 +368,7 @@ def _refuse_old_hardmax(model: ModelProto) -> None:
 
 
 def _declared_types(model: ModelProto, sizes: Mapping[str, int]) -> Iterator[tuple[str, TypeProto]]:
-    """Types that the model itself gives to its values, with the sizes that are known now."""
+    """Yield the types that the model states for its values, with named sizes filled in."""
     for value in (*model.graph.value_info, *model.graph.output):
         kind = TypeProto()
         kind.CopyFrom(value.type)
@@ -377,12 +384,12 @@ def _other_domains(model: ModelProto) -> dict[str, int]:
 
 
 def _load_if_there(tensor: TensorProto, folder: Path) -> None:
-    with suppress(OSError, ValueError, onnx.checker.ValidationError):  # then it is as if it were not there
+    with suppress(OSError, ValueError, onnx.checker.ValidationError):  # treated as missing
         load_external_data_for_tensor(tensor, str(folder))
         tensor.data_location = TensorProto.DEFAULT
         del tensor.external_data[:]
 
 
 def _location(tensor: TensorProto) -> str:
-    """The file of its external data, as the model names it."""
+    """Return the file of a tensor's external data, as named in the model."""
     return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")

@@ -1,4 +1,4 @@
-"""What operators read at which of their inputs: indices, sizes and scales say what is computed."""
+"""Positions of operator inputs whose values decide what is computed, such as indices, sizes and scales."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from onnx import FunctionProto, NodeProto
 
+# Inputs that may be several floats and whose values are needed.
 VALUE_INPUTS: Mapping[str, tuple[int, ...]] = {"Resize": (1, 2, 3), "Upsample": (1,), "OneHot": (2,)}
-# Inputs that say where, how often and of which size; of whatever type they are cast from.
+# Inputs that are indices, repeats, sizes or flags; they may be cast from any type.
 INDEX_INPUTS: Mapping[str, Sequence[int]] = {
     **dict.fromkeys(("Expand", "Gather", "GatherElements", "GatherND", "Reshape", "Squeeze", "Tile", "TopK"), (1,)),
     **dict.fromkeys(("ScatterElements", "ScatterND", "Unsqueeze"), (1,)),
@@ -22,7 +23,7 @@ PUT_TOGETHER = VIEWS | {"Cast", "Concat"}
 
 
 def read_by_value(nodes: Sequence[NodeProto], positions: Mapping[str, tuple[int, ...]] = VALUE_INPUTS) -> set[str]:
-    """Floats that say what is computed, though they may be more than one number, and what they are put together of."""
+    """Return the values read at these positions, and those that they are views, casts or concatenations of."""
     makers = {output: node for node in nodes for output in node.output}
     found = set(read_at(nodes, positions))
     waiting = list(found)
@@ -36,7 +37,7 @@ def read_by_value(nodes: Sequence[NodeProto], positions: Mapping[str, tuple[int,
 
 
 def value_inputs(functions: Iterable[FunctionProto]) -> Mapping[str, tuple[int, ...]]:
-    """``VALUE_INPUTS``, and those of a model's own functions, which may call each other."""
+    """Return ``VALUE_INPUTS`` extended by those of a model's functions, which may call each other."""
     positions = VALUE_INPUTS
     while True:
         found = {**VALUE_INPUTS}
@@ -50,14 +51,14 @@ def value_inputs(functions: Iterable[FunctionProto]) -> Mapping[str, tuple[int, 
 
 
 def read_at(nodes: Iterable[NodeProto], positions: Mapping[str, Sequence[int]]) -> Iterator[str]:
-    """The values that operators have at these positions, "" among them where one is left out."""
+    """Yield the values that operators read at these positions; an omitted input is ""."""
     for node in nodes:
         for position in positions.get(node.op_type, ()):
             yield from node.input[position : position + 1]
 
 
 def trimmed(inputs: Iterable[str]) -> tuple[str, ...]:
-    """Drop the optional inputs that are left out at the end."""
+    """Return the inputs without omitted ones at the end."""
     kept = list(inputs)
     while kept and not kept[-1]:
         kept.pop()
@@ -67,7 +68,7 @@ def trimmed(inputs: Iterable[str]) -> tuple[str, ...]:
 def seen_at(
     nodes: Sequence[NodeProto], positions: Mapping[str, Sequence[int]], through: Collection[str] = VIEWS
 ) -> set[str]:
-    """What operators read at these positions, and what that is a view of."""
+    """Return the values that operators read at these positions, and the values that these are views of."""
     viewed = {x.output[0]: x.input[0] for x in nodes if x.op_type in through and x.input and x.output}
     seen = set(read_at(nodes, positions))
     while more := {viewed[x] for x in seen if x in viewed} - seen:

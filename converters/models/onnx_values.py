@@ -1,6 +1,6 @@
-"""What is known of every value of a model: all its numbers, or its shape and type, or that it depends on the inputs.
+"""Classifies the values of a model: constants with known elements, weights with known shape and type, and others.
 
-What is made of constants alone is a constant, of weights and constants a weight.
+A value computed from constants alone is a constant; one computed from weights and constants is a weight.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ from converters.models.onnx_model import MAX_CONSTANT_NUMBERS, STANDARD_DOMAINS,
 from converters.models.onnx_positions import read_by_value
 from converters.tensor_types import element_type, static_shape
 
-# Never computed ahead: chance, and the rounding that quantised networks are about.
+# Excluded from constant folding: random operators, and the rounding that defines quantised networks.
 NEVER_FOLDED = frozenset({"Bernoulli", "DequantizeLinear", "DynamicQuantizeLinear", "Multinomial", "QuantizeLinear"})
-BIASED = frozenset({"Conv", "ConvTranspose"})  # by their third input
-ALIASES = frozenset({"Constant", "Identity"})  # that make a weight of its own
-SIZED_BY_VALUES = frozenset({"Compress", "NonZero", "Unique"})  # what they make is about as small as what they read
+BIASED = frozenset({"Conv", "ConvTranspose"})  # operators whose third input is a bias
+ALIASES = frozenset({"Constant", "Identity"})  # operators whose output is a weight with an identity of its own
+SIZED_BY_VALUES = frozenset({"Compress", "NonZero", "Unique"})  # their outputs are about as small as their inputs
 
 
 class Values:
-    """Grows node by node: ``infer`` the types that a node makes, then ``take_in`` what is no computation at all."""
+    """The values known so far. For each node, call ``infer`` for the types of its outputs, then ``take_in``."""
 
     def __init__(self, source: Source) -> None:
         self.types: dict[str, TypeProto] = {**source.inputs, **source.weights}
         self.arrays = {x: read_array(tensor) for x, tensor in source.constants.items()}
-        # What makes those arrays that the model does not hold, of numbers that the text has.
+        # For arrays made by constant folding, the node that makes them, if the text has its inputs in full.
         self.computed: dict[str, NodeProto] = {}
         self._learned = source.learned
         self.weights = {x: self._stored(x, kind) for x, kind in source.weights.items()}
         self.in_full = read_by_value(source.nodes)
         self._declared = source.declared
-        self._splits: dict[str, NodeProto] = {}  # by the sequences that they make
+        self._splits: dict[str, NodeProto] = {}  # SplitToSequence nodes by their output
 
     def shape(self, x: str) -> Shape | None:
-        """Shape of a value, if every size is known."""
+        """Return the shape of a value, or None if a size is unknown."""
         return static_shape(self.types.get(x))
 
     def is_empty(self, x: str) -> bool:
-        """Is it known to have no elements? Older exporters leave out operands in that way."""
+        """Return whether a value is known to have no elements; older exporters mark omitted operands that way."""
         return x in self.arrays and not self.arrays[x].size
 
     def weight_at(self, node: NodeProto, index: int) -> Weight | None:
-        """An input as a weight; a constant counts as one where the operator reads nothing but weights."""
+        """Return an input as a weight, or None; a constant counts as one if this input of the operator is a weight."""
         x = node.input[index]
         if x in self.arrays and index in WEIGHT_INPUTS.get(node.op_type, ()):
             array = self.arrays[x]
@@ -72,10 +72,10 @@ class Values:
         return weight
 
     def infer(self, node: NodeProto) -> None:
-        """Tell the types of what a node makes.
+        """Infer the types of a node's outputs.
 
         Raises:
-            OnnxModelError: the node does not take such inputs.
+            OnnxModelError: the node does not accept such inputs.
         """
         if node.domain in (*STANDARD_DOMAINS, "nn"):
             try:
@@ -84,7 +84,7 @@ class Values:
                 if all(x in self.types or x in self.arrays for x in node.input if x):
                     got = " ".join(str(e).split())
                     raise OnnxModelError(f"{place(node)}: expected inputs that fit, got: {got}") from e
-                # Otherwise it reads what another domain's operator made, of which nothing is known.
+                # Otherwise it reads an output of another domain's operator, whose type is unknown.
         if node.domain in (*STANDARD_DOMAINS, "nn") and (got := misfit(node, self.shape, self.arrays)):
             raise OnnxModelError(f"{place(node)}: expected inputs that fit, got {got}.")
         for x in node.output:
@@ -92,9 +92,10 @@ class Values:
                 self.types[x] = self._declared[x]
 
     def plainer(self, node: NodeProto) -> NodeProto:
-        """The node as optimised models have it: torch's exporter may cast to the type of a value, add zeros, split into
-        sequences, and gather all elements in their order to give them more axes. At inference, ``Dropout`` has
-        one input.
+        """Return a simpler node that computes the same.
+
+        This undoes what torch's exporters write: casts to the type that a value has, biases of zeros, splits into
+        sequences, and gathers of all elements in order that only add axes. ``Dropout`` at inference keeps one input.
         """
         if node.domain not in STANDARD_DOMAINS:
             return node
@@ -117,7 +118,7 @@ class Values:
         return node
 
     def _slice(self, node: NodeProto) -> NodeProto:
-        """An element of a sequence as the slice that it is, or as gathered where the axis is dropped."""
+        """Replace an element of a split sequence by a slice of the tensor, or by a gather if the axis is dropped."""
         split, index = self._splits.get(node.input[0]), self.arrays.get(node.input[1])
         if split is None or index is None:
             return node
@@ -126,7 +127,7 @@ class Values:
         borders = _borders(given, shape[axis]) if given is not None and shape else []
         if index.size != 1 or not -len(borders) <= index.item() < len(borders):
             return node
-        # NOTE: as torch and ONNX Runtime have it; by ONNX's words ``keepdims`` means nothing where a size is given.
+        # NOTE: this follows torch and ONNX Runtime; the ONNX specification ignores ``keepdims`` if a size is given.
         if given is not None and given.shape == () and given == 1 and not integer_of(split, "keepdims", 1):
             return self._part(node, "Gather", split.input[0], {"index": np.array(index.item())}, axis)
         start, end = borders[int(index.item())]
@@ -136,7 +137,7 @@ class Values:
     def _part(
         self, node: NodeProto, op_type: str, x: str, numbers: Mapping[str, Array], axis: int | None = None
     ) -> NodeProto:
-        """The operator that makes of ``x`` what a node makes."""
+        """Return a node that makes the output of ``node`` from ``x`` and constant operands."""
         operands = {f"{node.output[0]}\0{name}": array for name, array in numbers.items()}
         self.arrays.update(operands)
         part = make_node(op_type, [x, *operands], node.output, node.name, axis=axis)
@@ -150,35 +151,35 @@ class Values:
         if not wanted:
             return node
         given = np_dtype_to_tensor_dtype(self.arrays[x].dtype) if x in self.arrays else element_type(self.types.get(x))
-        if given == wanted and x not in self.weights:  # a weight by Identity would be another one
+        if given == wanted and x not in self.weights:  # Identity would give a weight another identity
             return make_node("Identity", [x], [output], node.name)
         return node if node.op_type == "Cast" else make_node("Cast", [x], [output], node.name, to=wanted)
 
     def _is_training(self, node: NodeProto) -> bool:
-        """Does ``Dropout`` drop anything, or may it, as an input says?"""
+        """Return whether a ``Dropout`` is or may be in training mode."""
         mode = node.input[2] if len(node.input) > 2 else ""
         return mode != "" and (mode not in self.arrays or bool(self.arrays[mode].any()))
 
     def _keeps_order(self, node: NodeProto) -> bool:
-        """Are all elements of an axis gathered, in their order, into several axes?"""
+        """Return whether a ``Gather`` takes all elements of an axis in order and only splits the axis."""
         indices, shape = self.arrays.get(node.input[1]), self.shape(node.input[0])
         if indices is None or indices.ndim < 2 or not shape or self.shape(node.output[0]) is None:
             return False
         return bool(np.array_equal(indices.ravel(), np.arange(shape[integer_of(node, "axis", 0)])))
 
     def _is_made_of_zeros(self, x: str) -> bool:
-        """Whether an array was computed, not stored in the model, and is all zeros: nothing that was learned."""
+        """Return whether an array is all zeros and was computed, not stored in the model, so that it is not learned."""
         return x in self.computed and not self.arrays[x].any()
 
     def take_in(self, node: NodeProto) -> bool:
-        """Whether a node makes constants or weights; they are known from then on."""
+        """Record the outputs of a node if they are constants or weights; return whether they are."""
         if arrays := self._computed(node):
             self.arrays.update(arrays)
             if node.op_type not in ("Constant", "Shape") and not any(self._is_told_by_shape(x) for x in node.input):
                 self.computed.update(dict.fromkeys(arrays, node))
         elif weights := self._made_of_weights(node):
             for x, weight in weights.items():
-                if 0 in weight.shape:  # an empty part says nothing that could be learned
+                if 0 in weight.shape:  # an empty array is no weight, but a known constant
                     self.arrays[x] = np.empty(weight.shape, tensor_dtype_to_np_dtype(weight.dtype))
                 else:
                     self.weights[x] = weight
@@ -187,11 +188,11 @@ class Values:
         return True
 
     def _is_told_by_shape(self, x: str) -> bool:
-        """Whether the text tells only the shape of an array, so that what is made of it counts as a weight."""
+        """Return whether the text has only the shape of an array, so that values computed from it are weights."""
         return x in self.arrays and x not in self.computed and counts_as_weight(self.arrays[x])
 
     def _computed(self, node: NodeProto) -> dict[str, Array] | None:
-        """The outputs of a node whose inputs are constants, and the shape of anything."""
+        """Return the outputs of a node with constant inputs, or of ``Shape`` of a known shape; None otherwise."""
         if node.op_type == "Constant" and node.domain in STANDARD_DOMAINS:
             return self._constant(node)
         if node.op_type == "Shape" and node.domain in STANDARD_DOMAINS:
@@ -236,15 +237,15 @@ class Values:
         return {x: weight._replace(params=params) for x, weight in made.items()}
 
     def _stored(self, x: str, kind: TypeProto) -> Weight:
-        """Make a weight that is stored in the model and made of nothing else."""
+        """Return a weight that is stored in the model."""
         weight = Weight.stored(x, static_shape(kind) or (), element_type(kind))
         return weight if self._learned is None or x in self._learned else weight._replace(params={})
 
     def _identity(self, node: NodeProto) -> str:
-        """Identity of a computed weight: the same for the same computation on the same weights.
+        """Return the identity of a computed weight, which is equal for equal computations on the same weights.
 
-        NOTE: but for Identity. Exporters name weights of different layers by it where their numbers are equal, as
-        those of new batch norms are.
+        NOTE: the output of Identity is a different weight, because exporters use Identity to share one array between
+        layers whose weights happen to be equal, like those of new batch norms.
         """
         if node.op_type in ALIASES:
             return str(node.output[0])
@@ -256,16 +257,16 @@ class Values:
 
 
 def _borders(sizes: Array, size: int) -> list[tuple[int, int]]:
-    """Where parts of these sizes begin and end; a single one is that of each but the last, which may be smaller."""
+    """Return start and end of each part of a split; a scalar is the size of all parts but a smaller last one."""
     given = [int(number) for number in sizes.ravel()]
-    if not given or min(given) < (0 if sizes.ndim else 1):  # of 4 in 3 parts torch makes 2, 2 and 0
+    if not given or min(given) < (0 if sizes.ndim else 1):  # torch splits 4 into 3 parts as 2, 2 and 0
         return []
     starts = list(accumulate(given, initial=0))[:-1] if sizes.ndim else range(0, size, given[0])
     return list(pairwise((*starts, size)))
 
 
 def place(node: NodeProto) -> str:
-    """Where in a model an error is: operator and name, or what it makes."""
+    """Return the place of an error in a model for messages: the operator, and the node's name or its first output."""
     return f"{node.op_type} {node.name or next(iter(node.output), '')!r}"
 
 
@@ -276,7 +277,10 @@ def _copy(node: NodeProto) -> NodeProto:
 
 
 def _unbiased(node: NodeProto) -> NodeProto:
-    """A linear layer without its bias, of which inference knows no size: one of a single row might be any it added."""
+    """Return ``LinearBias`` as ``Linear`` for type inference.
+
+    Inference does not know the size of the bias, so adding it might seem to broadcast an output of size 1 to any size.
+    """
     if node.domain != "nn" or node.op_type != "LinearBias":
         return node
     plain = _copy(node)

@@ -1,4 +1,4 @@
-"""Whether an exported model computes what its module does: torch's exporters leave some arguments out in silence."""
+"""Checks that an exported model computes what its module does, as torch's exporters ignore some arguments silently."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from converters.runtime import session_of
 if TYPE_CHECKING:
     import torch
 
-# torch itself is imported where it is used, see converters/models/torch_module.py.
+# torch is imported inside functions, see converters/models/torch_module.py.
 
-DISTURBANCE = 10  # times the rounding of numbers near 1: as much as a network's own adds up to
-NOISE = 3  # times the difference that it makes: one draw may by chance make little
-# ONNX Runtime's are coarse where they are small, or near the most that they can be.
+DISTURBANCE = 10  # noise in units of rounding near 1: about what the rounding within a network adds up to
+NOISE = 3  # factor on the difference that the noise makes, since a single draw may happen to make a small one
+# Operators that ONNX Runtime approximates coarsely where their results are small or near their maximum.
 APPROXIMATED = frozenset({"Sigmoid", "Tanh", "Erf", "Gelu", "Swish"})
-# Their answers are drawn, or one of several that are as good: where numbers are equal, any may be the largest.
+# Operators with random or ambiguous results: among equal numbers, any may be the largest.
 FREE = frozenset(
     {"Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
     | {"TopK"}
@@ -34,31 +34,33 @@ FREE = frozenset(
 
 
 class Answered(NamedTuple):
-    """An input of a module, and the tensors that it answers."""
+    """An input of a module, and the tensors that the module returns for it."""
 
     example: torch.Tensor
     answers: Sequence[torch.Tensor]
 
 
 def check_answers(model: onnx.ModelProto, module: torch.nn.Module, answered: Answered) -> None:
-    """Refuse an exported model whose answers differ from its module's clearly beyond rounding.
+    """Refuse an exported model whose outputs differ from those of its module clearly beyond rounding.
 
-    Differences count from half of the digits on, where they are larger than those that disturbances as small as
-    rounding, of what each of its layers answers, make of the module's own answers; of APPROXIMATED operators where
-    onnx's reference, which approximates nothing, has them too.
-    Nothing is said of whole numbers, of what is not finite, of models that draw or choose among equals, nor of those
-    that cannot be run or have loops or branches: at those of ``EmbeddingBag`` ONNX Runtime 1.31 ends the process.
+    A difference counts if less than half of the digits agree, and if it is larger than NOISE times what noise of the
+    size of rounding in the output of every layer changes in the module's outputs. If the model has APPROXIMATED
+    operators, onnx's reference implementation, which does not approximate, must show the difference too.
+
+    Not checked: integers, numbers that are not finite, models with FREE operators, models that cannot be run, and
+    models with loops or branches (at those of ``EmbeddingBag`` ONNX Runtime 1.31 ends the process).
 
     Args:
-        model: as exported, with the module's weights.
-        module: in the mode in which it was exported.
-        answered: what it answered in that mode.
+        model: the exported model, with the module's weights.
+        module: the module, in the mode in which it was exported.
+        answered: an input and the module's outputs in that mode.
 
     Raises:
-        OnnxModelError: they differ; it names the largest difference.
+        OnnxModelError: the outputs differ; the message has the largest difference.
 
-    Cost: one inference, as weights are not copied into the session. Where answers differ, one more of the module; where
-    they still do and operators are APPROXIMATED, one by the reference, which takes minutes for large images.
+    Cost: one inference; large weights are not copied into the session. If the outputs differ, one more run of the
+    module; if they still differ and there are APPROXIMATED operators, one run of the reference implementation, which
+    takes minutes for large images.
     """
     nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
     operators = {node.op_type for node in nodes}
@@ -66,7 +68,7 @@ def check_answers(model: onnx.ModelProto, module: torch.nn.Module, answered: Ans
         return
     try:
         worst = _clear_difference(model, operators, module, answered)
-    except Exception:  # of many kinds, of what runs the model
+    except Exception:  # of any kind: the model cannot be run
         return
     if worst:
         raise OnnxModelError(
@@ -78,8 +80,8 @@ def check_answers(model: onnx.ModelProto, module: torch.nn.Module, answered: Ans
 def _clear_difference(
     model: onnx.ModelProto, operators: Set[str], module: torch.nn.Module, answered: Answered
 ) -> float:
-    """The largest difference beyond rounding; 0 if there is none."""
-    from onnx.reference import ReferenceEvaluator  # here: hardly any module needs it
+    """Return the largest difference beyond rounding; 0 if there is none."""
+    from onnx.reference import ReferenceEvaluator  # imported here because hardly any module needs it
 
     expected, unit = _as_arrays(answered.answers), _rounding(module, answered)
     allowed = [math.sqrt(unit) * _difference(x, np.zeros_like(x)) for x in expected]
@@ -101,7 +103,7 @@ def _clear_difference(
 
 
 def _answers(model: onnx.ModelProto, example: torch.Tensor) -> Sequence[Any]:
-    """What a model answers in ONNX Runtime; large weights are given beside the example, or they would be copied."""
+    """Return the outputs of a model in ONNX Runtime; large weights are passed as inputs to avoid a copy of them."""
     import torch
 
     graph = model.graph
@@ -117,13 +119,13 @@ def _answers(model: onnx.ModelProto, example: torch.Tensor) -> Sequence[Any]:
         if tensor.name not in declared
     )
     session = session_of(light.SerializeToString(), torch.get_num_threads())
-    names = [value.name for value in session.get_inputs() if value.name not in weights]  # none where it is not read
+    names = [value.name for value in session.get_inputs() if value.name not in weights]  # empty if no input is read
     answers: Sequence[Any] = session.run(None, weights | dict(zip(names, [example.cpu().numpy()], strict=False)))
     return answers
 
 
 def _disturbed(module: torch.nn.Module, example: torch.Tensor, unit: float) -> tuple[torch.Tensor, ...]:
-    """What a module answers if what each of its layers answers has noise as small as rounding."""
+    """Return the outputs of a module with noise of the size of rounding added to the output of every layer."""
     import torch
 
     generator = torch.Generator().manual_seed(0)
@@ -144,18 +146,18 @@ def _disturbed(module: torch.nn.Module, example: torch.Tensor, unit: float) -> t
 
 
 def _rounding(module: torch.nn.Module, answered: Answered) -> float:
-    """The unit of the least exact type among a module's numbers, of 32 bits or fewer."""
+    """Return the rounding unit (eps) of the least precise float type in a module, at least that of 32 bits."""
     import torch
 
     given = (answered.example, *answered.answers, *module.parameters())
     types = {torch.float32, *(x.dtype for x in given if x.is_floating_point())}
     if answered.example.device.type != "cpu":
-        types.add(torch.float16)  # whose digits are as many as those of what multiplies 32 bits there
+        types.add(torch.float16)  # products of 32-bit floats may have no more digits there
     return max(torch.finfo(each).eps for each in types)
 
 
 def _as_arrays(answers: Iterable[torch.Tensor]) -> list[NDArray[Any]]:
-    """Answers as float64, whole numbers as NaN: which of several equal ones is the largest is no difference."""
+    """Return outputs as float64, integers as NaN so that they do not count: among ties, indices may differ."""
     import torch
 
     floats = [x if x.is_floating_point() else torch.full(x.shape, math.nan) for x in answers]
@@ -163,7 +165,7 @@ def _as_arrays(answers: Iterable[torch.Tensor]) -> list[NDArray[Any]]:
 
 
 def _difference(x: NDArray[Any], y: NDArray[Any]) -> float:
-    """The largest where both are finite; 0 of other shapes, as selections may have."""
+    """Return the largest difference where both are finite; 0 if shapes differ, as they may after a selection."""
     if x.shape != y.shape:
         return 0.0
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,4 @@
-"""A torch module as an ONNX model, by torch's own exporter."""
+"""Exports a torch module to an ONNX model with torch's own exporters."""
 
 from __future__ import annotations
 
@@ -23,27 +23,28 @@ from converters.models.same_answers import Answered, check_answers
 if TYPE_CHECKING:
     import torch
 
-# torch itself is imported where it is used: it takes seconds, and who converts ONNX files needs none.
+# torch is imported inside functions: importing it takes seconds, and converting ONNX files does not need it.
 
-EXPORT_OPSET = 20  # the last that the TorchScript exporter knows
+EXPORT_OPSET = 20  # the latest that the TorchScript exporter supports
 
 
 def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProto:
-    """The ONNX model of a module in evaluation mode, weights included, batch norms not yet folded.
+    """Return the ONNX model of a module in evaluation mode, with weights and with batch norms not folded.
 
-    One and the same module has one and the same text: which exporter takes it depends on its operators and, where the
-    first one mistakes them, on whether this shows in what it answers. Its parameters are named in the metadata, see
-    ``LEARNED``.
+    The same module always gives the same text. The TorchScript exporter is used, or the newer exporter if the first
+    fails or its model gives other outputs than the module. The module's parameters are listed in the model's metadata,
+    see ``LEARNED``.
 
     Args:
-        module: takes one tensor: floats, or integers such as token ids where it does not take floats.
-        input_shape: of that tensor, batch included.
+        module: a module that takes one tensor: floats, or else integers such as token ids.
+        input_shape: shape of that tensor, batch included.
 
     Raises:
-        OnnxModelError: no module, no shape, the module does not take such an input, what it computes is decided by
-            the input's values, torch cannot export it, or exports something else, see ``check_answers``.
+        OnnxModelError: ``module`` is no module or ``input_shape`` no shape, the module does not accept such an input,
+            its computation depends on the input's values, or torch cannot export it or exports something else, see
+            ``check_answers``.
 
-    Cost: a second or two for a ResNet-50; some more where the newer exporter is needed.
+    Cost: a second or two for a ResNet-50; more if the newer exporter is needed.
     """
     import torch
 
@@ -62,33 +63,33 @@ def export_module(module: torch.nn.Module, input_shape: Shape) -> onnx.ModelProt
 
 
 def _exported(module: torch.nn.Module, answered: Answered) -> onnx.ModelProto:
-    """Export a module by the TorchScript exporter, which takes little time, or by the newer one if that fails or errs.
+    """Export a module with the TorchScript exporter, which is fast, or with the newer one if that fails or is wrong.
 
     Raises:
-        OnnxModelError: both do; what is said is of the first, and which operator the newer one lacks.
+        OnnxModelError: both fail. The message is that of the first, with the operator that the newer one lacks.
     """
     try:
         model = _traced(module, answered.example.clone())
         check_answers(model, module, answered)
     except OnnxModelError as refused:
         if any(getattr(part, "proj_size", 0) for part in module.modules()):
-            raise  # the newer one leaves the projections of an LSTM out
+            raise  # the newer exporter ignores the projections of an LSTM
         try:
             model = _exported_anew(module, answered.example.clone())
             check_answers(model, module, answered)
-        except Exception as e:  # of many kinds, each pages long
+        except Exception as e:  # of any kind, with messages of several pages
             raise _refusal_of_both(refused, str(e)) from None
     return model
 
 
 def _refusal_of_both(refused: OnnxModelError, of_newer: str) -> OnnxModelError:
-    """What the older exporter lacks may be no hindrance: the newer one names what is."""
+    """Return the first exporter's error, with the operator that the newer one lacks, which is the actual obstacle."""
     lacking = re.search(r"No ONNX function found for <OpOverload\(op='([\w.]+)'", of_newer)
     return OnnxModelError(f"{refused} The newer exporter lacks {lacking[1]}.") if lacking else refused
 
 
 def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
-    """Export a module by the TorchScript exporter."""
+    """Export a module with the TorchScript exporter."""
     import torch
 
     buffer = io.BytesIO()
@@ -99,9 +100,9 @@ def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
             buffer,  # type: ignore[arg-type]
             dynamo=False,
             opset_version=EXPORT_OPSET,
-            do_constant_folding=False,  # or a layer that is used twice would have two weights
-            training=torch.onnx.TrainingMode.PRESERVE,  # or batch norms would be folded, and parameters lost
-            keep_initializers_as_inputs=True,  # or layers with equal numbers would come out as one
+            do_constant_folding=False,  # otherwise a layer that is used twice would have two weights
+            training=torch.onnx.TrainingMode.PRESERVE,  # otherwise batch norms would be folded and parameters lost
+            keep_initializers_as_inputs=True,  # otherwise layers with equal weights would be merged
         )
         model = onnx.load_from_string(buffer.getvalue())
         refuse_branches(model)
@@ -109,7 +110,7 @@ def _traced(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
 
 
 def _exported_anew(module: torch.nn.Module, example: torch.Tensor) -> onnx.ModelProto:
-    """Export a module by the newer exporter; not optimised, or batch norms would be folded, and parameters lost."""
+    """Export a module with the newer exporter, not optimised, since that would fold batch norms and lose parameters."""
     import torch
 
     program = torch.onnx.export(
@@ -121,7 +122,7 @@ def _exported_anew(module: torch.nn.Module, example: torch.Tensor) -> onnx.Model
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence what torch's exporters log and print."""
+    """Suppress what torch's exporters log and print."""
     import torch
 
     disabled = logging.root.manager.disable
@@ -129,7 +130,7 @@ def _quiet() -> Iterator[None]:
     try:
         with (
             warnings.catch_warnings(action="ignore"),
-            patch.object(torch._C, "_jit_onnx_log", create=True),  # NOTE: torch 2.13 prints what fails to stdout
+            patch.object(torch._C, "_jit_onnx_log", create=True),  # NOTE: torch 2.13 prints failures to stdout
         ):
             yield
     finally:
@@ -137,11 +138,11 @@ def _quiet() -> Iterator[None]:
 
 
 def _of_one_input(module: torch.nn.Module) -> torch.nn.Module:
-    """The module with no other argument, of which the exporter would make inputs, and with tensors as its answer."""
+    """Wrap a module so that it has one argument, as others would become inputs of the model, and returns tensors."""
     import torch
 
     if isinstance(module, torch.jit.ScriptModule):
-        return module  # which is compiled, not traced
+        return module  # it is compiled, not traced
 
     class OfOneInput(torch.nn.Module):
         def __init__(self) -> None:
@@ -153,15 +154,16 @@ def _of_one_input(module: torch.nn.Module) -> torch.nn.Module:
             return found[0] if len(found) == 1 else found
 
     made = OfOneInput()
-    made.training = False  # `eval` would ask all of its parts again
+    made.training = False  # `eval` would visit all submodules again
     return made
 
 
 def _example(module: torch.nn.Module, input_shape: Shape) -> Answered:
-    """An input that the module takes, and what it answers.
+    """Return an input that the module accepts, with its outputs.
 
     Raises:
-        OnnxModelError: it takes neither floats nor integers, gives no tensor, or decides by their values.
+        OnnxModelError: the module returns no tensor, or its computation depends on the input's values.
+        Exception: the module accepts neither floats nor integers.
     """
     import torch
 
@@ -171,7 +173,7 @@ def _example(module: torch.nn.Module, input_shape: Shape) -> Answered:
         return _answered(module, floats)
     except OnnxModelError:
         raise
-    except Exception as of_floats:  # whatever it has to say of them
+    except Exception as of_floats:  # of any kind: the module does not accept floats
         integers = torch.zeros(input_shape, dtype=torch.int64, device=parameter.device)
         try:
             return _answered(module, integers)
@@ -184,36 +186,36 @@ def _example(module: torch.nn.Module, input_shape: Shape) -> Answered:
 
 
 def _answered(module: torch.nn.Module, zeros: torch.Tensor) -> Answered:
-    """What a module answers to random numbers; to zeros if it does not take these, as when they are indices to it."""
+    """Run a module on random numbers, or on zeros if it does not accept those, as when they are indices."""
     import torch
 
-    if zeros.device.type == "cpu":  # elsewhere an index too large would leave the device unusable
-        drawn = drawn_like(zeros, torch.Generator().manual_seed(1))  # 0 is of check_decisions
+    if zeros.device.type == "cpu":  # on other devices an index out of range would leave the device unusable
+        drawn = drawn_like(zeros, torch.Generator().manual_seed(1))  # check_decisions uses seed 0
         try:
             return _run(module, drawn)
         except OnnxModelError:
             raise
-        except Exception:  # of many kinds: zeros may do
+        except Exception:  # of any kind; zeros may be accepted
             pass
     return _run(module, zeros)
 
 
 def _run(module: torch.nn.Module, example: torch.Tensor) -> Answered:
-    """Run a module on an example under ``check_decisions``; without it if only that fails, as with ``torch.cond``."""
+    """Run a module on an example with ``check_decisions``, or without if only that fails, as with ``torch.cond``."""
     try:
-        answers = check_decisions(module, example.clone())  # its layers may write into what they are given
+        answers = check_decisions(module, example.clone())  # a copy, as layers may write into their input
     except OnnxModelError:
         raise
-    except Exception:  # of many kinds
+    except Exception:  # of any kind
         answers = tuple(tensors_of(module(example.clone())))
     return Answered(example, answers)
 
 
 @contextmanager
 def _evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
-    """Put a module in evaluation mode for a while; each part is left in the mode it was in."""
+    """Put a module in evaluation mode temporarily; afterwards every submodule has its former mode."""
     was_training = {part: part.training for part in module.modules()}
-    with suppress(NotImplementedError):  # of what torch.export has made, which has one mode alone
+    with suppress(NotImplementedError):  # raised by modules from torch.export, which have a single mode
         module.eval()
     try:
         yield
