@@ -1,1 +1,1 @@
-"""Tables of any size: read in batches, converted and counted in parts."""
+"""Tables of any size, which are read in batches and converted in parts."""

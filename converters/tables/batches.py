@@ -1,4 +1,4 @@
-"""Tables of any size a batch of rows at a time: Parquet, CSV and JSONL, every batch with the same columns."""
+"""Reads Parquet, CSV and JSONL tables of any size in batches of rows that all have the same columns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from converters.tables import csv_table, jsonl_table, parquet_table
 from converters.tables.columns import DAMAGE, TEXT, IsRead, Scanned, TableContentError
 from spaces.registry import same_spaces
 
-ONNX_TEXT = "<\n   ir_version: "  # how it begins
-NAMES_ROWS = 1 << 16  # whose spaces are looked at together
+ONNX_TEXT = "<\n   ir_version: "  # start of every ONNX text
+NAMES_ROWS = 1 << 16  # rows per batch when names of spaces are collected
 
 _Scan = Callable[[Path, IsRead, bool], Scanned]
 _Read = Callable[[Path, Any], Iterator[Any]]
@@ -32,9 +32,9 @@ class TableBatch(NamedTuple):
     """Rows that are read together.
 
     Attributes:
-        numbers: of the rows in the table.
-        rows: an Arrow table of them.
-        num_read: rows of the table that these were chosen from.
+        numbers: positions of the rows in the whole table.
+        rows: an Arrow table of the rows.
+        num_read: number of rows read, from which these were selected.
     """
 
     numbers: Sequence[int]
@@ -48,9 +48,9 @@ class BatchedTable:
 
     Attributes:
         path: the file.
-        names: of all its columns.
-        schema: Arrow's names and types of the columns that are read.
-        num_rows: of the whole table.
+        names: names of all columns.
+        schema: Arrow schema of the columns that are read.
+        num_rows: number of rows of the whole table.
     """
 
     path: Path
@@ -59,17 +59,17 @@ class BatchedTable:
     num_rows: int
 
     def batches(self, size: int, *, start: int = 0) -> Iterator[Any]:
-        """Arrow tables of ``size`` rows, the last one perhaps shorter, from row ``start`` on.
+        """Yield Arrow tables of ``size`` rows from row ``start`` on; the last one may be shorter.
 
         Raises:
-            ValueError: the file is damaged, or a cell of the column ``text`` is no string, or ONNX that breaks off.
+            ValueError: the file is damaged, or a cell of the column ``text`` is no string or truncated ONNX text.
         """
         _, read = _FORMATS[self.path.suffix]
         with_context = _explained(self.path, read(self.path, self.schema))
         return _with_whole_texts(self.path, _resized(with_context, self.schema, size, start), start)
 
     def batches_of_space(self, space: str | None, size: int, *, start: int = 0) -> Iterator[TableBatch]:
-        """Read ``batches`` with the rows of one space alone, or all rows if no space or no column ``space`` is given.
+        """Yield batches with only the rows of one space; with all rows if ``space`` is None or there is no such column.
 
         Raises:
             ValueError: as ``batches`` does.
@@ -87,7 +87,7 @@ class BatchedTable:
             yield TableBatch(numbers, rows, num_read)
 
     def space_names(self) -> set[str]:
-        """Names of the spaces in the table, "" for rows that name none; no other column is read.
+        """Return the names of the spaces in the table, "" for rows without one; no other column is read.
 
         Raises:
             ValueError: the file is damaged.
@@ -99,18 +99,18 @@ class BatchedTable:
 
 
 def open_table(path: Path, only: Collection[str] | None = None, *, spell_mixed: bool = False) -> BatchedTable:
-    """Look a table over: its columns, their types over all rows, its length.
+    """Open a table: find its columns, their types over all rows, and its number of rows.
 
-    Cost: Parquet knows them; CSV and JSONL are read through once, in constant memory.
+    Cost: Parquet stores these; CSV and JSONL are read through once, in constant memory.
 
     Args:
         path: the file.
-        only: columns to read, where they are there; others may hold anything. All if None.
-        spell_mixed: values of several kinds in a column of JSONL become words, as those of CSV do.
+        only: columns to read, as far as they exist; others are not checked. All if None.
+        spell_mixed: convert a JSONL column with values of several types to strings, as is done for CSV.
 
     Raises:
-        ValueError: no such file, another ending, damaged contents, or values of several kinds in a column of JSONL that
-            are not to become words; the message names column and row.
+        ValueError: there is no such file, its ending is unknown, its contents are damaged, or a JSONL column has values
+            of several types without ``spell_mixed``; the message names column and row.
     """
     if path.suffix not in _FORMATS:
         endings = ", ".join(_FORMATS)
@@ -152,8 +152,8 @@ def _damaged(path: Path, error: Exception) -> ValueError:
     if isinstance(error, TableContentError):
         return ValueError(f"{path}: {error}")
     reason = " ".join(str(error).split())[:200]
-    is_spelling = isinstance(error, UnicodeDecodeError) or "UTF8" in reason  # as Arrow writes it
-    question = "Is it whole, and in UTF-8?" if is_spelling else "Is it truncated?"
+    is_encoding = isinstance(error, UnicodeDecodeError) or "UTF8" in reason  # Arrow's messages have "UTF8"
+    question = "Is it whole, and in UTF-8?" if is_encoding else "Is it truncated?"
     return ValueError(f"{path}: expected a readable {path.suffix[1:]} table, got {reason}. {question}")
 
 

@@ -1,4 +1,4 @@
-"""What every format of tables is read into: which columns hold words, and what is wrong with their cells."""
+"""What the readers of all table formats share: which columns are strings, and errors about columns and cells."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from typing import Any
 
 import pyarrow as pa
 
-WORDS = ("architecture", "text", "space", "split")  # columns that hold words, whatever they look like
-TEXT = "text"  # of WORDS, the column that holds strings alone
+WORDS = ("architecture", "text", "space", "split")  # columns read as strings, even if all cells look like numbers
+TEXT = "text"  # the one of WORDS whose cells may not be JSON lists or objects
 DAMAGE = (pa.ArrowException, OSError, ValueError, OverflowError)  # what pyarrow and json raise
-OTHER_SEPARATOR = re.compile(r"[;\t|]")  # than a comma, in CSV
+OTHER_SEPARATOR = re.compile(r"[;\t|]")  # separators of CSV other than a comma
 
-IsRead = Callable[[str], bool]  # of a column
+IsRead = Callable[[str], bool]  # whether the column of a name is to be read
 Scanned = tuple[tuple[str, ...], Any, int]  # names of all columns, schema of those that are read, number of rows
 
 
 class TableContentError(ValueError):
-    """What a table holds that it should not; the file is whole."""
+    """The table has wrong contents, though the file is not damaged."""
 
 
 def check_columns(names: Sequence[str]) -> None:
-    """Complain of two columns of one name."""
+    """Raise an error if two columns have the same name."""
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise TableContentError(f"expected columns of different names, got {twice} twice. Rename one.")
 
 
 def lacks_column(path: Path, wanted: str, names: Sequence[str]) -> ValueError:
-    """The error of a table without a column that it needs.
+    """Return the error for a table that lacks a column.
 
     Args:
-        path: of the table.
-        wanted: the column.
-        names: of its columns.
+        path: path of the table.
+        wanted: name of the missing column.
+        names: names of the columns that it has.
     """
     help_ = " Separate them by commas." if len(names) == 1 and OTHER_SEPARATOR.search(names[0]) else ""
     return ValueError(f"{path}: expected a column {wanted}, got {', '.join(names) or 'none'}.{help_}")
 
 
 def spelled(name: str, values: Sequence[Any], start: int) -> list[str | None]:
-    """Words of a column from row ``start`` on; a notation may stand in the table as the JSON that it is, a text not."""
+    """Return cells from row ``start`` on as strings; a notation may be a JSON list or object, but a text may not."""
     return [
         value if value is None or isinstance(value, str) else _as_json(name, value, row)
         for row, value in enumerate(values, start)

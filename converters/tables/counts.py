@@ -1,4 +1,4 @@
-"""Labels that cost nothing: counts of every architecture of a table, its text, and its latency on this machine."""
+"""Columns that are computed for every architecture of a table: its counts, its text, its latency on this machine."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from converters.statistics import Statistics, statistics
 from converters.tables.stream import Derivation
 from spaces import SearchSpace
 
-COUNTS = tuple(f"{field.name}@onnx" for field in fields(Statistics))  # a number of each network's own ONNX graph
+COUNTS = tuple(f"{field.name}@onnx" for field in fields(Statistics))  # names of the columns of counts
 LATENCY = "latency_ms@here"
 TEXT = "text"
 
 
 def derive_counts(repeats: int | None = None, texts: bool = False) -> Derivation:
-    """For ``convert_table``: a column ``params@onnx``, ``macs@onnx``, … for each of ``Statistics``.
+    """Return a derivation for ``convert_table`` that adds ``params@onnx``, ``macs@onnx``, … for all of ``Statistics``.
 
     Args:
-        repeats: also measure the latency in ONNX Runtime, one thread, the median of so many runs: ``latency_ms@here``.
-            With several workers at a time, those of other workers slow it down.
-        texts: also write ``to_measured_text``, which costs less here than later: the graph is there.
+        repeats: also measure the latency in ONNX Runtime with one thread as the median of this many runs, in a column
+            ``latency_ms@here``. If several workers run at the same time, they slow each other down.
+        texts: also write the measured text, which is cheaper here than later because the graph exists already.
     """
     columns: dict[str, Any] = dict.fromkeys(COUNTS, pa.int64())
     if texts:
@@ -39,7 +39,7 @@ def derive_counts(repeats: int | None = None, texts: bool = False) -> Derivation
 
 @dataclass(frozen=True)
 class Counting:
-    """A picklable ``counts_of`` with fixed arguments; copies are equal, by which workers remember answers."""
+    """A picklable ``counts_of`` with fixed arguments; copies compare equal, so that workers can cache results."""
 
     repeats: int | None
     texts: bool
@@ -51,12 +51,14 @@ class Counting:
 def named_counts(
     space: SearchSpace[Any], architectures: Sequence[Any], names: Sequence[str], *, progress: bool = False
 ) -> np.ndarray[Any, Any]:
-    """(N, M) float64, M of the ``COUNTS`` of N architectures. Cost: some milliseconds an architecture.
+    """Return (N, M) float64: M of the ``COUNTS`` for N architectures.
+
+    Cost: a few milliseconds per architecture.
 
     Args:
-        space: of the architectures.
-        architectures: N of them.
-        names: M counts, such as ``macs@onnx``.
+        space: the space of the architectures.
+        architectures: N architectures.
+        names: M names of counts, such as ``macs@onnx``.
         progress: show a bar on stderr.
     """
     columns = [COUNTS.index(name) for name in names]
@@ -67,7 +69,7 @@ def named_counts(
 
 
 def counts_by_name(space: SearchSpace[Any], architecture: Any, names: Sequence[str]) -> dict[str, float]:
-    """``named_counts`` of one architecture, by name."""
+    """Return the named counts of one architecture, by name."""
     (counts,) = named_counts(space, [architecture], names).tolist()
     return dict(zip(names, counts, strict=True))
 
@@ -75,7 +77,7 @@ def counts_by_name(space: SearchSpace[Any], architecture: Any, names: Sequence[s
 def counts_of(
     space: SearchSpace[Any], architecture: Any, repeats: int | None = None, texts: bool = False
 ) -> tuple[float | str, ...]:
-    """Every number of ``Statistics``, in order; then the text and milliseconds, where wanted."""
+    """Return all numbers of ``Statistics`` in order, then if requested the measured text and the latency in ms."""
     faithful = to_graph(space, architecture)
     canonical = to_canonical_graph(faithful)
     values: tuple[float | str, ...] = astuple(statistics(faithful, canonical))

@@ -1,4 +1,4 @@
-"""Tables of comma-separated values, whose cells are words until all rows are known."""
+"""Reads CSV tables, whose column types are known only after all rows have been read."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pyarrow.csv
 
 from converters.tables.columns import OTHER_SEPARATOR, WORDS, IsRead, Scanned, TableContentError, check_columns
 
-# Cells of a column of numbers in which there is none; in a column of words these are words, and "" is none.
+# Cells that count as missing in a column of numbers. In a column of strings only "" is missing.
 NO_NUMBER = ("", "#N/A", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null")
-CSV_BLOCK = 1 << 22  # bytes; a row must fit in. Arrow reads 32 blocks ahead: 300 MB, and of larger blocks 2.3 GB
+CSV_BLOCK = 1 << 22  # bytes, the maximum size of a row. Arrow reads 32 blocks ahead: 300 MB; 2.3 GB with larger blocks
 
 
 def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
-    """Columns and their types: what spells all of a column's words, which are read for it."""
+    """Return names, types and number of rows; all rows are read to find a type that fits each column."""
     with _open_csv(path, ()) as reader:
         names = tuple(reader.schema.names)
     check_columns(names)
@@ -35,7 +35,7 @@ def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
 
 
 def read(path: Path, schema: Any) -> Iterator[Any]:
-    """Record batches of the schema's columns."""
+    """Yield record batches with the columns of a schema."""
     with _open_csv(path, schema.names) as reader:
         for batch in reader:
             columns = [_spelt(batch[field.name], field.type) for field in schema]
@@ -43,10 +43,10 @@ def read(path: Path, schema: Any) -> Iterator[Any]:
 
 
 def _widened(kind: Any, words: Any) -> Any:
-    """The narrowest of integer, number and string, from ``kind`` on, that spells all of a column's words."""
+    """Return the narrowest of integer, float and string, not narrower than ``kind``, to which all cells convert."""
     if kind == pa.string() or _without(NO_NUMBER, words).null_count == len(words):
         return kind
-    kinds = (pa.float64(),) if kind == pa.float64() else (pa.float64(), pa.int64())  # 0x10 is an integer, no number
+    kinds = (pa.float64(),) if kind == pa.float64() else (pa.float64(), pa.int64())  # 0x10 is no float: a string
     widest = pa.string()
     for narrower in kinds:
         try:
@@ -59,7 +59,7 @@ def _widened(kind: Any, words: Any) -> Any:
 
 @contextmanager
 def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
-    """Read these columns, or all if none are named, as the words that they hold."""
+    """Open a CSV file to read these columns, or all if ``names`` is empty, as strings."""
     uneven: list[Any] = []
 
     def refuse(row: Any) -> str:
@@ -81,7 +81,7 @@ def _open_csv(path: Path, names: Sequence[str]) -> Iterator[Any]:
             raise ValueError(f"a row of more than {CSV_BLOCK:,} bytes, or a quote that is not closed") from e
         if not uneven:
             raise
-        expected, got, number, row = uneven[0]  # of the header number is 1
+        expected, got, number, row = uneven[0]  # the header has number 1
         if expected == 1 and OTHER_SEPARATOR.search(row):
             raise TableContentError(
                 f"expected columns separated by commas, got a header without a comma, but commas in row {number - 2}."
@@ -100,7 +100,7 @@ def _without(nothing: Sequence[str], column: Any) -> Any:
 
 
 def _spelt(words: Any, kind: Any) -> Any:
-    """Words as they are, or the numbers that they spell; blanks around numbers say nothing."""
+    """Convert cells to a type: strings are kept, and blanks around numbers are ignored."""
     if kind == pa.string():
         return _without(("",), words)
     return pc.ascii_trim_whitespace(_without(NO_NUMBER, words)).cast(kind)

@@ -1,4 +1,4 @@
-"""Tables of one JSON object a line."""
+"""Reads JSONL tables, which have one JSON object per line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ JSON_ROWS = 4096
 
 
 def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
-    """Columns and their types, for which all rows are read."""
+    """Return names, types and number of rows; all rows are read to find them."""
     names: dict[str, None] = {}
     kinds: dict[str, Any] = {}
     num_rows = 0
@@ -35,7 +35,7 @@ def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
 
 
 def read(path: Path, schema: Any) -> Iterator[Any]:
-    """Record batches of the schema's columns."""
+    """Yield record batches with the columns of a schema."""
     start = 0
     for rows in _json_rows(path):
         columns = [_json_column(field, [row.get(field.name) for row in rows], start) for field in schema]
@@ -61,7 +61,7 @@ def _json_row(number: int, line: str) -> dict[str, Any]:
 
 
 def _json_kind(name: str, values: Sequence[Any], start: int, kind: Any) -> Any:
-    """The type of the values of a column from row ``start`` on and of those before, which are of ``kind``."""
+    """Return a type for the values of a column from row ``start`` on and for the earlier ones, of type ``kind``."""
     if name in WORDS:
         return _json_column(pa.field(name, pa.string()), values, start).type
 
@@ -79,7 +79,7 @@ def _json_column(field: Any, values: Sequence[Any], start: int) -> Any:
 
 
 def _of_one_kind(name: str, values: Sequence[Any], start: int, use: Callable[[Sequence[Any]], Any]) -> Any:
-    """Return what ``use`` makes of values; if it fails, say at which value."""
+    """Return ``use(values)``; if it fails, raise an error that names the first value at which it does."""
     try:
         return use(values)
     except DAMAGE as e:

@@ -1,4 +1,4 @@
-"""Columns of labels: numbers, or none where nothing was measured."""
+"""Columns of labels, whose cells are numbers or missing."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from spaces.shown import shown
 
 
 def numbers_of(labels: pd.Series[Any], place: object) -> pd.Series[Any]:
-    """A column of labels as numbers.
+    """Convert a column of labels to numbers.
 
     Args:
-        labels: (N,) by the numbers of their rows.
-        place: of the table, for messages.
+        labels: (N,), with row numbers as index.
+        place: name of the table, for messages.
 
     Raises:
-        ValueError: a row holds something else, or an infinite one; the message names place, column and row.
+        ValueError: a cell is no number or infinite; the message names place, column and row.
     """
     if labels.dtype.kind in "mM":
         raise ValueError(f"{place}: expected numbers in column {labels.name}, got times, {labels.dtype}.")
@@ -39,11 +39,11 @@ def numbers_of(labels: pd.Series[Any], place: object) -> pd.Series[Any]:
 
 
 def warn_of_fractions(accuracies: pd.Series[Any], place: object) -> None:
-    """Warn if none of the accuracies, which are in percent, is above 1.
+    """Warn if none of the accuracies, which should be in percent, is above 1.
 
     Args:
-        accuracies: (N,) numbers, named as their column.
-        place: of the table, for the message.
+        accuracies: (N,) numbers, with the name of their column.
+        place: name of the table, for the message.
     """
     if 0 < (largest := accuracies.max()) <= 1:
         warnings.warn(

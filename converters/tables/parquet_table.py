@@ -1,4 +1,4 @@
-"""Tables of Parquet."""
+"""Reads Parquet tables."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from converters.tables.columns import TEXT, WORDS, IsRead, Scanned, check_column
 
 
 def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
-    """Columns and their types, as the file tells them."""
+    """Return names, types and number of rows, which are stored in the file."""
     with pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
         check_columns(names)
-        # pandas' own note of columns and index would be wrong of the table that is made of this one
+        # pandas' metadata about columns and index would be wrong for the table that is made from this one
         metadata = {k: v for k, v in (file.schema_arrow.metadata or {}).items() if k != b"pandas"}
         read = [field for field in file.schema_arrow if is_read(field.name)]
         fields = [field.with_type(pa.string()) if field.name in WORDS else field for field in read]
@@ -25,7 +25,7 @@ def scan(path: Path, is_read: IsRead, spell_mixed: bool) -> Scanned:
 
 
 def read(path: Path, schema: Any) -> Iterator[Any]:
-    """Record batches of the schema's columns."""
+    """Yield record batches with the columns of a schema."""
     start = 0
     with pq.ParquetFile(path, memory_map=True) as file:
         for batch in file.iter_batches(columns=schema.names, use_threads=False):
@@ -35,7 +35,7 @@ def read(path: Path, schema: Any) -> Iterator[Any]:
 
 
 def _words(name: str, column: Any, start: int) -> Any:
-    """Convert a column to strings, whatever it holds: bytes, categories, or a notation that is a list or an object."""
+    """Convert a column to strings from any type: bytes, categories, or notations that are lists or objects."""
     if pa.types.is_nested(column.type) or (name == TEXT and not _holds_strings(column.type)):
         return pa.array(spelled(name, column.to_pylist(), start), pa.string())
     return column.cast(pa.string())

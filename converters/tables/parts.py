@@ -1,4 +1,4 @@
-"""A long table in the making: finished parts beside the output, assembled at the end by one rename."""
+"""Writes a long table in parts, so that a killed run can be resumed; at the end one rename makes them the output."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 MANIFEST = "run.json"
-SETTINGS = "nasrlm.settings"  # what a finished output was made of, in its metadata
-TABLE = "table"  # the setting that tells the contents of the table that parts are made of
+SETTINGS = "nasrlm.settings"  # key in the output's metadata of the settings with which it was made
+TABLE = "table"  # the setting that identifies the contents of the input table
 COMPRESSION = "zstd"
 ADVICE = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "Free some space and go on with --resume."),
@@ -28,13 +28,13 @@ Settings = Mapping[str, str | int | None]
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of one output: Parquet files, and lines about the rows that failed.
+    """The parts of one output: Parquet files, and files with a line for each row that failed.
 
     Attributes:
-        out: the Parquet file that they will become.
-        schema: Arrow's schema of every part.
-        settings: all that decides what the parts hold; another run's parts must have been made with the same.
-        table: the file that they are made of, for messages.
+        out: the Parquet file that the parts will become.
+        schema: Arrow schema of every part.
+        settings: everything that determines the contents of the parts; a run can be resumed only with equal settings.
+        table: the input table, for messages.
     """
 
     out: Path
@@ -44,7 +44,7 @@ class Parts:
 
     @property
     def folder(self) -> Path:
-        """Where the parts lie."""
+        """The folder of the parts, beside the output."""
         return self.out.with_name(f".{self.out.name}.parts")
 
     @property
@@ -54,21 +54,21 @@ class Parts:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the output is there and its parts were done with."""
+        """Whether the output exists and its parts have been removed."""
         return self.out.exists() and not (self.folder / MANIFEST).exists()
 
     @contextmanager
     def held_alone(self) -> Iterator[None]:
-        """Hold the output, so that nobody else writes it, until the block or the process ends.
+        """Lock the output, so that no other run writes it, until the block or the process ends.
 
         Raises:
-            ValueError: another process, or thread, holds it.
-            OSError: the folder that it is in cannot be written.
+            ValueError: another process or thread holds the lock.
+            OSError: the output's folder cannot be written.
         """
-        from filelock import FileLock, Timeout  # here: 25 ms, of which single networks have no use
+        from filelock import FileLock, Timeout  # imported here: it takes 25 ms, and single networks do not need it
 
         lock = FileLock(self.out.with_name(f".{self.out.name}.lock"), timeout=0)
-        with self._told():
+        with self._naming_output():
             self.out.parent.mkdir(parents=True, exist_ok=True)
             try:
                 lock.acquire()
@@ -83,18 +83,18 @@ class Parts:
         try:
             yield
         finally:
-            Path(lock.lock_file).unlink(missing_ok=True)  # while it is held, as only_one_in of nasrlm.files does
+            Path(lock.lock_file).unlink(missing_ok=True)  # while the lock is held, as only_one_in of nasrlm.files does
             lock.release()
 
     def begin(self, *, resume: bool) -> int:
-        """Make the folder, or find that of a killed run.
+        """Create the folder of the parts, or open that of a killed run.
 
         Returns:
             The number of finished parts.
 
         Raises:
-            ValueError: there is an output or a folder and ``resume`` is not set, or the folder is of another run.
-            OSError: the folder cannot be made; none is left then.
+            ValueError: output or folder exist and ``resume`` is not set, or the folder is of a run with other settings.
+            OSError: the folder cannot be created; nothing is left behind.
         """
         manifest = self.folder / MANIFEST
         if manifest.exists() and not resume:
@@ -113,16 +113,16 @@ class Parts:
         return finished
 
     def write(self, index: int, table: Any, errors: Sequence[Mapping[str, Any]]) -> None:
-        """Write one part; it counts as finished when its Parquet file is there, which comes last."""
-        with self._told():
+        """Write one part; its Parquet file is written last, and its presence marks the part as finished."""
+        with self._naming_output():
             _write(self._part_errors(index), "".join(f"{json.dumps(error)}\n" for error in errors))
             temporary = _temporary(self._part(index))
             pq.write_table(table.cast(self.schema), temporary, compression=COMPRESSION)
             temporary.replace(self._part(index))
 
     def assemble(self, count: int) -> None:
-        """Join ``count`` parts to the output and the file of errors, and remove them. Memory: one part."""
-        with self._told():
+        """Join ``count`` parts to the output and the file of errors, then remove them; one part is in memory."""
+        with self._naming_output():
             self._assemble_errors(count)
             temporary = self.folder / "whole"
             with pq.ParquetWriter(temporary, self.schema, compression=COMPRESSION) as writer:
@@ -130,14 +130,14 @@ class Parts:
                     writer.write_table(pq.read_table(self._part(index), schema=self.schema))
                 writer.add_key_value_metadata({SETTINGS: json.dumps(self.settings)})
             temporary.replace(self.out)
-            (self.folder / MANIFEST).unlink()  # first: without it the output counts as finished
+            (self.folder / MANIFEST).unlink()  # before the rest: without it the output counts as finished
             shutil.rmtree(self.folder)
 
     def count(self) -> tuple[int, int]:
-        """Rows of the finished output, and rows that failed.
+        """Return the number of rows of the finished output, and of rows that failed.
 
         Raises:
-            ValueError: the output has other columns, so it was made of another table.
+            ValueError: the output has other columns or settings, so another run made it.
         """
         found = pq.read_schema(self.out).names
         if found != self.schema.names:
@@ -153,8 +153,8 @@ class Parts:
         return metadata.num_rows, failed
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """Within this, errors that name no file, such as Arrow's, name the output."""
+    def _naming_output(self) -> Iterator[None]:
+        """Add the name of the output to errors raised inside, as those of Arrow name no file."""
         try:
             yield
         except OSError as e:
@@ -163,8 +163,8 @@ class Parts:
             raise OSError(f"{self.out}: expected to write this file and its parts, got {got}. {advice}") from e
 
     def _make_folder(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)  # of a run that was killed before it began or after it ended
-        with self._told():
+        shutil.rmtree(self.folder, ignore_errors=True)  # left by a run that was killed at its very start or end
+        with self._naming_output():
             self.folder.mkdir()
             try:
                 _write(self.folder / MANIFEST, json.dumps(self.settings))

@@ -1,7 +1,6 @@
-"""What follows from the architectures of a table of any size, in constant memory; killed runs go on.
+"""Adds columns that are computed from architectures, such as texts, to a table of any size.
 
-Their texts, or anything else that a function of space and architecture gives: rows are read, worked on by several
-processes and written in pieces.
+Rows are read, processed by several workers and written in parts, in constant memory. A killed run can be resumed.
 """
 
 from __future__ import annotations
@@ -31,25 +30,27 @@ from converters.version import code_digest
 from spaces import SearchSpace, get_space
 from spaces.registry import full_name, modules_beside, space_file
 
-CACHED = 1024  # per worker, of texts at most 10 MB: tables list an architecture again for every device or data set
+# Results cached per worker, at most 10 MB of texts: tables repeat an architecture for every device or data set.
+CACHED = 1024
 
 
-Compute = Callable[[SearchSpace[Any], Any], tuple[Any, ...]]  # a row's new values of its space and architecture
+Compute = Callable[[SearchSpace[Any], Any], tuple[Any, ...]]  # from space and architecture to a row's new values
 
 
 def text_of(space: SearchSpace[Any], architecture: Any) -> tuple[str]:
-    """The canonical text, as a row's one new value."""
+    """Return the canonical text of an architecture, as the only new value of a row."""
     return (to_onnx_text(space, architecture),)
 
 
 @dataclass(frozen=True)
 class Derivation:
-    """Columns that follow from a row's architecture.
+    """Columns that are computed from a row's architecture.
 
     Attributes:
-        columns: names and Arrow types.
-        compute: from space and architecture to one value a column; workers unpickle it, to an equal.
-        settings: of ``compute``, in words: what else the values depend on.
+        columns: names and Arrow types of the columns.
+        compute: function from space and architecture to one value per column. It must be picklable, and a copy must
+            equal the original.
+        settings: description of whatever else the values depend on.
     """
 
     columns: Mapping[str, Any]
@@ -62,17 +63,17 @@ TEXT = Derivation({"text": pa.string()}, text_of)
 
 @dataclass(frozen=True)
 class StreamConfig:
-    """What to convert, where to, and how.
+    """Configuration of ``convert_table``.
 
     Attributes:
-        table: Parquet, CSV or JSONL with a column ``architecture`` and, without ``space``, a column ``space``.
+        table: Parquet, CSV or JSONL with a column ``architecture`` and, unless ``space`` is set, a column ``space``.
         out: the Parquet file to write.
-        space: a name for ``get_space``; of a table that names spaces, only the rows of this one are converted.
-        workers: processes; as many as there are cores, if there is work for them, when None.
+        space: a name for ``get_space``; if the table has a column ``space``, only rows of this space are converted.
+        workers: number of processes; None means one per core, as far as there is enough work.
         engine: "process" or "ray".
-        resume: go on with a killed run, or accept a finished one.
+        resume: continue a killed run; a finished output is accepted as it is.
         chunk_rows: rows that a worker converts at a time.
-        part_chunks: chunks of a part: what a killed run may lose.
+        part_chunks: chunks in a part; a killed run loses at most one part.
         derivation: the columns to add.
     """
 
@@ -89,7 +90,7 @@ class StreamConfig:
 
 @dataclass(frozen=True)
 class StreamResult:
-    """Counts of rows: converted, failed, and left out because they are of another space."""
+    """Numbers of rows converted, failed, and left out because they are of another space."""
 
     rows: int
     failed: int
@@ -106,7 +107,7 @@ class Request(NamedTuple):
 
 
 class Task(NamedTuple):
-    """Rows for a worker, and what to do with them."""
+    """Rows for a worker, and the function to apply."""
 
     compute: Compute
     requests: Sequence[Request]
@@ -125,11 +126,11 @@ def convert_table(
     """Write the table with the new columns; rows that fail go to ``<out>.errors.jsonl`` with the reason.
 
     Args:
-        config: see there.
-        on_progress: called with the rows done, those of an earlier run included, and the rows of the table.
+        config: see ``StreamConfig``.
+        on_progress: called with the number of rows done, including those of a resumed run, and of all rows.
 
     Raises:
-        ValueError: the table cannot be read or lacks a column, the output is there already or another run writes it,
+        ValueError: the table cannot be read or lacks a column, the output exists already or another run is writing it,
             or no row succeeds.
         ImportError: the engine is not installed.
         OSError: the output cannot be written.
@@ -141,7 +142,7 @@ def convert_table(
     for name, kind in config.derivation.columns.items():
         schema = schema.append(pa.field(name, kind))
     parts = Parts(config.out, schema, _settings(config, table), config.table)
-    is_done = config.resume and parts.is_finished  # perhaps where nobody may write
+    is_done = config.resume and parts.is_finished  # then no lock is taken, since the folder may be read-only
     with nullcontext() if is_done else parts.held_alone():
         if not (config.resume and parts.is_finished):
             _convert_parts(config, table, parts, on_progress)
@@ -156,7 +157,7 @@ def convert_table(
 
 
 def convert_rows(task: Task) -> list[Answer]:
-    """What a worker does."""
+    """Convert the rows of a task; this runs in a worker."""
     return [_convert(task.compute, request) for request in task.requests]
 
 
@@ -231,7 +232,7 @@ def _convert(compute: Compute, request: Request) -> Answer:
         return Answer(_computed(compute, request.space, architecture), None)
     except ValueError as e:
         return Answer(None, str(e))
-    except Exception as e:  # a mistake in a space of the user's own costs its rows, not the run
+    except Exception as e:  # an error in a user's space fails only its rows, not the run
         return Answer(None, f"{type(e).__name__}: {e}")
 
 
@@ -239,7 +240,8 @@ def _convert(compute: Compute, request: Request) -> Answer:
 def _computed(compute: Compute, space: str, architecture: Any) -> tuple[Any, ...]:
     """Compute the new values of one row.
 
-    NOTE: not one for all of an ``architecture_key``; isomorphic modules of NAS-Bench-101 may differ in channels.
+    NOTE: results are cached by architecture and not by ``architecture_key``, because isomorphic modules of
+    NAS-Bench-101 may differ in channels.
     """
     return compute(cached_space(space), architecture)
 
@@ -260,7 +262,7 @@ def _check(config: StreamConfig, table: BatchedTable) -> None:
     for column in table.schema:
         try:
             pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([column])).close()
-        except pa.ArrowNotImplementedError as e:  # objects without a field
+        except pa.ArrowNotImplementedError as e:  # such as JSON objects without any field
             raise ValueError(f"{table.path}: expected what Parquet can hold in column {column.name}, got {e}") from e
     if config.space is not None:
         get_space(config.space)
@@ -269,7 +271,7 @@ def _check(config: StreamConfig, table: BatchedTable) -> None:
 
 
 def _settings(config: StreamConfig, table: BatchedTable) -> Settings:
-    """What decides the contents of parts; files by what they hold, wherever they lie.
+    """Return all that determines the contents of the parts; files are identified by contents and not by path.
 
     Cost: a second for a table of 1 GB.
     """
