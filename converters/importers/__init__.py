@@ -1,7 +1,8 @@
-"""Official benchmark files to tables: one module a benchmark, each with ``read(path, progress=...)``.
+"""Importers of official benchmark files: one module per benchmark, each with ``read(path, progress=...)``.
 
-A table has the columns ``space`` and ``architecture`` (our canonical spelling), labels named ``metric_unit@context``
-(accuracies in percent, missing = NaN) and facts such as ``params``. Files are read as data: none can run code.
+The result is a table with the columns ``space`` and ``architecture`` (our canonical notation), labels named
+``metric_unit@context`` (accuracies in percent, missing = NaN) and facts such as ``params``. Files are read as data and
+cannot run code.
 """
 
 from converters.importers.reading import BenchmarkFileError

@@ -1,4 +1,4 @@
-"""The Code-Regression table: source code with its peak memory or latency, from APPS, CodeNet and KernelBook.
+"""Importer of Code-Regression: source code with its peak memory or latency, from APPS, CodeNet and KernelBook.
 
 Source:
     The data set akhauriyash/Code-Regression on the Hugging Face hub, its card: one ``data.parquet`` of 7,502,559 rows
@@ -28,29 +28,29 @@ from spaces.drawing import split_of
 CONTEXTS = {"APPS": "apps", "CDSS": "codenet", "KBSS": "kernelbook"}
 METRICS = ("memory_bytes", "latency_ms")
 TARGETS = ("target", "val_accuracy")
-ROWS = 8192  # read at a time
-VALID_PERCENT, TEST_PERCENT = 10, 10  # of the sources; the others are for training
+ROWS = 8192  # rows read at a time
+VALID_PERCENT, TEST_PERCENT = 10, 10  # percent of the sources; the rest are for training
 
 
 def read(path: Path, *, progress: bool = False, space: str | None = None) -> pd.DataFrame:
-    """The table of one file, ready for training: ``space``, ``identifier``, ``language``, ``text``, ``split``, labels.
+    """Return a table ready for training: ``space``, ``identifier``, ``language``, ``text``, ``split`` and labels.
 
-    A label is named by its metric and its space: ``memory_bytes@apps``, ``memory_bytes@codenet``,
-    ``latency_ms@kernelbook``. The text is the source, below a line with its language where that is told. The file
-    has no splits; ours are drawn by the source, so the same program is never in two of them. A number that is not
-    there, or not positive, was not measured: NaN.
+    Labels are named by metric and space: ``memory_bytes@apps``, ``memory_bytes@codenet``, ``latency_ms@kernelbook``.
+    The text is the source code, after a line with the language if that is known. The file has no splits. Ours depend
+    only on the source code, so the same program is never in two of them. A number that is missing or not positive
+    counts as not measured: NaN.
 
     Args:
-        path: .parquet, or the same columns as .csv or .jsonl.
+        path: a .parquet file, or a .csv or .jsonl file with the same columns.
         progress: show a bar on stderr.
-        space: only its rows; only those are kept in memory. CodeNet alone is 7.4 million.
+        space: read only the rows of this space; CodeNet alone has 7.4 million. All rows if None.
 
     Raises:
-        BenchmarkFileError: damaged, a column is missing, or a row names another metric or holds no number; names the
-            row, counted from 0.
+        BenchmarkFileError: the file is damaged, a column is missing, or a row has another metric or no number; the
+            message has the row, counted from 0.
 
     Warns:
-        UserWarning: rows without source were left out.
+        UserWarning: rows without source code were left out.
     """
     table = open_table(path)
     target = _check(table, path)
@@ -72,7 +72,7 @@ def read(path: Path, *, progress: bool = False, space: str | None = None) -> pd.
 
 
 def _check(table: BatchedTable, path: Path) -> str:
-    """The name of the column of numbers."""
+    """Check the columns; return the name of the one with the numbers."""
     names = table.schema.names
     missing = [name for name in ("space", "input", "metric_type") if name not in names]
     targets = [name for name in TARGETS if name in names]
@@ -87,7 +87,7 @@ def _check(table: BatchedTable, path: Path) -> str:
 def _records(
     table: BatchedTable, space: str | None, found: set[str], bar: tqdm[Any]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Rows of the space, with their numbers in the file; ``found`` gathers the names of all spaces."""
+    """Yield the rows of a space with their positions in the file; add the names of all spaces to ``found``."""
     first = 0
     for batch in table.batches(ROWS):
         names = [str(name) for name in batch["space"].to_pylist()]
@@ -116,12 +116,12 @@ def _row(record: Mapping[str, Any], target: str) -> dict[str, Any]:
 
 
 def _context(space: str) -> str:
-    """Context for objectives of a space that is not known: its name in letters, digits, ``.``, ``-`` and ``_``."""
+    """Return the context of a label for an unknown space: its name with only letters, digits, ``.``, ``-``, ``_``."""
     return re.sub(r"[^a-z0-9_.-]+", "-", space.lower()).strip("-._") or "other"
 
 
 def _language(metadata: Any) -> str | None:
-    """Read the language from the string of a Python dict, which is parsed as data; None if it has none."""
+    """Return the language from the metadata, a Python dict as a string, which is parsed as data; None if missing."""
     if not isinstance(metadata, str) or not metadata:
         return None
     fields = ast.literal_eval(metadata)

@@ -1,4 +1,4 @@
-"""HW-NAS-Bench's pickle, the part on NAS-Bench-201: latency and energy on six devices.
+"""Importer of the NAS-Bench-201 part of HW-NAS-Bench's pickle: latency and energy on six devices.
 
 Source:
     GATECH-EIC/HW-NAS-Bench, hw_nas_bench_api/hw_nas_bench_api.py:
@@ -35,12 +35,12 @@ DATASETS = {"cifar10": "", "cifar100": "_cifar100", "ImageNet16-120": "_imagenet
 
 
 def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
-    """The table of all cells: ``latency_ms@pixel3`` on CIFAR-10, ``latency_ms@pixel3_cifar100`` and so on.
+    """Return the table of all cells: ``latency_ms@pixel3`` on CIFAR-10, ``latency_ms@pixel3_cifar100`` and so on.
 
-    What is not positive was not measured, and is NaN.
+    Values that are not positive count as not measured: NaN.
 
     Raises:
-        BenchmarkFileError: damaged, of another kind, or a pickle that asks for more than data.
+        BenchmarkFileError: the file is damaged or of another kind, or it is a pickle with more than data.
     """
     contents = field(read_pickle(path), NASBench201.name, dict, path)
     known = [dataset for dataset in DATASETS if dataset in contents]
@@ -70,7 +70,7 @@ def _count(labels: dict[str, Any], path: Path) -> int:
 
 
 def _notation(index: int, configs: Any) -> str:
-    """The cell of an index; where the file names it too, the two must agree."""
+    """Return the cell with an index; raise ValueError if the file has another cell at this index."""
     space = NASBench201()
     notation = space.format(space.from_official_index(index))
     if configs is not None and configs[index]["arch_str"] != notation:

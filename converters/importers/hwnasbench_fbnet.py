@@ -1,8 +1,8 @@
-"""HW-NAS-Bench's pickle, the part on FBNet: look-up tables of blocks, whose sum is the cost of a network.
+"""Importer of the FBNet part of HW-NAS-Bench's pickle: tables of block costs, which sum to the cost of a network.
 
 Source:
     GATECH-EIC/HW-NAS-Bench, hw_nas_bench_api/hw_nas_bench_api.py: ``contents["fbnet"][metric]`` is a dictionary from
-    the spelling of a block at its place to its cost; the spellings and strides are those of fbnet_get_metrics there.
+    the name of a block at its position to its cost; names and strides are those of fbnet_get_metrics there.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from converters.importers.pickles import read_pickle
 from converters.importers.reading import BenchmarkFileError, field, reading, to_table
 from spaces.fbnet import DATASETS, FBNet, Layers
 
-NUM_SAMPLES = 5000  # of 9^22 networks a data set: the tables hold blocks, not networks
+NUM_SAMPLES = 5000  # networks to sample, of 9^22 for each data set, since the file has blocks and not networks
 
 
 def read(path: Path, *, progress: bool = False, num_samples: int = NUM_SAMPLES) -> pd.DataFrame:
-    """The costs of networks drawn from the space, both data sets alike; ``cost`` gives that of any other.
+    """Return a table with the costs of networks sampled from the space, half for each data set.
+
+    ``cost`` gives the cost of any other network.
 
     Args:
         path: HW-NAS-Bench-v1_0.pickle.
         progress: show a bar on stderr.
-        num_samples: how many different networks, drawn alike each time.
+        num_samples: number of different networks; the sample is the same each time.
 
     Raises:
-        BenchmarkFileError: damaged, of another kind, or a pickle that asks for more than data.
+        BenchmarkFileError: the file is damaged or of another kind, or it is a pickle with more than data.
     """
     tables = read_lookup(path)
     space, rng = FBNet(), np.random.default_rng(0)
@@ -51,7 +53,7 @@ def read(path: Path, *, progress: bool = False, num_samples: int = NUM_SAMPLES) 
 
 
 def read_lookup(path: Path) -> dict[str, dict[str, float]]:
-    """By label, the cost of every block at every place.
+    """Return for each label the cost of every block at every position.
 
     Raises:
         BenchmarkFileError: as ``read``.
@@ -64,7 +66,7 @@ def read_lookup(path: Path) -> dict[str, dict[str, float]]:
 
 
 def cost(table: Mapping[str, Any], layers: Layers) -> float:
-    """The cost of a network: the sum over stem, blocks, header, pooling and classifier.
+    """Return the cost of a network: the sum over stem, blocks, header, pooling and classifier.
 
     Raises:
         KeyError: the table lacks a block.
@@ -73,7 +75,7 @@ def cost(table: Mapping[str, Any], layers: Layers) -> float:
 
 
 def blocks(layers: Layers) -> Iterator[str]:
-    """The spelling of every part of a network, from input to output."""
+    """Yield the name in the tables of every part of a network, from input to output."""
     network = SETTINGS[layers.dataset]
     size, channels = network.resolution, STEM_CHANNELS
     yield _spell("ConvNorm", size, 3, channels, kernel=3, stride=network.stem_stride, group=1)

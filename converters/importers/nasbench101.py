@@ -1,4 +1,4 @@
-"""NAS-Bench-101's .tfrecord: 423,624 modules, three runs each, at 108 epochs alone or at 4, 12, 36 and 108.
+"""Importer of NAS-Bench-101's .tfrecord: 423,624 modules, three runs each, for 108 or for 4, 12, 36 and 108 epochs.
 
 Source:
     google-research/nasbench, nasbench/api.py: a record is a JSON list of module hash, epochs, adjacency (digits row by
@@ -27,7 +27,7 @@ from spaces.nasbench101 import NASBench101
 EVALUATION_DATA, TRAINABLE_PARAMETERS = 1, 2  # fields of ModelMetrics
 TRAINING_TIME, VALIDATION_ACCURACY, TEST_ACCURACY = 2, 4, 5  # fields of EvaluationData
 NUM_EVALUATIONS = 3  # before training, halfway, at the end
-FULL, SHORT = 108, 12  # epochs that have labels of their own
+FULL, SHORT = 108, 12  # numbers of epochs for which there are labels
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Module:
     """One module and its runs, in the order of the file.
 
     Attributes:
-        runs: by epochs, the last EvaluationData of every run: field number to value.
+        runs: for each number of epochs, the last EvaluationData of every run, as a dictionary by field number.
     """
 
     adjacency: str
@@ -45,14 +45,15 @@ class Module:
 
 
 def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
-    """The table of nasbench_only108.tfrecord or nasbench_full.tfrecord; both checksums of every record are verified.
+    """Return the table of nasbench_only108.tfrecord or nasbench_full.tfrecord, after checking all checksums.
 
-    ``accuracy@cifar10`` and ``valid_accuracy_mean@cifar10`` are the means of the runs at 108 epochs. The first run
-    alone gives ``valid_accuracy@cifar10`` and ``train_time_s@tpuv2``, and at 12 epochs ``valid_accuracy_12ep@cifar10``
-    (the full file): so the published tables have them.
+    ``accuracy@cifar10`` and ``valid_accuracy_mean@cifar10`` are the means over the runs for 108 epochs. As in the
+    published tables, ``valid_accuracy@cifar10``, ``train_time_s@tpuv2`` and, for 12 epochs (full file only),
+    ``valid_accuracy_12ep@cifar10`` are those of the first run.
 
     Raises:
-        BenchmarkFileError: truncated, damaged or of another kind; names the record, counted from 0.
+        BenchmarkFileError: the file is truncated, damaged or of another kind; the message has the record, counted
+            from 0.
     """
     modules: dict[str, Module] = {}
     for index, record in enumerate(read_records(path, progress=progress)):
@@ -76,7 +77,7 @@ def _add_run(modules: dict[str, Module], record: bytes) -> None:
 
 
 def _read_metrics(message: bytes) -> tuple[int, dict[int, float]]:
-    """Parameters, and the fields of the last evaluation."""
+    """Return the number of parameters and the fields of the last evaluation."""
     fields = list(read_fields(message))
     evaluations = [value for number, value in fields if number == EVALUATION_DATA and isinstance(value, bytes)]
     if len(evaluations) != NUM_EVALUATIONS:

@@ -1,4 +1,4 @@
-"""NAS-Bench-201's .pth: 15,625 cells, up to three seeds, on three data sets, 12 and 200 epochs.
+"""Importer of NAS-Bench-201's .pth: 15,625 cells, up to three seeds, on three data sets, 12 and 200 epochs.
 
 Source:
     D-X-Y/NAS-Bench-201, the package nas-bench-201 (nas_201_api): a dictionary of ``meta_archs`` (notations by index)
@@ -20,7 +20,7 @@ from converters.importers.pickles import read_torch
 from converters.importers.reading import field, mean, reading, to_table
 from spaces.nasbench201 import DATASETS, NASBench201
 
-# label: (epochs, what it was trained on, what it was measured on)
+# label: (epochs, training data, evaluation data)
 LABELS = {
     "accuracy@cifar10": ("200", "cifar10", "ori-test"),
     "valid_accuracy@cifar10": ("200", "cifar10-valid", "x-valid"),
@@ -30,21 +30,21 @@ LABELS = {
     "valid_accuracy@imagenet16-120": ("200", "ImageNet16-120", "x-valid"),
     "valid_accuracy_12ep@cifar10": ("12", "cifar10-valid", "x-valid"),
 }
-LATENCY = "latency_ms@gpu_256"  # the benchmark's own GPU, batch 256, CIFAR-10
+LATENCY = "latency_ms@gpu_256"  # on the benchmark's own GPU with batch 256 on CIFAR-10
 CIFAR10_RUNS = ("cifar10-valid", "cifar10")
-CLASSIFIER_BIAS = DATASETS["cifar10"][1]  # the benchmark's counter adds it to the multiply-accumulates
+CLASSIFIER_BIAS = DATASETS["cifar10"][1]  # the benchmark adds the classifier's biases to the multiply-accumulates
 
 
 def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
-    """The table of NAS-Bench-201-v1_0 or v1_1.
+    """Return the table of NAS-Bench-201-v1_0 or v1_1.
 
     Labels are the means over the seeds after the last epoch; see LABELS. ``params`` and ``macs`` are those of the
-    CIFAR-10 network. Weights, should the file hold any, are not read.
+    CIFAR-10 network. Weights in the file, if any, are not read.
 
-    Cost: the whole dictionary is in memory at first, about four times the size of the file.
+    Cost: at first the whole dictionary is in memory, about four times the size of the file.
 
     Raises:
-        BenchmarkFileError: damaged, of another kind, or a pickle that asks for more than data.
+        BenchmarkFileError: the file is damaged or of another kind, or it is a pickle with more than data.
     """
     contents = read_torch(path)
     notations = field(contents, "meta_archs", list, path)
@@ -52,18 +52,18 @@ def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
     rows = []
     for index in tqdm(sorted(infos), desc="nasbench201", unit="cell", disable=not progress):
         with reading(f"{path}, architecture {index}", "results of 12 and 200 epochs"):
-            info = infos.pop(index)  # let go of each as soon as it is read
+            info = infos.pop(index)  # free the memory of each result once it is read
             rows.append(to_row(index, notations[index], {"12": info["less"], "200": info["full"]}))
     return to_table(NASBench201.name, rows, path)
 
 
 def to_row(index: int, notation: str, states: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """One architecture.
+    """Return the row of one architecture.
 
     Args:
-        index: its official number.
-        notation: the official string.
-        states: by epochs, "12" and "200", the state of an ArchResults; others are left aside.
+        index: official number of the architecture.
+        notation: official string of the architecture.
+        states: state of an ArchResults by number of epochs, "12" and "200"; others are ignored.
     """
     space = NASBench201()
     results = {epochs: ArchResults.create_from_state_dict(dict(states[epochs])) for epochs in states}
@@ -90,7 +90,7 @@ def _cifar10_trials(results: Mapping[str, Any]) -> list[Any]:
 
 
 def _latency(results: Mapping[str, Any]) -> float:
-    """In milliseconds; the file has seconds, and -1 or nothing where none was measured."""
+    """Return the latency in milliseconds; the file has seconds, and -1 or nothing if not measured."""
     seconds = [trial.get_latency() for trial in _cifar10_trials(results)]
     return 1000 * mean(value for value in seconds if value > 0)
 

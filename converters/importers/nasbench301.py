@@ -1,4 +1,4 @@
-"""NAS-Bench-301's training results: one results_*.json for every DARTS network.
+"""Importer of NAS-Bench-301's training results: one results_*.json for every DARTS network.
 
 Source:
     automl/nasbench301, surrogate_models/utils.py (ConfigLoader: ``optimized_hyperparamater_config``,
@@ -28,14 +28,14 @@ STANDARD_EPOCHS = 100
 
 
 def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
-    """The table of a folder of results, searched to its bottom, of the zip file of one, or of a single result.
+    """Return the table of a folder of results with all subfolders, of its zip file, or of a single result.
 
     ``accuracy@cifar10`` and ``valid_accuracy@cifar10`` are test and validation accuracy after the published 100
-    epochs. A result at another number of epochs goes to a column of its own, ``accuracy_50ep@cifar10``.
-    ``params_with_aux`` counts the auxiliary head, which our networks leave out.
+    epochs. Results for other numbers of epochs have columns of their own, such as ``accuracy_50ep@cifar10``.
+    ``params_with_aux`` includes the auxiliary head, which our networks do not have.
 
     Raises:
-        BenchmarkFileError: no results, or one that is damaged or of another kind; names it.
+        BenchmarkFileError: there are no results, or one is damaged or of another kind; the message names it.
     """
     rows = []
     for name, text in tqdm(_results(path), desc="nasbench301", unit="network", disable=not progress):

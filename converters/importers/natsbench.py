@@ -1,9 +1,9 @@
-"""NATS-Bench's topology space (TSS): NAS-Bench-201's cells, in files of pickle and bzip2.
+"""Importer of NATS-Bench's topology space (TSS): the cells of NAS-Bench-201, in compressed pickles.
 
 Source:
-    D-X-Y/NATS-Bench, nats_bench/api_topology.py and api_utils.py: one file as NAS-Bench-201's but with epochs as
-    keys, or a folder ``NATS-tss-v1_0-3ffb9-simple`` of ``meta.pickle.pbz2`` (notations) and ``000000.pickle.pbz2``, …
-    (epochs to the state of an ArchResults).
+    D-X-Y/NATS-Bench, nats_bench/api_topology.py and api_utils.py: one file like NAS-Bench-201's but with epochs as
+    keys, or a folder ``NATS-tss-v1_0-3ffb9-simple`` with ``meta.pickle.pbz2`` (notations) and ``000000.pickle.pbz2``,
+    … (dictionaries from epochs to the state of an ArchResults).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ ENDING = ".pickle.pbz2"
 
 
 def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
-    """The table of NATS-tss-v1_0, with the columns of ``nasbench201.read``.
+    """Return the table of NATS-tss-v1_0, with the columns of ``nasbench201.read``.
 
-    Cost: a folder is read file by file; the single file is held in memory as a whole.
+    Cost: a folder is read file by file; a single file is in memory as a whole.
 
     Raises:
-        BenchmarkFileError: damaged, of another kind, or a pickle that asks for more than data.
+        BenchmarkFileError: a file is damaged or of another kind, or it is a pickle with more than data.
     """
     count, results, notations = _from_folder(path) if path.is_dir() else _from_file(path)
     rows = []

@@ -1,4 +1,4 @@
-"""The json files of NDS at CIFAR-10: NASNet, AmoebaNet, PNAS, ENAS and DARTS cells at many widths and depths.
+"""Importer of the json files of NDS on CIFAR-10: NASNet, AmoebaNet, PNAS, ENAS and DARTS cells, many widths and depths.
 
 Source:
     facebookresearch/nds, notebooks/nas.ipynb (names of the files, ``params``, ``flops``, ``min_test_top1``);
@@ -26,20 +26,22 @@ SPACES = {
     "NASNet": "nds_nasnet",
     "PNAS": "nds_pnas",
 }
-FIXED = "_fix-w-d"  # sweeps of cells alone, at one width and depth
+FIXED = "_fix-w-d"  # in the names of files with a single width and depth
 
 
 def read(path: Path, *, progress: bool = False) -> pd.DataFrame:
-    """The table of one file; its name says which space, as it was published: DARTS.json, DARTS_fix-w-d.json, ….
+    """Return the table of one file; the space follows from its published name: DARTS.json, DARTS_fix-w-d.json, ….
 
-    ``accuracy@cifar10`` is 100 less the test error of the last epoch, ``best_accuracy@cifar10`` 100 less the lowest
-    of all epochs, which is chosen on the test set. ``params`` and ``macs`` (``flops`` there) are as the file has them.
+    ``accuracy@cifar10`` is 100 minus the test error of the last epoch. ``best_accuracy@cifar10`` is 100 minus the
+    lowest test error of all epochs, so it is selected on the test set. ``params`` and ``macs`` (``flops`` in the file)
+    are those of the file.
 
-    NOTE: files on ImageNet (_in) hold networks of another skeleton, those with _lr-wd differ in training, and
-    ResNet, ResNeXt and Vanilla are no cells: all are refused.
+    NOTE: these files are refused: networks for ImageNet (_in) have another skeleton, those with _lr-wd were trained
+    differently, and ResNet, ResNeXt and Vanilla are no cells.
 
     Raises:
-        BenchmarkFileError: damaged, of another kind, or named otherwise; names the record, counted from 0.
+        BenchmarkFileError: the file is damaged, of another kind or has another name; the message has the record,
+            counted from 0.
     """
     space = get_space(SPACES[_family(path)])
     with reading(path, "a JSON list of trained networks"):
@@ -81,7 +83,7 @@ def _labels(record: dict[str, Any], place: str) -> dict[str, float]:
 
 
 def _errors(record: dict[str, Any], key: str, place: str) -> list[float]:
-    """Errors of every epoch, in percent; NaN where training had failed."""
+    """Return the errors of every epoch in percent; NaN after training failed."""
     errors = [float(x) for x in field(record, key, list, place)]
     if wrong := [x for x in errors if x < 0 or x > 100]:
         raise BenchmarkFileError(f"{place}: expected errors in percent, 0 to 100, in {key!r}, got {wrong[0]:g}.")

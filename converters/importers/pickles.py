@@ -1,7 +1,7 @@
-"""Pickles as data. What is not a container, a string, a number or an array of numbers is refused, never run.
+"""Reads pickles as data: only containers, strings, numbers and arrays of numbers; anything else is refused, never run.
 
-A pickle is a program that may call anything it can name. Here it can name the few things below, all of them harmless.
-Weights of networks, which benchmark files may hold beside the results, are dropped unread.
+A pickle is a program that may call any function by name. This unpickler admits only the few harmless names in
+``ADMITTED``. Weights of networks, which benchmark files may contain besides the results, are dropped unread.
 
 Source:
     Python documentation, pickle, "Restricting Globals"; for .pth the two layouts of torch.save,
@@ -22,22 +22,22 @@ from numpy.typing import NDArray
 
 from converters.importers.reading import BenchmarkFileError, reading
 
-TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # opens the older layout of torch.save
+TORCH_MAGIC = 0x1950A86A20F9469CFC6C  # first value in the older layout of torch.save
 NUMBER_KINDS = "biuf"
 
 
 def read_pickle(path: Path) -> Any:
-    """The plain values of a pickle; of a compressed one where the name ends in .pbz2.
+    """Return the values of a pickle, which is compressed if its name ends in .pbz2.
 
     Raises:
-        BenchmarkFileError: truncated, no pickle, or one that names anything else than containers and numbers.
+        BenchmarkFileError: the file is truncated, no pickle, or has anything else than containers and numbers.
     """
     with reading(path, "a pickle"), bz2.open(path) if path.suffix == ".pbz2" else path.open("rb") as stream:
         return _load(stream, path)
 
 
 def read_torch(path: Path) -> Any:
-    """The plain values that torch.save wrote, in either layout; tensors are None.
+    """Return the values in a file of torch.save, in either of its layouts, with None in place of tensors.
 
     Raises:
         BenchmarkFileError: as ``read_pickle``.
@@ -75,11 +75,11 @@ def _load(stream: IO[bytes], path: Path) -> Any:
 
 
 class ForbiddenNameError(pickle.UnpicklingError):
-    """The name that a pickle asked for."""
+    """A pickle uses a name that is not admitted; the message is that name."""
 
 
 class PlainUnpickler(pickle.Unpickler):
-    """Finds the names of ``ADMITTED``, and no others."""
+    """An unpickler that admits only the names in ``ADMITTED`` and replaces tensors by None."""
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
         if (module_name, global_name) in ADMITTED:
@@ -87,11 +87,11 @@ class PlainUnpickler(pickle.Unpickler):
         if module_name == "torch._utils" and global_name.startswith("_rebuild_"):
             return _drop
         if module_name in ("torch", "torch.storage") and global_name.endswith("Storage"):
-            return None  # only ever handed on to _drop
+            return None  # only used as an argument of _drop
         raise ForbiddenNameError(f"{module_name}.{global_name}")
 
     def persistent_load(self, pid: Any, /) -> Any:
-        """Storages of tensors lie outside the pickle, and stay there."""
+        """Return None for the storage of a tensor, which lies outside the pickle and is not read."""
         return None
 
 
@@ -112,7 +112,7 @@ def _scalar(dtype: np.dtype[Any], raw: bytes) -> float | int | bool:
 
 
 def _empty_array(*_: Any) -> NDArray[np.uint8]:
-    """Make an array for the pickle to fill next; the sizes in the file are not used."""
+    """Return an array that the pickle then fills; the sizes given in the file are not used."""
     return np.empty(0, np.uint8)
 
 
@@ -121,7 +121,7 @@ def _from_buffer(raw: bytes, dtype: np.dtype[Any], shape: tuple[int, ...], order
 
 
 def _encode(text: str, encoding: str) -> bytes:
-    """How pickles of Python 2 age spell bytes."""
+    """Return bytes that a pickle of the protocols before Python 3 stores as a string."""
     if encoding != "latin1":
         raise ValueError(f"bytes in the encoding {encoding!r}")
     return text.encode("latin1")
@@ -132,7 +132,7 @@ ADMITTED: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): OrderedDict,
     ("_codecs", "encode"): _encode,
     ("numpy", "dtype"): _dtype,
-    ("numpy", "ndarray"): None,  # only ever handed on to _empty_array
+    ("numpy", "ndarray"): None,  # only used as an argument of _empty_array
     **{(module, "scalar"): _scalar for module in _NUMPY},
     **{(module, "_reconstruct"): _empty_array for module in _NUMPY},
     **{(module, "_frombuffer"): _from_buffer for module in ("numpy.core.numeric", "numpy._core.numeric")},

@@ -1,4 +1,4 @@
-"""Protocol buffer messages read without their schema."""
+"""Reads protocol buffer messages without their schema."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-GROUP = 3  # the wire type that the format has given up
-AS_FLOATS = {1: ("<Q", "<d"), 5: ("<I", "<f")}  # of fixed wire types: the integer that the library gives, and its bits
+GROUP = 3  # deprecated wire type
+AS_FLOATS = {1: ("<Q", "<d"), 5: ("<I", "<f")}  # fixed wire types: format of the library's integer, and as a float
 
 
 def read_fields(message: bytes) -> Iterator[tuple[int, int | float | bytes]]:
-    """Number and value of every field, in the order written: varints unsigned, fixed fields as floats.
+    """Yield number and value of every field in the order written: varints unsigned, fixed fields as floats.
 
     Raises:
-        ValueError: the message is cut short, or has a group.
+        ValueError: the message is truncated or contains a group.
     """
     try:
         fields = UnknownFieldSet(Empty.FromString(message))

@@ -1,4 +1,4 @@
-"""What all importers share: the error, the context that says where it happened, the table."""
+"""What all importers share: their error, the context in which it is raised, and the making of the table."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from converters.tables.labels import numbers_of, warn_of_fractions
 
 
 class BenchmarkFileError(ValueError):
-    """A file that is damaged, or not of the benchmark that was named."""
+    """The file is damaged or not of the named benchmark."""
 
 
 @contextmanager
 def reading(place: object, expected: str) -> Iterator[None]:
-    """Turn whatever goes wrong inside into one line about the file: its contents are not ours, nor are its mistakes.
+    """Turn any exception raised inside into a BenchmarkFileError of one line, since the file is at fault.
 
     Args:
-        place: the file, with the record or architecture where there is one.
-        expected: what should be there.
+        place: the file, and the record or architecture if there is one.
+        expected: what the file should have there.
 
     Raises:
-        BenchmarkFileError: names place, expectation and cause.
+        BenchmarkFileError: the message has place, expectation and cause.
     """
     try:
         yield
     except BenchmarkFileError:
         raise
-    except Exception as e:  # a broken file breaks in any way
+    except Exception as e:  # a damaged file may cause any kind
         reason = " ".join(f"{type(e).__name__} {e}".split())[:200]
         raise BenchmarkFileError(
             f"{place}: expected {expected}, got {reason}. Is it the right file, and was it downloaded whole?"
@@ -39,22 +39,22 @@ def reading(place: object, expected: str) -> Iterator[None]:
 
 
 def mean(values: Iterable[Any]) -> float:
-    """Mean of the values that are not None; NaN where there are none."""
+    """Return the mean of the values that are not None; NaN if there are none."""
     known = [float(value) for value in values if value is not None]
     return math.fsum(known) / len(known) if known else math.nan
 
 
 def positive(value: Any) -> float:
-    """A number that is finite and above 0, else NaN."""
+    """Return the value as a float if it is finite and above 0, else NaN."""
     number = math.nan if value is None else float(value)
     return number if number > 0 and math.isfinite(number) else math.nan
 
 
 def field(record: Any, key: str, kind: type | tuple[type, ...], place: object) -> Any:
-    """``record[key]``, which must be of this kind.
+    """Return ``record[key]``, checked to be of type ``kind``.
 
     Raises:
-        BenchmarkFileError: it is not.
+        BenchmarkFileError: the key is missing or the value has another type.
     """
     value = record.get(key) if isinstance(record, Mapping) else None
     if not isinstance(value, kind) or isinstance(value, bool):
@@ -66,11 +66,11 @@ def field(record: Any, key: str, kind: type | tuple[type, ...], place: object) -
 
 
 def to_table(space: str, rows: Sequence[Mapping[str, Any]], place: object) -> pd.DataFrame:
-    """Rows as a table; a column without any value is left out.
+    """Return rows as a table, without columns that have no values.
 
     Raises:
-        BenchmarkFileError: there are no rows, or a label, of a column ``…@…``, is no number or an infinite one; names
-            column and row.
+        BenchmarkFileError: there are no rows, or a label (in a column ``…@…``) is no number or infinite; the message
+            names column and row.
 
     Warns:
         UserWarning: accuracies look like fractions.

@@ -1,4 +1,4 @@
-"""Importers by name; a module is imported when its benchmark is first asked for."""
+"""Importers by name; the module of a benchmark is imported only when it is needed."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ IMPORTERS = {
     "natsbench": "converters.importers.natsbench",
     "nds": "converters.importers.nds",
 }
-OF_SPACES = frozenset({"code-regression"})  # too large to read whole and choose afterwards
+OF_SPACES = frozenset({"code-regression"})  # benchmarks of which a single space can be read, as all are too large
 
 
 def importer_names() -> tuple[str, ...]:
-    """The registered names, sorted."""
+    """Return the registered names, sorted."""
     return tuple(sorted(IMPORTERS))
 
 
 def read_benchmark(name: str, path: Path, *, progress: bool = False, space: str | None = None) -> pd.DataFrame:
-    """The table of an official benchmark file.
+    """Return the table of an official benchmark file.
 
     Args:
         name: one of ``importer_names()``.
-        path: the file, or the folder where a benchmark is one.
+        path: the file, or the folder if the benchmark is a folder.
         progress: show a bar on stderr.
-        space: only its rows, of a benchmark that is read by spaces.
+        space: read only the rows of this space; not all benchmarks support it.
 
     Raises:
-        ValueError: no such benchmark or file, or one that is not read by spaces.
+        ValueError: there is no such benchmark or file, or the benchmark does not support ``space``.
         BenchmarkFileError: the file is damaged or of another kind.
     """
     if name not in IMPORTERS:

@@ -1,12 +1,12 @@
-"""TFRecord files, read and checked without TensorFlow.
+"""Reads and verifies TFRecord files without TensorFlow.
 
-A record is its length (8 bytes), the masked CRC-32C of that, the data, and the masked CRC-32C of the data; all
-little-endian.
+A record consists of its length (8 bytes), the masked CRC-32C of the length, the data, and the masked CRC-32C of the
+data, all little-endian.
 
 Source:
     TensorFlow guide, "TFRecord and tf.train.Example", section on the format; RFC 3720, appendix B.4 for CRC-32C.
 
-N records, L bytes of the longest.
+Shapes: N records, L bytes in the longest.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ from tqdm import tqdm
 
 from converters.importers.reading import BenchmarkFileError
 
-POLYNOMIAL = 0x82F63B78  # Castagnoli's, bits reversed
+POLYNOMIAL = 0x82F63B78  # of Castagnoli, bits reversed
 MASK = 0xA282EAD8
 BATCH = 4096  # records checked at once: 128 MB/s on one core
 HEADER, FOOTER = struct.Struct("<QI"), struct.Struct("<I")
 
 
 def read_records(path: Path, *, progress: bool = False) -> Iterator[bytes]:
-    """The data of every record, both checksums verified.
+    """Yield the data of every record, with both checksums verified.
 
     Raises:
-        BenchmarkFileError: truncated, or a checksum does not match; names the record, counted from 0.
+        BenchmarkFileError: the file is truncated or a checksum does not match; the message has the record, counted
+            from 0.
     """
     with (
         path.open("rb") as stream,
@@ -51,7 +52,7 @@ def read_records(path: Path, *, progress: bool = False) -> Iterator[bytes]:
 
 
 def crc32c(records: Sequence[bytes]) -> NDArray[np.uint32]:
-    """(N,) CRC-32C of N byte strings, all at once.
+    """Return (N,) the CRC-32C of N byte strings, computed together.
 
     Example:
         >>> hex(crc32c([b"123456789"])[0])
@@ -62,7 +63,7 @@ def crc32c(records: Sequence[bytes]) -> NDArray[np.uint32]:
     longest = int(lengths.max(initial=0))
     padded = b"".join(records[row].ljust(longest, b"\0") for row in order)
     columns = np.frombuffer(padded, np.uint8).reshape(len(records), longest).T.copy()  # (L, N)
-    rows_left = np.searchsorted(-lengths[order], -np.arange(longest), side="left")  # longer than this column
+    rows_left = np.searchsorted(-lengths[order], -np.arange(longest), side="left")  # records longer than this column
     state, table = np.full(len(records), 0xFFFFFFFF, np.uint32), _table()
     for column, rows in zip(columns, rows_left, strict=True):
         live = state[:rows]
@@ -73,7 +74,7 @@ def crc32c(records: Sequence[bytes]) -> NDArray[np.uint32]:
 
 
 def mask(checksums: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """(N,) rotated and shifted, as the files hold them."""
+    """Return (N,) masked checksums (rotated, plus a constant), as stored in the files."""
     return (((checksums >> 15) | (checksums << 17)) + np.uint32(MASK)).astype(np.uint32)
 
 
@@ -118,7 +119,7 @@ def _length_checksum(length: bytes) -> int:
 
 @cache
 def _table() -> NDArray[np.uint32]:
-    """(256,) the remainder that each byte leaves."""
+    """Return (256,) the CRC remainder of each byte."""
     state = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         state = np.where(state & 1, (state >> 1) ^ np.uint32(POLYNOMIAL), state >> 1)
