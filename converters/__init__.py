@@ -1,4 +1,4 @@
-"""Architectures to canonical ONNX text, and from the text to a model that ONNX Runtime runs."""
+"""Converts architectures to canonical ONNX text, and the text to a model that ONNX Runtime can run."""
 
 from converters.convert import (
     graph_to_onnx_text,

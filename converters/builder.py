@@ -1,4 +1,4 @@
-"""Build a network operator by operator: the faithful graph, batch norms and dead branches included."""
+"""Builds the faithful graph of a network operator by operator, including batch norms and dead branches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from converters.windows import Pair, convolution, image, pair, pool, whole
 
 
 class GraphBuilder:
-    """Appends operators and tracks shapes (NCHW, batch 1).
+    """A graph under construction: each method appends operators and records the shape of the result (NCHW, batch 1).
 
     Methods take and return value names, so a converter reads like the forward pass of the network.
 
@@ -28,7 +28,7 @@ class GraphBuilder:
         self._nodes: list[Node] = []
 
     def channels(self, x: str) -> int:
-        """Size of the channel axis of ``x``."""
+        """Return the number of channels of ``x``."""
         return self.shapes[x][1]
 
     def conv(
@@ -43,7 +43,7 @@ class GraphBuilder:
         groups: int = 1,
         bias: bool = False,
     ) -> str:
-        """Convolution; ``padding`` defaults to half the kernel, rounded down. Its weights are its own."""
+        """Convolution with weights of its own; ``padding`` defaults to half the kernel, rounded down."""
         shape, attributes = convolution(
             self.shapes[x],
             whole(out_channels, 1),
@@ -56,11 +56,11 @@ class GraphBuilder:
         return self._layer("nn.ConvBias" if bias else "nn.Conv", x, shape, attributes)
 
     def batch_norm(self, x: str) -> str:
-        """Affine batch normalisation of the channels, in inference form."""
+        """Affine batch normalisation over channels, in inference mode."""
         return self._layer("nn.BatchNormalization", x, self.shapes[x], _attributes(weight_shape=(self.channels(x),)))
 
     def relu_conv_bn(self, x: str, channels: int, *, kernel: int, stride: int = 1) -> str:
-        """The convolution of cells: ReLU, convolution, batch norm."""
+        """ReLU, convolution, batch norm: the convolution of cell spaces."""
         return self.batch_norm(self.conv(self.relu(x), channels, kernel=kernel, stride=stride))
 
     def linear(self, x: str, out_features: int, *, bias: bool = True) -> str:
@@ -96,7 +96,7 @@ class GraphBuilder:
         return self._append("HardSigmoid", (x,), self.shapes[x], _attributes(alpha=1 / 6))
 
     def multiply(self, x: str, factor: str) -> str:
-        """``x * factor``, axes of size 1 of ``factor`` repeated."""
+        """``x * factor``, with axes of size 1 of ``factor`` broadcast."""
         shape, other = self.shapes[x], self.shapes[factor]
         sizes = zip(other[::-1], shape[::-1], strict=False)
         if len(other) > len(shape) or any(n not in (1, size) for n, size in sizes):
@@ -104,7 +104,7 @@ class GraphBuilder:
         return self._append("Mul", (x, factor), self.shapes[x])
 
     def concat(self, *operands: str) -> str:
-        """Operands one after another on the channel axis."""
+        """Concatenation along the channel axis."""
         shapes = [self.shapes[x] for x in operands]
         if len({(shape[:1], shape[2:]) for shape in shapes}) != 1 or min(map(len, shapes)) < 2:
             raise ValueError(f"GraphBuilder.concat: expected shapes alike but for channels, got {shapes}.")
@@ -113,21 +113,21 @@ class GraphBuilder:
         return self._append("Concat", operands, shape, _attributes(axis=1))
 
     def reshape(self, x: str, *shape: int) -> str:
-        """The same numbers in another shape."""
+        """``x`` reshaped to ``shape``."""
         shape = tuple([whole(size, 1) for size in shape])
         if prod(shape) != prod(self.shapes[x]):
             raise ValueError(f"GraphBuilder.reshape: expected {prod(self.shapes[x])} numbers, got shape {shape}.")
         return self._append("nn.Reshape", (x,), shape, _attributes(shape=shape))
 
     def transpose(self, x: str, *axes: int) -> str:
-        """Axes in another order."""
+        """``x`` with its axes in the order ``axes``."""
         axes, shape = tuple(map(whole, axes)), self.shapes[x]
         if sorted(axes) != list(range(len(shape))):
             raise ValueError(f"GraphBuilder.transpose: expected each of the {len(shape)} axes once, got {axes}.")
         return self._append("Transpose", (x,), tuple(shape[axis] for axis in axes), _attributes(perm=axes))
 
     def slice(self, x: str, *, axes: tuple[int, ...], starts: tuple[int, ...], ends: tuple[int, ...]) -> str:
-        """``starts:ends`` of each of ``axes``, within its size."""
+        """The ranges ``starts:ends`` of ``x`` along ``axes``; each must lie within the axis."""
         axes, starts, ends = (tuple(map(whole, numbers)) for numbers in (axes, starts, ends))
         shape = list(self.shapes[x])
         if not len(set(axes)) == len(axes) == len(starts) == len(ends) or not set(axes) <= set(range(len(shape))):
@@ -142,24 +142,24 @@ class GraphBuilder:
         return self._append("nn.Slice", (x,), tuple(shape), _attributes(axes=axes, ends=ends, starts=starts))
 
     def channel_shuffle(self, x: str, groups: int) -> str:
-        """Channel ``group * n + i`` moves to ``i * groups + group``."""
+        """Channel shuffle: with n channels in a group, channel ``group * n + i`` moves to ``i * groups + group``."""
         batch, channels, height, width = image(self.shapes[x])
         groups = whole(groups, 1)
         grouped = self.reshape(x, batch, groups, channels // groups, height, width)
         return self.reshape(self.transpose(grouped, 0, 2, 1, 3, 4), batch, channels, height, width)
 
     def add(self, *operands: str) -> str:
-        """Sum of one or more values of one shape."""
+        """Sum of one or more values of the same shape."""
         if len({self.shapes[x] for x in operands}) != 1:
             raise ValueError(f"GraphBuilder.add: expected one shape, got {[self.shapes[x] for x in operands]}.")
         return self._append("Sum", operands, self.shapes[operands[0]])
 
     def identity(self, x: str) -> str:
-        """``x`` by an operator of its own, as a skip connection is run."""
+        """``x`` through an Identity operator, which is how references run a skip connection."""
         return self._append("Identity", (x,), self.shapes[x])
 
     def zero(self, x: str) -> str:
-        """``x * 0``: what the ``none`` operation of cell spaces computes."""
+        """``x * 0``, which is what the ``none`` operation of cell spaces computes."""
         scalar = self._append("Constant", (), (), _attributes(value_float=0.0))
         return self._append("Mul", (x, scalar), self.shapes[x])
 
@@ -173,14 +173,14 @@ class GraphBuilder:
         count_include_pad: bool = False,
         ceil_mode: bool = False,
     ) -> str:
-        """Mean of each window; padded zeros count only with ``count_include_pad``."""
+        """Mean of each window; padding zeros are counted only with ``count_include_pad``."""
         shape, attributes = pool(
             self.shapes[x], whole(kernel, 1), whole(stride, 1), whole(padding, 0), ceil_mode, count_include_pad
         )
         return self._append("AveragePool", (x,), shape, attributes)
 
     def max_pool(self, x: str, *, kernel: int, stride: int = 1, padding: int = 0) -> str:
-        """Maximum of each window, padding left out."""
+        """Maximum of each window, without the padding."""
         shape, attributes = pool(
             self.shapes[x],
             whole(kernel, 1),
@@ -197,15 +197,15 @@ class GraphBuilder:
         return self._append("GlobalAveragePool", (x,), (batch, channels, 1, 1))
 
     def flatten(self, x: str) -> str:
-        """All axes but the first, as one."""
+        """``x`` with all axes but the first merged into one."""
         batch, *rest = self.shapes[x]
         return self._append("Flatten", (x,), (batch, prod(rest)))
 
     def build(self, *outputs: str) -> Graph:
-        """The graph whose results are ``outputs``.
+        """Return the graph with these outputs.
 
         Raises:
-            ValueError: there are none, or one is no value of this graph.
+            ValueError: there are no outputs, or one of them is no value of this graph.
         """
         if not outputs or any(x not in self.shapes for x in outputs):
             raise ValueError(f"GraphBuilder.build: expected values of this graph as outputs, got {outputs}.")

@@ -1,4 +1,4 @@
-"""Texts of many architectures, on several cores where that pays."""
+"""Converts many architectures to text, in several processes if there is enough work."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def to_onnx_texts(
     measured: bool = False,
     progress: bool = False,
 ) -> list[str]:
-    """Canonical text of every architecture, in the order given; equal ones are converted once.
+    """Return the canonical text of every architecture, in the order given; equal ones are converted once.
 
-    Processes share the work, as many as there are cores, if there is enough of it. Where they are not forked the
-    program needs its ``if __name__ == "__main__":``. A table too long for memory is the work of
-    ``converters.tables.stream``.
+    If there is enough work, it is shared by as many processes as there are cores. Unless the start method is ``fork``,
+    the calling program must then be guarded by ``if __name__ == "__main__":``. For tables that do not fit into memory
+    use ``converters.tables.stream``.
 
     Args:
-        space: of all architectures.
+        space: the space of all architectures.
         architectures: N architectures.
-        measured: give ``to_measured_text`` instead.
+        measured: return measured texts, see ``to_measured_text``.
         progress: show a bar on stderr.
 
     Raises:
@@ -47,12 +47,12 @@ def to_onnx_texts(
 
 
 def texts_of(to_text: Callable[[A], str], architectures: Sequence[A], *, progress: bool = False) -> Iterator[str]:
-    """``to_text`` of every architecture, in the order given.
+    """Yield ``to_text`` of every architecture, in the order given.
 
-    By processes as ``to_onnx_texts`` does, whose note on them holds here.
+    Uses processes under the same conditions as ``to_onnx_texts``.
 
     Args:
-        to_text: architecture to text; what cannot be pickled, as a lambda, works in this process alone.
+        to_text: function from architecture to text; if it cannot be pickled, as a lambda, no other process is used.
         architectures: N architectures.
         progress: show a bar on stderr.
 

@@ -1,4 +1,4 @@
-"""Spaces by their names and texts by notation, remembered: tables and requests name the same ones again and again."""
+"""Caches of spaces by name and of texts by notation, because tables and requests repeat them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from converters.convert import to_measured_text, to_onnx_text
 from spaces import SearchSpace, get_space
 
-CACHED_TEXTS = 8192  # of a process, about 20 MB
+CACHED_TEXTS = 8192  # in each process, about 20 MB
 
 
 def cached_space(name: str) -> SearchSpace[Any]:
-    """``get_space``, called once for each name, whether there is such a space or not.
+    """Return ``get_space(name)``; the result or failure for a name is cached.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such space.
     """
     space = _opened(name)
     if isinstance(space, str):
@@ -25,7 +25,7 @@ def cached_space(name: str) -> SearchSpace[Any]:
 
 @lru_cache(maxsize=CACHED_TEXTS)
 def cached_text(space: str, notation: str, *, measured: bool) -> str:
-    """The text of an architecture, as measured or canonical.
+    """Return the measured or canonical text of an architecture.
 
     Raises:
         ValueError: there is no such space, or the notation is malformed.
@@ -36,7 +36,7 @@ def cached_text(space: str, notation: str, *, measured: bool) -> str:
 
 @lru_cache(maxsize=64)
 def _opened(name: str) -> SearchSpace[Any] | str:
-    """The space, or why there is none: asking again for every row would be slow."""
+    """Return the space, or the error message if there is none; failing anew for every row would be slow."""
     try:
         return get_space(name)
     except ValueError as e:

@@ -1,4 +1,4 @@
-"""Arrays that say what a network computes, as nodes: short lists in full, fills by their number, the rest by shape."""
+"""Turns arrays of a model into nodes: short lists are kept in full, fills as one number, weights as their shape."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ FLOATS = frozenset(
         *(TensorProto.FLOAT8E8M0, TensorProto.FLOAT4E2M1),
     }
 )
-# What `Constant` makes of the attribute for numbers of this kind.
+# Element type of the value that `Constant` makes, by the kind of its attribute.
 MADE_FROM = {"float": TensorProto.FLOAT, "int": TensorProto.INT64, "string": TensorProto.STRING}
 
 
 def attributes(**values: AttributeValue | None) -> Attributes:
-    """Attributes of a node, sorted; those that are None are left out."""
+    """Return the attributes of a node sorted by name, without those that are None."""
     return tuple([(name, value) for name, value in sorted(values.items()) if value is not None])
 
 
 def read_array(tensor: TensorProto) -> Array:
-    """The numbers of a tensor.
+    """Return the elements of a tensor.
 
     Raises:
-        OnnxModelError: it has more or fewer numbers than its shape says.
+        OnnxModelError: the number of elements does not agree with the shape.
     """
     with one_line_errors(f"tensor {tensor.name!r}: expected as many numbers as its shape says"):
         return numpy_helper.to_array(tensor)
 
 
 def counts_as_weight(array: Array, *, in_full: bool = False) -> bool:
-    """Whether ``constant_nodes`` would keep nothing of it but its shape."""
+    """Return whether ``constant_nodes`` would represent the array as a weight, keeping only shape and type."""
     return constant_nodes("", array, in_full=in_full)[-1].op_type == "nn.Weight"
 
 
 def constant_nodes(name: str, array: Array, *, in_full: bool = False) -> list[Node]:
-    """Nodes that make ``array`` as the value ``name``.
+    """Return nodes that make ``array`` as the value ``name``.
 
-    Several floats that are not all equal count as weights, and so do long lists, unless they are wanted
-    ``in_full``: the last node is then ``nn.Weight``.
+    Unless ``in_full`` is set, an array whose elements are not all equal counts as a weight if it holds floats or more
+    than ``MAX_SPELLED`` elements; the only node is then ``nn.Weight``.
     """
     dtype = np_dtype_to_tensor_dtype(array.dtype)
     short = 0 < array.size <= MAX_SPELLED and dtype not in FLOATS
@@ -62,7 +62,7 @@ def constant_nodes(name: str, array: Array, *, in_full: bool = False) -> list[No
 
 
 def fill_nodes(name: str, shape: Shape, number: np.generic, dtype: int) -> list[Node]:
-    """Nodes that make an array of one number."""
+    """Return nodes that make an array filled with one number."""
     if dtype == TensorProto.FLOAT and number == 0:
         return [Node("nn.Zeros", (), (name,), attributes(shape=shape))]
     sizes, filler = f"{name}.sizes", f"{name}.number"
@@ -74,13 +74,13 @@ def fill_nodes(name: str, shape: Shape, number: np.generic, dtype: int) -> list[
 
 
 def weight_node(name: str, shape: Shape, dtype: int, identity: str) -> Node:
-    """``nn.Weight``: an array of which only shape and type are known; a number without axes is a list of one."""
+    """Return an ``nn.Weight`` node: an array of which only shape and type are kept; a scalar becomes a list of one."""
     other_type = dtype if dtype != TensorProto.FLOAT else None
     return Node("nn.Weight", (), (name,), attributes(dtype=other_type, weight_shape=shape or (1,)), (identity,))
 
 
 def _in_full(name: str, array: Array, dtype: int) -> list[Node]:
-    """``Constant`` of all numbers, then their shape and type where a list does not have those."""
+    """Return ``Constant`` with all elements, followed by ``nn.Reshape`` and ``Cast`` if shape or type require them."""
     kind = "string" if dtype == TensorProto.STRING else "float" if dtype in FLOATS else "int"
     numbers = [_python_value(number, kind) for number in array.ravel()]
     value = {f"value_{kind}": numbers[0]} if array.ndim == 0 else {f"value_{kind}s": tuple(numbers)}

@@ -1,4 +1,9 @@
-"""To the faithful graph, the canonical graph and the canonical text, from whatever describes a network."""
+"""Converts an architecture, ONNX model or torch module to a faithful graph, a canonical graph and canonical text.
+
+The *faithful graph* holds every operator that the reference implementation or the given model runs. The *canonical
+graph* holds only what the outputs depend on, simplified and in one fixed order. The *canonical text* is the ONNX text
+of the canonical graph with repeated blocks as functions. The *measured text* adds what runs without any effect.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +36,17 @@ if TYPE_CHECKING:
 
 
 def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
-    """The network as its reference builds it: batch norms, ``none`` edges and dead branches included.
+    """Return the faithful graph: the network as its reference builds it, including dead branches and ``none`` edges.
 
-    A space of this package is built by the module in ``converters`` that has its name or that of its file; a space
-    of a user's own by its method ``build(architecture) -> Graph``, which may spell layers as it likes.
+    The space decides what builds the graph. For a space of this package it is the module in ``converters`` named after
+    the space or after the space's file. For a user's space it is the space's method ``build(architecture) -> Graph``;
+    the layers in its graph may use any ONNX operators, since they are normalised afterwards.
 
     Raises:
-        ValueError: no space, no architecture of it but a notation, the space has no such converter, or its method
-            returns something else.
+        ValueError: ``space`` is no space, ``architecture`` is a notation, there is no converter for the space, or its
+            ``build`` does not return a ``Graph``.
 
-    Whatever a method of a user's own raises carries the architecture as a note.
+    An exception raised while building gets the architecture's notation as a note.
     """
     if not isinstance(space, SearchSpace):
         raise ValueError(f"to_graph: expected a search space, got {space!r:.60}. spaces.get_space opens one by name.")
@@ -51,7 +57,7 @@ def to_graph(space: SearchSpace[Any], architecture: Any) -> Graph:
         )
     try:
         graph = _built(space, architecture)
-        return normalise(graph) if _is_users(space) else graph  # ours spell each layer in one way
+        return normalise(graph) if _is_users(space) else graph  # our converters build normalised graphs
     except Exception as e:
         with suppress(Exception):  # an architecture of another space has no notation
             e.add_note(f"architecture {space.format(architecture)}")
@@ -69,27 +75,27 @@ def _built(space: SearchSpace[Any], architecture: Any) -> Graph:
 
 
 def _ending(built: object) -> str:
-    """How a ``build`` that returns this would return a graph."""
+    """Return the statement with which a ``build`` that returned ``built`` should end instead."""
     if isinstance(built, ModelProto):
         return "`return model_to_graph(model)` of converters"
-    torch = sys.modules.get("torch")  # whose modules nobody has who has not imported it
+    torch = sys.modules.get("torch")  # if torch was never imported, ``built`` cannot be a torch module
     if torch is not None and isinstance(built, torch.nn.Module):
         return "`return model_to_graph(export_module(module, input_shape))` of converters"
     return "`return g.build(output)` of a GraphBuilder `g`"
 
 
 def to_canonical_graph(graph: Graph) -> Graph:
-    """What a graph computes, simplified and in canonical order, repeated blocks still written out."""
+    """Return the canonical graph: only what the outputs depend on, in canonical order, with repeated blocks inline."""
     return canonicalise(simplify(graph))
 
 
 def to_onnx_text(space: SearchSpace[Any], architecture: Any) -> str:
-    """Canonical ONNX text: the same for every spelling of the same network.
+    """Return the canonical ONNX text of an architecture; equivalent networks have the same text.
 
-    But for the order of concatenations: networks of NAS-Bench-101, NDS, Inception and Two-Path that are isomorphic may
-    differ in it.
+    The exception is the operand order of concatenations: isomorphic networks of NAS-Bench-101, NDS, Inception and
+    Two-Path may differ in it.
 
-    Cost: some milliseconds.
+    Cost: a few milliseconds.
 
     Example:
         >>> from spaces import get_space
@@ -102,26 +108,28 @@ def to_onnx_text(space: SearchSpace[Any], architecture: Any) -> str:
 
 
 def graph_to_onnx_text(graph: Graph) -> str:
-    """Canonical ONNX text of a faithful graph."""
+    """Return the canonical ONNX text of a faithful graph."""
     return canonical_to_onnx_text(to_canonical_graph(graph))
 
 
 def canonical_to_onnx_text(canonical: Graph) -> str:
-    """The text of what ``to_canonical_graph`` gives."""
+    """Return the canonical ONNX text of a canonical graph."""
     return write(outline(canonical))
 
 
 def model_to_graph(model: ModelProto | Path | str, input_shape: Shape | None = None) -> Graph:
-    """The faithful graph of any ONNX model, each computation in our operators.
+    """Return the faithful graph of any ONNX model, normalised to our operators.
 
-    Nodes that no output depends on are left out, as runtimes leave them out: nothing is spelled as if they read it.
+    Nodes that no output depends on are removed first, as runtimes do, so that they do not count as readers of a value
+    when patterns are matched.
 
     Args:
         model: a model or the path of a file. Weight values are not read, nor is their external data.
-        input_shape: of the first input, where the model leaves more sizes open than the batch, which is then 1.
+        input_shape: shape of the first input; needed if the model leaves sizes other than the batch open. An open
+            batch size alone is taken as 1.
 
     Raises:
-        OnnxModelError: no ONNX model, or one that cannot be read as a network; one line.
+        OnnxModelError: the file is no ONNX model, or the model cannot be read as a network. The message is one line.
     """
     if not isinstance(model, ModelProto):
         path, model = model, read_model(model)
@@ -131,11 +139,11 @@ def model_to_graph(model: ModelProto | Path | str, input_shape: Shape | None = N
     try:
         return normalise(remove_dead_nodes(read_graph(prepare(model, input_shape))))
     except OnnxModelError as e:
-        raise OnnxModelError(f"{place}: {' '.join(str(e).split())}") from e  # names may hold line ends
+        raise OnnxModelError(f"{place}: {' '.join(str(e).split())}") from e  # value names may contain line breaks
 
 
 def model_to_onnx_text(model: ModelProto | Path | str, input_shape: Shape | None = None) -> str:
-    """Canonical ONNX text of any ONNX model, see ``model_to_graph``; it passes the full checker.
+    """Return the canonical ONNX text of any ONNX model, checked by ``onnx.checker``; see ``model_to_graph``.
 
     Cost: about a tenth of a second.
     """
@@ -144,11 +152,11 @@ def model_to_onnx_text(model: ModelProto | Path | str, input_shape: Shape | None
 
 
 def module_to_onnx_text(module: torch.nn.Module, input_shape: Shape) -> str:
-    """Canonical ONNX text of a torch module in evaluation mode.
+    """Return the canonical ONNX text of a torch module in evaluation mode.
 
     Args:
-        module: takes one tensor.
-        input_shape: of that tensor, batch included.
+        module: a module that takes one tensor.
+        input_shape: shape of that tensor, batch included.
 
     Raises:
         OnnxModelError: torch cannot export the module.
@@ -159,14 +167,15 @@ def module_to_onnx_text(module: torch.nn.Module, input_shape: Shape) -> str:
 
 
 def checked(onnx_text: str, name: str = "model") -> str:
-    """``onnx_text``, if it is a valid model.
+    """Return ``onnx_text`` unchanged if it is a valid model.
 
     Args:
-        onnx_text: canonical.
-        name: of what it was made of, for messages.
+        onnx_text: canonical text.
+        name: name of the original model, for messages.
 
     Raises:
-        OnnxModelError: it is no valid model, as may be where an operator of the original takes what ours does not.
+        OnnxModelError: the text is no valid model. This happens if an operator of the original accepts operands which
+            the operator that replaces it does not.
     """
     try:
         to_model(onnx_text)
@@ -176,17 +185,18 @@ def checked(onnx_text: str, name: str = "model") -> str:
 
 
 def to_measured_text(space: SearchSpace[Any], architecture: Any) -> str:
-    """The text to predict published latencies from: canonical, and behind it what else the reference runs.
+    """Return the measured text, from which published latencies are predicted.
 
-    Where a space's networks run operations whose results are lost, the innermost blocks as they are run follow, see
-    ``executed``; isomorphic architectures can differ in them.
+    It is the canonical text. If the networks of the space run operations whose results are unused
+    (``space.runs_lost_operations``), the innermost blocks follow as they are executed, see ``passes/executed.py``;
+    isomorphic architectures can differ in these blocks.
     """
     faithful = to_graph(space, architecture)
     return measured_text(space, faithful, to_canonical_graph(faithful))
 
 
 def measured_text(space: SearchSpace[Any], faithful: Graph, canonical: Graph) -> str:
-    """``to_measured_text`` of an architecture whose two graphs are made already."""
+    """Return the measured text of an architecture from its faithful and its canonical graph."""
     outlined = outline(canonical)
     if space.runs_lost_operations:
         outlined = replace(outlined, functions=outlined.functions + executed_blocks(faithful))
@@ -217,11 +227,10 @@ def _is_users(space: SearchSpace[Any]) -> bool:
 
 
 def _stems(space: SearchSpace[Any]) -> tuple[str, ...]:
-    """Names of modules in this folder that may build a space of this package: its name, and that of its file.
+    """Return the names of modules in this folder that may build a space: the space's name, then that of its file.
 
-    A file may hold a family of spaces.
-
-    A space belongs where it got its name: a user's file may be called like any of our modules.
+    The file's name serves for files that hold a family of spaces. A space counts as one of this package only if the
+    class that defines its ``name`` is in ``spaces``, because a user's file may have the same name as one of ours.
     """
     owner = next((base for base in type(space).__mro__ if "name" in vars(base)), type(space))
     package, _, stem = owner.__module__.rpartition(".")

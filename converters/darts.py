@@ -1,4 +1,4 @@
-"""DARTS as in NAS-Bench-301 as a graph: networks of NDS-DARTS; drawn cells have no ``none``."""
+"""Graphs of the DARTS space of NAS-Bench-301: the networks of NDS-DARTS. Cells that are sampled have no ``none``."""
 
 from converters.nds import build
 

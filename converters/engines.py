@@ -1,4 +1,4 @@
-"""Run a function over many tasks, results in order: in this process, in worker processes, or on a Ray cluster."""
+"""Runs a function on many tasks, with results in order: in this process, in worker processes, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ R = TypeVar("R")
 H = TypeVar("H")
 
 ENGINES = ("process", "ray")
-AHEAD = 4  # tasks handed out per worker: enough to keep it busy, few enough to bound memory
-WORTH_A_PROCESS = 512  # starting a worker costs about as much as so many texts
+AHEAD = 4  # tasks submitted per worker: enough to keep it busy, few enough to bound memory
+WORTH_A_PROCESS = 512  # starting a worker takes about as long as writing this many texts
 
 
 def num_workers(asked: int | None, num_texts: int, sent: object = None) -> int:
-    """``asked``, or as many as there are cores for this process, if there is work for them.
+    """Return the number of workers: ``asked`` if given, else one per available core as far as there is enough work.
 
     Args:
-        asked: by the user.
-        num_texts: to be written, or as much other work.
-        sent: what workers are sent; what cannot be pickled, as a lambda, is worked on in this process alone.
+        asked: the number that the user wants, or None.
+        num_texts: number of texts to write, or the equivalent in other work.
+        sent: the objects that workers would receive; if they cannot be pickled, as a lambda, the answer is 1.
     """
     if asked is not None:
         return asked
@@ -43,21 +43,21 @@ def num_workers(asked: int | None, num_texts: int, sent: object = None) -> int:
 def _can_be_pickled(what: object) -> bool:
     try:
         pickle.dumps(what)
-    except Exception:  # of any kind, where somebody's own class is asked
+    except Exception:  # the pickling methods of a user's class may raise any
         return False
     return True
 
 
 def _num_cores() -> int:
-    """Number of cores that a scheduler, or taskset, leaves to this process, where the system tells."""
+    """Return the number of cores that this process may use (as set by ``taskset``), or of all where that is unknown."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def check_engine(engine: str, workers: int | None) -> None:
-    """Refuse, before any work is done, what ``map_in_order`` could not do.
+    """Check the arguments of ``map_in_order`` before any work is done.
 
     Raises:
-        ValueError: no such engine, or no worker.
+        ValueError: there is no such engine, or ``workers`` is below 1.
         ImportError: ray is not installed.
     """
     if engine not in ENGINES:
@@ -71,16 +71,16 @@ def check_engine(engine: str, workers: int | None) -> None:
 def map_in_order(
     function: Callable[[T], R], tasks: Iterable[T], *, workers: int, engine: str = "process"
 ) -> Iterator[R]:
-    """``function`` of every task, in the order of the tasks, which are taken only as workers become free.
+    """Yield ``function`` of every task, in the order of the tasks, which are consumed only as workers become free.
 
     Args:
-        function: of the top level of a module, so that workers can import it.
-        tasks: any number of them.
-        workers: processes; with one, everything happens in this process.
-        engine: "process"; or "ray", on the running cluster if there is one, else on one of this machine.
+        function: a function at the top level of a module, so that workers can import it.
+        tasks: any number of tasks.
+        workers: number of processes; with 1, everything happens in this process.
+        engine: "process"; or "ray", which uses the running cluster or else starts one on this machine.
 
     Raises:
-        ValueError: no such engine, or no worker.
+        ValueError: there is no such engine, or ``workers`` is below 1.
         ImportError: ray is not installed.
         RuntimeError: a worker was killed, or could not start.
     """
@@ -93,7 +93,7 @@ def map_in_order(
 def with_answers(
     function: Callable[[T], R], chunks: Iterable[H], to_task: Callable[[H], T], *, workers: int, engine: str = "process"
 ) -> Iterator[tuple[H, R]]:
-    """Each chunk with ``function`` of its task, as ``map_in_order`` gives it; workers are sent the task alone."""
+    """Yield each chunk with ``function(to_task(chunk))``, as ``map_in_order`` does; workers receive only the task."""
     waiting: deque[H] = deque()
 
     def tasks() -> Iterator[T]:
@@ -118,8 +118,8 @@ def _in_processes(function: Callable[[T], R], tasks: Iterable[T], workers: int) 
             ) from e
         raise RuntimeError("workers: expected them to live, got one killed. Was there too little memory?") from e
     except BaseException:
-        # What they are at is of no use, and a second Ctrl-C while it is waited for would leave them waiting for ever.
-        # Killed: where a handler of SIGTERM is inherited, the signal may reach a thread that does not wake the worker.
+        # The results are not needed, and a second Ctrl-C while waiting for them would leave the workers hanging.
+        # SIGKILL: with an inherited SIGTERM handler, the signal may reach a thread that does not wake the worker.
         for worker in list((pool._processes or {}).values()):
             worker.kill()
         raise
@@ -140,7 +140,7 @@ def _on_ray(function: Callable[[T], R], tasks: Iterable[T], workers: int) -> Ite
 
 
 def _import_ray() -> Any:
-    if find_spec("ray") is None:  # in the words of nasrlm/extras.py, which is not for converters
+    if find_spec("ray") is None:  # the message is that of nasrlm/extras.py, which converters may not import
         raise ImportError("engine ray: expected the package ray, got none. Install nasrlm[ray].")
     import ray
 
@@ -148,7 +148,7 @@ def _import_ray() -> Any:
 
 
 def _connect(ray: Any, workers: int) -> None:
-    """Join the cluster that RAY_ADDRESS or this machine knows, or start one here."""
+    """Connect to the cluster named by RAY_ADDRESS or running on this machine, or else start one here."""
     try:
         ray.init(address="auto", log_to_driver=False)
     except ConnectionError:
@@ -156,7 +156,7 @@ def _connect(ray: Any, workers: int) -> None:
 
 
 def _windowed(submit: Callable[[T], H], result: Callable[[H], R], tasks: Iterable[T], window: int) -> Iterator[R]:
-    """Results in order, with at most ``window`` tasks handed out and not yet answered."""
+    """Yield results in order, with at most ``window`` tasks submitted whose results have not been yielded."""
     pending: deque[H] = deque()
     for task in tasks:
         pending.append(submit(task))
@@ -167,14 +167,14 @@ def _windowed(submit: Callable[[T], H], result: Callable[[H], R], tasks: Iterabl
 
 
 def _begin(started: Event) -> None:
-    """What a worker does first."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # whatever the parent makes of it
+    """Set up a worker process."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # do not inherit the parent's handler
     started.set()
     _end_with_parent()
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent is killed, as it would wait for tasks for ever."""
+    """Make this worker exit when its parent is killed; otherwise it would wait for tasks for ever."""
     parent = parent_process()
     assert parent is not None, "a worker has a parent"
 

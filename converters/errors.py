@@ -1,4 +1,4 @@
-"""The errors of files that cannot be read or written, and of models that cannot be read."""
+"""Errors about files that cannot be read or written and about models that cannot be read."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ class OnnxModelError(ValueError):
 
 
 def instead_of_file(path: Path) -> str:
-    """What is at a path that leads to no file, in words."""
+    """Describe for a message what is at a path that should be a file and is not."""
     return "a folder" if path.is_dir() else "no such file"
 
 
 def check_ending(path: Path, *endings: str) -> None:
-    """Check the ending of a file that is to be written.
+    """Check the ending of the name of a file to be written.
 
     Raises:
-        ValueError: it has none of these endings.
+        ValueError: the name has none of these endings.
     """
     if path.suffix not in endings:
         wanted, got = " or ".join(endings), path.suffix or "no ending"
@@ -29,12 +29,12 @@ def check_ending(path: Path, *endings: str) -> None:
 
 @contextmanager
 def one_line_errors(expected: str, advice: str = "") -> Iterator[None]:
-    """Whatever kind of error a library raises, as an OnnxModelError of one line."""
+    """Turn any error that a library raises into an OnnxModelError with a message of one line."""
     try:
         yield
     except OnnxModelError:
         raise
     except (Exception, SystemExit) as e:  # protobuf, the checker, the converter, inference and torch raise many kinds
-        said = f"{type(e).__name__}: {e}" if isinstance(e, LookupError) else str(e)  # a KeyError says its key alone
+        said = f"{type(e).__name__}: {e}" if isinstance(e, LookupError) else str(e)  # a KeyError's text is only the key
         got = (" ".join(said.split())[:300] or type(e).__name__).rstrip(".")
         raise OnnxModelError(f"{expected}, got: {got}. {advice}".rstrip()) from e

@@ -1,4 +1,4 @@
-"""FBNet as a graph: stem, 22 layers in seven stages, header."""
+"""Graphs of FBNet: stem, 22 layers in seven stages, header."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STAGE_CHANNELS = (16, 24, 32, 64, 112, 184, 352)
 
 
 class Setting(NamedTuple):
-    """What a data set decides."""
+    """Sizes that depend on the data set."""
 
     resolution: int
     stem_stride: int

@@ -1,4 +1,4 @@
-"""The layers of GENNAPE's spaces.
+"""Layers shared by GENNAPE's spaces.
 
 Source:
     Ascend-Research/GENNAPE ac30e05, model_src/search_space/hiaml_two_path.
@@ -16,10 +16,10 @@ def conv_bn_relu6(g: GraphBuilder, x: str, channels: int, *, kernel: Pair, strid
 
 
 def average_pool_bn(g: GraphBuilder, x: str) -> str:
-    """Mean of 3x3 pixels, padded zeros included, then batch norm."""
+    """3x3 average pool that counts padding zeros, then batch norm."""
     return g.batch_norm(g.average_pool(x, kernel=3, padding=1, count_include_pad=True))
 
 
 def max_pool_bn(g: GraphBuilder, x: str) -> str:
-    """Maximum of 3x3 pixels, then batch norm."""
+    """3x3 max pool, then batch norm."""
     return g.batch_norm(g.max_pool(x, kernel=3, padding=1))

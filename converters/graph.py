@@ -1,4 +1,8 @@
-"""The graph that converters build and passes rewrite: nodes over named values, layers without weight values."""
+"""The graph that converters build and passes rewrite: nodes that read and make named values, without weight values.
+
+A *layer* is a node that owns weights (``nn.Conv``). A *block* is a sequence of nodes that occurs more than once and is
+moved into a function.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ Shape = tuple[int, ...]
 
 
 class Reference(NamedTuple):
-    """An attribute of a function's node that takes its value from the call."""
+    """The value of an attribute inside a function that is set by each call of the function."""
 
     name: str
     kind: str  # "int", "ints", "float", "floats", "string" or "strings"
@@ -18,11 +22,11 @@ class Reference(NamedTuple):
 
 AttributeValue = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Reference
 Attributes = tuple[tuple[str, AttributeValue], ...]  # sorted by name
-CALL = "block."  # the domain of functions
+CALL = "block."  # prefix of the op_type of calls: the domain of functions
 
 
 def kind_of(value: AttributeValue) -> str:
-    """ONNX's name for the type of an attribute: ``int``, ``ints``, …; of a reference, that of its value."""
+    """Return ONNX's name for the type of an attribute (``int``, ``ints``, …); for a reference, that of its value."""
     if isinstance(value, Reference):
         return value.kind
     if isinstance(value, tuple):
@@ -31,10 +35,10 @@ def kind_of(value: AttributeValue) -> str:
 
 
 class Node(NamedTuple):
-    """One operator call.
+    """One call of an operator or function.
 
-    ``op_type`` carries its domain (``Relu``, ``nn.ConvBias``, ``block.B0``). ``weights`` names the tensors that a
-    layer owns: two nodes compute the same only if they own the same tensors.
+    ``op_type`` includes the domain (``Relu``, ``nn.ConvBias``, ``block.B0``). ``weights`` names the weight tensors that
+    a layer owns; two nodes compute the same only if they own the same tensors.
     """
 
     op_type: str
@@ -44,7 +48,7 @@ class Node(NamedTuple):
     weights: tuple[str, ...] = ()
 
     def attribute(self, name: str, default: AttributeValue | None = None) -> AttributeValue | None:
-        """The value of one attribute, or ``default`` where the node leaves it out."""
+        """Return the value of an attribute, or ``default`` if the node does not have it."""
         for key, value in self.attributes:
             if key == name:
                 return value
@@ -52,11 +56,11 @@ class Node(NamedTuple):
 
     @property
     def callee(self) -> str:
-        """The name of the function that it calls; "" if it calls none."""
+        """The name of the function that the node calls; "" if it calls none."""
         return self.op_type.removeprefix(CALL) if self.op_type.startswith(CALL) else ""
 
     def reading(self, source: Mapping[str, str]) -> Node:
-        """The same node, reading what stands in for its inputs."""
+        """Return the node with its inputs renamed by ``source``; inputs that are not in it stay."""
         if source.keys().isdisjoint(self.inputs):
             return self
         op_type, inputs, outputs, attributes, weights = self
@@ -64,7 +68,7 @@ class Node(NamedTuple):
 
 
 def depth_of(nodes: Iterable[Node]) -> int:
-    """Nodes on the longest path."""
+    """Return the number of nodes on the longest path."""
     depth: dict[str, int] = {}
     for node in nodes:
         depth.update(dict.fromkeys(node.outputs, 1 + max((depth.get(x, 0) for x in node.inputs), default=0)))
@@ -72,12 +76,12 @@ def depth_of(nodes: Iterable[Node]) -> int:
 
 
 def is_dropout_at_inference(node: Node) -> bool:
-    """Does it only hand on its first input? A third one says that it is training."""
+    """Return whether a node is a Dropout that passes on its first input; a third input may switch on training."""
     return node.op_type == "Dropout" and len(node.inputs) < 3
 
 
 class Function(NamedTuple):
-    """A repeated block: ``block.name`` with the attributes that differ between its calls."""
+    """A repeated block, called as ``block.name``; ``parameters`` are the attributes that differ between its calls."""
 
     name: str
     inputs: tuple[str, ...]
@@ -88,14 +92,19 @@ class Function(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A network: nodes in topological order. Passes take one and return another.
+    """A network. Passes take a graph and return a new one.
 
-    ``shapes`` holds the shape of every value that is known, inputs included. Functions stand in the order in
-    which the nodes first call them. ``types`` spells the types of values that are not float tensors of known
-    shape, as ONNX text does (``int64[1,16]``, ``float[?,4]``). ``domains`` holds the versions of the operator sets
-    that nodes call beyond ONNX's own and ours. An input that a node leaves out is the empty name. ``params`` says of
-    the weights that a layer owns, by their name, of which learned arrays they are made, and how many numbers these
-    have; of others it is what the layer says.
+    Attributes:
+        inputs: names of the input values.
+        outputs: names of the output values.
+        nodes: in topological order. An optional input that a node leaves out is the empty name.
+        shapes: shape by value name, for inputs and all other values whose shape is known.
+        functions: in the order in which the nodes first call them.
+        types: ONNX type by value name, as in ONNX text (``int64[1,16]``, ``float[?,4]``), for values that are not
+            float tensors of known shape.
+        domains: versions of the operator sets that nodes use besides ONNX's own and ours.
+        params: for each weight tensor in ``Node.weights``, the learned arrays that it is computed from and their
+            numbers of elements. For a tensor that is not listed, the layer's attributes give the number.
     """
 
     inputs: tuple[str, ...]

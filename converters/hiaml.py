@@ -1,4 +1,4 @@
-"""HiAML as a graph: stem and four stages of two blocks, of 14 kinds."""
+"""Graphs of HiAML: stem and four stages of two blocks, each of one of 14 kinds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def build(space: HiAML, architecture: Stages) -> Graph:
 
 @dataclass(frozen=True)
 class _Layers:
-    """The layers of a block; they make its channels unless told otherwise."""
+    """The layers of a block; unless stated otherwise, each has as many output channels as the block."""
 
     g: GraphBuilder
     channels: int
@@ -44,12 +44,12 @@ class _Layers:
         return conv_bn_relu6(self.g, x, channels or self.channels, kernel=kernel, stride=stride)
 
     def inc(self, x: str, stride: int = 1) -> str:
-        """A row, then a column; the first takes both strides."""
+        """Convolution along a row, then along a column; the first has the strides of both."""
         rows = conv_bn_relu6(self.g, x, self.channels, kernel=(1, 3), stride=stride)
         return conv_bn_relu6(self.g, rows, self.channels, kernel=(3, 1))
 
     def project(self, x: str, stride: int) -> str:
-        """The input in the shape of the output; a convolution of its own only where they differ."""
+        """Return the input in the shape of the output, by a convolution only if the shapes differ."""
         return x if stride == 1 and self.g.channels(x) == self.channels else self.cb(x, 1, stride)
 
 

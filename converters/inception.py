@@ -1,4 +1,4 @@
-"""Inception networks of GENNAPE as a graph: stem, four stages of blocks with parallel paths, last convolution."""
+"""Graphs of GENNAPE's Inception networks: stem, four stages of blocks with parallel paths, last convolution."""
 
 from __future__ import annotations
 
@@ -66,7 +66,10 @@ def _operation(g: GraphBuilder, x: str, step: Step) -> str:
 
 
 def _parallel_inception(g: GraphBuilder, x: str, channels: int, *, kernel: int, stride: int) -> str:
-    """Rows make half the channels, columns the others; each reduces the other axis with a convolution of its own."""
+    """Concatenate the results of a row and a column convolution, with half of the channels each.
+
+    If the stride is more than 1, another convolution reduces the other axis.
+    """
     half, rest = channels // 2, channels - channels // 2
     rows = _conv_bn(g, x, half, kernel=(1, kernel), stride=(1, stride))
     columns = _conv_bn(g, x, rest, kernel=(kernel, 1), stride=(stride, 1))

@@ -1,6 +1,6 @@
-"""Limits that onnx's own code lacks: without them it overflows its stack or computes for ever.
+"""Limits on texts and models that onnx does not check itself: beyond them it overflows its stack or never ends.
 
-Each check gives the reason to refuse a text or a model as "expected …, got …", or nothing.
+Each check returns the reason for refusal as "expected …, got …", or an empty string.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from onnx import AttributeProto, ModelProto, NodeProto
 
-MAX_NESTING = 100  # of brackets: protobuf holds no deeper model, and 60,000 of them crash the parser
-MAX_NODES = 500_000  # with every call written out: 30 functions that call the next one twice are 2 ** 30 nodes
+MAX_NESTING = 100  # nested brackets: protobuf allows no deeper model, and 60,000 of them crash the parser
+MAX_NODES = 500_000  # with all calls inlined: 30 functions that each call the next one twice give 2 ** 30 nodes
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*+"?|#[^\n]*|[({]|[)}]', re.DOTALL)
 _TERM = r"[A-Za-z ]*(?:\.\.\.[A-Za-z ]*)?"
 _EQUATION = re.compile(f"{_TERM}(?:,{_TERM})*(?:->{_TERM})?")
@@ -21,7 +21,7 @@ FunctionName = tuple[str, str]
 
 
 def excess_of_text(onnx_text: str) -> str:
-    """Why the parser must not be given this text."""
+    """Return why a text must not be given to the parser; "" if it may."""
     depth = 0
     for match in _BRACKETS.finditer(onnx_text):
         token = match[0]
@@ -32,7 +32,7 @@ def excess_of_text(onnx_text: str) -> str:
 
 
 def excess_of_model(model: ModelProto) -> str:
-    """Why the checker, shape inference and the inliner must not be given this model."""
+    """Return why a model must not be given to the checker, shape inference and the inliner; "" if it may."""
     count = _num_nodes(model)
     if count > MAX_NODES:
         return f"expected at most {MAX_NODES} nodes with every function written out, got {count}"
@@ -46,7 +46,10 @@ def excess_of_model(model: ModelProto) -> str:
 
 
 def _num_nodes(model: ModelProto) -> int:
-    """Nodes of the graph with every function written out; what calls itself, which the checker refuses, counts once."""
+    """Return the number of nodes with all functions inlined.
+
+    A call of a function by itself counts as one node; the checker refuses such models later.
+    """
     calls: dict[FunctionName, Counter[FunctionName]] = {
         (function.domain, function.name): _calls(function.node) for function in model.functions
     }
@@ -75,7 +78,7 @@ def _size(calls: Counter[FunctionName], sizes: dict[FunctionName, int]) -> int:
 
 
 def _with_inner_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
-    """Nodes, and those of the graphs that they hold."""
+    """Yield the nodes and those of their subgraphs."""
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()

@@ -1,4 +1,4 @@
-"""The MnasNet space of Accel-NASBench as a graph: stem, seven blocks of inverted residuals, header."""
+"""Graphs of Accel-NASBench's MnasNet space: stem, seven blocks of inverted residuals, header."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEM_CHANNELS = 32
 BLOCK_CHANNELS = (16, 24, 40, 80, 112, 192, 320)
 BLOCK_STRIDES = (1, 2, 2, 2, 1, 2, 1)
 HEADER_CHANNELS = 1280
-SQUEEZE = 4  # channels of a layer's input to those between the convolutions of its attention
+SQUEEZE = 4  # input channels of a layer divided by the channels inside its squeeze and excitation
 ACTIVATIONS = {"silu": GraphBuilder.silu, "relu": GraphBuilder.relu}
 GATES = {"silu": GraphBuilder.sigmoid, "relu": GraphBuilder.hard_sigmoid}
 

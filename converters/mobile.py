@@ -1,4 +1,4 @@
-"""The blocks of mobile networks: convolution with batch norm, inverted residual, squeeze and excitation."""
+"""Blocks of mobile networks: convolution with batch norm, inverted residual, squeeze and excitation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Operation = Callable[[GraphBuilder, str], str]  # such as GraphBuilder.relu
 
 
 def make_divisible(value: float) -> int:
-    """The multiple of 8 nearest to ``value``, halves up, and at least 90 % of it.
+    """Return the multiple of 8 nearest to ``value``, halves rounded up, but at least 90 % of ``value``.
 
     Example:
         >>> make_divisible(28.8), make_divisible(11)
@@ -40,13 +40,13 @@ def mbconv(
     groups: int = 1,
     attention: Operation | None = None,
 ) -> str:
-    """Inverted residual: expand by 1x1, filter each channel, project by 1x1; add the input where shapes agree.
+    """Inverted residual: 1x1 expansion, depthwise convolution, 1x1 projection; plus the input if shapes agree.
 
     Args:
-        mid_channels: between expansion and projection; the input's own where there is no expansion.
-        activation: after expansion and depthwise convolution.
-        expand: whether the block opens with the 1x1 convolution.
-        groups: of both 1x1 convolutions; with more than one, channels are shuffled after the first.
+        mid_channels: number of channels between expansion and projection; without expansion that of the input.
+        activation: applied after the expansion and after the depthwise convolution.
+        expand: whether the block starts with the 1x1 expansion.
+        groups: groups of both 1x1 convolutions; if more than one, channels are shuffled after the first.
         attention: applied before the projection, such as ``squeeze_excite``.
 
     Source: Sandler et al. 2018, "MobileNetV2: Inverted Residuals and Linear Bottlenecks".
@@ -71,7 +71,7 @@ def squeeze_excite(
     activation: Operation = GraphBuilder.relu,
     gate: Operation = GraphBuilder.hard_sigmoid,
 ) -> str:
-    """Scale each channel by what a small network makes of all their means.
+    """Scale each channel by a factor that a small network computes from the means of all channels.
 
     Source: Hu et al. 2018, "Squeeze-and-Excitation Networks".
     """

@@ -1,4 +1,4 @@
-"""NAS-Bench-101 as a graph: stem, three stages of three modules, poolings between them."""
+"""Graphs of NAS-Bench-101: stem, three stages of three modules, with pools between the stages."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def build(space: NASBench101, architecture: Module) -> Graph:
 
 
 def vertex_channels(module: Module, out_channels: int) -> list[int]:
-    """Output channels of the interior vertices; those of vertex v are at index v - 1.
+    """Return the output channels of the interior vertices; those of vertex v are at index v - 1.
 
-    The vertices that are concatenated share ``out_channels``, the first of them one more where it does not divide
-    evenly. Any other has as many as the widest it feeds.
+    The vertices that are concatenated share ``out_channels``; if it does not divide evenly, the first ones have one
+    more. Any other vertex has as many as the widest vertex that it feeds.
 
     Example:
         >>> edges = ((0, 1, 1, 1, 0), (0, 0, 0, 0, 1), (0, 0, 0, 0, 1), (0, 0, 0, 0, 1), (0, 0, 0, 0, 0))
@@ -65,7 +65,7 @@ def _module(g: GraphBuilder, x: str, module: Module, out_channels: int) -> str:
 
 
 def _truncated(g: GraphBuilder, x: str, channels: int) -> str:
-    """The first channels; there is at most one too many."""
+    """Return the first ``channels`` channels; at most one is cut off."""
     return x if g.channels(x) == channels else g.slice(x, axes=(1,), starts=(0,), ends=(channels,))
 
 

@@ -1,4 +1,4 @@
-"""NAS-Bench-201 as a graph: stem, three stages of five cells, residual reductions between them."""
+"""Graphs of NAS-Bench-201: stem, three stages of five cells, with residual reductions between the stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NAS-Bench-Macro as a graph: stem, eight layers in three stages, header."""
+"""Graphs of NAS-Bench-Macro: stem, eight layers in three stages, header."""
 
 from __future__ import annotations
 

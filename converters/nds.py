@@ -1,4 +1,4 @@
-"""Networks of stacked cells at CIFAR-10 as a graph: the NDS family, and DARTS as in NAS-Bench-301."""
+"""Graphs of networks of stacked cells for CIFAR-10: the NDS family, and DARTS as in NAS-Bench-301."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEM_MULTIPLIER = 3
 
 
 def build(space: SearchSpace[CellNetwork], architecture: CellNetwork) -> Graph:
-    """The network without its auxiliary head, which is never executed; unused preprocessing is included.
+    """The network without its auxiliary head, which is not executed at inference; unused preprocessing is included.
 
     Source: pycls, models/nas (Radosavovic et al., ICCV 2019); quark0/darts, cnn/model.py.
     """
@@ -72,21 +72,24 @@ def _operation(g: GraphBuilder, operation: str, x: str, *, stride: int) -> str:
 
 
 def _flat_convs(g: GraphBuilder, x: str, *, kernel: int, stride: int) -> str:
-    """A row of pixels, then a column, with one batch norm after both."""
+    """Convolution along a row, then along a column, then one batch norm."""
     channels = g.channels(x)
     x = g.conv(g.relu(x), channels, kernel=(1, kernel), stride=(1, stride))
     return g.batch_norm(g.conv(x, channels, kernel=(kernel, 1), stride=(stride, 1)))
 
 
 def _separable(g: GraphBuilder, x: str, *, kernel: int, stride: int = 1, dilation: int = 1) -> str:
-    """Every channel by itself, then all of them pixel by pixel."""
+    """Separable convolution: depthwise, then pointwise."""
     channels, padding = g.channels(x), dilation * (kernel // 2)
     x = g.conv(g.relu(x), channels, kernel=kernel, stride=stride, padding=padding, dilation=dilation, groups=channels)
     return g.batch_norm(g.conv(x, channels, kernel=1))
 
 
 def _factorized_reduce(g: GraphBuilder, x: str, channels: int) -> str:
-    """Every second pixel, and those one step down and right of them: half the channels from each."""
+    """Halve height and width by two 1x1 convolutions with stride 2, on the image and on it shifted by one pixel.
+
+    Each gives half of the channels.
+    """
     x = g.relu(x)
     _, _, height, width = g.shapes[x]
     shifted = g.slice(x, axes=(2, 3), starts=(1, 1), ends=(height, width))

@@ -1,4 +1,4 @@
-"""Once-for-all MobileNetV3 as a graph: stem, a fixed block, five stages of chosen ones, head."""
+"""Graphs of Once-for-all MobileNetV3: stem, a fixed block, five stages of searchable blocks, head."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from converters.graph import Graph
 from converters.mobile import Operation, conv_bn, make_divisible, mbconv, squeeze_excite
 from spaces.ofa_mobilenetv3 import MobileNetV3, OFAMobileNetV3
 
-STEM_CHANNELS = 16  # of the fixed block as well
+STEM_CHANNELS = 16  # also those of the fixed block
 STAGE_CHANNELS = (24, 40, 80, 112, 160)
 HEAD_CHANNELS, MIXED_CHANNELS = 960, 1280
 STRIDES = (2, 2, 2, 1, 2)

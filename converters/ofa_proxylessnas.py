@@ -1,4 +1,4 @@
-"""Once-for-all ProxylessNAS as a graph: stem, a fixed block, six stages of chosen ones, head."""
+"""Graphs of Once-for-all ProxylessNAS: stem, a fixed block, six stages of searchable blocks, head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Once-for-all ResNet50 as a graph: stem, four stages of bottlenecks, classifier."""
+"""Graphs of Once-for-all ResNet50: stem, four stages of bottlenecks, classifier."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _bottleneck(g: GraphBuilder, x: str, channels: int, *, mid_channels: int, st
 
 
 def _projection(g: GraphBuilder, x: str, channels: int, *, stride: int) -> str:
-    """The shortcut of a stage's first block: average what the stride skips, then change the channels."""
+    """The shortcut of a stage's first block: average pool if the stride is more than 1, then a 1x1 convolution."""
     return conv_bn(g, g.average_pool(x, kernel=stride, stride=stride, ceil_mode=True), channels, kernel=1)
 
 

@@ -1,4 +1,4 @@
-"""Run and time ONNX texts in ONNX Runtime, on this machine's processor."""
+"""Runs and times ONNX texts in ONNX Runtime on this machine's CPU."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from converters.text import OnnxTextError, to_model
 if TYPE_CHECKING:
     import onnxruntime
 
-# onnxruntime itself is imported where it is used: it costs 0.1 s, and who only converts needs none.
+# onnxruntime is imported inside functions: importing it takes 0.1 s, and conversion does not need it.
 
 MAX_LOADED = 32  # models in memory at a time: a ResNet-50 takes about 200 MB, a NAS-Bench-201 network 3 MB
-ROUNDS = 5  # with more models than that, each one's repeats are spread over so many separate visits
+ROUNDS = 5  # with more than MAX_LOADED models, the repeats of each are spread over this many rounds
 PROVIDERS = ["CPUExecutionProvider"]
-FED: dict[str, np.dtype[Any]] = {  # by the names of onnxruntime's types
+FED: dict[str, np.dtype[Any]] = {  # element type of an input, by onnxruntime's name for its type
     "tensor(float)": np.dtype("float32"),
     "tensor(double)": np.dtype("float64"),
     **{f"tensor({name})": np.dtype(name) for name in ("float16", "bool", "int8", "int16", "int32", "int64")},
     **{f"tensor({name})": np.dtype(name) for name in ("uint8", "uint16", "uint32", "uint64")},
 }
-FATAL_ONLY = 4  # onnxruntime's log level; what is raised it need not print
+FATAL_ONLY = 4  # onnxruntime's log level; errors that it raises need not be logged too
 
 
 @dataclass(frozen=True)
 class Latency:
-    """Time of one inference, batch 1.
+    """Time of one inference with batch 1.
 
     Attributes:
-        median_ms: of all repeats.
-        iqr_ms: their lower and upper quartile.
+        median_ms: median of all timed runs, in ms.
+        iqr_ms: lower and upper quartile of all timed runs, in ms.
         repeats: number of timed runs.
     """
 
@@ -50,10 +50,10 @@ class Latency:
 
 
 class MeasuringInterruptedError(KeyboardInterrupt):
-    """Ctrl-C while latencies were measured.
+    """Ctrl-C during the measurement of latencies.
 
     Attributes:
-        latencies: N of them, by the runs until then; None of a text without any.
+        latencies: N latencies from the runs until then; None for a text that had not been run.
     """
 
     def __init__(self, latencies: Sequence[Latency | None]) -> None:
@@ -71,35 +71,36 @@ def measure_latencies(
     progress: bool = False,
     names: Sequence[str] | None = None,
 ) -> list[Latency]:
-    """Latency of every text in ONNX Runtime.
+    """Measure the latency of every text in ONNX Runtime.
 
-    Each repeat goes once through all models, in a new random order, so that a machine that slows down meanwhile
-    slows down all of them alike. Input is random and the same for every repeat; weights are the prelude's.
+    Each repeat runs all models once, in a new random order, so that a machine that slows down in the meantime slows
+    down all models alike. The input is random and the same in all repeats; the weights are those of the prelude, see
+    ``converters/text.py``.
 
-    NOTE: a model that has just waited for others finds the caches full of theirs, and a small one then takes up to
-    half as long again (0.50 ms for 0.35 ms). So each timed run comes right after an untimed one, and a latency does
-    not depend on which models are measured along with it.
+    NOTE: after other models have run, the CPU caches hold their data, and a small model takes up to half as long again
+    (0.50 ms instead of 0.35 ms). Therefore each timed run follows an untimed run of the same model, and a latency does
+    not depend on the other models that are measured.
 
     Args:
         onnx_texts: N texts.
-        threads: of one inference.
-        repeats: timed runs of every model.
+        threads: threads of one inference.
+        repeats: timed runs of each model.
         warmup: untimed runs after loading a model.
-        seed: of the input, normal numbers or, where they are whole, zeros; and of the order.
+        seed: seed of the input (normal numbers; zeros for integer inputs) and of the order.
         progress: show a bar on stderr.
-        names: N of them, of what the texts are of, for messages; their numbers if None.
+        names: N names of the texts for messages; their indices if None.
 
     Returns:
         N latencies, in the order of the texts.
 
     Raises:
-        ValueError: one text, ``threads`` or ``repeats`` below 1, ``warmup`` below 0.
-        OnnxTextError: a text is no valid model or ONNX Runtime cannot run it; nothing has been timed by then,
-            unless there are more than MAX_LOADED texts.
-        MeasuringInterruptedError: by Ctrl-C; it has what was timed until then.
+        ValueError: ``onnx_texts`` is a single text, ``threads`` or ``repeats`` is below 1, or ``warmup`` below 0.
+        OnnxTextError: a text is no valid model or ONNX Runtime cannot run it. With at most MAX_LOADED texts this is
+            raised before anything is timed.
+        MeasuringInterruptedError: after Ctrl-C; it holds the latencies measured until then.
 
-    Cost: twice ``repeats`` inferences and about 40 ms of loading a model; more than MAX_LOADED are loaded ROUNDS
-    times.
+    Cost: ``2 * repeats`` inferences and about 40 ms of loading for each model; if there are more than MAX_LOADED,
+    each is loaded ROUNDS times.
     """
     if isinstance(onnx_texts, str):
         raise ValueError("measure_latencies: expected a list of texts, got one text. Put it in a list.")
@@ -125,7 +126,7 @@ def measure_latencies(
 
 
 def machine_description() -> dict[str, str | int | float]:
-    """What a latency was measured on: processor, its cores and threads, memory, system, onnxruntime's version."""
+    """Describe this machine: processor, its cores and threads, memory, system, onnxruntime's version."""
     import onnxruntime
     import psutil  # type: ignore[import-untyped]
 
@@ -140,7 +141,7 @@ def machine_description() -> dict[str, str | int | float]:
 
 
 class _LoadedModel:
-    """A session with its input, warmed up."""
+    """An ONNX Runtime session with its input, after the warm-up runs."""
 
     def __init__(self, model: bytes, where: str, threads: int, warmup: int, seed: int) -> None:
         try:
@@ -148,7 +149,7 @@ class _LoadedModel:
             self._feed = _random_feed(self._session, np.random.default_rng(seed))
             for _ in range(warmup):
                 self._session.run(None, self._feed)
-        except Exception as e:  # onnxruntime's errors have no base of their own
+        except Exception as e:  # onnxruntime's errors have no common base class
             reason = " ".join(str(e).split())
             raise OnnxTextError(f"ONNX text: expected a model ONNX Runtime can run, got: {reason} in {where}.") from e
 
@@ -167,9 +168,9 @@ def _serialised(onnx_text: str, where: str) -> bytes:
 
 
 def _visits(num_models: int, repeats: int, rng: np.random.Generator) -> list[tuple[int, list[int]]]:
-    """Groups of models to load together, and how many repeats to run of each before the next group.
+    """Return the groups of models to load together, each with the number of repeats to run before the next group.
 
-    Every round draws new groups, so that models of different groups are still compared under all conditions.
+    Every round draws new groups, so that the runs of each model are spread over the whole measurement.
     """
     num_groups = ceil(num_models / MAX_LOADED)
     rounds = min(ROUNDS, repeats) if num_groups > 1 else 1
@@ -181,7 +182,7 @@ def _visits(num_models: int, repeats: int, rng: np.random.Generator) -> list[tup
 
 
 def session_of(model: bytes, threads: int) -> onnxruntime.InferenceSession:
-    """A serialised model, ready to run on the processor; ONNX Runtime raises what it raises."""
+    """Return a CPU session for a serialised model; errors of ONNX Runtime are not caught."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -192,7 +193,7 @@ def session_of(model: bytes, threads: int) -> onnxruntime.InferenceSession:
 
 
 def _random_feed(session: onnxruntime.InferenceSession, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Normal numbers; zeros where these are whole, such as indices, of which every table has one."""
+    """Return random inputs: normal numbers; zeros for integer inputs, since 0 is a valid index into any table."""
     feed: dict[str, np.ndarray] = {}
     for value in session.get_inputs():
         dtype = FED.get(value.type)
@@ -210,6 +211,6 @@ def _latency(times_ms: Sequence[float]) -> Latency:
 
 
 def _processor_name() -> str:
-    cpuinfo = Path("/proc/cpuinfo")  # Linux; there platform.processor() often knows only the instruction set
+    cpuinfo = Path("/proc/cpuinfo")  # on Linux, where platform.processor() often returns only the instruction set
     names = re.findall(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(), re.MULTILINE) if cpuinfo.exists() else []
     return str(names[0]) if names else platform.processor() or platform.machine()

@@ -1,4 +1,4 @@
-"""What a network costs: parameters, multiply-accumulates and sizes, counted from its graph."""
+"""Counts the parameters, multiply-accumulates (MACs) and sizes of a network from its graph."""
 
 from __future__ import annotations
 
@@ -15,33 +15,35 @@ CONVOLUTIONS = frozenset({"nn.Conv", "nn.ConvBias"})
 LINEARS = frozenset({"nn.Linear", "nn.LinearBias"})
 NORMS = frozenset({"nn.BatchNormalization", "nn.LayerNormalization"})
 BIASED = frozenset({"nn.ConvBias", "nn.LinearBias"})
-PLAIN_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})  # that no function of ours says: transposed, half precision
+# ONNX operators that read their weights as an input, used where no nn function fits: transposed, half precision.
+PLAIN_CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 PRODUCTS = frozenset({"Einsum", "Gemm", "MatMul"})
 QUANTISERS = frozenset({"DequantizeLinear", "QuantizeLinear"})
 VIEWS = frozenset({"Reshape", "Transpose", "nn.Reshape"})
-EMBEDDINGS = frozenset({"EmbedLayerNormalization"})  # of other domains, that read weights and multiply nothing
-QUANTISED_BIASES: Mapping[str, Sequence[int]] = {"DequantizeLinear": (0,), "QLinearConv": (8,)}  # of 32 bits
+EMBEDDINGS = frozenset({"EmbedLayerNormalization"})  # operators of other domains with weights, but without MACs
+# Positions of the inputs that may be biases stored as 32-bit integers.
+QUANTISED_BIASES: Mapping[str, Sequence[int]] = {"DequantizeLinear": (0,), "QLinearConv": (8,)}
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counts of one network, for its input: one of a batch of 1, unless a model says otherwise.
+    """Counts of one network at its input shape, which has batch 1 unless a model fixes another batch size.
 
     Attributes:
-        params: trainable numbers of the faithful graph: convolutions, linear layers, weight and bias of norms, and
-            weights that other operators read, but arrays of indices; no running statistics, and no scales and zero
-            points of quantised weights. In a model, a weight that is used in two ways, such as an embedding that is
-            also the last layer, counts once, and of weights that are computed those count that they are computed of.
-        macs: multiply-accumulates of the faithful graph's convolutions, linear layers and other products with a weight,
-            on either side, which may be stored as integers (QDQ); no biases, batch norms, pooling, activations or
-            products of activations, and none of quantised or recurrent operators.
+        params: trainable numbers of the faithful graph: those of convolutions and linear layers, weight and bias of
+            norms, and weights that other operators read. Not counted: arrays of indices, running statistics, scales
+            and zero points of quantised weights. In an ONNX model, a weight that is used twice, such as an embedding
+            that is also the last layer, counts once; of weights computed from other arrays, those arrays count.
+        macs: multiply-accumulates of the faithful graph's convolutions, linear layers and other products in which
+            either operand is a weight, which may be stored as integers (QDQ). Not counted: biases, batch norms,
+            pooling, activations, products of activations, quantised and recurrent operators.
         convs: convolutions of the faithful graph.
-        live_macs: the same of the canonical graph, from which dead branches are gone.
+        live_macs: multiply-accumulates of the canonical graph, which has no dead branches.
         live_convs: convolutions of the canonical graph.
         nodes: operators of the canonical graph, repeated blocks written out.
-        depth: operators on its longest path.
+        depth: operators on the longest path of the canonical graph.
         activations: elements of all convolutions' outputs in the canonical graph.
-        largest_activation: elements of the largest output of any of its operators, as far as shapes are known.
+        largest_activation: elements of the largest operator output in the canonical graph, among known shapes.
     """
 
     params: int
@@ -56,10 +58,10 @@ class Statistics:
 
 
 def statistics(faithful: Graph, canonical: Graph | None = None) -> Statistics:
-    """Count a graph as ``to_graph`` gives it, and the canonical graph made of it, if that is not given.
+    """Count the statistics of a faithful graph; its canonical graph is computed unless given.
 
     Raises:
-        ValueError: a layer behind an operator of unknown shape, or an operator of another domain that has weights.
+        ValueError: the shape of a layer is unknown, or an operator of another domain reads weights.
 
     Example:
         >>> from converters import to_graph
@@ -88,7 +90,7 @@ def statistics(faithful: Graph, canonical: Graph | None = None) -> Statistics:
 
 
 def _outputs(graph: Graph) -> list[str]:
-    """What operators make: all values but weights."""
+    """Return the outputs of all operators, without weights."""
     return [output for node in graph.nodes if node.op_type != "nn.Weight" for output in node.outputs]
 
 
@@ -102,7 +104,7 @@ def _convolutions(graph: Graph) -> list[Node]:
 
 
 def _weights(graph: Graph) -> dict[str, Shape]:
-    """Shapes by name of the weights that plain operators read, those stored as integers and views of these included."""
+    """Return the shapes of weights that operators read as inputs, by name; weights stored as integers are included."""
     shapes: dict[str, Shape] = {}
     quantised: set[str] = set()
     for node in graph.nodes:
@@ -120,7 +122,7 @@ def _weights(graph: Graph) -> dict[str, Shape]:
 def _params(graph: Graph) -> int:
     """Count the parameters of a graph.
 
-    Layers that own the same tensors count once, and so do arrays that the weights of several are made of.
+    Layers that own the same tensors count once, and so does an array from which the weights of several are computed.
     """
     scales = {x for node in graph.nodes for x in _read_at(node, QUANTISATION)}
     own = {node.weights: node for node in graph.nodes if node.weights and scales.isdisjoint(node.outputs)}
@@ -147,7 +149,8 @@ def _layer_params(node: Node) -> int:
 def _macs(graph: Graph) -> int:
     """Count the multiply-accumulates of a graph.
 
-    Every element of an output takes one weight row: input channels of a group, times kernel.
+    Each output element of a layer costs as many as one row of the weight has elements: for a convolution, the input
+    channels of a group times the kernel size.
     """
     owned = _weights(graph)
     _refuse_unknown(graph, owned)
@@ -170,7 +173,7 @@ def _macs(graph: Graph) -> int:
 
 
 def _refuse_unknown(graph: Graph, owned: Mapping[str, Shape]) -> None:
-    """Refuse operators of other domains that would count as nothing, apart from those that read integers."""
+    """Raise an error for operators of other domains that read float weights, since their cost is unknown."""
     integers = {node.outputs[0] for node in graph.nodes if node.op_type == "nn.Weight" and _is_of_integers(node)}
     matrices = {x for x, shape in owned.items() if len(shape) > 1} - integers
     for node in graph.nodes:
@@ -187,16 +190,17 @@ def _is_of_integers(node: Node) -> bool:
 
 
 def _plain_convolution_macs(graph: Graph, node: Node, weight_shape: Shape) -> int:
-    """Multiply-accumulates of a plain convolution: every element of its output takes one weight row.
+    """Count the multiply-accumulates of a convolution that reads its weight as an input.
 
-    Of a transposed one, every element of its input takes the outputs of a group, times kernel.
+    Each output element costs as many as a row of the weight has elements. If the convolution is transposed, each input
+    element costs the output channels of a group times the kernel size.
     """
     x = node.inputs[0] if node.op_type == "ConvTranspose" else node.outputs[0]
     return _size(graph, x, node) * prod(weight_shape[1:])
 
 
 def _product_macs(graph: Graph, node: Node) -> int:
-    """Every element of an output takes a row of the first operand."""
+    """Count the multiply-accumulates of a product: each output element costs the length of the summed axis."""
     if node.op_type == "Einsum":
         return _einsum_macs(graph, node)
     first = _shape(graph, node.inputs[0], node)
@@ -204,7 +208,7 @@ def _product_macs(graph: Graph, node: Node) -> int:
 
 
 def _einsum_macs(graph: Graph, node: Node) -> int:
-    """Every element of an output takes the axes that its equation sums over."""
+    """Count the multiply-accumulates of an Einsum: output elements times the sizes of the axes summed over."""
     terms, arrow, kept = str(node.attribute("equation")).replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
     for term, x in zip(terms.split(","), node.inputs, strict=True):

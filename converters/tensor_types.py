@@ -1,4 +1,4 @@
-"""ONNX tensor types: their element type, their shape, and how ONNX text spells them."""
+"""ONNX tensor types: their element type, their shape, and their form in ONNX text."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from converters.graph import Shape
 
 
 def element_type(kind: TypeProto | None) -> int:
-    """Element type of a tensor; UNDEFINED for anything else."""
+    """Return the element type of a tensor type; UNDEFINED for any other type."""
     return kind.tensor_type.elem_type if kind is not None else TensorProto.UNDEFINED
 
 
 def static_shape(kind: TypeProto | None) -> Shape | None:
-    """The shape, if every size is known."""
+    """Return the shape, or None if a size is unknown."""
     if kind is None or not kind.tensor_type.HasField("shape"):
         return None
     sizes = kind.tensor_type.shape.dim
@@ -21,7 +21,7 @@ def static_shape(kind: TypeProto | None) -> Shape | None:
 
 
 def spell_type(kind: TypeProto) -> str:
-    """As ONNX text spells it; ``[]`` for an unknown rank."""
+    """Return a tensor type as ONNX text writes it, with ``?`` for unknown sizes and ``[]`` for an unknown rank."""
     element = TensorProto.DataType.Name(element_type(kind)).lower()
     if not kind.tensor_type.HasField("shape"):
         return f"{element}[]"

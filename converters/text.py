@@ -1,4 +1,8 @@
-"""ONNX's textual form: write a graph, attach the prelude, parse. The only file that talks to the onnx parser."""
+"""Writes graphs as ONNX text and parses ONNX text to models. This is the only file that uses the onnx parser.
+
+The *prelude* is the file ``prelude.onnxtxt``. It defines the functions of the domain ``nn`` (``nn.Conv``, …), which
+compute synthetic weights from their attributes, so that texts need not contain weights.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ class OnnxTextError(ValueError):
 
 
 def write(graph: Graph) -> str:
-    """The text of a graph, values named v0, v1, … in order; the bytes that ``onnx.printer`` would print."""
+    """Return the text of a graph, with values named v0, v1, … in order; it equals what ``onnx.printer`` would print."""
     names = _value_names(graph.inputs, graph.nodes)
     inputs = ", ".join(f"{_type(graph, x)} {names[x]}" for x in graph.inputs)
     outputs = ", ".join(f"{_type(graph, x)} {names[x]}" for x in graph.outputs)
@@ -45,37 +49,37 @@ def write(graph: Graph) -> str:
 
 
 def parse(onnx_text: str) -> onnx.ModelProto:
-    """The model that a text spells, without the prelude.
+    """Parse a text to a model, without adding the prelude.
 
     Raises:
-        OnnxTextError: the text does not parse; the message gives the parser's place and reason.
+        OnnxTextError: the text does not parse; the message has the parser's position and reason.
     """
-    if "\0" in onnx_text:  # the parser would stop there and leave the rest unread
+    if "\0" in onnx_text:  # the parser would stop there and ignore the rest
         raise OnnxTextError(f"ONNX text: expected text, got a zero byte at character {onnx_text.index(chr(0))}.")
     if excess := excess_of_text(onnx_text):
         raise OnnxTextError(f"ONNX text: {excess}.")
     try:
-        onnx_text.encode()  # the parser says nothing useful of a lone surrogate
+        onnx_text.encode()  # the parser has no useful message for a lone surrogate
         return onnx.parser.parse_model(onnx_text)
     except (onnx.parser.ParseError, UnicodeEncodeError) as e:
         raise OnnxTextError(f"ONNX text: expected onnx.parser syntax, got an error: {_one_line(e)}") from e
-    except Exception as e:  # whatever C++ raises; no common base
+    except Exception as e:  # errors from C++ have no common base class
         raise OnnxTextError(f"ONNX text: expected numbers in range, got an error: {_one_line(e)}") from e
 
 
 def print_model(model: onnx.ModelProto) -> str:
-    """``onnx.printer``'s text of a model."""
+    """Return the text of a model as ``onnx.printer`` prints it."""
     return str(onnx.printer.to_text(model))
 
 
 def to_model(onnx_text: str) -> onnx.ModelProto:
-    """A model that ONNX Runtime runs: the text with the prelude's layers, which make synthetic weights.
+    """Return a model that ONNX Runtime can run: the text with the functions of the prelude, which make the weights.
 
-    A text that brings the prelude along keeps its own.
+    Functions of the prelude that the text defines itself are not replaced.
 
     Raises:
-        OnnxTextError: the text does not parse, calls a function that it does not define (it may have been cut
-            off), or the full checker rejects the model.
+        OnnxTextError: the text does not parse, it calls a function that is defined neither in it nor in the prelude
+            (it may have been cut off), or the full checker rejects the model.
     """
     model = parse(onnx_text)
     present = {(function.domain, function.name) for function in model.functions}
@@ -91,19 +95,19 @@ def to_model(onnx_text: str) -> onnx.ModelProto:
 
 
 def prelude() -> str:
-    """The definitions of the ``nn`` functions, in ONNX text: append it to a text to get a complete model."""
+    """Return the prelude as ONNX text; a text with the prelude appended is a complete model."""
     return files("converters").joinpath("prelude.onnxtxt").read_text()
 
 
 @lru_cache(maxsize=1)
 def prelude_functions() -> Sequence[onnx.FunctionProto]:
-    """The ``nn`` functions, parsed."""
+    """Return the parsed functions of the prelude."""
     header = f"<ir_version: {IR_VERSION}, opset_import: [{', '.join(_opsets({}))}]>\nempty () => () {{}}\n"
     return list(onnx.parser.parse_model(header + prelude()).functions)
 
 
 def _check_calls(model: onnx.ModelProto) -> None:
-    """The checker lets calls into unknown domains pass; every function of our own is at hand."""
+    """Check that every called function of our domains is defined; onnx.checker ignores calls into unknown domains."""
     defined = {(function.domain, function.name) for function in model.functions}
     for body in (model.graph, *model.functions):
         for node in body.node:
@@ -177,7 +181,7 @@ def _spell_one(value: float | str) -> str:
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if isinstance(value, int):
         return str(value)
-    # The shortest digits that give the same 32 bits, with an exponent where that is shorter still.
+    # The fewest digits that give the same 32-bit float, in scientific notation if that is shorter.
     short = np.float32(value)
     plain = f"{value:.0f}" if short.is_integer() else np.format_float_positional(short, trim="-")
     return min(plain, np.format_float_scientific(short, trim="-", exp_digits=2), key=len)

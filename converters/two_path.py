@@ -1,4 +1,4 @@
-"""Two-Path as a graph: stem, two rows of blocks on its result, their concatenation."""
+"""Graphs of Two-Path: stem, two parallel sequences of blocks, their concatenation."""
 
 from __future__ import annotations
 

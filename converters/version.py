@@ -1,4 +1,4 @@
-"""Which code writes texts and counts networks."""
+"""The version of the code that writes texts and counts networks, as a hash of its source."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import spaces
 
 @cache
 def code_digest() -> str:
-    """Hash of the spaces' and the converters' source.
+    """Return a hash of the source of ``spaces`` and ``converters``.
 
-    Results of one digest may be put together, those of two may differ.
+    Results with the same digest may be combined; results with different digests may disagree.
     """
     digest = hashlib.sha256()
     for package in (spaces, converters):

@@ -1,6 +1,6 @@
-"""Windows that slide over height and width: what convolutions and pools of a shape make, and their attributes.
+"""Output shapes and attributes of convolutions and pools, whose windows slide over height and width.
 
-Answers are kept: a network repeats few layers many times, and a space has few of them.
+Results are cached, since a network and a space have few different layers that occur many times.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ Pair = int | tuple[int, int]  # height and width
 
 
 def whole(number: Any, least: int | None = None) -> int:
-    """A size as Python's own integer, whatever integer it was. Texts spell others wrongly, also where they are equal.
+    """Return a size of any integer type as an ``int``; other types, such as NumPy's, would appear wrongly in the text.
 
     Raises:
-        ValueError: it is none, or below ``least``.
+        ValueError: it is no integer, or below ``least``.
     """
     found = number if type(number) is int else _own_integer(number)
     if least is not None and found < least:
@@ -40,7 +40,7 @@ def _own_integer(number: Any) -> int:
 
 
 def pair(value: Pair, least: int) -> tuple[int, int]:
-    """Whole numbers for height and width, from two or from one for both; none below ``least``."""
+    """Return integers for height and width from two numbers or one for both; each must be at least ``least``."""
     height, width = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
     return whole(height, least), whole(width, least)
 
@@ -55,7 +55,7 @@ def convolution(
     dilation: int,
     groups: int,
 ) -> tuple[Shape, Attributes]:
-    """Output shape and attributes of a convolution; ``padding`` None is half the kernel, rounded down."""
+    """Return output shape and attributes of a convolution; ``padding`` None means half the kernel, rounded down."""
     padding = (kernel[0] // 2, kernel[1] // 2) if padding is None else padding
     reach = (dilation * (kernel[0] - 1) + 1, dilation * (kernel[1] - 1) + 1)
     batch, channels, *size = image(shape)
@@ -77,9 +77,9 @@ def convolution(
 def pool(
     shape: Shape, kernel: int, stride: int, padding: int, ceil_mode: bool, count_include_pad: bool
 ) -> tuple[Shape, Attributes]:
-    """Output shape and attributes of a pool, which says no more than its windows need."""
+    """Return output shape and attributes of a pool, without attributes that do not change the result."""
     batch, channels, *size = image(shape)
-    if padding >= kernel:  # a window would have nothing but padding
+    if padding >= kernel:  # a window could contain nothing but padding
         raise ValueError(f"pool: expected less padding than {kernel}, which is its kernel, got {padding}.")
     pairs = (kernel, kernel), (stride, stride), (padding, padding)
     floor, ceil = _num_windows(size, *pairs), _num_windows(size, *pairs, ceil_mode=True)
@@ -96,7 +96,10 @@ def pool(
 def _num_windows(
     size: list[int], kernel: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int], ceil_mode: bool = False
 ) -> list[int]:
-    """Windows along each axis; with ``ceil_mode`` a last one may reach beyond the end, if it starts before."""
+    """Return the number of windows along each axis.
+
+    With ``ceil_mode`` the last window may extend beyond the end if it starts before the end padding.
+    """
     counts: list[int] = []
     for n, k, s, p in zip(size, kernel, stride, padding, strict=True):
         span = n + 2 * p - k
@@ -109,7 +112,7 @@ def _num_windows(
 
 
 def image(shape: Shape) -> Shape:
-    """``shape``, if it is that of an image."""
+    """Return ``shape`` if it has the four axes of an image; raise ValueError otherwise."""
     if len(shape) != 4:
         raise ValueError(f"window: expected four axes to slide over, batch, channels, height and width, got {shape}.")
     return shape
