@@ -1,11 +1,11 @@
-"""What can be searched: genotypes to sample, mutate, cross, list and compare. Needs NumPy and nothing more.
+"""Search spaces, whose architectures can be sampled, mutated, crossed, enumerated and compared. Needs only NumPy.
 
     space = spaces.get_space("nasbench201")
     cell = space.sample(numpy.random.default_rng(0))
     space.format(cell), space.encode(cell), space.architecture_key(cell)
 
-A new space is one file here, with a subclass of SearchSpace, and one line in registry.py. One of a user's own needs
-neither: docs/new-space.md.
+A new space of this package is one file here with a subclass of SearchSpace, and one line in registry.py. For a space
+in a file of your own see docs/new-space.md.
 """
 
 from spaces.genotype_space import Choices, GenotypeSpace

@@ -1,4 +1,4 @@
-"""Published notations of cells: DARTS genotypes as JSON or Python, and the ConfigSpace form of NAS-Bench-301."""
+"""Published notations of cells: DARTS genotypes in JSON or Python, and NAS-Bench-301's ConfigSpace configurations."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from spaces.space import ArchitectureError
 
 GENOTYPE_KEYS = ("normal", "normal_concat", "reduce", "reduce_concat")
 CELL_KINDS = ("normal", "reduce")
-MAX_RANGE = 100  # more states than any cell has, and few enough to hold
+MAX_RANGE = 100  # limit on the length of a range: more states than any cell has
 CONFIG_PREFIX = "NetworkSelectorDatasetInfo:darts:"
 
 
 def read_cell(
     space: str, name: str, edges: Any, concat: Any, *, operations: Sequence[str], num_nodes: int, remedy: str
 ) -> Cell:
-    """A cell from its list of ``[operation, input]`` pairs and its concatenated states.
+    """Read a cell from its list of ``[operation, input]`` pairs and its concatenated states.
 
     Raises:
-        ArchitectureError: names the pair, such as ``normal[3]``.
+        ArchitectureError: the cell is invalid; the message names the pair, such as ``normal[3]``.
     """
     check_list(space, name, edges, [NUM_INPUTS * num_nodes], remedy)
     pairs = [_read_edge(space, f"{name}[{i}]", edge, operations, i, remedy) for i, edge in enumerate(edges)]
@@ -46,15 +46,15 @@ def _read_edge(space: str, name: str, edge: Any, operations: Sequence[str], posi
 
 
 def spell_cell(name: str, cell: Cell) -> dict[str, Any]:
-    """``name`` and ``name_concat`` of a DARTS genotype."""
+    """Return the entries ``name`` and ``name_concat`` of a DARTS genotype."""
     edges = [[operation, source] for node in cell.nodes for operation, source in node]
     return {name: edges, f"{name}_concat": list(cell.concat)}
 
 
 def read_python_genotype(space: str, notation: str, remedy: str) -> dict[str, Any]:
-    """``Genotype(normal=[('sep_conv_3x3', 0), …], normal_concat=range(2, 6), …)`` as papers print it.
+    """Read ``Genotype(normal=[('sep_conv_3x3', 0), …], normal_concat=range(2, 6), …)`` as printed in papers.
 
-    Nothing is executed: only literals and ``range`` are understood.
+    Nothing is executed; only literals and ``range`` are accepted.
     """
     try:
         call = ast.parse(notation.strip(), mode="eval").body
@@ -81,15 +81,15 @@ def _lists(value: Any) -> Any:
 
 
 def is_config(value: object) -> bool:
-    """Whether a JSON value is a configuration of NAS-Bench-301's ConfigSpace."""
+    """Return whether a JSON value is a configuration of NAS-Bench-301's ConfigSpace."""
     return isinstance(value, dict) and any("edge_normal_" in key for key in value)
 
 
 def config_to_genotype(space: str, config: Mapping[str, Any], num_nodes: int, remedy: str) -> dict[str, Any]:
-    """The genotype of a configuration, with the ``init_channels`` and ``layers`` that it may state.
+    """Return the genotype of a configuration, with ``init_channels`` and ``layers`` if it has them.
 
-    Edges are numbered node by node, and each node names the two inputs it uses; node 2 has no others than 0 and 1.
-    Settings of training are left aside.
+    Edges are numbered node by node, and each node names the two inputs that it uses, except node 2, whose inputs are
+    always 0 and 1. Settings of training are ignored.
 
     Source: Zela et al., ICLR 2022; automl/nasbench301, representations.py.
     """

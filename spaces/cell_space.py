@@ -1,4 +1,4 @@
-"""The genotypes of spaces of stacked cells: which inputs each node reads, which operations it applies to them."""
+"""Spaces of stacked cells: genes for the inputs of each node and for the operations that it applies to them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from spaces.space import ArchitectureError, Genotype, SearchSpace
 
 @dataclass(frozen=True)
 class Gene:
-    """One choice.
+    """One gene.
 
     Attributes:
-        name: what it decides, "normal node 3 inputs".
-        choices: its values.
-        sampled: how many of them, from the first, the space was published with. The others are in published
-            records all the same: they encode and decode, and nothing that this class draws has them.
-        weights: how often each of those is drawn; equally often where there are none.
+        name: what the gene decides, such as "normal node 3 inputs".
+        choices: the values that it can have.
+        sampled: number of choices, from the first, that the published space has. The others occur in published
+            records only: they can be encoded and decoded, but are never sampled.
+        weights: relative frequency with which each sampled choice is sampled; None if all are equal.
     """
 
     name: str
@@ -32,22 +32,23 @@ class Gene:
     weights: Sequence[int] | None = None
 
     def draw(self, rng: np.random.Generator) -> int:
-        """A sampled choice."""
+        """Sample a choice; return its index."""
         if self.weights is None:
             return int(rng.integers(self.sampled))
         return int(rng.choice(np.repeat(np.arange(self.sampled), self.weights)))
 
 
 class CellSpace(SearchSpace[CellNetwork]):
-    """Two cells in a stack. A genotype is, for every node of both, its pair of inputs and an operation on each.
+    """Networks of two kinds of stacked cells. For every node the genotype has the pair of inputs and both operations.
 
-    Where inputs of a node are published to differ, the pairs of equal ones come after the sampled choices.
+    If the published space requires the inputs of a node to differ, pairs of equal inputs are choices that are not
+    sampled.
 
     Attributes:
-        operations: what a node can apply to a state; the first ``sampled_operations`` are sampled, or all.
-        num_nodes: of a cell.
-        equal_inputs: whether the space as published lets a node read one state twice.
-        concat_all: whether a cell's output has all nodes, or only those that no other reads.
+        operations: operations that a node can apply; only the first ``sampled_operations`` are sampled, if that is set.
+        num_nodes: number of nodes in a cell.
+        equal_inputs: whether the published space allows a node to read one state twice.
+        concat_all: whether the output of a cell concatenates all nodes, or only those that no other node reads.
     """
 
     operations: ClassVar[tuple[str, ...]]
@@ -63,23 +64,23 @@ class CellSpace(SearchSpace[CellNetwork]):
 
     @property
     def sampled_sizes(self) -> tuple[int, ...]:
-        """(G,) how many choices of every gene are sampled, from the first; the others are of published records."""
+        """(G,) number of choices of every gene that are sampled; the others occur in published records only."""
         return tuple(gene.sampled for gene in self.genes)
 
     def sample(self, rng: np.random.Generator) -> CellNetwork:
-        """Operations and inputs drawn uniformly, each input by itself where both may be the same state."""
+        """Sample operations and inputs uniformly; if the two inputs of a node may be equal, independently."""
         return self._build(tuple([gene.draw(rng) for gene in self.genes]))
 
     def enumerate(self) -> Iterator[CellNetwork]:
-        """Every architecture that can be sampled, once, in lexicographic order of its genotype."""
+        """Yield every architecture that can be sampled once, in lexicographic order of genotypes."""
         return map(self._build, product(*map(range, self.sampled_sizes)))
 
     def encode(self, architecture: CellNetwork) -> Genotype:
-        """Its genotype.
+        """Return the genotype.
 
         Raises:
-            ArchitectureError: a published notation can say more than the space has choices for: another width or
-                depth, or a concatenation of its own.
+            ArchitectureError: the network has no genotype. Published notations also allow other widths, depths and
+                concatenations than those that the space has.
         """
         values = [value for cell in (architecture.normal, architecture.reduce) for value in _cell_values(cell)]
         values += self._network_values(architecture)
@@ -100,7 +101,7 @@ class CellSpace(SearchSpace[CellNetwork]):
         return gene.choices.index(value)
 
     def _read_cells(self, genotype: Mapping[str, Any], remedy: str) -> list[Cell]:
-        """Both cells of a DARTS genotype."""
+        """Read both cells of a DARTS genotype."""
         return [
             read_cell(
                 self.name,
@@ -115,24 +116,24 @@ class CellSpace(SearchSpace[CellNetwork]):
         ]
 
     def architecture_key(self, architecture: CellNetwork) -> str:
-        """Equal if and only if two networks are isomorphic, dead cells left out and auxiliary heads aside.
+        """Return a key, equal if and only if two networks are isomorphic without dead cells and auxiliary heads.
 
-        NOTE: nodes of one key may be concatenated in another order, which their texts say: with the same weights the
-        networks compute different numbers, and only with the channels of all later weights in another order the same.
+        NOTE: networks with equal keys may concatenate nodes in different order, and then their texts differ. They
+        compute the same only if the channels of all later weights are permuted accordingly.
         """
         return network_key(architecture)
 
     def representative(self, architecture: CellNetwork) -> CellNetwork:
-        """The network with its nodes in canonical order and without auxiliary head.
+        """Return the network with its nodes in canonical order and without auxiliary head.
 
-        NOTE: cells that compute the same in different steps, such as two skips in other places of a sum, share a
-        key and keep representatives of their own.
+        NOTE: cells that compute the same in different steps, such as with two skips at other positions of a sum, have
+        equal keys but different representatives.
         """
         normal, reduce = canonical_cell(architecture.normal), canonical_cell(architecture.reduce)
         return replace(architecture, normal=normal, reduce=reduce, aux=False)
 
     def _network_values(self, architecture: CellNetwork) -> list[object]:
-        """What the genes after those of the cells hold."""
+        """Return the values of the genes that follow those of the cells."""
         return [architecture.width, architecture.depth]
 
     def _build(self, genotype: Genotype) -> CellNetwork:

@@ -1,7 +1,8 @@
-"""Networks of stacked cells, as NASNet introduced them: two kinds of cell, each reading the two cells before it.
+"""Networks of stacked cells, as introduced by NASNet: two kinds of cell, each reading the two cells before it.
 
-A cell has states: 0 and 1 are the outputs of the cell before the previous one and of the previous one, and node
-after node adds one, the sum of two operations on earlier states. Its output concatenates some of its nodes.
+A cell has numbered states. State 0 is the output of the cell before the previous one, state 1 that of the previous
+cell. Each node adds a state: the sum of two operations on earlier states. The output of the cell concatenates some of
+its nodes.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from spaces.shown import shown
 from spaces.space import ArchitectureError
 
 NUM_INPUTS = 2
-MIN_DEPTH = 4  # below, no normal cell comes after a cell: its two inputs would be one value
-MAX_DEPTH = 1000  # published networks have 20; without a limit one notation keeps whoever reads it busy for ever
+MIN_DEPTH = 4  # with fewer cells no normal cell follows another cell, and its two inputs would be the same value
+MAX_DEPTH = 1000  # published networks have 20 cells; without a limit, reading a notation could take for ever
 WEIGHTLESS = frozenset(f"{kind}_pool_{size}x{size}" for kind in ("avg", "max") for size in (3, 5, 7))
 
-Edge = tuple[str, int]  # operation, the state it reads
+Edge = tuple[str, int]  # operation, and the state that it reads
 Node = tuple[Edge, Edge]
 
 
@@ -27,12 +28,12 @@ Node = tuple[Edge, Edge]
 class Cell:
     """One kind of cell.
 
-    The two operands of a sum and the parts of a concatenation can be swapped: the first changes nothing, the second
-    renames weights of the convolutions that read the cell. So both are kept in ascending order.
+    Both edges of a node and the states in ``concat`` are kept in ascending order: swapping operands of a sum changes
+    nothing, and swapping parts of a concatenation only permutes weights of the convolutions that read the cell.
 
     Attributes:
         nodes: the two edges into state 2, state 3, and so on.
-        concat: the states that make its output.
+        concat: the states that are concatenated to the output.
     """
 
     nodes: tuple[Node, ...]
@@ -58,7 +59,7 @@ class Cell:
 
     @property
     def all_nodes(self) -> tuple[int, ...]:
-        """The states of its nodes."""
+        """The states of all nodes."""
         return tuple(range(NUM_INPUTS, NUM_INPUTS + len(self.nodes)))
 
     @property
@@ -70,14 +71,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class CellNetwork:
-    """A stack of cells.
+    """A network of stacked cells.
 
     Attributes:
         normal: the cell that keeps the resolution.
-        reduce: the cell that halves it, of which there are two.
+        reduce: the cell that halves the resolution; the network has two of it.
         width: channels of an operation in the first cell; they double at each reduction.
         depth: number of cells.
-        aux: whether training adds an auxiliary head. The network without it is what is built and compared.
+        aux: whether training adds an auxiliary head. It is ignored when networks are built and compared.
     """
 
     normal: Cell
@@ -94,18 +95,18 @@ class CellNetwork:
             )
 
     def is_reduction(self, index: int) -> bool:
-        """Whether the cell at this position halves the resolution."""
+        """Return whether the cell at this position halves the resolution."""
         return index in (self.depth // 3, 2 * self.depth // 3)
 
     def channels(self, index: int) -> int:
-        """Channels of an operation in the cell at this position."""
+        """Return the channels of an operation in the cell at this position."""
         return self.width << sum(self.is_reduction(before) for before in range(index + 1))
 
 
 def canonical_cell(cell: Cell) -> Cell:
-    """One cell for all that number its nodes otherwise; edges of one source stand in the order of their names.
+    """Return the same cell for all numberings of its nodes; edges from one state are in the order of operation names.
 
-    Cost: every order of the nodes is tried, a millisecond for five nodes.
+    Cost: every order of the nodes is tried, which takes a millisecond for five nodes.
     """
     renumbered = [_renumbered(cell, order) for order in permutations(cell.all_nodes) if _is_topological(cell, order)]
     return min(renumbered, key=lambda cell: (cell.nodes, cell.concat))
@@ -130,7 +131,7 @@ def _renumbered(cell: Cell, order: Sequence[int]) -> Cell:
 
 
 def cell_key(cell: Cell, *, reduction: bool) -> str:
-    """The canonical key of what a cell computes; live inputs appear as ``input0`` and ``input1``."""
+    """Return the canonical key of what a cell computes; inputs that are used appear as ``input0`` and ``input1``."""
     graph = Dataflow()
     values = [graph.fresh(f"input{index}") for index in range(NUM_INPUTS)]
     for node in cell.nodes:
@@ -140,11 +141,11 @@ def cell_key(cell: Cell, *, reduction: bool) -> str:
 
 
 def network_key(network: CellNetwork) -> str:
-    """Equal if and only if two networks are isomorphic, dead cells left out and auxiliary heads aside.
+    """Return a key, equal if and only if two networks are isomorphic without dead cells and auxiliary heads.
 
-    A cell that ignores the previous one leaves it dead, unless the next cell reads it; so the keys of the two cells
-    come with the live cells: ``n16(-,-) r32(-,0)`` is a normal cell of 16 channels that reads the stem twice, and a
-    reduction that reads the stem and cell 0.
+    If a cell ignores the previous cell, that one is dead unless the next cell reads it. The key therefore has the keys
+    of both kinds of cell, then the live cells: ``n16(-,-) r32(-,0)`` is a normal cell of 16 channels that reads the
+    stem twice, and a reduction that reads the stem and cell 0.
     """
     keys = {False: cell_key(network.normal, reduction=False), True: cell_key(network.reduce, reduction=True)}
     live = _live_cells(network, keys)
@@ -177,6 +178,6 @@ def _live_cells(network: CellNetwork, keys: dict[bool, str]) -> list[int]:
 
 
 def _sources(network: CellNetwork, keys: dict[bool, str], index: int) -> list[int]:
-    """The cells that a cell reads; -1 is the stem."""
+    """Return the positions of the cells that a cell reads; -1 is the stem."""
     key = keys[network.is_reduction(index)]
     return [max(index - NUM_INPUTS + number, -1) for number in range(NUM_INPUTS) if f"input{number}" in key]

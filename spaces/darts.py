@@ -1,4 +1,4 @@
-"""DARTS at CIFAR-10 as in NAS-Bench-301: about 1e18 pairs of cells, seven operations.
+"""DARTS for CIFAR-10 as in NAS-Bench-301: about 1e18 pairs of cells, seven operations.
 
 Source:
     Liu et al. 2019, "DARTS: Differentiable Architecture Search", quark0/darts; Zela et al. 2022, "Surrogate NAS
@@ -31,17 +31,17 @@ REMEDY = (
 
 
 class DARTS(CellSpace):
-    """Cells of four nodes, each reading two different states; the network around them is the same for all.
+    """Cells of four nodes, each of which reads two different states; the network around the cells is fixed.
 
-    Notations: a DARTS genotype as JSON, with ``init_channels`` and ``layers`` or without, with one ``concat`` for
-    both cells or one each; ``Genotype(...)`` as Python prints it; a configuration of NAS-Bench-301 as JSON.
+    Notations are a DARTS genotype as JSON, with or without ``init_channels`` and ``layers``, and with one ``concat``
+    for both cells or one for each; ``Genotype(...)`` as Python prints it; a configuration of NAS-Bench-301 as JSON.
 
-    NOTE: published tables hold cells with the operation ``none`` and with nodes that read one state twice. They
-    parse, and they have genotypes, but neither is sampled, and ``size`` leaves them out.
+    NOTE: published tables contain cells with the operation ``none`` and with nodes that read one state twice. They can
+    be parsed and have genotypes, but are never sampled, and ``size`` does not count them.
 
     Args:
-        init_channels: channels of an operation in the first cell, where a notation does not say.
-        layers: number of cells, where a notation does not say.
+        init_channels: channels of an operation in the first cell, if the notation does not give them.
+        layers: number of cells, if the notation does not give it.
     """
 
     name = "darts"

@@ -1,4 +1,4 @@
-"""Architectures to learn from: drawn at random, each with the split that it belongs to."""
+"""Samples architectures to learn from, each with its split."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 
-Sample = Callable[[np.random.Generator], Any]  # an architecture, drawn at random
+Sample = Callable[[np.random.Generator], Any]  # samples an architecture
 
-TRIES = 1000  # genotypes in a row that are no architecture, or none that is new
-PATIENCE = 10  # draws for each that was found: one that is as likely as these is missed with a chance of exp(-10)
-POOL = 1500  # networks beside those that are measured, to adapt to a device
-HELD_OUT_PERCENT = 5  # of the networks are for validation and as many for tests; the others are for training
+TRIES = 1000  # consecutive samples without a valid, or without a new, architecture before giving up
+PATIENCE = 10  # samples per architecture found: an equally likely one is missed with probability exp(-10)
+POOL = 1500  # networks sampled besides the measured ones, to adapt to a device
+HELD_OUT_PERCENT = 5  # percent of networks for validation, and as many for tests; the others are for training
 
 
 class Drawn(NamedTuple):
-    """An architecture in its space's notation, and "train", "valid" or "test"."""
+    """An architecture in the notation of its space, and its split: "train", "valid" or "test"."""
 
     architecture: str
     split: str
@@ -33,17 +33,17 @@ def draw(
     sample: Sample | None = None,
     held_out_percent: int = HELD_OUT_PERCENT,
 ) -> Iterator[Drawn]:
-    """The different architectures among ``count`` draws, each with its split.
+    """Yield the different architectures among ``count`` samples, each with its split.
 
-    The split depends on the ``architecture_key`` alone: isomorphic architectures share it, and so do those of other
+    The split depends only on the ``architecture_key``, so it is the same for isomorphic architectures and for all
     seeds.
 
     Args:
-        space: writes notations and keys.
-        count: draws; fewer architectures where some are drawn again.
-        seed: of the draws.
-        sample: draws; ``space.sample`` if None.
-        held_out_percent: of the networks that are "valid", and that are "test".
+        space: the space of the architectures.
+        count: number of samples; repeated architectures are yielded once.
+        seed: seed of the samples.
+        sample: function that samples an architecture; ``space.sample`` if None.
+        held_out_percent: percent of networks that are "valid", and percent that are "test".
     """
     draws = _draws(space, seed, sample or space.sample, held_out_percent)
     yield from filter(None, itertools.islice(draws, count))
@@ -52,10 +52,10 @@ def draw(
 def draw_different(
     space: SearchSpace[Any], count: int, seed: int, held_out_percent: int = HELD_OUT_PERCENT
 ) -> Iterator[Drawn]:
-    """``count`` different architectures, each with its split, the first of them as ``draw`` gives them.
+    """Yield ``count`` different architectures, each with its split, in the order of ``draw``.
 
-    Fewer where the space has no more, or hardly ever draws them: where TRIES draws in a row, and PATIENCE times as many
-    as were found, gave no new one.
+    There are fewer if the space has no more, or if new ones are too rare: after more than TRIES consecutive repeats,
+    and more than PATIENCE times the number of architectures found, no more are yielded.
     """
     found = repeats = 0
     if min(count, space.size) < 1:
@@ -71,7 +71,7 @@ def draw_different(
 
 
 def _draws(space: SearchSpace[Any], seed: int, sample: Sample, held_out_percent: int) -> Iterator[Drawn | None]:
-    """Draws without end, None for those that are drawn again."""
+    """Yield samples without end, with None for those that were sampled before."""
     rng = np.random.default_rng(seed)
     seen: set[str] = set()
     while True:
@@ -86,14 +86,14 @@ def _draws(space: SearchSpace[Any], seed: int, sample: Sample, held_out_percent:
 
 
 def sample_like(space: SearchSpace[Any], given: Sequence[Genotype]) -> Sample:
-    """Draws with the choices of the given architectures, each as often as they make it.
+    """Return a function that samples genes with the frequencies that they have among the given genotypes.
 
-    Published tables often have a part of their space, or more than is sampled. Each choice is drawn by itself, but
-    those that all of them make alike, such as those of two equal cells, are drawn together.
+    Published tables often cover only a part of their space, or more than is sampled. Genes are sampled independently,
+    except that genes which are equal in all given genotypes, such as those of two equal cells, are sampled together.
 
     Raises:
-        ValueError: none are given.
-        ArchitectureError: when drawing, where hardly any such choices go together.
+        ValueError: no genotypes are given.
+        ArchitectureError: raised by the returned function if hardly any combination of genes is valid.
     """
     if not len(given):
         raise ValueError(f"{space.name}: expected architectures to draw like, got none.")
@@ -115,7 +115,7 @@ def sample_like(space: SearchSpace[Any], given: Sequence[Genotype]) -> Sample:
 
 
 def split_of(key: str, valid: int, test: int) -> str:
-    """The split of everything with this key: "valid" and "test" for so many percent of all keys, else "train"."""
+    """Return the split of a key: "valid" and "test" for ``valid`` and ``test`` percent of all keys, else "train"."""
     percentile = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) % 100
     if percentile < valid:
         return "valid"

@@ -1,4 +1,4 @@
-"""FBNet: 22 layers of nine blocks each, for CIFAR-100 or ImageNet.
+"""FBNet: 22 layers with nine choices of block each, for CIFAR-100 or ImageNet.
 
 Source:
     Wu et al. 2019, "FBNet: Hardware-Aware Efficient ConvNet Design via Differentiable Neural Architecture Search";
@@ -32,10 +32,10 @@ _HELP_DEVICES = (
 
 @dataclass(frozen=True)
 class Layers:
-    """A network: its data set, which decides resolution, strides, header and classes, and its blocks.
+    """A network: its blocks and its data set.
 
     Attributes:
-        dataset: one of DATASETS.
+        dataset: one of DATASETS; it determines resolution, strides, header and number of classes.
         operations: (22,) one of OPERATIONS for every layer.
     """
 
@@ -59,12 +59,12 @@ class Layers:
 class FBNet(SearchSpace[Layers]):
     """The FBNet space as HW-NAS-Bench builds it.
 
-    Notations are a JSON list of 22 block names, which means CIFAR-100, and HW-NAS-Bench's
+    Notations are a JSON list of 22 block names, which stands for CIFAR-100, and HW-NAS-Bench's
     ``{"dataset": ..., "op_idx_list": [22 indices]}``.
 
     Args:
-        dataset: the only data set of architectures drawn and encoded. When None, both are encoded and those of
-            CIFAR-100 drawn, which HELP's labels are of.
+        dataset: the only data set of architectures that are sampled and encoded. If None, both data sets can be
+            encoded, and networks for CIFAR-100 are sampled, as HELP's labels are for these.
 
     Example:
         >>> space = FBNet(dataset="cifar100")
@@ -84,7 +84,7 @@ class FBNet(SearchSpace[Layers]):
 
     @property
     def sampled_sizes(self) -> tuple[int, ...]:
-        """(23,) number of choices of every gene that are drawn: of the data sets the first alone."""
+        """(23,) number of choices of every gene that are sampled: for the data set only the first."""
         return (1, *self.gene_sizes[1:])
 
     def encode(self, architecture: Layers) -> Genotype:
@@ -107,10 +107,10 @@ class FBNet(SearchSpace[Layers]):
         return json.dumps({"dataset": architecture.dataset, "op_idx_list": indices})
 
     def architecture_key(self, architecture: Layers) -> str:
-        """Equal where only the places of identities differ: a skip that keeps shape is no layer.
+        """Return a key that is equal if networks differ only in the positions of skips that are identities.
 
-        The first layer of a stage changes the channels, and a skip there is a convolution; the first stage keeps
-        the stem's 16.
+        A skip in the first layer of a stage is a convolution, because that layer changes the channels; except in the
+        first stage, which keeps the stem's 16 channels.
         """
         first, *others = architecture.stages()
         stages = [_without_skips(first), *((stage[0], *_without_skips(stage[1:])) for stage in others)]
@@ -122,7 +122,7 @@ def _without_skips(operations: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _read_indices(value: Any) -> tuple[str, list[str]]:
-    """Data set and block names of HW-NAS-Bench's notation; ``arch_str`` repeats the names and must agree."""
+    """Return data set and block names of HW-NAS-Bench's notation; the names in ``arch_str``, if given, must agree."""
     check_keys("fbnet", value, _REMEDY, required=("dataset", "op_idx_list"), optional=("arch_str",))
     indices = check_list("fbnet", "op_idx_list", value["op_idx_list"], [NUM_LAYERS], _REMEDY)
     choices = range(len(OPERATIONS))

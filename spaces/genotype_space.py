@@ -1,4 +1,4 @@
-"""The short way to a space of one's own: named genes, each with its choices."""
+"""The simplest base class for a space of your own: named genes with lists of choices."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Choice = str | int | float
 
 @dataclass(frozen=True)
 class Choices:
-    """An architecture: one choice of every gene, by name or, as of a tuple, by place.
+    """An architecture: one choice for every gene, accessible by the gene's name or, as in a tuple, by position.
 
     Attributes:
-        names: (G,) of the genes.
-        values: (G,) what each of them chose.
+        names: (G,) names of the genes.
+        values: (G,) the choice for every gene.
 
     Example:
         >>> architecture = Choices(("depth", "activation"), (3, "relu"))
@@ -51,14 +51,14 @@ class Choices:
 
 
 class GenotypeSpace(SearchSpace[Choices]):
-    """A space whose architectures are rows of independent choices.
+    """A space in which an architecture is one independent choice for every gene.
 
-    A subclass sets ``name`` and ``choices`` and writes ``build``; all else is given. The notation is the JSON list
-    of the choices, in order. Where some rows spell the same network, override ``architecture_key``; where some spell
-    none, let ``_build`` raise ArchitectureError and override ``size``.
+    A subclass only has to set ``name`` and ``choices`` and to implement ``build``. The notation is the JSON list of the
+    choices, in order. If different choices can give the same network, override ``architecture_key``; if some are
+    invalid, let ``_build`` raise ArchitectureError and override ``size``.
 
     Attributes:
-        choices: for every gene, by name, its different choices: strings and numbers.
+        choices: the distinct choices of every gene, strings or numbers, by the gene's name.
 
     Example:
         >>> class Toy(GenotypeSpace):
@@ -90,7 +90,7 @@ class GenotypeSpace(SearchSpace[Choices]):
 
     @abstractmethod
     def build(self, architecture: Choices) -> Any:
-        """The network, as the graph of a ``converters.builder.GraphBuilder``."""
+        """Return the network as a graph, made with a ``converters.builder.GraphBuilder``."""
 
     def encode(self, architecture: Choices) -> Genotype:
         return self._genes(self._values(architecture))
@@ -109,7 +109,7 @@ class GenotypeSpace(SearchSpace[Choices]):
         return json.dumps([choices[gene] for gene, choices in genes], ensure_ascii=False)
 
     def architecture_key(self, architecture: Choices) -> str:
-        """Its notation: every row of choices counts as a network of its own."""
+        """Return the notation, since different choices are assumed to give different networks."""
         return self.format(architecture)
 
     def _genes(self, values: Sequence[Any]) -> Genotype:
@@ -117,7 +117,7 @@ class GenotypeSpace(SearchSpace[Choices]):
         return tuple([choice_index(self.name, name, x, choices, self.gene_help) for x, (name, choices) in pairs])
 
     def _values(self, architecture: object) -> tuple[Any, ...]:
-        """What an architecture chose, if it has this space's genes."""
+        """Return the choices of an architecture; raise ArchitectureError if it has not this space's genes."""
         got = architecture
         if isinstance(architecture, Choices):
             if architecture.names == tuple(self.choices) and len(architecture) == len(self.choices):

@@ -1,4 +1,4 @@
-"""HiAML: 38,416 networks of four stages, 14 hand-made blocks each.
+"""HiAML: 38,416 networks of four stages with 14 choices of a hand-made block each.
 
 Source:
     Mills et al. 2023, "GENNAPE: Towards Generalized Neural Architecture Performance Estimators";
@@ -27,7 +27,7 @@ class Stages:
     """The blocks of all stages.
 
     Attributes:
-        blocks: (4,) one of BLOCKS for every stage, which holds two copies of it.
+        blocks: (4,) one of BLOCKS for every stage; a stage has two copies of its block.
     """
 
     blocks: tuple[str, ...]
@@ -42,7 +42,7 @@ class Stages:
 
 
 class HiAML(SearchSpace[Stages]):
-    """Four stages, one block name each; all architectures are different networks.
+    """Four stages with one block name each; no two architectures are isomorphic.
 
     Attributes:
         input_shape: NCHW of one image.

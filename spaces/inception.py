@@ -1,4 +1,4 @@
-"""Inception networks of GENNAPE: four stages of blocks with up to four parallel paths, for CIFAR-10.
+"""GENNAPE's Inception networks for CIFAR-10: four stages of blocks with up to four parallel paths.
 
 Source:
     Mills et al. 2023, "GENNAPE: Towards Generalized Neural Architecture Performance Estimators";
@@ -49,10 +49,10 @@ REMEDY = (
 
 @dataclass(frozen=True)
 class InceptionNetwork:
-    """Four stages.
+    """A network of four stages.
 
     Attributes:
-        stages: (4,) in order.
+        stages: (4,) stages in order.
     """
 
     stages: tuple[Stage, ...]
@@ -67,9 +67,7 @@ class InceptionNetwork:
 
 
 class Inception(SearchSpace[InceptionNetwork]):
-    """Genes of a stage: number of blocks, lengths of the paths, which of three is widest, then path by path its
-    operations and its channels inside.
-    """
+    """Networks of four stages. For the genes of a stage see ``spaces/inception_genes.py``."""
 
     name = "inception"
     objectives = ("accuracy@cifar10",)
@@ -80,17 +78,17 @@ class Inception(SearchSpace[InceptionNetwork]):
 
     @property
     def size(self) -> int:
-        """Number of architectures, isomorphic ones counted apart."""
+        """Number of architectures; isomorphic ones are counted separately."""
         return prod(count_stages(channels) for channels in STAGE_CHANNELS)
 
     def sample(self, rng: np.random.Generator) -> InceptionNetwork:
-        """Drawn as in sample_net_config of GENNAPE, model_src/search_space/inception/arch_sampler.py."""
+        """Sample a network as in sample_net_config of GENNAPE, model_src/search_space/inception/arch_sampler.py."""
         return InceptionNetwork(tuple(sample_stage(channels, rng) for channels in STAGE_CHANNELS))
 
     def crossover(
         self, first: InceptionNetwork, second: InceptionNetwork, rng: np.random.Generator
     ) -> InceptionNetwork:
-        """The block of every stage from either parent, and so its number of blocks."""
+        """Take for every stage the block from either parent, and independently the number of blocks."""
         stages = [
             Stage(pair[rng.integers(2)].paths, pair[rng.integers(2)].num_blocks)
             for pair in zip(first.stages, second.stages, strict=True)
@@ -98,7 +96,7 @@ class Inception(SearchSpace[InceptionNetwork]):
         return InceptionNetwork(tuple(stages))
 
     def enumerate(self) -> Iterator[InceptionNetwork]:
-        """Every architecture once, in lexicographic order of its genotype."""
+        """Yield every architecture once, in lexicographic order of genotypes."""
         return map(InceptionNetwork, lazy_product(*[partial(all_stages, channels) for channels in STAGE_CHANNELS]))
 
     def encode(self, architecture: InceptionNetwork) -> Genotype:
@@ -122,12 +120,12 @@ class Inception(SearchSpace[InceptionNetwork]):
         return json.dumps({"stages": [_spell_stage(number, stage) for number, stage in enumerate(architecture.stages)]})
 
     def representative(self, architecture: InceptionNetwork) -> InceptionNetwork:
-        """The network with the paths of every stage in the order of the key."""
+        """Return the network with the paths of every stage in the order that the key has."""
         stages = [Stage(tuple(sorted(s.paths, key=_spell_path)), s.num_blocks) for s in architecture.stages]
         return InceptionNetwork(tuple(stages))
 
     def architecture_key(self, architecture: InceptionNetwork) -> str:
-        """Equal if and only if two networks are isomorphic: paths may be swapped."""
+        """Return a key, equal if and only if two networks are isomorphic, which is so if paths are only reordered."""
         stages = [(stage.num_blocks, sorted(map(_spell_path, stage.paths))) for stage in architecture.stages]
         return " ".join([f"{num_blocks}*({', '.join(paths)})" for num_blocks, paths in stages])
 
@@ -173,6 +171,6 @@ def _spell_stage(number: int, stage: Stage) -> dict[str, Any]:
 
 
 def _fixed_values(number: int) -> dict[str, int]:
-    """What the notation says of a stage though it is the same in all networks."""
+    """Return the entries of a stage in the notation that are the same in all networks."""
     channels = (STAGE_CHANNELS[0], *STAGE_CHANNELS)
     return {"C_in": channels[number], "C_out": channels[number + 1], "stride": stage_stride(number)}

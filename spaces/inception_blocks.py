@@ -1,4 +1,4 @@
-"""The blocks of Inception networks: parallel paths of operations, and the channels along them."""
+"""Blocks of Inception networks: parallel paths of operations, and the channels along the paths."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ CONVOLUTIONS = (
     *("conv5x5", "depthwise5x5", "inception_s5x5", "inception_p5x5"),
 )
 SUPPLEMENTARY = ("conv1x1", "avgpool3x3", "maxpool3x3", "double1x1")
-RESIZING = (*CONVOLUTIONS, "conv1x1", "double1x1")  # can change the number of channels
+RESIZING = (*CONVOLUTIONS, "conv1x1", "double1x1")  # operations that can change the number of channels
 SEQUENCES = Sequences("inception", CONVOLUTIONS, SUPPLEMENTARY, max_length=4)
 STAGE_CHANNELS = (32, 64, 128, 256)
 MIN_CHANNELS = 16
 MIN_BLOCKS, MAX_BLOCKS = 2, 6
 MAX_PATHS = 4
-MAX_OPERATIONS = {1: 3, 2: 4, 3: 8, 4: 10}  # of a block, by its number of paths
-MIN_LENGTHS = {1: 1, 2: 1, 3: 2, 4: 2}  # of each of its paths
-# The lengths of a block's paths.
+MAX_OPERATIONS = {1: 3, 2: 4, 3: 8, 4: 10}  # maximum number of operations of a block, by its number of paths
+MIN_LENGTHS = {1: 1, 2: 1, 3: 2, 4: 2}  # minimum number of operations of each path, by the number of paths
+# All combinations of lengths that the paths of a block can have.
 LAYOUTS = tuple(
     lengths
     for num_paths, maximum in MAX_OPERATIONS.items()
@@ -35,7 +35,7 @@ LAYOUTS = tuple(
 
 
 class Step(NamedTuple):
-    """One operation of a path, the channels it puts out, and its stride."""
+    """One operation of a path, with its output channels and stride."""
 
     operation: str
     channels: int
@@ -44,12 +44,12 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockPath:
-    """One of the paths of a block.
+    """One path of a block.
 
     Attributes:
-        operations: in order.
-        internal: channels from its first operation that can change them to its last.
-        out: channels that it puts out.
+        operations: the operations in order.
+        internal: channels from the first operation of RESIZING to the last.
+        out: output channels of the path.
     """
 
     operations: Operations
@@ -57,7 +57,7 @@ class BlockPath:
     out: int
 
     def steps(self, in_channels: int, stride: int) -> Iterator[Step]:
-        """Its operations in a block of this stride, which is that of the first convolution.
+        """Yield the operations in a block of this stride, which the first convolution has.
 
         Source: InceptionBlock._build_path in GENNAPE, model_src/search_space/inception/block.py.
         """
@@ -74,11 +74,11 @@ class BlockPath:
 
 @dataclass(frozen=True)
 class Stage:
-    """Equal blocks in a row, the first of which brings the stage's channels and stride.
+    """A sequence of equal blocks; the first one changes channels and resolution to those of the stage.
 
     Attributes:
-        paths: 1 to 4 that every block has; their order is that of the notation and changes nothing.
-        num_blocks: how many blocks.
+        paths: the 1 to 4 paths of every block; their order is that of the notation and has no effect.
+        num_blocks: number of blocks.
     """
 
     paths: tuple[BlockPath, ...]
@@ -87,10 +87,10 @@ class Stage:
 
 @lru_cache(maxsize=1 << 12)
 def check_stage(stage: Stage, number: int) -> None:
-    """Refuse what cannot be the stage of this number, from 0.
+    """Check that a stage is valid at position ``number``, counted from 0.
 
     Raises:
-        ArchitectureError: names the path.
+        ArchitectureError: it is not; the message names the path.
     """
     if not MIN_BLOCKS <= stage.num_blocks <= MAX_BLOCKS:
         raise _error(f"{MIN_BLOCKS} to {MAX_BLOCKS} blocks", stage.num_blocks, f"stage {number}")
@@ -109,19 +109,22 @@ def check_stage(stage: Stage, number: int) -> None:
 
 
 def stage_stride(number: int) -> int:
-    """Stride of the first block of a stage."""
+    """Return the stride of the first block of a stage."""
     return 2 if number else 1
 
 
 def path_widths(channels: int, num_paths: int, widest: int = 0) -> tuple[int, ...]:
-    """Channels that the paths of a block put out: equal parts, or one half and two quarters."""
+    """Return the output channels of the paths of a block: equal parts, or for three paths one half and two quarters."""
     if num_paths != 3:
         return (max(channels // num_paths, MIN_CHANNELS),) * num_paths
     return tuple(max(channels // (2 if path == widest else 4), MIN_CHANNELS) for path in range(num_paths))
 
 
 def internal_choices(operations: Operations, out: int) -> tuple[int, int, int]:
-    """Channels that a path can have inside: those it puts out, half, twice; all the same with one resizing."""
+    """Return the internal channels that a path can have: its output channels, half or twice as many.
+
+    All three are equal if the path has fewer than two operations of RESIZING.
+    """
     if sum(operation in RESIZING for operation in operations) < 2:
         return out, out, out
     return out, max(out // 2, MIN_CHANNELS), 2 * out

@@ -1,7 +1,7 @@
-"""The genes of a stage of Inception networks.
+"""Genes of a stage of Inception networks.
 
-They are its number of blocks, the lengths of its paths, which of three is widest, then path by path the operations
-and the channels inside.
+They are the number of blocks, the lengths of the paths, which one of three paths is widest, and then for every path its
+operations and internal channels.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from spaces.space import Genotype
 
 PATH_GENE_SIZES = (*SEQUENCES.gene_sizes, 3)
 GENES_PER_STAGE = 3 + MAX_PATHS * len(PATH_GENE_SIZES)
-INTERNAL_ODDS = (0.6, 0.3, 0.1)  # of the choices of internal_choices
+INTERNAL_ODDS = (0.6, 0.3, 0.1)  # probabilities of the choices of internal_choices
 
 
 def stage_gene_sizes(channels: int) -> Genotype:
-    """Choices of every gene of a stage; with few channels three paths are of the same width."""
+    """Return the number of choices of every gene of a stage; with few channels three paths have the same width."""
     widest = len(_arrangements(channels, 3))
     return MAX_BLOCKS - MIN_BLOCKS + 1, len(LAYOUTS), widest, *PATH_GENE_SIZES * MAX_PATHS
 
 
 def sample_stage(channels: int, rng: np.random.Generator) -> Stage:
-    """A stage drawn as in sample_net_config of GENNAPE, model_src/search_space/inception/arch_sampler.py."""
+    """Sample a stage as in sample_net_config of GENNAPE, model_src/search_space/inception/arch_sampler.py."""
     num_blocks = int(rng.integers(MIN_BLOCKS, MAX_BLOCKS + 1))
     num_paths = int(rng.integers(1, MAX_PATHS + 1))
     widths = path_widths(channels, num_paths, widest=int(rng.integers(num_paths)))
@@ -57,7 +57,7 @@ def sample_stage(channels: int, rng: np.random.Generator) -> Stage:
 
 
 def all_stages(channels: int) -> Iterator[Stage]:
-    """Every stage of ``channels``, in lexicographic order of its genes."""
+    """Yield every stage of ``channels``, in lexicographic order of genes."""
     for num_blocks in range(MIN_BLOCKS, MAX_BLOCKS + 1):
         for lengths in LAYOUTS:
             for widths in _arrangements(channels, len(lengths)):
@@ -72,12 +72,12 @@ def _all_paths(length: int, out: int) -> Iterator[BlockPath]:
 
 
 def _arrangements(channels: int, num_paths: int) -> list[tuple[int, ...]]:
-    """Different widths of the paths, by the position of the widest."""
+    """Return the distinct widths of the paths, by the position of the widest."""
     return list(dict.fromkeys(path_widths(channels, num_paths, widest) for widest in range(3)))
 
 
 def count_stages(channels: int) -> int:
-    """Number of different stages of ``channels``."""
+    """Return the number of different stages of ``channels``."""
     blocks = sum(
         prod(_count_paths(length, out) for length, out in zip(lengths, widths, strict=True))
         for lengths in LAYOUTS
@@ -95,7 +95,7 @@ def _count_paths(length: int, out: int) -> int:
 
 
 def encode_stage(stage: Stage) -> Genotype:
-    """The genes of a stage."""
+    """Return the genes of a stage; genes not in use are 0."""
     lengths = tuple(len(path.operations) for path in stage.paths)
     widths = [path.out for path in stage.paths]
     genes = [stage.num_blocks - MIN_BLOCKS, LAYOUTS.index(lengths), widths.index(max(widths))]
@@ -106,7 +106,7 @@ def encode_stage(stage: Stage) -> Genotype:
 
 
 def encode_filled_stage(stage: Stage, channels: int, rng: np.random.Generator) -> Genotype:
-    """The genes of a stage of ``channels``, drawn where ``encode_stage`` has 0 for what has no use."""
+    """Return the genes of a stage of ``channels``, with random values for genes that are not in use."""
     num_blocks, layout, widest, *_ = encode_stage(stage)
     if len(stage.paths) != 3:
         widest = int(rng.integers(len(_arrangements(channels, 3))))
@@ -127,7 +127,7 @@ def _draw_change(rng: np.random.Generator) -> int:
 
 @lru_cache(maxsize=1 << 12)
 def decode_stage(genes: Genotype, channels: int) -> Stage:
-    """The stage of ``channels`` that genes spell; any do. What a layout has no use for is 0 in ``encode_stage``."""
+    """Return the stage of ``channels`` with these genes; any genes are valid."""
     num_blocks, layout, widest, *path_genes = genes
     lengths = LAYOUTS[layout]
     paths: list[BlockPath] = []

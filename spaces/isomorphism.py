@@ -1,16 +1,16 @@
-"""One string per dataflow graph, the same for all its isomorphic copies.
+"""Canonical keys of dataflow graphs: strings that are equal for isomorphic graphs and only for these.
 
-A graph is made of terms. A term is an operation reading one value, and a value is a sum of terms: a multiset,
-since ``x + x`` is not ``x``. Sums are flat and their order means nothing; the empty sum is the constant zero.
+A graph consists of terms and values. A term is an operation that reads one value, and a value is a sum of terms. Sums
+are multisets, since ``x + x`` is not ``x``; they are flat and unordered, and the empty sum is the constant zero.
 
     graph = Dataflow()
     x = graph.fresh("input")
-    y = graph.fresh("conv", x)                 # has weights: never the same as another conv of x
-    z = graph.shared("pool", add(x, y))        # has none: pooling that value once more gives this very term
+    y = graph.fresh("conv", x)                 # has weights: differs from any other conv of x
+    z = graph.shared("pool", add(x, y))        # has no weights: another pool of this value is the same term
     graph.key(add(y, z, z))                    # 'input();conv(0);pool(0+1)>1+2+2'
 
-The key lists the live terms, each with the positions of the terms it reads, then the output. It is the graph
-itself and no hash, so unequal graphs cannot collide.
+The key lists the live terms, each with the positions of the terms that it reads, then the output. It contains the whole
+graph and is no hash, so different graphs cannot collide.
 
 Source:
     Colour refinement with individualisation: McKay & Piperno 2014, "Practical graph isomorphism, II".
@@ -22,55 +22,55 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-Value = tuple[int, ...]  # positions of terms, ascending, repeated by multiplicity
+Value = tuple[int, ...]  # positions of terms, ascending, each repeated as often as the sum contains the term
 Term = tuple[str, Value]
-Colours = list[int]  # of every term, 0, 1, ... without gaps
+Colours = list[int]  # a colour for every term; colours are 0, 1, ... without gaps
 
 ZERO: Value = ()
 PUNCTUATION = frozenset("();+>\n")
 
 
 def add(*values: Value) -> Value:
-    """Their sum, flattened."""
+    """Return the flattened sum of values."""
     return tuple(sorted(term for value in values for term in value))
 
 
 class Dataflow:
-    """A graph under construction."""
+    """A dataflow graph under construction."""
 
     def __init__(self) -> None:
         self._terms: list[Term] = []
         self._known: dict[Term, Value] = {}
 
     def fresh(self, label: str, operand: Value = ZERO) -> Value:
-        """A term unlike all others: an input, or an operation with weights of its own."""
+        """Add a term that differs from all others: an input, or an operation with weights of its own."""
         self._terms.append((label, operand))
         return (len(self._terms) - 1,)
 
     def shared(self, label: str, operand: Value = ZERO) -> Value:
-        """The term of an operation without weights: one for all who apply it to an equal value."""
+        """Return the term of an operation without weights, which is the same for equal operands."""
         if (label, operand) not in self._known:
             self._known[label, operand] = self.fresh(label, operand)
         return self._known[label, operand]
 
     def key(self, output: Value) -> str:
-        """The canonical key of what reaches ``output``."""
+        """Return the canonical key of what ``output`` depends on."""
         return canonical_key(self._terms, output)
 
 
 def canonical_key(terms: Sequence[Term], output: Value) -> str:
-    """The key of the graph that computes ``output``; terms that do not reach it are left out.
+    """Return the key of the graph that computes ``output``, without terms that it does not depend on.
 
     Args:
-        terms: (label, operand) of every term, operands before those who read them.
-        output: positions of the terms summed in the result.
+        terms: (label, operand) of every term, in topological order.
+        output: positions of the terms whose sum is the output.
 
     Returns:
         ``label(operand);label(operand);...>output``, positions joined by ``+``.
 
     Cost:
-        Tens of microseconds at 7 terms. Alike branches, however many, stay polynomial; graphs built to defeat
-        colour refinement do not, which is why this is for cells of up to about 20 terms.
+        Tens of microseconds for 7 terms. Time is polynomial for any number of identical branches, but not for graphs
+        designed to defeat colour refinement; therefore this is meant for cells of up to about 20 terms.
     """
     graph = _live_graph(terms, output)
     bad = sorted(label for label in set(graph.labels) if PUNCTUATION.intersection(label))
@@ -82,7 +82,7 @@ def canonical_key(terms: Sequence[Term], output: Value) -> str:
 class _Graph:
     labels: list[str]
     operands: list[Value]
-    users: list[list[int]]  # every user as often as it reads the term
+    users: list[list[int]]  # for each term, the terms that read it, as often as they do
     output: Value
 
 
@@ -101,7 +101,7 @@ def _live_graph(terms: Sequence[Term], output: Value) -> _Graph:
 
 
 def _first_colours(graph: _Graph) -> Colours:
-    """Height first, so that in the final order operands stand before those who read them."""
+    """Return colours ordered by height first, so that in the final order operands come before their readers."""
     heights: list[int] = []
     for operand in graph.operands:
         heights.append(1 + max((heights[term] for term in operand), default=-1))
@@ -115,7 +115,7 @@ def _ranks(signatures: Sequence[Any]) -> Colours:
 
 
 def _refined(graph: _Graph, colours: Colours) -> Colours:
-    """Split classes by the colours above and below until nothing changes; the order of classes is kept."""
+    """Split classes of equal colour by the colours of operands and users until nothing changes, keeping their order."""
     classes = 0
     while classes < len(set(colours)) < len(colours):
         classes = len(set(colours))
@@ -130,7 +130,7 @@ def _signature(graph: _Graph, colours: Colours, term: int) -> Hashable:
 
 
 def _first_tie(colours: Colours) -> list[int]:
-    """The members of the lowest class with several, or none."""
+    """Return the members of the first class with more than one; empty if there is none."""
     tied = [colour for colour in colours if colours.count(colour) > 1]
     return [term for term, colour in enumerate(colours) if tied and colour == min(tied)]
 
@@ -141,10 +141,10 @@ def _individualised(graph: _Graph, colours: Colours, member: int) -> Colours:
 
 
 def _smallest_spelling(graph: _Graph, colours: Colours) -> str:
-    """The smallest spelling over every way to break the ties that refinement leaves.
+    """Return the smallest key over all ways to break the ties that refinement leaves.
 
-    Two members whose probes spell the same are exchanged by an automorphism that keeps all colours, so
-    the second gives no other spellings and is not searched: n alike branches take n^2 probes, not n! leaves.
+    If the probes of two members give the same key, an automorphism that keeps all colours exchanges them. The second
+    then gives no other keys and is not searched: n identical branches take n^2 probes, not n! leaves.
     """
     colours = _refined(graph, colours)
     tied = _first_tie(colours)
@@ -158,14 +158,14 @@ def _smallest_spelling(graph: _Graph, colours: Colours) -> str:
 
 
 def _probe(graph: _Graph, colours: Colours) -> str:
-    """One leaf below these colours: the first member of every tie."""
+    """Return the key at one leaf of the search, where the first member of every tie is chosen."""
     while tied := _first_tie(colours):
         colours = _individualised(graph, colours, tied[0])
     return _spelling(graph, colours)
 
 
 def _spelling(graph: _Graph, colours: Colours) -> str:
-    """The graph with its terms in the order of their colours, all different."""
+    """Return the key of the graph with its terms in the order of their colours, which are all different."""
     parts = [""] * len(colours)
     for label, operand, colour in zip(graph.labels, graph.operands, colours, strict=True):
         parts[colour] = f"{label}({_joined(operand, colours)})"

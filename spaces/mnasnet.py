@@ -1,4 +1,4 @@
-"""The MnasNet space of Accel-NASBench: seven blocks, each with an expansion, a kernel, a depth and an attention.
+"""The MnasNet space of Accel-NASBench: seven blocks with choices of expansion, kernel, depth and attention.
 
 Source:
     Ahmad et al. 2024, "Accel-NASBench: Sustainable Benchmarking for Accelerator-Aware NAS"; afzalxo/Accel-NASBench
@@ -26,13 +26,13 @@ _REMEDY = "See CHOICES in spaces/mnasnet.py."
 
 
 class Block(NamedTuple):
-    """What the layers of a block have in common, and how many there are.
+    """The number of layers of a block and their common settings.
 
     Attributes:
         expansion: 1, 4 or 6.
         kernel: 3 or 5.
-        num_layers: 1 to 3, in the sixth block to 4.
-        squeeze_excite: whether they have squeeze and excitation.
+        num_layers: 1 to 3, in the sixth block 1 to 4.
+        squeeze_excite: whether the layers have squeeze and excitation.
     """
 
     expansion: int
@@ -62,14 +62,14 @@ class Network:
 
 
 class MnasNet(SearchSpace[Network]):
-    """Inverted residuals at 224 x 224 on ImageNet; all architectures are different networks.
+    """Networks of inverted residuals for ImageNet at 224 x 224; no two architectures are isomorphic.
 
     Notations are a JSON list of 7 objects, ``{"e": 6, "k": 3, "l": 2, "se": true}``, and the published object of
     28 names, ``block0_e`` to ``block6_se``.
 
     Args:
-        activation: silu, as in EfficientNet, or relu, with a hard sigmoid as the gate of the attention, as in the
-            published training configurations. The notation leaves it open; parameters and MACs are the same.
+        activation: silu, as in EfficientNet; or relu, with a hard sigmoid as the gate of the attention, as in the
+            published training configurations. The notation does not give it; parameters and MACs are the same.
 
     Attributes:
         input_shape: NCHW of one image.
@@ -128,7 +128,7 @@ class MnasNet(SearchSpace[Network]):
 
 
 def _rows(value: dict[str, Any]) -> Sequence[dict[str, Any]]:
-    """The published object as a list of blocks."""
+    """Return the published object as a list with one object per block."""
     names = [[f"block{index}_{field}" for field in FIELDS] for index in range(len(CHOICES))]
     check_keys("mnasnet", value, _REMEDY, required=[name for row in names for name in row])
     return [{field: value[name] for field, name in zip(FIELDS, row, strict=True)} for row in names]

@@ -1,4 +1,4 @@
-"""NAS-Bench-101: 423,624 modules of up to 7 vertices and 9 edges, three operations.
+"""NAS-Bench-101: 423,624 modules of up to 7 vertices and 9 edges with three operations.
 
 Source:
     Ying et al. 2019, "NAS-Bench-101: Towards Reproducible Neural Architecture Search"; google-research/nasbench
@@ -32,13 +32,13 @@ from spaces.space import MAX_DRAWS, ArchitectureError, Genotype, SearchSpace
 OPERATIONS = ("conv3x3-bn-relu", "conv1x1-bn-relu", "maxpool3x3")
 INPUT, OUTPUT = "input", "output"
 MAX_INTERIOR = MAX_VERTICES - 2
-EDGE_ODDS, OPERATION_ODDS = 1 / MAX_VERTICES, 1 / MAX_INTERIOR  # that mutate changes one
+EDGE_ODDS, OPERATION_ODDS = 1 / MAX_VERTICES, 1 / MAX_INTERIOR  # probability that mutate changes an edge, an operation
 REMEDY = 'Write it like {"adjacency": "010001000", "operations": ["input", "maxpool3x3", "output"]}.'
 
 
 @dataclass(frozen=True)
 class Module:
-    """A pruned module: vertex 0 is its input, the last its output, all others lie on paths between them.
+    """A pruned module: vertex 0 is the input, the last one the output, and all others lie on paths between them.
 
     Attributes:
         adjacency: (V, V) 0 or 1, upper triangular; row u, column v is the edge from u to v.
@@ -64,25 +64,25 @@ class Module:
 
     @property
     def edges(self) -> tuple[tuple[int, int], ...]:
-        """(source, target), row by row."""
+        """The edges as (source, target), row by row."""
         return tuple((u, v) for u, row in enumerate(self.adjacency) for v, edge in enumerate(row) if edge)
 
 
 class NASBench101(SearchSpace[Module]):
-    """Modules, stacked three times in each of three stages.
+    """Networks of three stages, each with three copies of a module.
 
-    Whatever is decoded, parsed or varied is pruned first: vertices on no path from input to output are deleted,
-    the others close up in their order. At most 9 edges may remain, as in the published files.
+    Modules are pruned when they are decoded, parsed or varied: vertices that are on no path from input to output are
+    deleted, and the others are renumbered in order. At most 9 edges may remain, as in the published files.
 
-    A genotype holds the 21 edges of 7 vertices, row by row, then the operations of the 5 interior ones. ``encode``
-    puts the interior vertices of a smaller module first, its output at vertex 6, and zeros between. ``sample``
-    draws such a genotype uniformly until it is valid, as published.
+    A genotype has the 21 edges of 7 vertices, row by row, then the operations of the 5 interior vertices. For a smaller
+    module, ``encode`` puts the interior vertices first, the output at vertex 6, and zeros in between. ``sample``
+    samples genotypes uniformly until one is valid, as published.
 
-    NOTE: every numbering of the vertices is an architecture, with a genotype and a network of its own: channels
-    that do not divide evenly go to the first vertices (up to 1.3 % of the parameters). ``architecture_key`` does
-    not see that: like the published files, it takes isomorphic modules for the same. So do ``size`` and
-    ``enumerate``, which count each once. Texts tell them apart, by their channels or by the order in which vertices
-    are concatenated: with the same weights they compute different numbers.
+    NOTE: every numbering of the vertices is a different architecture with its own genotype and network, because
+    channels that do not divide evenly go to the first vertices (up to 1.3 % of the parameters). ``architecture_key``
+    ignores that: as in the published files, isomorphic modules have equal keys, and ``size`` and ``enumerate`` count
+    them once. Their texts differ in the channels or in the order in which vertices are concatenated, and with the same
+    weights they compute different results.
 
     Attributes:
         input_shape: NCHW of one image.
@@ -109,10 +109,11 @@ class NASBench101(SearchSpace[Module]):
     num_classes = 10
 
     def mutate(self, architecture: Module, rng: np.random.Generator) -> Module:
-        """Every edge changes with odds of 1/7 and every operation with odds of 1/5, until that gives another module.
+        """Change every edge with odds of 1/7 and every operation with odds of 1/5, until another module results.
 
-        NOTE: as published, but for edges of vertices that are pruned: there a parent hands them on, here they are
-        drawn anew. Without any, children hardly ever grow (a walk of 2,600 steps never came to 7 vertices).
+        NOTE: this is as published except for the edges of vertices that were pruned: there they are inherited from the
+        parent, here they are sampled anew. Without any such edges, modules hardly ever grow (a walk of 2,600 steps
+        never reached 7 vertices).
 
         Source:
             mutate_spec in google-research/nasbench, NASBench.ipynb.
@@ -126,7 +127,7 @@ class NASBench101(SearchSpace[Module]):
         return self._first((child for child in self._valid(draws) if child != architecture), "mutate")
 
     def enumerate(self) -> Iterator[Module]:
-        """One module of every isomorphism class, that of the first genotype, in lexicographic order.
+        """Yield one module of every isomorphism class, that of its first genotype, in lexicographic order.
 
         Cost: 423,624 modules in half a minute.
         """
@@ -145,7 +146,7 @@ class NASBench101(SearchSpace[Module]):
         return _pruned(_matrix(genotype), [OPERATIONS[label] for label in genotype[len(EDGES) :]])
 
     def _unpruned(self, architecture: Module, rng: np.random.Generator) -> Genotype:
-        """A genotype that decodes to ``architecture``, drawn with whatever pruning may have taken away."""
+        """Return a random genotype that decodes to ``architecture``, including vertices and edges that are pruned."""
         interior = len(architecture.operations)
         while True:
             genes = rng.integers(self.gene_sizes).tolist()
@@ -168,7 +169,7 @@ class NASBench101(SearchSpace[Module]):
         return json.dumps({"adjacency": adjacency, "operations": [INPUT, *architecture.operations, OUTPUT]})
 
     def architecture_key(self, architecture: Module) -> str:
-        """The published ``module_hash``. See the NOTE of the class."""
+        """Return the published ``module_hash``. See the NOTE of the class."""
         labels = [OPERATIONS.index(operation) for operation in architecture.operations]
         return module_hash(architecture.adjacency, (-1, *labels, -2))
 
@@ -186,7 +187,7 @@ def _matrix(genotype: Sequence[int]) -> list[list[int]]:
 
 
 def _pruned(rows: Sequence[Sequence[int]], operations: Sequence[str]) -> Module:
-    """The module left of a matrix and the operations of its interior vertices."""
+    """Return the pruned module of an adjacency matrix and the operations of its interior vertices."""
     used = on_paths(rows)
     if not used:
         raise ArchitectureError("nasbench101 module: expected a path from input to output, got none. Add edges.")
@@ -195,7 +196,7 @@ def _pruned(rows: Sequence[Sequence[int]], operations: Sequence[str]) -> Module:
 
 
 def _parsed_operations(value: Any) -> list[str]:
-    """Names of all vertices."""
+    """Return the operations of all vertices after checking them."""
     if not isinstance(value, list) or len(value) < 2:
         raise ArchitectureError(f"nasbench101 notation: expected a list of operations, got {shown(value)}. {REMEDY}")
     for position, name in enumerate(value):
@@ -205,7 +206,7 @@ def _parsed_operations(value: Any) -> list[str]:
 
 
 def _parsed_rows(value: Any, num_vertices: int) -> list[list[int]]:
-    """(V, V) 0 or 1, from a list of rows or their digits one after another."""
+    """Return (V, V) 0 or 1 from a list of rows, or from a string with the digits of all rows."""
     if isinstance(value, str):
         if len(value) != num_vertices**2:
             raise ArchitectureError(

@@ -1,4 +1,4 @@
-"""The graphs behind NAS-Bench-101: what lies on a path, the official hash, one graph of every isomorphism class."""
+"""Graphs of NAS-Bench-101: pruning, the official hash, and the enumeration of isomorphism classes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MAX_EDGES = 9
 EDGES = tuple(combinations(range(MAX_VERTICES), 2))  # (source, target), the upper triangle row by row
 
 Adjacency = tuple[tuple[int, ...], ...]  # (V, V) 0 or 1; row u, column v is the edge from u to v
-Bits = tuple[int, ...]  # of EDGES
-Permutation = tuple[int, ...]  # where every vertex goes
+Bits = tuple[int, ...]  # 0 or 1 for each of EDGES
+Permutation = tuple[int, ...]  # new position of every vertex
 
 _WEIGHT = {edge: 1 << (len(EDGES) - 1 - index) for index, edge in enumerate(EDGES)}
 
 
 def on_paths(adjacency: Sequence[Sequence[int]]) -> list[int]:
-    """Vertices on a path from the first to the last, ascending; empty if there is no such path."""
+    """Return the vertices on paths from the first vertex to the last, ascending; empty if there is no path."""
     last = len(adjacency) - 1
     reached, reaching = {0}, {last}
     for vertex in range(1, last + 1):
@@ -32,17 +32,17 @@ def on_paths(adjacency: Sequence[Sequence[int]]) -> list[int]:
     return sorted(reached & reaching)
 
 
-@lru_cache(maxsize=1 << 16)  # a search asks for those of its table again and again, 0.3 ms each
+@lru_cache(maxsize=1 << 16)  # takes 0.3 ms, and a search needs the hashes of its table's modules repeatedly
 def module_hash(adjacency: Adjacency, labels: tuple[int, ...]) -> str:
-    """The hash by which the published files name a module, equal for isomorphic ones.
+    """Return the hash that identifies a module in the published files; it is equal for isomorphic modules.
 
     Args:
         adjacency: (V, V) of a pruned module.
-        labels: (V,) -1 for the input, -2 for the output, the index of the operation in between.
+        labels: (V,) -1 for the input, -2 for the output, and the index of the operation for interior vertices.
 
     Source:
-        hash_module in google-research/nasbench, nasbench/lib/graph_util.py: V rounds in which the MD5 digest of a
-        vertex takes in those of its sources and targets; no two of the 423,624 modules collide.
+        hash_module in google-research/nasbench, nasbench/lib/graph_util.py: V rounds, in each of which the MD5 digest
+        of a vertex is updated with those of its sources and targets; no two of the 423,624 modules collide.
     """
     vertices = range(len(adjacency))
     sources = [[u for u in vertices if adjacency[u][v]] for v in vertices]
@@ -56,12 +56,12 @@ def module_hash(adjacency: Adjacency, labels: tuple[int, ...]) -> str:
 
 
 def graph_classes() -> Iterator[tuple[Bits, tuple[Permutation, ...]]]:
-    """Every unlabelled graph that a module may have, as its first bits in lexicographic order.
+    """Yield one unlabelled graph of every isomorphism class, that with the first bits in lexicographic order.
 
-    Interior vertices stand at 1, 2, ... without gaps, the output at the last place.
+    Interior vertices have the positions 1, 2, ... without gaps, and the output has the last position.
 
     Yields:
-        The bits of EDGES, and the automorphisms: interior vertex i + 1 goes to permutation[i].
+        The bits of EDGES, and the automorphisms: interior vertex i + 1 moves to permutation[i].
     """
     for bits, interior in merge(*map(_packed_graphs, range(MAX_VERTICES - 1))):
         automorphisms = _automorphisms([edge for edge, bit in zip(EDGES, bits, strict=True) if bit], interior)
@@ -70,14 +70,14 @@ def graph_classes() -> Iterator[tuple[Bits, tuple[Permutation, ...]]]:
 
 
 def labellings(num_vertices: int, num_labels: int, automorphisms: Sequence[Permutation]) -> Iterator[tuple[int, ...]]:
-    """Labels of the interior vertices, one of every set that the automorphisms turn into each other: the first."""
+    """Yield labels of the interior vertices; of those that automorphisms map onto each other only the first."""
     for labels in product(range(num_labels), repeat=num_vertices):
         if all(labels <= tuple(labels[place - 1] for place in places) for places in automorphisms):
             yield labels
 
 
 def _packed_graphs(interior: int) -> Iterator[tuple[Bits, int]]:
-    """Bits in lexicographic order, with the number of interior vertices, all of which have sources and targets."""
+    """Yield bits of graphs in which all interior vertices have sources and targets, and the number of the vertices."""
     output = MAX_VERTICES - 1
     everyone = {*range(1, interior + 1), output}
     for rows in product(*(_rows(source, interior) for source in range(output))):
@@ -87,16 +87,16 @@ def _packed_graphs(interior: int) -> Iterator[tuple[Bits, int]]:
 
 
 def _rows(source: int, interior: int) -> list[Bits]:
-    """Ways to choose at least one target; none is chosen by vertices that are not there."""
+    """Return the rows of a source vertex with at least one target; a row of zeros for vertices that do not exist."""
     targets = range(source + 1, MAX_VERTICES)
     choices = [(0, 1) if target in (*range(interior + 1), MAX_VERTICES - 1) else (0,) for target in targets]
     return [row for row in product(*choices) if any(row)] if source <= interior else [(0,) * len(targets)]
 
 
 def _automorphisms(edges: Sequence[tuple[int, int]], interior: int) -> tuple[Permutation, ...]:
-    """Renamings of the interior vertices that leave a graph's bits as they are.
+    """Return the permutations of the interior vertices that do not change a graph's bits.
 
-    Empty if a renaming gives smaller bits: then another graph stands for the class.
+    The result is empty if a permutation gives smaller bits, because then another graph represents the class.
     """
     value = sum(_WEIGHT[edge] for edge in edges)
     found: list[Permutation] = []
@@ -110,7 +110,7 @@ def _automorphisms(edges: Sequence[tuple[int, int]], interior: int) -> tuple[Per
 
 
 def _image(edges: Sequence[tuple[int, int]], places: Permutation) -> int | None:
-    """The renamed bits as a number; None if an edge would run backwards."""
+    """Return the bits after a permutation as a number; None if an edge would run backwards."""
     total = 0
     for source, target in edges:
         weight = _WEIGHT.get((places[source], places[target]))

@@ -1,4 +1,4 @@
-"""NAS-Bench-201: 15,625 cells of four nodes and six edges, five operations each.
+"""NAS-Bench-201: 15,625 cells of four nodes and six edges with five choices of operation each.
 
 Source:
     Dong & Yang 2020, "NAS-Bench-201: Extending the Scope of Reproducible Neural Architecture Search";
@@ -36,7 +36,7 @@ _HELP_DEVICES = (
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: node 0 is its input, node 3 its output, and every node sums its incoming edges.
+    """A cell: node 0 is the input, node 3 the output, and every node from 1 on is the sum of its incoming edges.
 
     Attributes:
         operations: (6,) one of OPERATIONS for every edge, in the order of EDGES.
@@ -54,7 +54,7 @@ class Cell:
             )
 
     def inputs(self, node: int) -> tuple[tuple[str, int], ...]:
-        """(operation, source node) of every edge into ``node``."""
+        """Return (operation, source node) of every edge into ``node``."""
         edges = zip(self.operations, EDGES, strict=True)
         return tuple((operation, source) for operation, (source, target) in edges if target == node)
 
@@ -62,7 +62,7 @@ class Cell:
 class NASBench201(SearchSpace[Cell]):
     """The topology space of NAS-Bench-201 (= NATS-Bench TSS).
 
-    The data set decides the network around the cell, not the cell: spaces of all three hold equal
+    The data set determines the network around the cell, but not the cell: spaces of all three data sets have equal
     architectures with equal keys.
 
     Args:
@@ -101,10 +101,10 @@ class NASBench201(SearchSpace[Cell]):
         self.input_shape = (1, 3, resolution, resolution)
 
     def mutate(self, architecture: Cell, rng: np.random.Generator) -> Cell:
-        """One edge takes another operation.
+        """Change the operation of one edge.
 
-        NOTE: the node is drawn first, then one of its edges, so the only edge into node 1 changes three
-        times as often as one into node 3.
+        NOTE: the node is sampled first, then one of its edges, so the only edge into node 1 changes three times as
+        often as an edge into node 3.
 
         Source:
             mutate_arch_func in AutoDL-Projects, exps/NATS-algos/regularized_ea.py.
@@ -136,17 +136,17 @@ class NASBench201(SearchSpace[Cell]):
         return "+".join("|" + "".join(f"{operation}~{source}|" for operation, source in row) for row in inputs)
 
     def architecture_key(self, architecture: Cell) -> str:
-        """Equal if and only if two cells compute the same function up to a renaming of their weights.
+        """Return a key, equal if and only if two cells compute the same function up to a renaming of their weights.
 
-        Every convolution has weights of its own; poolings of equal values are one value; a convolution of
-        zero stays, for its batch norm makes it a constant that lives.
+        Every convolution has weights of its own. Pools of equal values are equal. A convolution of zero is kept,
+        because its batch norm makes it a constant other than zero.
 
-        NOTE: the 15,625 cells have 5,875 keys. The 6,466 of the paper are strings of
-        ``to_unique_str(consider_zero=True)`` in AutoDL-Projects, which errs both ways. It sets equal cells
-        apart: a zero stays in its sum (``#+x`` is not ``x``, ``#+#`` is no zero) and a skipped sum is sorted
-        as one piece (841 keys have several strings). It merges different cells: being a tree, it takes two
-        convolutions of a value for one that is used twice, and it drops convolutions of zero (523 strings
-        have several keys). Trees with flat sums would count 5,545.
+        NOTE: the 15,625 cells have 5,875 keys. The 6,466 in the paper are strings of
+        ``to_unique_str(consider_zero=True)`` in AutoDL-Projects, which is wrong in both directions. It separates equal
+        cells: zeros stay in sums (``#+x`` is not ``x``, ``#+#`` is no zero), and a sum that is skipped is sorted as one
+        piece (841 keys have several strings). It merges different cells: as the string is a tree, two convolutions of a
+        value look like one that is used twice, and convolutions of zero are dropped (523 strings have several keys).
+        Trees with flat sums would give 5,545.
         """
         graph = Dataflow()
         values = [graph.fresh("input")]
@@ -156,22 +156,22 @@ class NASBench201(SearchSpace[Cell]):
         return graph.key(values[-1])
 
     def representative(self, architecture: Cell) -> Cell:
-        """The isomorphic cell with the smallest genotype: what does nothing is spelled ``none``.
+        """Return the isomorphic cell with the smallest genotype, in which edges without effect are ``none``.
 
-        NOTE: published latencies of isomorphic cells differ, for the measured networks ran their dead operations
-        too; this is the twin that runs the fewest. Builds a table of 15,625 once, in about a second.
+        NOTE: published latencies of isomorphic cells differ, because the measured networks executed dead operations
+        too; the representative executes the fewest. The first call builds a table of 15,625 in about a second.
         """
         return self._build(_representatives()[self.architecture_key(architecture)])
 
     def official_index(self, architecture: Cell) -> int:
-        """Its number in the published benchmark files, 0 to 15,624. Builds a table of 15,625 once."""
+        """Return the index in the published benchmark files, 0 to 15,624. The first call builds a table of 15,625."""
         return _official_indices()[self.encode(architecture)]
 
     def from_official_index(self, index: int) -> Cell:
-        """The architecture with this number.
+        """Return the architecture with an index in the published benchmark files.
 
         Raises:
-            ArchitectureError: index outside 0..15624.
+            ArchitectureError: the index is outside 0..15624.
         """
         if not 0 <= index < self.size:
             raise ArchitectureError(f"nasbench201 index: expected 0..{self.size - 1}, got {index}.")
@@ -202,19 +202,19 @@ def _term(graph: Dataflow, operation: str, source: Value) -> Value:
     if operation == "skip_connect":
         return source
     if operation == "avg_pool_3x3":
-        # NOTE: pooling is linear, pool(x + y) = pool(x) + pool(y), and this is left unused: the networks
-        # run different operators, which latency sees.
+        # NOTE: average pooling is linear, pool(x + y) = pool(x) + pool(y), but that is not used here: the two
+        # networks run different operators and differ in latency.
         return graph.shared(operation, source) if source else ZERO
     return graph.fresh(operation, source)
 
 
 @cache
 def _official_genotypes() -> tuple[Genotype, ...]:
-    """Genotypes by official index.
+    """Return the genotypes by official index.
 
     Source:
-        AutoDL-Projects: CellStructure.gen_all lists the cells in lexicographic order, edges as in EDGES;
-        the generator of the benchmark then runs ``random.seed(88); random.shuffle(archs)``.
+        AutoDL-Projects: CellStructure.gen_all lists the cells in lexicographic order, with edges as in EDGES; the
+        generator of the benchmark then runs ``random.seed(88); random.shuffle(archs)``.
     """
     genotypes = list(product(range(len(OPERATIONS)), repeat=len(EDGES)))
     random.Random(88).shuffle(genotypes)

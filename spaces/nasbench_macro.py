@@ -1,4 +1,4 @@
-"""NAS-Bench-Macro: 6,561 networks of eight layers, three operations each.
+"""NAS-Bench-Macro: 6,561 networks of eight layers with three choices of operation each.
 
 Source:
     Su et al. 2021, "Prioritized Architecture Sampling with Monto-Carlo Tree Search"; xiusu/NAS-Bench-Macro 61a2bfc.
@@ -12,11 +12,11 @@ from spaces.shown import shown
 from spaces.space import ArchitectureError, Genotype, SearchSpace
 from spaces.stages import in_stages
 
-OPERATIONS = ("id", "ir_3x3_t3", "ir_5x5_t6")  # kernel and expansion of an inverted residual
+OPERATIONS = ("id", "ir_3x3_t3", "ir_5x5_t6")  # ir: inverted residual, with kernel and expansion
 LAYERS_PER_STAGE = (2, 3, 3)
 NUM_LAYERS = sum(LAYERS_PER_STAGE)
 
-_DIGITS = "012"  # of OPERATIONS
+_DIGITS = "012"  # the digits of OPERATIONS in the notation
 _REMEDY = "See OPERATIONS in spaces/nasbench_macro.py."
 
 
@@ -45,7 +45,7 @@ class Layers:
 
 
 class NASBenchMacro(SearchSpace[Layers]):
-    """Eight layers in three stages, one digit each.
+    """Eight layers in three stages; the notation has one digit for each layer.
 
     Attributes:
         input_shape: NCHW of one image.
@@ -86,9 +86,9 @@ class NASBenchMacro(SearchSpace[Layers]):
         return "".join(_DIGITS[gene] for gene in self.encode(architecture))
 
     def architecture_key(self, architecture: Layers) -> str:
-        """Equal where only the places of identities differ; 3,969 keys.
+        """Return a key that is equal if networks differ only in the positions of identities; there are 3,969 keys.
 
-        The first ``id`` of a stage changes the shape and is a convolution.
+        An ``id`` in the first layer of a stage changes the shape, so it is a convolution and no identity.
         """
         stages = ((first, *[name for name in others if name != "id"]) for first, *others in architecture.stages())
         return "; ".join(" ".join(stage) for stage in stages)

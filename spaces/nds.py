@@ -1,4 +1,4 @@
-"""NDS at CIFAR-10: the spaces of NASNet, AmoebaNet, PNAS, ENAS and DARTS, each with a choice of width and depth.
+"""NDS for CIFAR-10: the spaces of NASNet, AmoebaNet, PNAS, ENAS and DARTS, each with choices of width and depth.
 
 Source:
     Radosavovic et al. 2019, "On Network Design Spaces for Visual Recognition"; cells as in pycls, models/nas; what is
@@ -14,7 +14,7 @@ from spaces.cell_space import CellSpace, Gene
 from spaces.cells import MIN_DEPTH, CellNetwork
 from spaces.notation import check_keys, choice_index, read_integer, read_object
 
-WIDTHS = (16, 24, 32, 36)  # 36 in the published cells alone
+WIDTHS = (16, 24, 32, 36)  # 36 occurs only in published records
 DEPTHS = (4, 8, 12, 16, 20, 5)
 SAMPLED_WIDTHS, SAMPLED_DEPTHS = 3, 5
 REMEDY = (
@@ -24,7 +24,7 @@ REMEDY = (
 
 
 class NDS(CellSpace):
-    """One space of the family. Its notation is the ``net`` part of a record, as JSON."""
+    """One space of the family. The notation is the ``net`` part of a published record, as JSON."""
 
     objectives = ("train_error_percent@cifar10", "test_error_percent@cifar10", "iteration_s@cifar10")
 
@@ -105,7 +105,7 @@ class NDSENAS(NDS):
 
 
 class NDSDARTS(NDS):
-    """DARTS's cells (Liu et al., ICLR 2019), ``none`` among the operations."""
+    """DARTS's cells (Liu et al., ICLR 2019), with ``none`` as one of the operations."""
 
     name = "nds_darts"
     operations = (

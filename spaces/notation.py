@@ -1,4 +1,4 @@
-"""Published notations that are JSON: read them, and say where they are wrong."""
+"""Reads published notations in JSON, with errors that give the position of the mistake."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from spaces.space import ArchitectureError
 
 
 def read_json(space: str, notation: str, remedy: str) -> Any:
-    """The value that a notation spells.
+    """Return the JSON value of a notation.
 
     Args:
-        space: the name that opens the message of an error.
+        space: name of the space, with which error messages start.
         notation: JSON text.
-        remedy: the sentence that closes it.
+        remedy: sentence with which error messages end.
 
     Raises:
-        ArchitectureError: it is no JSON.
+        ArchitectureError: the notation is no valid JSON.
     """
     try:
         return json.loads(notation)
@@ -30,10 +30,10 @@ def read_json(space: str, notation: str, remedy: str) -> Any:
 def read_object(
     space: str, notation: str, remedy: str, *, required: Sequence[str], optional: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The JSON object that a notation spells.
+    """Return the JSON object of a notation.
 
     Raises:
-        ArchitectureError: it is none, lacks a required key, or has one that is neither required nor optional.
+        ArchitectureError: it is no object, lacks a required key, or has a key that is neither required nor optional.
     """
     value = read_json(space, notation, remedy)
     check_keys(space, value, remedy, required=required, optional=optional)
@@ -41,7 +41,7 @@ def read_object(
 
 
 def check_keys(space: str, value: Any, remedy: str, *, required: Sequence[str], optional: Sequence[str] = ()) -> None:
-    """Refuse what is no JSON object with these keys."""
+    """Raise ArchitectureError unless ``value`` is a JSON object with these keys."""
     wanted = f"an object with {', '.join(required)}"
     if not isinstance(value, dict):
         raise ArchitectureError(f"{space} notation: expected {wanted}, got {shown(value)}. {remedy}")
@@ -54,7 +54,7 @@ def check_keys(space: str, value: Any, remedy: str, *, required: Sequence[str], 
 
 
 def check_list(space: str, name: str, value: Any, lengths: Sequence[int], remedy: str) -> list[Any]:
-    """``value``, if it is a list of one of these lengths."""
+    """Return ``value`` if it is a list of one of these lengths; raise ArchitectureError otherwise."""
     if not isinstance(value, list) or len(value) not in lengths:
         got = f"{len(value)} of them" if isinstance(value, list) else shown(value)
         wanted = " or ".join(map(str, dict.fromkeys(lengths)))
@@ -63,7 +63,7 @@ def check_list(space: str, name: str, value: Any, lengths: Sequence[int], remedy
 
 
 def choice_index(space: str, name: str, value: object, choices: Sequence[object], remedy: str) -> int:
-    """The position of ``value`` among ``choices``; ``true`` is no number."""
+    """Return the position of ``value`` among ``choices``; ``true`` does not count as 1."""
     if isinstance(value, bool) or value not in choices:
         wanted = ", ".join(map(str, choices))
         raise ArchitectureError(f"{space}: expected {name} to be one of {wanted}, got {shown(value)}. {remedy}")
@@ -71,7 +71,7 @@ def choice_index(space: str, name: str, value: object, choices: Sequence[object]
 
 
 def read_integer(space: str, name: str, value: Any, minimum: int, remedy: str) -> int:
-    """An integer of at least ``minimum``; ``true`` is none."""
+    """Return ``value`` if it is an integer of at least ``minimum``; ``true`` is none."""
     if type(value) is not int or value < minimum:
         raise ArchitectureError(
             f"{space} notation: expected {name} to be an integer of {minimum} or more, got {shown(value)}. {remedy}"

@@ -1,4 +1,4 @@
-"""What once-for-all networks have in common.
+"""Base classes of the once-for-all spaces, whose architectures are sub-networks of a supernet.
 
 Source:
     Cai et al. 2020, "Once-for-All: Train One Network and Specialize it for Efficient Deployment";
@@ -24,7 +24,7 @@ RESOLUTIONS = tuple(range(128, 225, 4))
 
 @dataclass(frozen=True)
 class Subnet(ABC):
-    """A network of a supernet: its stages, each a tuple of blocks, and what a subclass adds for the whole."""
+    """A sub-network: its stages, each a tuple of blocks, its resolution, and what a subclass adds."""
 
     stages: Stages
     resolution: int
@@ -37,22 +37,22 @@ class Subnet(ABC):
     @property
     @abstractmethod
     def settings(self) -> tuple[float, ...]:
-        """One value for every setting of ``choices``."""
+        """The value of every setting of ``choices``."""
 
     @classmethod
     @abstractmethod
     def of(cls, settings: Sequence[float], stages: Stages) -> Self:
-        """The network of these settings and stages."""
+        """Return the network with these settings and stages."""
 
 
 S = TypeVar("S", bound=Subnet)
 
 
 class OnceForAll(SearchSpace[S]):
-    """Networks of one supernet. Blocks beyond a stage's depth are no part of a network, so they are never unequal.
+    """The sub-networks of one supernet. Blocks beyond the depth of a stage are not part of an architecture.
 
     Args:
-        settings: names of settings and the only value each of them shall take; None leaves it free.
+        settings: values of settings to fix, by name; None leaves a setting free.
     """
 
     subnet: type[S]
@@ -66,7 +66,7 @@ class OnceForAll(SearchSpace[S]):
         return self.choices.num_networks
 
     def crossover(self, first: S, second: S, rng: np.random.Generator) -> S:
-        """Each gene from either parent, even odds; of a block that only one of them has, from that one."""
+        """Take each gene from either parent with equal odds, but those of a block that only one has from that one."""
         parents = [self.encode(first), self.encode(second)]
         used = [self.choices.in_use(genotype) for genotype in parents]
         coins = rng.integers(2, size=len(self.gene_sizes)).tolist()
@@ -89,7 +89,7 @@ class OnceForAll(SearchSpace[S]):
 
 
 class MobileBlock(NamedTuple):
-    """An inverted residual: kernel of its depthwise convolution, expansion of its input's channels."""
+    """An inverted residual: the kernel of its depthwise convolution and the expansion of its input channels."""
 
     kernel: int
     expansion: int
@@ -97,7 +97,7 @@ class MobileBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class MobileSubnet(Subnet):
-    """A network of inverted residuals, ``width`` times as wide as its base."""
+    """A network of inverted residuals, ``width`` times as wide as the base network."""
 
     stages: tuple[tuple[MobileBlock, ...], ...]
     width: float
@@ -118,8 +118,9 @@ M = TypeVar("M", bound=MobileSubnet)
 class MobileOnceForAll(OnceForAll[M]):
     """Networks of inverted residuals, written ``{"ks": [...], "e": [...], "d": [...], "r": 224, "w": 1.2}``.
 
-    ``ks`` and ``e`` list kernel and expansion of the blocks in use, or of all that there can be, of which the first
-    ``d`` of every stage count. A setting with one choice may be left out.
+    ``d`` lists the number of blocks in every stage, ``ks`` and ``e`` kernel and expansion of every block. These two may
+    cover only the blocks in use, or the maximum number of blocks, of which the first in every stage are in use. A
+    setting with only one choice may be omitted.
     """
 
     def parse(self, notation: str) -> M:
@@ -143,5 +144,5 @@ class MobileOnceForAll(OnceForAll[M]):
         return json.dumps({**lists, "d": depths, **settings})
 
     def architecture_key(self, architecture: M) -> str:
-        """The notation: another kernel, width, depth or resolution is another network."""
+        """Return the notation, since no two architectures are isomorphic."""
         return self.format(architecture)

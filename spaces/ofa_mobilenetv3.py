@@ -20,7 +20,7 @@ _BATCH_SIZES = (1, 32, 64)
 
 @dataclass(frozen=True)
 class MobileNetV3(MobileSubnet):
-    """One network: five stages of blocks, width 1.0 or 1.2, and the resolution of its input."""
+    """A network: five stages of blocks, width 1.0 or 1.2, and the input resolution."""
 
     choices: ClassVar[SupernetChoices] = SupernetChoices(
         space="ofa_mobilenetv3",
@@ -35,8 +35,8 @@ class OFAMobileNetV3(MobileOnceForAll[MobileNetV3]):
     """The sub-networks of two supernets.
 
     Args:
-        width: 1.0 or 1.2 for the networks of one supernet.
-        resolution: one of 128, 132, …, 224 for networks of one input size.
+        width: 1.0 or 1.2 to have only the networks of one supernet.
+        resolution: one of 128, 132, …, 224 to have only networks of this input size.
 
     Example:
         >>> space = OFAMobileNetV3(width=1.2, resolution=224)

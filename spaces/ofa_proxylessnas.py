@@ -1,4 +1,4 @@
-"""Once-for-all ProxylessNAS: five stages of two to four inverted residuals and one of one, 25 resolutions.
+"""Once-for-all ProxylessNAS: five stages of two to four inverted residuals, a stage of one, 25 resolutions.
 
 Source:
     Cai et al. 2020, "Once-for-All: Train One Network and Specialize it for Efficient Deployment";
@@ -16,7 +16,7 @@ from spaces.stages import SupernetChoices
 
 @dataclass(frozen=True)
 class ProxylessNAS(MobileSubnet):
-    """One network: six stages of blocks and the resolution of its input; its width is 1.3."""
+    """A network: six stages of blocks and the input resolution; the width is always 1.3."""
 
     choices: ClassVar[SupernetChoices] = SupernetChoices(
         space="ofa_proxylessnas",
@@ -31,7 +31,7 @@ class OFAProxylessNAS(MobileOnceForAll[ProxylessNAS]):
     """The sub-networks of one supernet.
 
     Args:
-        resolution: one of 128, 132, …, 224 for networks of one input size.
+        resolution: one of 128, 132, …, 224 to have only networks of this input size.
     """
 
     name = "ofa_proxylessnas"

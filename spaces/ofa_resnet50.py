@@ -1,4 +1,4 @@
-"""Once-for-all ResNet50: four stages of bottlenecks, three widths for each, an optional block in the stem.
+"""Once-for-all ResNet50: four stages of bottlenecks with three widths each, and an optional block in the stem.
 
 Source:
     Cai et al. 2020, "Once-for-All: Train One Network and Specialize it for Efficient Deployment";
@@ -18,25 +18,25 @@ from spaces.stages import Stages, SupernetChoices
 
 BASE_DEPTHS = (2, 2, 4, 2)
 EXTRA_DEPTHS = (0, 1, 2)
-STEM_DEPTHS = {0: False, 1: False, 2: True}  # d[0]: whether the stem has its residual block
-NUM_WIDTHS = 6  # the stem's inner channels, its output, four stages
+STEM_DEPTHS = {0: False, 1: False, 2: True}  # value of d[0]: whether the stem has a residual block
+NUM_WIDTHS = 6  # for channels inside the stem, channels after it, and the four stages
 
 
 class Bottleneck(NamedTuple):
-    """A bottleneck block: the share of its output's channels between its outer convolutions."""
+    """A bottleneck block: the ratio of channels between its outer convolutions to output channels."""
 
     expansion: float
 
 
 @dataclass(frozen=True)
 class ResNet50(Subnet):
-    """One network.
+    """A network.
 
     Attributes:
         stages: four tuples of bottlenecks.
-        resolution: of its input.
+        resolution: height and width of the input.
         stem_block: whether the stem has a residual block.
-        widths: (6,) 0, 1 or 2 for 0.65, 0.8 or 1.0 times the channels: inside the stem, after it, in every stage.
+        widths: (6,) 0, 1 or 2 for 0.65, 0.8 or 1.0 times the channels inside the stem, after it, and in every stage.
     """
 
     stages: tuple[tuple[Bottleneck, ...], ...]
@@ -65,12 +65,12 @@ class ResNet50(Subnet):
 class OFAResNet50(OnceForAll[ResNet50]):
     """The sub-networks of one supernet, written ``{"d": [...], "e": [...], "w": [...], "r": 224}``.
 
-    ``d`` opens with 2 where the stem has a residual block, then tells how many blocks every stage adds to 2, 2, 4
-    and 2. ``e`` lists the expansions of the blocks in use, or of all that there can be (4, 4, 6 and 4), of which
-    the first of every stage count. ``w`` lists the widths.
+    ``d`` starts with 2 if the stem has a residual block; its other numbers are the blocks that every stage has in
+    addition to 2, 2, 4 and 2. ``e`` lists the expansions of the blocks in use, or of the maximum number of blocks
+    (4, 4, 6 and 4), of which the first in every stage are in use. ``w`` lists the widths.
 
     Args:
-        resolution: one of 128, 132, …, 224 for networks of one input size.
+        resolution: one of 128, 132, …, 224 to have only networks of this input size.
     """
 
     name = "ofa_resnet50"
@@ -100,6 +100,6 @@ class OFAResNet50(OnceForAll[ResNet50]):
         return json.dumps({"d": depths, "e": expansions, "w": architecture.widths, "r": architecture.resolution})
 
     def architecture_key(self, architecture: ResNet50) -> str:
-        """The notation, with one spelling for the two first widths of the stem's inside, which are both 24 channels."""
+        """Return the notation with the first two widths inside the stem merged, as both give 24 channels."""
         inside, *others = architecture.widths
         return self.format(replace(architecture, widths=(max(inside, 1), *others)))

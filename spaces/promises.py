@@ -1,4 +1,4 @@
-"""Check what a user's own space gives when it is opened, as a wrong type would be met much later, in our code."""
+"""Checks the results of a user's space when it is opened, since wrong types would otherwise fail much later."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import numpy as np
 from spaces.shown import shown
 from spaces.space import SearchSpace
 
-LOOKED_AT = 8  # architectures, drawn at random: what is wrong of few choices is seldom so of the first
+LOOKED_AT = 8  # architectures to check, at random: a mistake that concerns few choices may not show in the first
 
 
 def broken_promise(space: SearchSpace[Any]) -> str:
-    """The first promise that a space breaks, as "expected …, got …"; nothing if it keeps them.
+    """Return the first requirement that a space violates, as "expected …, got …"; "" if none is found.
 
-    Looks at a few architectures. What a method raises is no matter here: it is told where the method is needed.
+    A few architectures are checked. Exceptions of the space's methods are ignored here; they surface when the method is
+    used.
     """
     with contextlib.suppress(Exception):
         return next(_broken_promises(space), "")
@@ -58,7 +59,7 @@ def _broken_by_one(space: SearchSpace[Any], architecture: Any) -> Iterator[str]:
         (genotype, space.decode, "decode"),
     )
     for spelling, back, method in ways:
-        with contextlib.suppress(Exception):  # told where the method is needed
+        with contextlib.suppress(Exception):  # it surfaces when the method is used
             if (read := back(spelling)) != architecture:
                 wanted = f"what equals {shown(architecture)} from {method} of {shown(spelling)}"
                 yield f"expected {wanted}, got {shown(read)}"

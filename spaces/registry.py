@@ -1,4 +1,4 @@
-"""Spaces by name; a module is imported when its space is first asked for."""
+"""Spaces by name; the module of a space is imported only when it is needed."""
 
 from __future__ import annotations
 
@@ -41,35 +41,33 @@ REGISTRY = {
     "two_path": "spaces.two_path:TwoPath",
 }
 
-ENTRY_POINTS = "nasrlm.spaces"  # the group in which an installed package registers spaces of its own
+ENTRY_POINTS = "nasrlm.spaces"  # entry point group in which installed packages register their spaces
 REQUIRED_ATTRIBUTES = ("name", "objectives", "gene_sizes")
 
 
 class UnknownSpaceError(ValueError):
-    """A name that leads to no search space."""
+    """There is no usable search space of this name."""
 
 
 def space_names() -> tuple[str, ...]:
-    """The names of this package's spaces and of those that installed packages register, sorted. Imports none."""
+    """Return the sorted names of this package's spaces and of those that installed packages register; imports none."""
     return tuple(sorted({*REGISTRY, *_entry_points().names}))
 
 
 def space_file(name: str) -> Path | None:
-    """The absolute path of a user's own space, ``path/to/file.py:ClassName``; None for other names."""
+    """Return the absolute path of the file in a name ``path/to/file.py:ClassName``; None for other names."""
     path, _, _ = name.rpartition(":")
-    return Path(os.path.expanduser(path)).resolve() if path.endswith(".py") else None  # Path's own fails on ~nobody
+    return Path(os.path.expanduser(path)).resolve() if path.endswith(".py") else None  # Path's fails on ~nobody
 
 
 def full_name(name: str) -> str:
-    """``path/to/file.py:ClassName`` with an absolute path; other names as they are."""
+    """Return a name ``path/to/file.py:ClassName`` with the path made absolute; other names unchanged."""
     path = space_file(name)
     return name if path is None else f"{path}:{name.rpartition(':')[2]}"
 
 
 def found_from(folder: Path, name: str) -> str:
-    """A user's own space whose file is not where a name says, but is from another folder, by its path from there;
-    other names as they are.
-    """
+    """Return a name whose path leads to a file, if necessary relative to ``folder``; other names unchanged."""
     file = space_file(name)
     if file is None or file.is_file():
         return name
@@ -79,27 +77,27 @@ def found_from(folder: Path, name: str) -> str:
 
 
 def same_spaces(names: Iterable[object], space: str) -> list[str]:
-    """Those of ``names``, cells of a table's column, that mean ``space``, by whatever path to its file."""
+    """Return those of ``names``, which are cells of a table, that mean ``space``; paths to its file may differ."""
     wanted = full_name(space)
     return [name for name in names if isinstance(name, str) and full_name(name) == wanted]
 
 
 def opened(space: SearchSpace[Any] | str) -> SearchSpace[Any]:
-    """A search space itself, or the one of this name; raises what ``get_space`` does."""
+    """Return a search space given as such or by name; raises what ``get_space`` does."""
     return get_space(space) if isinstance(space, str) else space
 
 
 def get_space(name: str, **options: object) -> SearchSpace[Any]:
-    """A search space by name, or a user's own.
+    """Return a search space by its name, or a user's space by its file and class.
 
     Args:
-        name: one of ``space_names()``, or ``path/to/file.py:ClassName``. The file is run. A name of this package
-            comes before the same name of another.
+        name: one of ``space_names()``, or ``path/to/file.py:ClassName``; the file is executed. Names of this package
+            take precedence over those of other packages.
         options: keyword arguments of the space, such as ``dataset``.
 
     Raises:
-        UnknownSpaceError: no such name, file or class, a package that fails to load, or the class is no complete
-            SearchSpace or does not take these options.
+        UnknownSpaceError: there is no such name, file or class, a package cannot be loaded, or the class is no complete
+            SearchSpace or does not accept these options.
 
     Example:
         >>> get_space("nasbench201", dataset="cifar100").num_classes
@@ -116,10 +114,10 @@ def get_space(name: str, **options: object) -> SearchSpace[Any]:
 
 
 def check_name(space: SearchSpace[Any]) -> None:
-    """Refuse a user's own space that is named like one of this package: models and tables would take it for that one.
+    """Refuse a user's space with the name of one of this package, as models and tables would confuse the two.
 
     Raises:
-        UnknownSpaceError: it is, and is no kind of that one.
+        UnknownSpaceError: the space has such a name and its class does not derive from that space's.
     """
     plain = space.space if isinstance(space, Spellings) else space
     if space.name in REGISTRY and space.address == space.name and not isinstance(plain, type(get_space(space.name))):
@@ -165,7 +163,7 @@ def _user_class(path: Path, name: str) -> type[SearchSpace[Any]]:
 
 
 def _installed_class(name: str) -> type[SearchSpace[Any]]:
-    """The class that an installed package registers under this name."""
+    """Return the class that an installed package registers under a name."""
     found = {entry.value: entry for entry in _entry_points().select(name=name)}
     if not found:
         raise UnknownSpaceError(
@@ -189,13 +187,13 @@ def _installed_class(name: str) -> type[SearchSpace[Any]]:
 
 
 def _entry_points() -> EntryPoints:
-    from importlib.metadata import entry_points  # here: it would double the time to import spaces
+    from importlib.metadata import entry_points  # imported here: it would double the time to import spaces
 
     return entry_points(group=ENTRY_POINTS)
 
 
 def _most_like(name: str) -> str:
-    """Advice for whoever writes NAS-Bench-201 or nasbench_201."""
+    """Return a suggestion for a misspelled name, such as NAS-Bench-201 or nasbench_201."""
     by_letters = {_letters(known): known for known in space_names()}
     close = get_close_matches(_letters(name), by_letters, n=1, cutoff=0.85)
     return f" Did you mean {by_letters[close[0]]}?" if close else ""
@@ -214,7 +212,7 @@ def _checked_class(found: object, name: str) -> type[SearchSpace[Any]]:
 
 
 def modules_beside(path: Path) -> dict[str, Path]:
-    """By name, the modules beside a file that it imports; none of a file that is no Python."""
+    """Return the modules in the folder of a file that it imports, by name; empty if the file is no valid Python."""
     try:
         parsed = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
@@ -226,7 +224,7 @@ def modules_beside(path: Path) -> dict[str, Path]:
 
 
 def _check_modules_beside(path: Path, name: str) -> None:
-    """A process knows one module of a name: that of another folder would be taken for it."""
+    """Refuse a file if it would import a module from its folder whose name is already taken by another module."""
     for module_name, file in modules_beside(path).items():
         known = getattr(sys.modules.get(module_name), "__file__", None)
         if known is not None and Path(known).resolve() != file.resolve():
@@ -237,25 +235,25 @@ def _check_modules_beside(path: Path, name: str) -> None:
 
 
 def _user_module(path: Path, name: str) -> ModuleType:
-    """Import a file once per process; modules beside it can be imported from then on.
+    """Import a file once per process; modules in its folder can be imported from then on.
 
-    NOTE: loading it again would make a second class of the same name, whose architectures equal none of the
-    first; so an edited file is seen after a restart, as with any import.
+    NOTE: loading it again would make a second class of the same name, and architectures of the two classes would never
+    be equal. An edited file is therefore seen only after a restart, as with any import.
     """
     module_name = f"user_space_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
     _check_modules_beside(path, name)
     if str(path.parent) not in sys.path:
-        sys.path.append(str(path.parent))  # for modules beside it, as of a script; here the last to be found
+        sys.path.append(str(path.parent))  # for modules in its folder, as with a script, but searched last
     spec = importlib.util.spec_from_file_location(module_name, path)
     assert spec is not None, f"a .py file always has a spec: {path}"
     assert spec.loader is not None, f"a .py file always has a loader: {path}"
     module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module  # before it runs: dataclasses look their module up here
+    sys.modules[module_name] = module  # before it is executed, because dataclasses look up their module here
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # a script may end itself
+    except (Exception, SystemExit) as error:  # a script may call sys.exit
         del sys.modules[module_name]
         got = f"{type(error).__name__}: {error}".rstrip(".")
         raise UnknownSpaceError(

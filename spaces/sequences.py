@@ -1,4 +1,4 @@
-"""Sequences of operations in GENNAPE's spaces: convolutions, and at most one supplementary operation among them."""
+"""Sequences of operations in GENNAPE's spaces: convolutions and at most one supplementary operation."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ Operations = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Sequences:
-    """The sequences of a space, and the genes they make.
+    """The sequences of a space and their genes.
 
-    The genes of a sequence are its supplementary operation (0 for none), the position of that, and the convolution
-    at every other position. Any genes make a sequence of any length; what has no use is 0 in ``encode``.
+    The genes of a sequence are its supplementary operation (0 for none), the position of that operation, and the
+    convolution at every other position. Any genes are valid for any length; ``encode`` sets genes that are not in use
+    to 0.
 
     Attributes:
-        space: the name that opens the message of an error.
-        convolutions: operations of which a sequence needs one.
-        supplementary: operations of which it may have one.
-        max_length: operations in the longest.
+        space: name of the space, with which error messages start.
+        convolutions: operations of which a sequence must have at least one.
+        supplementary: operations of which a sequence may have at most one.
+        max_length: maximum number of operations.
     """
 
     space: str
@@ -39,14 +40,14 @@ class Sequences:
 
     @property
     def gene_sizes(self) -> Genotype:
-        """Choices of every gene of a sequence."""
+        """Number of choices of every gene of a sequence."""
         return 1 + len(self.supplementary), self.max_length, *(len(self.convolutions),) * self.max_length
 
     def check(self, operations: Operations, name: str) -> None:
-        """Refuse what is no sequence.
+        """Check that operations are a valid sequence.
 
         Raises:
-            ArchitectureError: it says at which position.
+            ArchitectureError: they are not; the message has the position.
         """
         known = (*self.convolutions, *self.supplementary)
         for position, operation in enumerate(operations):
@@ -60,7 +61,7 @@ class Sequences:
             )
 
     def read(self, names: Any, types: Any, name: str) -> Operations:
-        """A sequence from its lists of names and types, ``conv`` or ``supp``."""
+        """Read a sequence from its lists of names and types (``conv`` or ``supp``)."""
         names = check_list(self.space, name, names, range(1, self.max_length + 1), self._remedy)
         self.check(tuple(names), name)
         types = check_list(self.space, f"types of {name}", types, [len(names)], self._remedy)
@@ -70,11 +71,11 @@ class Sequences:
         return tuple(names)
 
     def kind(self, operation: str) -> str:
-        """The type that the notation gives with an operation."""
+        """Return the type of an operation in the notation."""
         return "conv" if operation in self.convolutions else "supp"
 
     def sample(self, length: int, rng: np.random.Generator) -> Operations:
-        """A sequence as the space was sampled: one convolution, then any operations, shuffled.
+        """Sample a sequence as published: one convolution and other operations, shuffled.
 
         Source: sample_block_ops in GENNAPE, model_src/search_space/hiaml_two_path/arch_samplers.py.
         """
@@ -86,7 +87,7 @@ class Sequences:
         return tuple(str(drawn[position]) for position in rng.permutation(length))
 
     def encode(self, operations: Operations) -> Genotype:
-        """The genes of a sequence."""
+        """Return the genes of a sequence."""
         extra = position = 0
         genes = [0] * self.max_length
         for index, operation in enumerate(operations):
@@ -97,7 +98,7 @@ class Sequences:
         return extra, position, *genes
 
     def encode_filled(self, operations: Operations, rng: np.random.Generator) -> Genotype:
-        """The genes of a sequence, convolutions and a position drawn where ``encode`` has 0 for what has no use."""
+        """Return the genes of a sequence, with random values for genes that are not in use."""
         extra, position, *genes = self.encode(operations)
         in_use = [operation in self.convolutions for operation in operations]
         drawn = rng.integers(len(self.convolutions), size=self.max_length).tolist()
@@ -105,7 +106,7 @@ class Sequences:
         return extra, position if extra else int(rng.integers(self.max_length)), *drawn
 
     def decode(self, genes: Sequence[int], length: int) -> Operations:
-        """The sequence of ``length`` operations that genes spell."""
+        """Return the sequence of ``length`` operations with these genes."""
         extra, position, *convolutions = genes
         operations = [self.convolutions[gene] for gene in convolutions[:length]]
         if extra > 0 and length > 1:
@@ -113,7 +114,7 @@ class Sequences:
         return tuple(operations)
 
     def enumerate(self, length: int) -> Iterator[Operations]:
-        """Every sequence of ``length`` operations, in lexicographic order of its genes."""
+        """Yield every sequence of ``length`` operations, in lexicographic order of genes."""
         yield from product(self.convolutions, repeat=length)
         if length > 1:
             for extra, position in product(self.supplementary, range(length)):
@@ -121,7 +122,7 @@ class Sequences:
                     yield (*names[:position], extra, *names[position:])
 
     def count(self, length: int) -> int:
-        """How many sequences of ``length`` operations there are."""
+        """Return the number of sequences of ``length`` operations."""
         convolutions = len(self.convolutions)
         with_extra = length * len(self.supplementary) * convolutions ** (length - 1) if length > 1 else 0
         return int(convolutions**length) + with_extra
@@ -132,7 +133,7 @@ class Sequences:
 
 
 def lazy_product(*factories: Callable[[], Iterator[T]]) -> Iterator[tuple[T, ...]]:
-    """``itertools.product`` of iterators too long to be held in memory; each is made anew as often as needed."""
+    """Like ``itertools.product``, for iterators too long to be held in memory; each is created anew when needed."""
     if not factories:
         yield ()
         return

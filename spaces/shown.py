@@ -1,4 +1,4 @@
-"""What people are shown: refused values, cut in the middle where they are long, and networks by a line."""
+"""Text shown to people: invalid values, shortened in the middle if they are long, and one-line names of networks."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ SHOWN = 200  # characters
 
 
 def shown(value: object) -> str:
-    """A value as Python spells it."""
+    """Return the ``repr`` of a value, shortened if it is long."""
     return cut(repr(value))
 
 
 def cut(text: str) -> str:
-    """A text's beginning and end."""
+    """Return a text, or only its beginning and end if it is long."""
     return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} … {text[-SHOWN // 2 :]}"
 
 
 def first_lines(names: Sequence[str], numbers: Sequence[Any] = ()) -> list[str]:
-    """What networks are called in a table for people: of texts of several lines the first, and their row.
+    """Return one-line names of networks for display: of a text with several lines the first one, and the row.
 
     Args:
-        names: as they were given, notations or texts.
-        numbers: of their rows in the table that they are from; none without a table.
+        names: notations or texts of the networks.
+        numbers: row numbers in the table that they are from; empty without a table.
     """
     shown = []
     for index, name in enumerate(names):

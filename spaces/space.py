@@ -1,4 +1,7 @@
-"""What every search space promises, with defaults for spaces whose genotype is a row of independent genes."""
+"""The base class of search spaces, with default methods for spaces whose genes are independent.
+
+A *notation* is the published text form of an architecture, a *genotype* its form as a row of integers (genes).
+"""
 
 from __future__ import annotations
 
@@ -16,31 +19,31 @@ from spaces.shown import cut
 A = TypeVar("A", bound=Hashable)
 Genotype = tuple[int, ...]
 
-MAX_DRAWS = 100_000  # before giving up on a space whose genotypes are nearly all invalid
+MAX_DRAWS = 100_000  # samples before giving up on a space whose genotypes are nearly all invalid
 
 
 class ArchitectureError(ValueError):
-    """A notation, genotype or index that spells no architecture of its space."""
+    """A notation, genotype or index is not that of an architecture of the space."""
 
 
 class SearchSpace(ABC, Generic[A]):
-    """A set of architectures: how to draw, vary, list, spell and compare them.
+    """A set of architectures, with methods to sample, vary, enumerate, write and compare them.
 
-    Architectures are frozen, hashable dataclasses. A genotype is G flat integers, gene g in
-    ``range(gene_sizes[g])``. A space sets ``name``, ``objectives`` and ``gene_sizes``, and writes five methods:
-    ``encode``, ``_build`` (behind ``decode``), ``parse``, ``format`` and ``architecture_key``. It overrides
-    ``sample``, ``mutate`` or ``crossover`` where the space was published with a procedure of its own.
+    Architectures are frozen, hashable dataclasses. A genotype is a flat row of G integers, gene g in
+    ``range(gene_sizes[g])``. A subclass sets ``name``, ``objectives`` and ``gene_sizes``, and implements five methods:
+    ``encode``, ``_build`` (used by ``decode``), ``parse``, ``format`` and ``architecture_key``. It overrides
+    ``sample``, ``mutate`` or ``crossover`` if the space was published with its own procedure.
 
-    Genotypes may be invalid (``_build`` raises ArchitectureError) or redundant (a gene that is not in use;
-    ``encode`` then gives one canonical genotype). The defaults draw again, or step over; such a space
+    Genotypes may be invalid (``_build`` raises ArchitectureError) or redundant (genes that are not in use; ``encode``
+    then gives one canonical genotype). The default methods sample again or skip such genotypes; a space that has them
     overrides ``size``.
 
     Attributes:
         name: the registered name, "nasbench201".
         objectives: published label names, ``metric_unit@context``.
         gene_sizes: (G,) number of choices of every gene.
-        gene_help: where a refused genotype is told to look.
-        runs_lost_operations: whether its networks run operations whose results are lost, so that isomorphic ones
+        gene_help: end of the message about an invalid genotype, which says where the genes are explained.
+        runs_lost_operations: whether its networks run operations whose results are unused, so that isomorphic networks
             differ in latency.
     """
 
@@ -49,54 +52,57 @@ class SearchSpace(ABC, Generic[A]):
     gene_sizes: tuple[int, ...]
     gene_help: str = "Its gene_sizes lists the choices of every gene."
     runs_lost_operations: bool = False
-    _address: str = ""  # what get_space was asked for, if it made the space
+    _address: str = ""  # the name given to get_space, if it made the space
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name}, {len(self.gene_sizes)} genes; see objectives, size)"
 
     @property
     def address(self) -> str:
-        """What ``get_space`` opens it by, and tables name it by: ``name``, or file and class of a user's own space."""
+        """The name of the space for ``get_space`` and in tables: ``name``, or for a user's space its file and class."""
         return self._address or self.name
 
     @property
     def sampled_sizes(self) -> tuple[int, ...]:
-        """(G,) number of choices of every gene that a search draws from; all of them unless a space says less."""
+        """(G,) number of choices of every gene that are sampled, counted from the first; by default all."""
         return self.gene_sizes
 
     def is_drawn(self, architecture: A) -> bool:
-        """Whether all its genes are among ``sampled_sizes``; others are of published records, or outside the labels."""
+        """Return whether all genes of an architecture are within ``sampled_sizes``.
+
+        Other architectures occur only in published records, or have no labels.
+        """
         genes = zip(self.encode(architecture), self.sampled_sizes, strict=True)
         return all(gene < size for gene, size in genes)
 
     @property
     def size(self) -> int:
-        """Number of architectures that can be drawn, isomorphic ones counted apart."""
+        """Number of architectures that can be sampled; isomorphic ones are counted separately."""
         return math.prod(self.sampled_sizes)
 
     def sample(self, rng: np.random.Generator) -> A:
-        """One architecture, genes drawn uniformly; drawn again where invalid."""
+        """Return an architecture with genes sampled uniformly; invalid genotypes are sampled again."""
         draws = (tuple(rng.integers(self.sampled_sizes).tolist()) for _ in range(MAX_DRAWS))
         return self._first(self._valid(draws), "sample")
 
     def mutate(self, architecture: A, rng: np.random.Generator) -> A:
-        """A valid architecture other than its parent: one gene, drawn uniformly, takes another choice.
+        """Return a valid architecture other than the parent, in which one gene, sampled uniformly, has another choice.
 
-        Where no such choice is valid, because genes have to agree, several genes do.
+        If no change of a single gene is valid, because genes depend on each other, several genes change.
         """
         parent = self._encode_filled(architecture, rng)
         children = self._valid(itertools.chain(self._neighbours(parent, rng), self._redrawn(parent, rng)))
         return self._first((child for child in children if child != architecture), "mutate")
 
     def crossover(self, first: A, second: A, rng: np.random.Generator) -> A:
-        """A valid architecture with each gene from either parent, even odds; it may equal a parent."""
+        """Return a valid architecture with each gene from either parent with equal odds; it may equal a parent."""
         parents = np.array([self.encode(first), self.encode(second)])
         genes = np.arange(len(self.gene_sizes))
         draws = (tuple(parents[rng.integers(2, size=len(genes)), genes].tolist()) for _ in range(MAX_DRAWS))
         return self._first(self._valid(draws), "crossover")
 
     def enumerate(self) -> Iterator[A]:
-        """Every architecture that can be drawn, once, in lexicographic order of its genotype."""
+        """Yield every architecture that can be sampled once, in lexicographic order of genotypes."""
         for genotype in itertools.product(*map(range, self.sampled_sizes)):
             for architecture in self._valid([genotype]):
                 if self.encode(architecture) == genotype:
@@ -104,42 +110,42 @@ class SearchSpace(ABC, Generic[A]):
 
     @abstractmethod
     def encode(self, architecture: A) -> Genotype:
-        """Its genotype: G integers. ``decode(encode(a)) == a``."""
+        """Return the genotype, G integers. ``decode(encode(a)) == a``."""
 
     def decode(self, genotype: Sequence[int]) -> A:
-        """The architecture of a genotype.
+        """Return the architecture of a genotype.
 
         Args:
-            genotype: (G,) integers, NumPy's own included.
+            genotype: (G,) integers, which may be NumPy's.
 
         Raises:
-            ArchitectureError: wrong length, a gene that is no integer or out of range, or genes that do not
-                go together.
+            ArchitectureError: the length is wrong, a gene is no integer or out of range, or the combination of genes
+                is invalid.
         """
         return self._build(self._checked(genotype))
 
     @abstractmethod
     def _build(self, genotype: Genotype) -> A:
-        """Decode G integers that are in range."""
+        """Return the architecture of a genotype whose genes are in range."""
 
     @abstractmethod
     def parse(self, notation: str) -> A:
-        """The architecture of a published notation.
+        """Return the architecture of a published notation.
 
         Raises:
-            ArchitectureError: names the position and what was expected there.
+            ArchitectureError: the notation is invalid; the message has the position and what was expected there.
         """
 
     @abstractmethod
     def format(self, architecture: A) -> str:
-        """Its one canonical spelling in the published notation. ``parse(format(a)) == a``."""
+        """Return the canonical form of the published notation. ``parse(format(a)) == a``."""
 
     @abstractmethod
     def architecture_key(self, architecture: A) -> str:
-        """One line, equal for two architectures if and only if their networks are isomorphic."""
+        """Return one line of text, equal for two architectures if and only if their networks are isomorphic."""
 
     def representative(self, architecture: A) -> A:
-        """The architecture that stands for others of its key; itself in spaces that name none."""
+        """Return the architecture that represents all with the same key; by default the architecture itself."""
         return architecture
 
     def _checked(self, genotype: Sequence[int]) -> Genotype:
@@ -163,20 +169,20 @@ class SearchSpace(ABC, Generic[A]):
         )
 
     def _encode_filled(self, architecture: A, rng: np.random.Generator) -> Genotype:
-        """As ``encode``, but genes that the architecture does not use are drawn.
+        """Like ``encode``, but with random values for genes that the architecture does not use.
 
-        So what a mutation brings into use is random, not the first of the choices.
+        If a mutation brings such a gene into use, its value is then random and not always the first choice.
         """
         return self.encode(architecture)
 
     def _neighbours(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
-        """Genotypes with one gene set anew, in random order of the gene, then of its choice; its own among them."""
+        """Yield genotypes that differ in one gene, and the genotype itself, in random order of genes and choices."""
         for position in rng.permutation(len(genotype)).tolist():
             for choice in rng.permutation(self.sampled_sizes[position]).tolist():
                 yield (*genotype[:position], choice, *genotype[position + 1 :])
 
     def _redrawn(self, genotype: Genotype, rng: np.random.Generator) -> Iterator[Genotype]:
-        """Genotypes with some genes drawn anew, each at even odds."""
+        """Yield genotypes in which each gene is sampled anew with odds of one half."""
         kept, sizes = np.array(genotype), np.array(self.sampled_sizes)
         for _ in range(MAX_DRAWS):
             yield tuple(np.where(rng.random(len(kept)) < 0.5, kept, rng.integers(sizes)).tolist())

@@ -1,4 +1,4 @@
-"""A space in which isomorphic architectures are different ones."""
+"""A wrapper of a space in which isomorphic architectures count as different."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ A = TypeVar("A", bound=Hashable)
 
 
 class Spellings(SearchSpace[A]):
-    """Another space, with every spelling an architecture of its own: its key is its notation.
+    """A space with the notation as key, so that every architecture is different from those isomorphic to it.
 
-    For searches of what was trained and measured: where networks run operations whose results are lost, isomorphic
+    It is meant for searches in published tables: if networks run operations whose results are unused, isomorphic
     architectures differ in latency and energy, and each has labels of its own.
 
     Args:
-        space: the other space; all but keys and representatives are its own.
+        space: the wrapped space; everything except keys and representatives is that space's.
 
     Example:
         >>> from spaces import get_space
@@ -39,8 +39,8 @@ class Spellings(SearchSpace[A]):
         self.runs_lost_operations = space.runs_lost_operations
 
     def __getattr__(self, name: str) -> Any:
-        """What converters ask of the other space, such as ``input_shape``."""
-        if name == "space":  # not set yet: being copied or unpickled
+        """Return attributes of the wrapped space that converters need, such as ``input_shape``."""
+        if name == "space":  # not set yet, while the object is being copied or unpickled
             raise AttributeError(name)
         return getattr(self.space, name)
 

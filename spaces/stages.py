@@ -1,4 +1,7 @@
-"""Networks in stages: layers stage by stage, and the genes of networks whose stages use their first blocks."""
+"""Networks in stages: grouping of layers, and the choices and genes of the sub-networks of a supernet.
+
+A stage of a sub-network uses the first blocks of the supernet's stage.
+"""
 
 from __future__ import annotations
 
@@ -15,28 +18,28 @@ from spaces.space import ArchitectureError, Genotype
 Layer = TypeVar("Layer")
 Number = TypeVar("Number", bound=float)
 Block = tuple[float, ...]
-Stages = tuple[tuple[Any, ...], ...]  # of blocks, each a Block
+Stages = tuple[tuple[Any, ...], ...]  # the blocks of every stage, each a Block
 
 
 def in_stages(layers: Iterable[Layer], sizes: Sequence[int]) -> tuple[tuple[Layer, ...], ...]:
-    """Layers one after another as stages of these sizes."""
+    """Group consecutive layers into stages of these sizes."""
     rest = iter(layers)
     return tuple(tuple(islice(rest, size)) for size in sizes)
 
 
 @dataclass(frozen=True)
 class SupernetChoices:
-    """The choices of a supernet, and the genes they make.
+    """The choices of a supernet and their genes.
 
-    Genes stand in this order: one for every setting; then stage by stage the number of blocks and, for as many
-    blocks as there can be, one for every part of a block. Those of blocks that are left out are not in use.
+    The order of genes is: one for every setting; then for every stage its number of blocks and, for the maximum number
+    of blocks, one gene for every part of each block. Genes of blocks beyond the stage's number are not in use.
 
     Attributes:
-        space: the name that opens the message of an error.
-        settings: choices for the network as a whole, by their names in the notation.
+        space: name of the space, with which error messages start.
+        settings: choices for the whole network, by their names in the notation.
         depths: the numbers of blocks that each stage can have, ascending.
         parts: choices for every block, by their names in the notation.
-        make_block: a block of one value for every part.
+        make_block: function that makes a block from one value for every part.
     """
 
     space: str
@@ -47,7 +50,7 @@ class SupernetChoices:
 
     @property
     def remedy(self) -> str:
-        """Where a refused notation is told to look."""
+        """Sentence with which error messages end."""
         return f"See choices in spaces/{self.space}.py."
 
     @cached_property
@@ -59,13 +62,13 @@ class SupernetChoices:
 
     @property
     def num_networks(self) -> int:
-        """All settings times all stages of all depths."""
+        """Number of networks: combinations of all settings and all stages of all depths."""
         block = prod(map(len, self.parts.values()))
         stages: int = prod(sum(block**depth for depth in depths) for depths in self.depths)
         return stages * prod(map(len, self.settings.values()))
 
     def fixed(self, **settings: float | None) -> SupernetChoices:
-        """Return the choices with one for every setting that is given a value here; None leaves it free."""
+        """Return the choices with some settings fixed to a value; None leaves a setting free."""
         chosen = {
             name: (self.pick(name, value, self.settings[name]),)
             for name, value in settings.items()
@@ -74,14 +77,14 @@ class SupernetChoices:
         return replace(self, settings={**self.settings, **chosen})
 
     def pick(self, name: str, value: object, choices: Sequence[Number]) -> Number:
-        """The choice that equals ``value``; ``name`` tells a refused one's position."""
+        """Return the choice that equals ``value``; ``name`` is its position for error messages."""
         return choices[self._index(name, value, choices)]
 
     def encode(self, settings: Sequence[float], stages: Stages) -> Genotype:
-        """The genotype; genes not in use are 0.
+        """Return the genotype, in which genes not in use are 0.
 
         Raises:
-            ArchitectureError: names the position of what is no choice.
+            ArchitectureError: a value is none of the choices; the message has its position.
         """
         if len(stages) != len(self.depths):
             raise ArchitectureError(
@@ -96,7 +99,7 @@ class SupernetChoices:
         return tuple(genes)
 
     def decode(self, genotype: Genotype) -> tuple[tuple[float, ...], Stages]:
-        """Settings and stages."""
+        """Return the settings and stages of a genotype."""
         genes = iter(genotype)
         settings = tuple(choices[gene] for choices, gene in zip(self.settings.values(), genes, strict=False))
         stages: list[tuple[Block, ...]] = []
@@ -107,7 +110,7 @@ class SupernetChoices:
         return settings, tuple(stages)
 
     def in_use(self, genotype: Genotype) -> list[bool]:
-        """(G,) whether a gene matters."""
+        """Return (G,) whether each gene is in use."""
         flags = [True] * len(self.settings)
         for depths in self.depths:
             depth = depths[genotype[len(flags)]]
@@ -115,7 +118,7 @@ class SupernetChoices:
         return flags
 
     def genotypes(self) -> Iterator[Genotype]:
-        """Iterate over all genotypes in lexicographic order; genes not in use are 0."""
+        """Yield all genotypes in lexicographic order; genes not in use are 0."""
         block = [range(len(choices)) for choices in self.parts.values()]
         stages = [
             [
@@ -129,11 +132,11 @@ class SupernetChoices:
         return (tuple(chain(*genes)) for genes in product(*settings, *stages))
 
     def read_stages(self, num_blocks: Sequence[int], lists: Mapping[str, Any]) -> Stages:
-        """Stages from the lists of a notation, one list for every part of a block.
+        """Read stages from the lists of a notation, which has one list for every part of a block.
 
         Args:
-            num_blocks: of every stage, valid.
-            lists: values of the blocks in use, or of all that there can be, of which those in use are read.
+            num_blocks: valid number of blocks of every stage.
+            lists: values for the blocks in use only, or for the maximum number of blocks; the rest is then ignored.
         """
         most = [depths[-1] for depths in self.depths]
         lengths = [sum(num_blocks), sum(most)]

@@ -1,4 +1,4 @@
-"""Two-Path: two rows of blocks side by side, concatenated; about 1.7e27 networks for CIFAR-10.
+"""Two-Path: two parallel sequences of blocks, concatenated; about 1.7e27 networks for CIFAR-10.
 
 Source:
     Mills et al. 2023, "GENNAPE: Towards Generalized Neural Architecture Performance Estimators";
@@ -31,17 +31,17 @@ _GENES_PER_PATH = 1 + MAX_BLOCKS * _GENES_PER_BLOCK
 
 @dataclass(frozen=True)
 class TwoPathNetwork:
-    """Two paths from the stem; their order is that of the notation and changes nothing.
+    """Two paths from the stem.
 
     Attributes:
-        paths: (2,) rows of blocks.
+        paths: (2,) sequences of blocks; their order is that of the notation and has no effect.
     """
 
     paths: tuple[BlockPath, BlockPath]
 
 
 class TwoPath(SearchSpace[TwoPathNetwork]):
-    """Genes of a path are its layout and, for each of four blocks, its length and its operations."""
+    """Networks of two paths. The genes of a path are its layout and, for each of four blocks, length and operations."""
 
     name = "two_path"
     objectives = ("accuracy@cifar10",)
@@ -52,22 +52,22 @@ class TwoPath(SearchSpace[TwoPathNetwork]):
 
     @property
     def size(self) -> int:
-        """Number of architectures, isomorphic ones counted apart."""
+        """Number of architectures; isomorphic ones are counted separately."""
         blocks = sum(BLOCKS.count(length) for length in range(1, BLOCKS.max_length + 1))
         return int(sum(blocks**length for length, _ in LAYOUTS) ** NUM_PATHS)
 
     def sample(self, rng: np.random.Generator) -> TwoPathNetwork:
-        """Number of blocks, reductions, lengths and operations drawn as in sample_two_path_net_config of GENNAPE."""
+        """Sample numbers of blocks, reductions, lengths and operations as in GENNAPE's sample_two_path_net_config."""
         first, second = [_sample_path(rng) for _ in range(NUM_PATHS)]
         return TwoPathNetwork((first, second))
 
     def crossover(self, first: TwoPathNetwork, second: TwoPathNetwork, rng: np.random.Generator) -> TwoPathNetwork:
-        """The layout of each path from either parent, and each of its blocks from either that has it."""
+        """Take the layout of each path from either parent, and each block from either parent that has it."""
         one, two = [_cross(*paths, rng) for paths in zip(first.paths, second.paths, strict=True)]
         return TwoPathNetwork((one, two))
 
     def enumerate(self) -> Iterator[TwoPathNetwork]:
-        """Every architecture once, in lexicographic order of its genotype."""
+        """Yield every architecture once, in lexicographic order of genotypes."""
         return (TwoPathNetwork((first, second)) for first, second in lazy_product(_all_paths, _all_paths))
 
     def encode(self, architecture: TwoPathNetwork) -> Genotype:
@@ -98,15 +98,15 @@ class TwoPath(SearchSpace[TwoPathNetwork]):
         return json.dumps(value)
 
     def architecture_key(self, architecture: TwoPathNetwork) -> str:
-        """Equal if and only if two networks are isomorphic.
+        """Return a key, equal if and only if two networks are isomorphic.
 
-        Paths are compared layer by layer: ``double3x3`` in a block that keeps its channels is ``conv3x3`` twice,
-        and an operation before the convolution of a reduction may as well end the reduction before it.
+        Paths are compared layer by layer: ``double3x3`` in a block that keeps its channels equals ``conv3x3`` twice,
+        and an operation before the convolution of a reduction could as well be at the end of the reduction before it.
         """
         return " | ".join(sorted(spell_path(path) for path in architecture.paths))
 
     def representative(self, architecture: TwoPathNetwork) -> TwoPathNetwork:
-        """The network with its paths in the order of the key; paths of the same layers are one network already."""
+        """Return the network with its paths in the order of the key; for equal layers, in a fixed order."""
         first, second = sorted(architecture.paths, key=lambda path: (spell_path(path), path.blocks, path.reductions))
         return TwoPathNetwork((first, second))
 
@@ -150,7 +150,7 @@ def _encode_path(path: BlockPath) -> Genotype:
 
 
 def _encode_filled_path(path: BlockPath, rng: np.random.Generator) -> Genotype:
-    """The genes of a path, those of blocks that it lacks drawn."""
+    """Return the genes of a path, with random values for genes that are not in use."""
     genes = [LAYOUTS.index((len(path.blocks), path.reductions))]
     for operations in (*path.blocks, *[_sample_block(rng) for _ in range(MAX_BLOCKS - len(path.blocks))]):
         genes += [len(operations) - 1, *BLOCKS.encode_filled(operations, rng)]

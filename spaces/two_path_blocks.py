@@ -1,4 +1,4 @@
-"""The paths of Two-Path networks: rows of blocks, and the layers they are made of."""
+"""Paths of Two-Path networks: sequences of blocks, and the layers that the blocks consist of."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCKS = Sequences("two_path", CONVOLUTIONS, SUPPLEMENTARY, max_length=3)
 NUM_REDUCTIONS = 2
 MAX_BLOCKS = 4
 STEM_CHANNELS = 32
-# The number of blocks of a path, and which of them reduce.
+# All combinations of the number of blocks of a path and the positions of its reductions.
 LAYOUTS = tuple(
     (length, reductions)
     for length in range(NUM_REDUCTIONS, MAX_BLOCKS + 1)
@@ -29,13 +29,13 @@ LAYOUTS = tuple(
 
 
 class Layer(NamedTuple):
-    """A convolution with batch norm and ReLU6, or a pooling with batch norm.
+    """A convolution with batch norm and ReLU6, or a pool with batch norm.
 
     Attributes:
         kind: conv, avgpool or maxpool.
         kernel: height and width.
-        channels: of its output.
-        stride: in both directions.
+        channels: output channels.
+        stride: stride in both directions.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Layer(NamedTuple):
 
 
 class BlockLayers(NamedTuple):
-    """The layers of a block, and whether its input is added to their result."""
+    """The layers of a block, and whether the block's input is added to their output."""
 
     layers: tuple[Layer, ...]
     residual: bool
@@ -53,11 +53,11 @@ class BlockLayers(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockPath:
-    """A row of blocks.
+    """A sequence of blocks.
 
     Attributes:
-        blocks: the operations of each.
-        reductions: the two blocks that halve the resolution and double the channels.
+        blocks: the operations of each block.
+        reductions: positions of the two blocks that halve the resolution and double the channels.
     """
 
     blocks: tuple[Operations, ...]
@@ -74,7 +74,7 @@ class BlockPath:
             BLOCKS.check(operations, f"block {position}")
 
     def layers(self) -> Iterator[BlockLayers]:
-        """Block by block; the first convolution of a block changes its channels and resolution."""
+        """Yield the layers of every block; the first convolution of a block changes channels and resolution."""
         channels = STEM_CHANNELS
         for position, operations in enumerate(self.blocks):
             reduces = position in self.reductions
@@ -90,7 +90,7 @@ class BlockPath:
 
 
 def spell_path(path: BlockPath) -> str:
-    """Its layers, those of a block with a residual in brackets; equal only for equal rows of layers."""
+    """Return the layers as text, equal only for equal layers; those of a block with a residual are in brackets."""
     spelled: list[str] = []
     for layers, residual in path.layers():
         names = [f"{kind}{height}x{width}:{channels}/{stride}" for kind, (height, width), channels, stride in layers]
