@@ -1,21 +1,13 @@
-"""A new device in ten measurements: a new objective that is read off a text, learned from a few labels.
+"""Learn a new objective, such as the latency of a new device, from about ten labels.
 
-A cost, such as the latency of a new device:
+``nasrlm.adaptation`` lists the models that take part and when. Here they are combined:
 
-1. Devices resemble each other, some much more than others. So a Gaussian process is fitted to the few labels whose
-   features are the model's predictions of all known objectives. The labels also decide whether the new objective
-   follows one of the known ones, or the multiply-accumulates, closely (``nasrlm.adaptation.averaged_process``).
-2. Where the texts are networks, their sizes (``nasrlm.text.counts``) are further features: a device that drops what is
-   not needed is unlike most others. In a space of which the model knows nothing these count for more than its guesses.
-3. The mean is averaged with that of a process of what texts say of their networks (docs/log.md, 2026-11-27).
-4. If there are labels enough to tell what each row of a text costs, it goes towards the sum (``nasrlm.model.row_sum``).
+- Accuracy: mean of a Gaussian process and boosted trees, then corrected by a graph network.
+- Cost: mean of two Gaussian processes, one on the checkpoint's predictions and one on counts of the networks'
+  operators (docs/log.md, 2026-11-27), then corrected by the sum of what the rows of a text cost.
 
-An accuracy resembles nothing that the model predicts but other accuracies: these and what a text says of its network
-are the features of a process, each group with a scale that the labels decide, averaged with boosted trees, and then
-with a graph network where that errs less on labels that were kept from it.
-
-What is so expected of many texts teaches a readout (``nasrlm.model.readout``), which needs the text alone. Nothing else
-of the model changes, so the old objectives answer as before, bit for bit.
+The combined predictions for all texts of the pool are what a readout (``nasrlm.model.readout``) learns; it needs the
+text alone. Nothing else of the model changes, so predictions of the old objectives stay the same, bit for bit.
 
 N texts, M known objectives, G points of a table.
 """
@@ -52,8 +44,8 @@ from nasrlm.text.counts import AT_PLACES
 from nasrlm.text.network import up_to_executed
 from nasrlm.text.row_counts import row_counts
 
-FEWEST_TO_SUM = 30  # labels; of fewer a sum of rows knows less than what resembles the device
-SMALLEST_SHARE = 0.1  # of a sum; less is not worth the time that counting takes
+FEWEST_TO_SUM = 30  # labels; with fewer, the process on the checkpoint's predictions is better than a row sum
+SMALLEST_SHARE = 0.1  # weight of a row sum below which counting rows is not worth its time
 
 
 def adapt(
@@ -65,26 +57,26 @@ def adapt(
     *,
     names: Sequence[str] | None = None,
 ) -> Checkpoint:
-    """Make a checkpoint that also predicts a new objective, or learns a known one anew.
+    """Return a checkpoint that also predicts a new objective, or has learned a known one anew.
 
     Args:
-        checkpoint: what to start from; left as it is.
-        pool: of ``nasrlm.make_pool``, texts with and without labels: a thousand or two of the space that will be asked
-            about.
+        checkpoint: to start from; it is not changed.
+        pool: of ``nasrlm.make_pool``, texts with and without labels: a thousand or two of the space whose networks
+            will be predicted.
         objective: ``metric_unit@context``.
-        labels: (N,) in the objective's unit, NaN or masked where there is none; ten are a good start. Of texts that are
-            equal the mean counts; spellings of a network that never differ in it are taken for one.
-        progress: show a bar on stderr where graph networks learn.
-        names: of the N texts, for warnings; their places if None.
+        labels: (N,) in the objective's unit, NaN or masked where a text has none; ten are a good start. Labels of
+            equal texts are averaged; spellings of one network are merged if their labels never differ.
+        progress: show a bar on stderr while graph networks learn.
+        names: of the N texts, for warnings; if None, warnings give their indices.
 
     Warns:
-        UserWarning: labels that are all equal, accuracies that seem to be fractions, costs of 0 or seemingly in two
-            units, and labels that are far from what all others tell.
+        UserWarning: all labels are equal, accuracies look like fractions, costs are 0 or seem to be in two units, or a
+            label is far from what all others predict.
 
     Raises:
-        ValueError: no numbers, not one label or NaN a text, fewer than two labels or more than 8,000, infinite ones,
-            beyond 1e30 or that the objective cannot have, such as a negative latency, a name that is no objective's,
-            names that are not N, or a model that spells no digits.
+        ValueError: labels are not numbers, infinite, above 1e30, or impossible for the objective, such as a negative
+            latency; there is not one label or NaN per text, or fewer than two or more than 8,000 labels; ``objective``
+            is not an objective's name; ``names`` are not N; or the model's head is not "digits".
 
     Example:
         >>> pool = nasrlm.make_pool(checkpoint, onnx_texts, space="nasbench201")  # doctest: +SKIP
@@ -107,7 +99,7 @@ def adapt(
         _warn_of_stray(objective, *stray, _name(row, names), "learned as it is: leave it out if it has failed")
     known = _first_spellings(pool, known, labels)
     is_known = objective in pool.objectives
-    if objective in checkpoint.read_off:  # it may have learned these very labels, and would seem to foresee them
+    if objective in checkpoint.read_off:  # its readout may have learned these very labels, and would leak them
         pool = pool.without(objective)
     if len(firsts := first_rows(pool.texts)) < len(pool.texts):
         pool, known = pool.at(firsts), places_of(pool.texts)[known]
@@ -121,24 +113,27 @@ def adapt(
 def _first_spellings(pool: Pool, known: NDArray[np.intp], labels: FloatArray) -> NDArray[np.intp]:
     """Replace each labelled text by the first labelled spelling of its network, whose label all spellings share.
 
-    Otherwise, when one of them is left out to see how well the others foretell it, its copies would give it away.
-    Nothing changes if spellings of a network differ in a label, or if all labelled texts are of one network.
+    Otherwise leave-one-out errors would be too small: the copies of a left-out label would reveal it. Nothing changes
+    if spellings of a network differ in their labels, or if all labelled texts are of one network.
     """
     firsts = first_of_each([up_to_executed(pool.texts[row]) for row in known.tolist()])
     return known[firsts] if (labels == labels[firsts]).all() and firsts.any() else known
 
 
 def without_strays(pool: Pool, objective: str, labels: FloatArray, *, names: Sequence[str] | None = None) -> FloatArray:
-    """Labels to ``adapt`` by, without those far from what all others tell, see ``nasrlm.adaptation.stray_labels``.
+    """Return labels for ``adapt`` without strays: those far from what all others predict, see ``stray_labels``.
 
     Args:
         pool: N texts.
         objective: ``metric_unit@context``.
-        labels: (N,) in the objective's unit, NaN where there is none.
-        names: of the N texts, for warnings; their places if None.
+        labels: (N,) in the objective's unit, NaN where a text has none.
+        names: of the N texts, for warnings; if None, warnings give their indices.
+
+    Returns:
+        (N,) labels, NaN where a text has none or a stray.
 
     Warns:
-        UserWarning: of each label that is left out.
+        UserWarning: for each label that is left out.
 
     Raises:
         ValueError: labels that ``adapt`` would refuse.
@@ -152,7 +147,7 @@ def without_strays(pool: Pool, objective: str, labels: FloatArray, *, names: Seq
 
 
 def _strays(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> dict[int, tuple[float, float]]:
-    """By a row of each text whose label strays, that and what is expected; none of costs of 0 or in two units."""
+    """Return the label and the expected value of each stray, by its row; none if costs are 0 or in two units."""
     logarithmic = not Objective.parse(objective).is_accuracy
     if logarithmic and (labels.min() <= 0 or groups_of_labels(labels)):
         return {}
@@ -174,7 +169,7 @@ def _name(row: int, names: Sequence[str] | None) -> str:
 
 
 def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp], labels: FloatArray) -> Expected:
-    """Expect the labels of all texts by Gaussian processes whose main features are the model's own predictions."""
+    """Predict the labels of all texts by Gaussian processes whose main features are the model's own predictions."""
     logarithmic = is_logarithmic(objective, labels)
     places, of_each = places_of(known.tolist()), scaled_labels(labels, logarithmic)
     known, labels = _one_a_text(known, labels)
@@ -192,7 +187,7 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
         mean = (mean + by_networks.expected_scores(np.arange(len(mean)))) / 2
         errors = (errors + by_networks.left_out()) / 2
     expected = Expected(mean, deviation, table, logarithmic, left_out=LeftOut(known, errors, deviations))
-    if logarithmic and pool.guessed:  # elsewhere the encoder's states tell as much
+    if logarithmic and pool.guessed:  # in known spaces the encoder's states tell as much
         expected = replace(expected, logs_of_macs=pool.logs_of_macs)
     if logarithmic and len(known) >= FEWEST_TO_SUM:
         expected = _towards_sum(expected, pool, labels, Objective.parse(objective).is_rate)
@@ -203,29 +198,32 @@ def _expected_by_predictions(pool: Pool, objective: str, known: NDArray[np.intp]
 
 
 def _process_of_networks(pool: Pool) -> GroupProcess:
-    """Make a Gaussian process of what texts say of their networks, with two linear groups: predictions that are no
-    guesses, and the logarithm of the multiply-accumulates.
+    """Make a Gaussian process on counts of the networks' operators, and on two groups with linear kernels too:
+    predictions that are no guesses, and the logarithm of the multiply-accumulates.
     """
-    _, *groups = pool.text_features.numbers()  # the encoder's states add nothing
+    _, *groups = pool.text_features.numbers()  # without the encoder's states, which do not improve it
     groups += [pool.learned, pool.followed[:, -1:]]
     return GroupProcess(groups, linear=[len(groups) - 2, len(groups) - 1])
 
 
 def _one_a_text(known: NDArray[np.intp], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-    """Merge labels of equal texts into their mean: one left out, its copies would give it away."""
+    """Merge labels of equal texts into their mean: copies of a left-out label would reveal it."""
     firsts, means = mean_labels(known.tolist(), labels[:, None])
     return known[firsts], means[:, 0]
 
 
 def _towards_sum(expected: Expected, pool: Pool, labels: FloatArray, is_rate: bool) -> Expected:
-    """Move expected costs towards sums of what the rows of each text cost, by the share that left-out labels favour."""
+    """Move expected costs towards the sum of what a text's rows cost, by the share with the least leave-one-out error.
+
+    Returns ``expected`` unchanged if no sum can be fitted or its share is below ``SMALLEST_SHARE``.
+    """
     left_out = expected.left_out
     assert left_out is not None
     fitted = RowSum.fit([row_counts(pool.texts[row]) for row in left_out.rows], labels, is_rate)
     if fitted is None:
         return expected
     row_sum, by_others = fitted
-    low, high = expected.table[[0, -1]]  # of logarithms
+    low, high = expected.table[[0, -1]]  # logarithms of costs
     unit = (high - low) / (2 * REACH)
     of_sum = (np.log(labels) - np.log(np.nan_to_num(by_others).clip(min=math.exp(low)))) / unit
     share = best_share(of_sum, left_out.errors)
@@ -244,22 +242,22 @@ def _towards_sum(expected: Expected, pool: Pool, labels: FloatArray, is_rate: bo
 def _expected_by_networks(
     pool: Pool, known: NDArray[np.intp], labels: FloatArray, is_known: bool, progress: bool
 ) -> Expected:
-    """Expect an accuracy of all texts by what they say of their networks and by the model's predictions of other
-    accuracies, which make one more group of features.
+    """Predict an accuracy of all texts from counts of their networks' operators and the model's other accuracies.
 
-    The mean is halfway to what boosted trees expect, which see steps that a process smooths, and from there as far to
-    what a graph network expects as labels say that were kept from others like it.
+    The mean is that of a Gaussian process and boosted trees, which fit steps that a process smooths. The readout will
+    move it towards a graph network, by a share that held-out labels decide.
     """
     accuracies = pool.accuracies
-    if is_known:  # all of them may have been learned beside these very labels
+    if is_known:  # the model may have learned the other accuracies together with these very labels
         accuracies = accuracies[:, :0]
     rows, of_each = known.tolist(), labels
     known, labels = _one_a_text(known, labels)
-    _, *of_networks = pool.text_features.numbers()  # the encoder's states add nothing
+    _, *of_networks = pool.text_features.numbers()  # without the encoder's states, which do not improve it
     process = GroupProcess([*of_networks, accuracies]).fit(known, labels)
     mean, deviation = process.predict(np.arange(len(pool.texts)))
     scores = process.scale.forward(labels)
-    to_split = np.delete(pool.counts, AT_PLACES, axis=1)  # trees rank better by the weights at places alone
+    # Trees rank better without the counts of operators by place, given the weights by place.
+    to_split = np.delete(pool.counts, AT_PLACES, axis=1)
     by_trees = expected_by_trees(np.concatenate([to_split, accuracies], axis=1), known, scores)
     networks = [Operators.of_text(pool.texts[row]) for row in known]
     graphs = FittedGraphs.fit(networks, scores, process.left_out(), progress)

@@ -1,4 +1,4 @@
-"""Labels that a checkpoint is adapted by: which of them can be learned, and what is told of others that look odd.
+"""Checks of the labels that a checkpoint is adapted to: errors for those that cannot be learned, warnings for odd ones.
 
 N texts.
 """
@@ -16,14 +16,18 @@ from nasrlm.adaptation.stray_labels import groups_of_labels
 from nasrlm.arrays import FloatArray
 from nasrlm.objective import MAX_LABEL, Objective
 
-MOST_LABELS = 8000  # take four gigabytes, and minutes; the time grows with their cube
-SEEM_FRACTIONS = "adapt: expected percent, 0 to 100,"  # how a warning begins
+MOST_LABELS = 8000  # these take four gigabytes and minutes; the time grows with the cube of their number
+SEEM_FRACTIONS = "adapt: expected percent, 0 to 100,"  # start of a warning
 
 
 def labelled_rows(
     pool: Pool, objective: str, labels: FloatArray, names: Sequence[str] | None = None
 ) -> NDArray[np.intp]:
-    """The texts of a pool that have labels; complains of labels that cannot be learned, and of names of other texts."""
+    """Return the (n,) rows of a pool that have labels.
+
+    Raises:
+        ValueError: labels cannot be learned, or there are not as many names as texts.
+    """
     if names is not None and len(names) != len(pool.texts):
         raise ValueError(f"adapt: expected one name a text ({len(pool.texts):,}), got {len(names):,}.")
     if labels.shape != (len(pool.texts),) or np.isinf(labels).any():
@@ -50,7 +54,7 @@ def labelled_rows(
 
 
 def warn_of_labels(objective: str, labels: FloatArray) -> None:
-    """Warn of labels that are all equal, of accuracies that seem fractions, and of costs of 0 or in two units."""
+    """Warn if labels are all equal, accuracies look like fractions, or costs are 0 or seem to be in two units."""
     if labels.min() == labels.max():
         warnings.warn(
             f"adapt: expected different labels of {objective}, got {len(labels):,} of {labels[0]:g}: none is ranked.",

@@ -1,10 +1,10 @@
-"""A Gaussian process for a handful of labels, averaged over what they cannot decide.
+"""A Gaussian process for a handful of labels, averaged over hypotheses that so few labels cannot decide.
 
-That is how noisy they are, and which known objective or count, if any, the new objective follows, which means that it
-is nearly a linear function of it. Each combination is a process of its own, weighted by how probable it makes the
-labels.
+A hypothesis is a variance of the labels' noise, together with the known objective or count that the new objective
+follows (is nearly a linear function of), or none. Each hypothesis is a Gaussian process of its own, weighted by its
+posterior probability given the labels (Bayesian model averaging).
 
-N texts, n labelled ones, F features, M known objectives, K of them that a group of processes follows, one each.
+N texts, n labelled ones, F features, M known objectives, K hypotheses of a group, which follow one of these each.
 
 Source:
     Hoeting, Madigan, Raftery, Volinsky 1999, "Bayesian Model Averaging: A Tutorial".
@@ -21,32 +21,31 @@ from scipy.stats import norm
 from nasrlm.adaptation.group_process import inverse_diagonal
 from nasrlm.arrays import FloatArray
 
-# Variances of a label that nothing explains, in units of all labels' variance, and how probable beforehand.
+# Noise variances of a label, in units of the variance of all labels, and their prior probabilities.
 NOISES = {0.01: 0.4, 0.03: 0.4, 0.1: 0.15, 0.3: 0.05}
-CURVATURE = 0.3  # variance of what is not linear in the features
-FOLLOWED = 0.7  # of the variance is the one objective's; 0.9 trusts ten labels that agree with a wrong one
-NONE_FOLLOWED = 0.3  # how probable it is that none is
-NEGLIGIBLE = 1e-3  # how probable a group is that is left out
+CURVATURE = 0.3  # variance of the part that is not linear in the features
+FOLLOWED = 0.7  # share of the variance due to the followed objective; 0.9 trusts ten labels that agree with a wrong one
+NONE_FOLLOWED = 0.3  # prior probability that no objective is followed
+NEGLIGIBLE = 1e-3  # posterior probability below which a group is left out
 
 
 def prior_covariance(features: FloatArray, others: FloatArray) -> FloatArray:
-    """(N, n) covariances of the labels of (N, F) standardised features with those of (n, F)."""
+    """Return (N, n) prior covariances between the labels of texts, given their standardised (N, F), (n, F) features."""
     count = features.shape[1]
     squares = cdist(features, others, "sqeuclidean")
     return np.asarray(features @ others.T / count + CURVATURE * np.exp(-0.5 * squares / count))
 
 
 class AveragedProcess:
-    """Fitted to a few labels, it predicts those of all texts, noise included.
+    """The average of all hypotheses, fitted to a few labels; its predictions include the noise of a label.
 
     Args:
         features: (n, F) of the labelled texts, standardised over all texts.
-        known: (n, M) what may be followed, other objectives and counts, likewise.
+        known: (n, M) other objectives and counts that may be followed, standardised likewise.
         targets: (n,) labels, of mean 0 and variance 1.
-        shares: (M,) prior probability of each of ``known`` that it is the one that is followed, if any is; equal ones
-            if None.
+        shares: (M,) prior probability of each of ``known`` to be the followed one, given that one is; equal if None.
 
-    Cost: some milliseconds for ten labels, two seconds for 1,000 and ten for 2,000 on one core, answers included.
+    Cost: some milliseconds for ten labels, two seconds for 1,000 and ten for 2,000 on one core, with predictions.
     """
 
     def __init__(
@@ -70,32 +69,32 @@ class AveragedProcess:
         self._logs = np.concatenate([group.logs for group in self._groups])
 
     def predict(self, features: FloatArray, known: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(N,) means and standard deviations of texts with (N, F) features and (N, M) known objectives."""
+        """Return (N,) means and standard deviations, for texts with (N, F) features and (N, M) known objectives."""
         across = prior_covariance(features, self._features)
         variance = (features**2).mean(axis=1) + CURVATURE
         answers = [group.answers(across, variance, known if group.followed else _none(known)) for group in self._groups]
         return _mixed(self._logs, *_beside(answers))
 
     def left_out(self) -> tuple[FloatArray, FloatArray]:
-        """Predict each label from all others: (n,) errors, label less expectation, and (n,) expected deviations."""
+        """Predict each label from all others; return (n,) errors, label minus mean, and (n,) standard deviations."""
         errors, variances = _beside([group.left_out() for group in self._groups])
-        without = self._logs - norm.logpdf(errors, scale=np.sqrt(variances))  # evidence of all labels but the own
+        without = self._logs - norm.logpdf(errors, scale=np.sqrt(variances))  # evidence of all other labels
         return _mixed(without, errors, variances)
 
 
 class _Group:
-    """Processes of one noise, of which each follows one of K objectives with a slope that the labels tell.
+    """K hypotheses with the same noise; each follows another objective, with a slope that is fitted to the labels.
 
     Args:
-        alike: (n, n) likeness of the labelled texts.
-        known: (n, K) of them.
-        targets: (n,) their labels.
-        followed: of the variance is the objective's.
-        noise: variance of a label.
-        priors: (K,) probabilities.
+        alike: (n, n) prior covariances of the labelled texts.
+        known: (n, K) followed objectives of these texts.
+        targets: (n,) labels.
+        followed: share of the variance due to the followed objective.
+        noise: variance of a label's noise.
+        priors: (K,) prior probabilities of the hypotheses.
 
     Attributes:
-        logs: (K,) logarithms of how probable each makes the labels, up to a constant, and of its prior.
+        logs: (K,) logarithms of prior times marginal likelihood of the labels, up to a constant.
     """
 
     def __init__(
@@ -121,7 +120,13 @@ class _Group:
         self.logs = np.log(priors) - 0.5 * surprise - np.log(self._factor.diagonal()).sum()
 
     def answers(self, across: FloatArray, variance: FloatArray, known: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(N, K) means and variances of texts of (N, n) likeness to the labelled ones and (N,) to themselves."""
+        """Return (N, K) means and variances of texts.
+
+        Args:
+            across: (N, n) prior covariances with the labelled texts.
+            variance: (N,) prior variances.
+            known: (N, K) followed objectives.
+        """
         across = (1 - self.followed) * across
         left = known - across @ self._solved
         mean = (across @ self._weights)[:, None] + left * self._slopes
@@ -130,14 +135,14 @@ class _Group:
         return mean, own[:, None] + left**2 * self._slope_variances
 
     def left_out(self) -> tuple[FloatArray, FloatArray]:
-        """(n, K) labels less what is expected of each by all others, and the variances that are expected of that."""
+        """Return (n, K) errors, each label minus its mean given all others, and their expected variances."""
         weights = self._weights[:, None] - self._solved * self._slopes
         precision = inverse_diagonal(self._factor)[:, None] - self._solved**2 * self._slope_variances
         return weights / precision, 1 / precision
 
 
 def _none(known: FloatArray) -> FloatArray:
-    """(N, 1) zeros: nothing to follow."""
+    """Return (N, 1) zeros: nothing to follow."""
     return np.zeros((len(known), 1))
 
 
@@ -147,7 +152,7 @@ def _beside(pairs: list[tuple[FloatArray, FloatArray]]) -> tuple[FloatArray, Flo
 
 
 def _mixed(logs: FloatArray, means: FloatArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(N,) mean and deviation of mixtures of (N, K) distributions, each as probable as its logarithm says."""
+    """Return (N,) means and standard deviations of mixtures of (N, K) distributions with log weights ``logs``."""
     shares = np.exp(logs - logsumexp(logs, axis=-1, keepdims=True))
     mean = (shares * means).sum(axis=1)
     return mean, np.sqrt((shares * (variances + (means - mean[:, None]) ** 2)).sum(axis=1))

@@ -1,4 +1,4 @@
-"""Fit a graph network to few labels, and three more to parts of them, which tell how far to go by it.
+"""Fit a graph network to few labels, and decide by held-out labels how much weight it gets beside other predictions.
 
 N networks, n labelled ones.
 """
@@ -16,22 +16,22 @@ from tqdm import tqdm
 from nasrlm.arrays import FloatArray
 from nasrlm.model.graph_network import NUM_HASHES, GraphNetwork, Operators
 
-FEWEST_LABELS = 10  # of which some can be kept
-PARTS = 3  # of the labels, each kept from one network
+FEWEST_LABELS = 10  # with fewer, none can be held out
+PARTS = 3  # of the labels; each part is held out from one network (cross-validation)
 BATCH, LEARNING_RATE, WEIGHT_DECAY = 32, 4e-3, 0.01
 STEPS = (300, 1500)  # the least and the most
 STEPS_A_LABEL = 2.5
-LEAST_SHARE = 0.25  # after the first; less is not worth the others' time
+LEAST_SHARE = 0.25  # after the first part; with less, fitting the other networks is not worth the time
 
 
 @dataclass(frozen=True)
 class FittedGraphs:
-    """A graph network beside something else that expects the same scores.
+    """A graph network, to be averaged with another model that predicts the same scores.
 
     Attributes:
-        network: gives scores; its weights are numbers of 16 bits.
-        share: of its scores in the mean with the other's that errs least.
-        error: root mean squared of that mean, in units of the other's own.
+        network: predicts scores; its weights are rounded to 16 bits.
+        share: its weight in the average that has the least squared error on held-out labels.
+        error: root mean squared error of that average, divided by that of the other model alone.
     """
 
     network: GraphNetwork
@@ -42,19 +42,19 @@ class FittedGraphs:
     def fit(
         cls, networks: Sequence[Operators], targets: FloatArray, errors: FloatArray, progress: bool = False
     ) -> FittedGraphs | None:
-        """Fit a graph network to all labels, and others to parts of them, whose left-out errors decide its share.
+        """Fit a graph network to all labels, and its share by networks fitted with one part held out each.
 
-        Returns None for fewer than ``FEWEST_LABELS`` labels, if the share is below ``LEAST_SHARE`` after the first of
-        the others, or 0 after any.
+        Returns None for fewer than ``FEWEST_LABELS`` labels, or if the share is below ``LEAST_SHARE`` after the first
+        held-out part, or 0 after any.
 
         Args:
             networks: n.
-            targets: (n,) of variance 1 or about.
-            errors: (n,) of something else that expects each without having seen it.
+            targets: (n,) scores to learn, of variance about 1.
+            errors: (n,) leave-one-out errors of the other model.
             progress: show a bar on stderr.
 
-        Cost: 15 seconds for a hundred labels of DARTS on two cores, a minute for 500; a fifth of that where it is of no
-        use, and less of smaller networks.
+        Cost: 15 seconds for a hundred labels of DARTS on two cores, a minute for 500; a fifth of that if it stops after
+        the first part, and less for smaller networks.
         """
         if len(networks) < FEWEST_LABELS:
             return None
@@ -76,13 +76,13 @@ class FittedGraphs:
         return cls(network, share, float(np.sqrt((together**2).mean() / (errors**2).mean())))
 
     def move(self, expected: FloatArray, networks: Sequence[Operators]) -> FloatArray:
-        """(N,) what the other expects of networks, moved towards what the network says as far as its share."""
+        """Return (N,) scores of the other model, moved by the share towards those of the graph network."""
         moved: FloatArray = expected + self.share * (self.network(networks).double().numpy() - expected)
         return moved
 
 
 def _fitted(networks: Sequence[Operators], targets: FloatArray, seed: int) -> GraphNetwork:
-    """A network fitted to (n,) targets of (n,) networks. Operators that none of them has are 0 to it."""
+    """Fit a graph network to (n,) targets of n networks. Embeddings of operators that none of them has are 0."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model, wanted = GraphNetwork(), torch.from_numpy(targets).float()
@@ -104,9 +104,11 @@ def _fitted(networks: Sequence[Operators], targets: FloatArray, seed: int) -> Gr
 
 
 def best_share(errors: FloatArray, others: FloatArray) -> float:
-    """Share of the first in a weighted mean of two predictions that minimises its squared error, in [0, 1].
+    """Return the weight in [0, 1] of one of two predictions for which their weighted mean has the least squared error.
 
-    Takes the (N,) errors of both.
+    Args:
+        errors: (N,) of the prediction that gets the weight.
+        others: (N,) of the other one.
     """
     apart = others - errors
     share = float(apart @ others) / max(float(apart @ apart), 1e-9)

@@ -1,10 +1,10 @@
-"""A Gaussian process for few labels: several groups of features, each with a scale that the labels decide.
+"""A Gaussian process for few labels on several groups of features; the scales of each group are fitted to the labels.
 
-The kernel is a sum of one Matérn kernel a group, and, where asked for, of linear ones, which go on beyond the labels,
-and of one that tells only whether two rows are of one kind. Labels are learned as the normal scores of their ranks,
-unless another scale is given, so that a few networks that fail do not stretch the scale of all others.
+The kernel is the sum of one Matérn kernel per group and, on request, of linear kernels, which extrapolate, and of a
+kernel that is constant between rows of the same kind and 0 otherwise. Labels are learned as the normal scores of their
+ranks unless another scale is given, so that a few failed networks do not stretch the scale of all others.
 
-N rows, F features of a group, n labelled rows.
+N rows (items with features), F features of a group, n labelled rows. A score is a label on the scale that is learned.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from scipy.stats import norm, rankdata
 from nasrlm.arrays import FloatArray
 from nasrlm.deviations import deviation_of
 
-ROWS_TO_FIT_SCALES = 800  # the time of a fit grows with their cube; 14 s for 4,236 rows in all
-ROWS_AT_ONCE = 1024  # compared with all others: a dozen numbers a pair are in memory
-PRIOR = 0.05  # pull of the logarithms of all scales to where they start, for a handful of labels
+ROWS_TO_FIT_SCALES = 800  # the time of a fit grows with the cube of this; a fit to 4,236 rows takes 14 s in all
+ROWS_AT_ONCE = 1024  # compared with all others at a time: a dozen numbers per pair are in memory
+PRIOR = 0.05  # strength of the pull of all log scales to their starting values; it matters for a handful of labels
 JITTER = 1e-6
 _START_VARIANCE, _START_LENGTH, _START_LINEAR, _START_KIND, _START_NOISE = 0.5, 1.0, 0.3, 0.1, 0.1
 _BOUNDS = (-6.0, 4.0)
 
 
-_Decay = tuple[FloatArray, FloatArray]  # distances in lengths, and what a variance falls to over these
+_Decay = tuple[FloatArray, FloatArray]  # distances in length scales, and the variance times exp(-distance)
 
 
 class LabelScale(Protocol):
-    """Labels to what a process learns, of mean 0 and variance 1 or about, and back."""
+    """A map from labels to the scores that a process learns, of mean 0 and variance about 1, and back."""
 
     def forward(self, labels: FloatArray) -> FloatArray: ...
 
@@ -44,13 +44,13 @@ class LabelScale(Protocol):
 
 @dataclass(frozen=True)
 class NormalScores:
-    """Labels to normal scores of their ranks and back, piecewise linear, beyond the ends as steep as overall.
+    """Labels to normal scores of their ranks and back: piecewise linear, beyond the ends with the overall slope.
 
-    Of equal labels, which do not tell it, a score is worth one unit.
+    The slope is 1 if all labels are equal.
 
     Attributes:
         labels: (K,) different labels, ascending.
-        scores: (K,) of them.
+        scores: (K,) their scores.
     """
 
     labels: FloatArray
@@ -58,17 +58,17 @@ class NormalScores:
 
     @classmethod
     def of(cls, labels: FloatArray) -> NormalScores:
-        """Ranks of these labels, ties sharing theirs."""
+        """Fit the map to these labels; ties share a rank."""
         different, first = np.unique(labels, return_index=True)
         scores: FloatArray = norm.ppf((rankdata(labels)[first] - 0.5) / len(labels))
         return cls(different, scores)
 
     def forward(self, labels: FloatArray) -> FloatArray:
-        """Scores of labels that are known."""
+        """Return the scores of labels; exact for those that the map was fitted to."""
         return np.interp(labels, self.labels, self.scores)
 
     def backward(self, scores: FloatArray) -> FloatArray:
-        """Labels of any scores."""
+        """Return the labels of any scores."""
         inside = np.clip(scores, self.scores[0], self.scores[-1])
         reach = self.scores[-1] - self.scores[0]
         slope = (self.labels[-1] - self.labels[0]) / reach if reach else 1.0
@@ -77,36 +77,35 @@ class NormalScores:
 
 @dataclass(frozen=True)
 class Standardised:
-    """Labels less their mean, in units of their deviation, and back."""
+    """Labels minus their mean, divided by their standard deviation, and back."""
 
     mean: float
     deviation: float
 
     @classmethod
     def of(cls, labels: FloatArray) -> Standardised:
-        """Take mean and deviation from these labels."""
+        """Use mean and standard deviation of these labels."""
         return cls(float(labels.mean()), deviation_of(labels))
 
     def forward(self, labels: FloatArray) -> FloatArray:
-        """Scores of labels."""
+        """Return the scores of labels."""
         return (labels - self.mean) / self.deviation
 
     def backward(self, scores: FloatArray) -> FloatArray:
-        """Labels of scores."""
+        """Return the labels of scores."""
         return self.mean + self.deviation * scores
 
 
 class GroupProcess:
-    """Fitted to the labels of some rows, it answers for all rows.
+    """A process that is fitted to the labels of some rows and predicts all rows.
 
     Args:
         groups: (N, F) features of every group, of variance about 1 on average.
-        linear: groups whose features labels also follow in proportion.
-        kinds: (N,) numbers; rows with the same one share what their features do not explain.
+        linear: indices of groups that also get a linear kernel.
+        kinds: (N,) numbers; rows of the same kind share an effect that their features do not explain.
 
     Attributes:
-        surprise: once fitted, how improbable it makes the labels' scores: minus the logarithm of their density, but for
-            a constant.
+        surprise: after ``fit``, the negative log marginal likelihood of the labels' scores, up to a constant.
 
     Raises:
         ValueError: no group has features, or groups differ in their numbers of rows.
@@ -123,12 +122,12 @@ class GroupProcess:
         self._features = _Features([groups[x] for x in kept], [kept.index(x) for x in linear if x in kept], kinds)
 
     def fit(self, rows: NDArray[np.intp], labels: FloatArray, scale: LabelScale | None = None) -> GroupProcess:
-        """Learn from (n,) labels of (n,) rows; scales by their likelihood.
+        """Learn from labels; scales maximise the marginal likelihood.
 
         Args:
-            rows: of the features.
-            labels: of these rows.
-            scale: on which they are learned; normal scores of their ranks if None.
+            rows: (n,) indices of the labelled rows.
+            labels: (n,) of these rows.
+            scale: on which labels are learned; normal scores of their ranks if None.
 
         Raises:
             ValueError: fewer than two rows, or not as many labels as rows.
@@ -150,51 +149,51 @@ class GroupProcess:
         return self
 
     def predict(self, rows: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of the scores of (N,) rows, without the noise of a label."""
+        """Return (N,) means and standard deviations of the scores of rows, without the noise of a label."""
         return self._conditioned(self._features, rows, self._rows)
 
     def predict_others(self, groups: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation of the scores of N rows that the process was not made with.
+        """Return means and standard deviations of the scores of N rows that the process was not made with.
 
-        Takes the (N, F) features of every group; the process must have no kinds, as those of other rows are not known.
+        Takes the (N, F) features of every group; the process must have no kinds, since those of new rows are unknown.
         """
         both = self._features.beside([groups[x] for x in self._kept], self._rows)
         known = np.arange(len(self._rows))
         return self._conditioned(both, np.arange(len(known), both.num_rows), known)
 
     def expected_scores(self, rows: NDArray[np.intp]) -> FloatArray:
-        """(N,) means of rows alone, at a fraction of the cost."""
+        """Return (N,) mean scores of rows without deviations, at a fraction of the cost."""
         return np.asarray(self.covariance(rows, self._rows) @ self._weights)
 
     def expect(self, rows: NDArray[np.intp]) -> FloatArray:
-        """(N,) labels of the mean scores of rows."""
+        """Return the (N,) labels that belong to the mean scores of rows."""
         return self.scale.backward(self.expected_scores(rows))
 
     @property
     def num_groups(self) -> int:
-        """Groups that have features."""
+        """Number of groups that have features."""
         return len(self._kept)
 
     @property
     def noise(self) -> float:
-        """Variance of what the features do not explain of a score."""
+        """Variance of the part of a score that the features do not explain."""
         return self._scales.noise
 
     @property
     def kernels(self) -> FloatArray:
-        """(groups with features, 2) variance and length of each one's Matérn kernel."""
+        """(groups with features, 2) variance and length scale of each Matérn kernel."""
         return np.stack([self._scales.curved, self._scales.lengths], axis=1)
 
     def weights_for(self, targets: FloatArray) -> FloatArray:
-        """Solve for the (n,) kernel weights of the rows learned from, for other (n,) targets of theirs."""
+        """Solve for the (n,) kernel weights of the labelled rows, given (n,) targets; scales are kept."""
         return np.asarray(cho_solve((self._factor, True), targets))
 
     def left_out(self) -> FloatArray:
-        """(n,) scores learned from, less what is expected of each from all others. Cost: cubic in n."""
+        """Return (n,) leave-one-out errors: each learned score minus its mean given all others. Cost: cubic in n."""
         return np.asarray(self._weights / inverse_diagonal(self._factor))
 
     def covariance(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> FloatArray:
-        """(N, n) covariances of the scores of rows with those of others, before any is known, without noise."""
+        """Return (N, n) prior covariances of the scores of rows with those of others, without noise."""
         return self._features.covariance(self._scales, rows, others)
 
     def sample(self, rows: NDArray[np.intp], samples: int, rng: np.random.Generator, noise: float = 0.0) -> FloatArray:
@@ -213,7 +212,7 @@ class GroupProcess:
     def _conditioned(
         self, features: _Features, rows: NDArray[np.intp], known: NDArray[np.intp]
     ) -> tuple[FloatArray, FloatArray]:
-        """Means and deviations of (N,) rows of features, of which (n,) ``known`` are those learned from."""
+        """Return posterior means and deviations of (N,) rows; ``known`` are the (n,) places of the labelled rows."""
         across = features.covariance(self._scales, rows, known)
         explained = solve_triangular(self._factor, across.T, lower=True)
         left = features.variance(self._scales, rows) - (explained**2).sum(axis=0)
@@ -221,11 +220,11 @@ class GroupProcess:
 
 
 class _Features:
-    """Groups of features of N rows, and how like each other rows are by them.
+    """Groups of features of N rows, and the kernels between rows.
 
     Args:
-        groups: (N, F) of each, with features.
-        linear: groups whose features labels also follow in proportion.
+        groups: (N, F) features of each group; no group is empty.
+        linear: indices of groups that also get a linear kernel.
         kinds: (N,) numbers, if any.
     """
 
@@ -241,24 +240,24 @@ class _Features:
         return len(self._groups[0])
 
     def beside(self, others: Sequence[FloatArray], rows: NDArray[np.intp]) -> _Features:
-        """Features of some rows, and behind them of others by the same groups; of rows without kinds."""
+        """Return the features of some rows, followed by those of new rows in the same groups."""
         assert self._kinds is None, "of other rows nobody knows them"
         pairs = zip(self._groups, others, strict=True)
         return _Features([np.concatenate([own[rows], given]) for own, given in pairs], self._linear)
 
     def covariance(self, scales: _Scales, rows: NDArray[np.intp], others: NDArray[np.intp]) -> FloatArray:
-        """(N, n) covariances of the scores of rows with those of others."""
+        """Return (N, n) prior covariances of the scores of rows with those of others."""
         blocks = np.split(rows, range(ROWS_AT_ONCE, len(rows), ROWS_AT_ONCE))
         return np.concatenate([_total(scales, self.likeness(block, others)) for block in blocks])
 
     def variance(self, scales: _Scales, rows: NDArray[np.intp]) -> FloatArray:
-        """(N,) variances of the scores of rows."""
+        """Return (N,) prior variances of the scores of rows."""
         linear = sum(v * self._squares[group][rows] for v, group in zip(scales.constant, self._linear, strict=False))
         kind = scales.constant[len(self._linear) :].sum()
         return np.asarray(scales.curved.sum() + linear + kind + np.zeros(len(rows)))
 
     def likeness(self, rows: NDArray[np.intp], others: NDArray[np.intp]) -> _Likeness:
-        """What kernels compare rows with others by."""
+        """Return what the kernels between rows and others depend on."""
         products = [x[rows] @ x[others].T / x.shape[1] for x in self._groups]
         distances = [
             np.sqrt(np.maximum(squares[rows][:, None] + squares[others] - 2 * product, 0.0))
@@ -274,12 +273,12 @@ class _Features:
 
 @dataclass(frozen=True)
 class _Scales:
-    """What the labels decide, as the logarithms that are fitted.
+    """The kernels' parameters, which are fitted to the labels as logarithms.
 
     Attributes:
-        logs: of variance and length of each curved kernel in turn, then the variances of those without a length, then
-            that of the noise.
-        num_curved: kernels.
+        logs: variance and length scale of each Matérn (curved) kernel in turn, then the variances of kernels without a
+            length scale, then the variance of the noise.
+        num_curved: number of Matérn kernels.
     """
 
     logs: FloatArray
@@ -287,28 +286,28 @@ class _Scales:
 
     @property
     def curved(self) -> FloatArray:
-        """Variances of the kernels with a length."""
+        """Variances of the Matérn kernels."""
         return np.asarray(np.exp(self.logs[: 2 * self.num_curved : 2]))
 
     @property
     def lengths(self) -> FloatArray:
-        """Lengths of the kernels with a length."""
+        """Length scales of the Matérn kernels."""
         return np.asarray(np.exp(self.logs[1 : 2 * self.num_curved : 2]))
 
     @property
     def constant(self) -> FloatArray:
-        """Variances of the kernels without a length."""
+        """Variances of the kernels without a length scale."""
         return np.asarray(np.exp(self.logs[2 * self.num_curved : -1]))
 
     @property
     def noise(self) -> float:
-        """Variance of a label's noise."""
+        """Variance of the noise of a label."""
         return float(np.exp(self.logs[-1])) + JITTER
 
 
 @dataclass(frozen=True)
 class _Likeness:
-    """How like some rows are to others: distances by group, products by linear group, and 1 where of one kind."""
+    """Distances of rows to others by group, products by linear group, and 1 for pairs of the same kind, else 0."""
 
     distances: Sequence[FloatArray]
     products: Sequence[FloatArray]
@@ -316,12 +315,12 @@ class _Likeness:
 
     @property
     def constant(self) -> list[FloatArray]:
-        """Kernels without a length."""
+        """Kernels without a length scale, before they are multiplied by their variances."""
         return [*self.products, *([] if self.same is None else [self.same])]
 
 
 def _fit_scales(likeness: _Likeness, targets: FloatArray) -> _Scales:
-    """Fit the scales by the likelihood of the targets, with a prior around the starting values."""
+    """Fit the scales by the marginal likelihood of the targets, with a prior around the starting values."""
     starts = [_START_VARIANCE, _START_LENGTH] * len(likeness.distances) + [_START_LINEAR] * len(likeness.products)
     start = np.log([*starts, *([] if likeness.same is None else [_START_KIND]), _START_NOISE])
     diagonal, num_curved = np.diag_indices(len(targets)), len(likeness.distances)
@@ -346,7 +345,7 @@ def _fit_scales(likeness: _Likeness, targets: FloatArray) -> _Scales:
 
 
 def inverse_diagonal(factor: FloatArray) -> FloatArray:
-    """(n,) diagonal of the inverse of a matrix, of its lower Cholesky factor (n, n)."""
+    """Return the (n,) diagonal of the inverse of a matrix, given its lower Cholesky factor (n, n)."""
     inverse, _ = dtrtri(factor, lower=1)
     return np.asarray((inverse**2).sum(axis=0))
 
@@ -362,20 +361,20 @@ def _total(scales: _Scales, likeness: _Likeness) -> FloatArray:
 
 
 def _kernels(scales: _Scales, likeness: _Likeness, decays: Iterable[_Decay]) -> list[FloatArray]:
-    """Each kernel: Matérn kernels of smoothness 5/2, then those without a length."""
+    """Return each kernel: Matérn kernels of smoothness 5/2, then those without a length scale."""
     curved = [decay * (1 + distance + distance**2 / 3) for distance, decay in decays]
     return curved + [variance * matrix for variance, matrix in zip(scales.constant, likeness.constant, strict=True)]
 
 
 def _slopes(kernels: Sequence[FloatArray], decays: Sequence[_Decay]) -> Iterator[FloatArray]:
-    """Yield the derivatives of each kernel along the logarithms of its scales; along its variance's, it is itself."""
+    """Yield the derivatives of each kernel by its log scales; the one by its log variance is the kernel itself."""
     for kernel, (distance, decay) in zip(kernels, decays, strict=False):
         yield from (kernel, decay * distance**2 * (1 + distance) / 3)
     yield from kernels[len(decays) :]
 
 
 def _decays(scales: _Scales, likeness: _Likeness) -> Iterator[_Decay]:
-    """Yield for each curved kernel distances in units of length / sqrt(5), and its variance times exp(-distance)."""
+    """Yield for each Matérn kernel distances in units of length / sqrt(5), and its variance times exp(-distance)."""
     log_variances = scales.logs[: 2 * scales.num_curved : 2]
     for log_variance, length, distances in zip(log_variances, scales.lengths, likeness.distances, strict=True):
         distance = np.sqrt(5) * distances / length

@@ -1,6 +1,9 @@
-"""Fit readouts: Gaussian processes of the five parts of a summary, which learn what a better informed model expects.
+"""Fit readouts: Gaussian processes on the five parts of a text's summary that learn other models' predictions.
 
-N texts, n labelled ones, S numbers of a summary, F features, P anchors, G points of a table.
+The other models are those of ``nasrlm.adaptation``, which know labels and the checkpoint's predictions; a readout needs
+the text alone. Anchors are the texts that its kernels compare a text with.
+
+N texts, n labels, S numbers of a summary, F features, P anchors, G points of a table.
 """
 
 from __future__ import annotations
@@ -25,18 +28,18 @@ from nasrlm.model.graph_network import GraphNetwork
 from nasrlm.model.readout import NAMES, NO_ROW, NUM_FEATURES, Readouts, no_sum, parts_of
 from nasrlm.model.row_sum import RowSum
 
-MAX_ANCHORS = 6000  # 3,000 of 6,236 lose 0.008; the time of a fit, 17 s for so many, grows with their cube
-HASHED = ("structures", "rows")  # whose numbers are of one scale; those of the other parts are standardised
+MAX_ANCHORS = 6000  # 3,000 of 6,236 texts lose 0.008; a fit with 6,000 takes 17 s, and grows with their cube
+HASHED = ("structures", "rows")  # parts whose numbers share one scale; those of other parts are standardised
 
 
 @dataclass(frozen=True)
 class TextFeatures:
-    """What texts are compared by: principal components of each part of their summaries.
+    """The features by which texts are compared: principal components of each part of their summaries.
 
     Attributes:
-        centre: (S,) of the summaries.
-        projections: (part of S, part of F) of each part.
-        groups: (N, part of F) of each part, in 16 bits as anchors are.
+        centre: (S,) mean of the summaries.
+        projections: (part of S, part of F) for each part.
+        groups: (N, part of F) features for each part, in 16 bits as anchors are.
     """
 
     centre: Tensor
@@ -56,18 +59,18 @@ class TextFeatures:
         return cls(centre, projections, groups)
 
     def numbers(self, rows: Tensor | None = None) -> list[FloatArray]:
-        """(N, part of F) of each part, of some rows or of all, for a Gaussian process."""
+        """Return the (N, part of F) features of each part, of some rows or of all, for a Gaussian process."""
         return [(group if rows is None else group[rows]).double().numpy() for group in self.groups]
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """What is expected of each label by a model that knows the labels of all other texts.
+    """Leave-one-out predictions of labels: each by a model that knows the labels of all other texts.
 
     Attributes:
-        rows: (n,) of the N texts; of one with several labels several times.
-        errors: (n,) labels less what is expected of them.
-        deviations: (n,) that were expected, in a unit that the errors decide.
+        rows: (n,) indices of the labelled texts among the N; a text with several labels occurs several times.
+        errors: (n,) labels minus their predicted means.
+        deviations: (n,) predicted standard deviations, up to a common factor, which ``width`` computes from the errors.
     """
 
     rows: NDArray[np.intp]
@@ -75,32 +78,32 @@ class LeftOut:
     deviations: FloatArray
 
     def width(self, unread: FloatArray) -> float:
-        """Factor by which to multiply deviations so that 80 % intervals hold a label that is not known.
+        """Return the factor for deviations with which an 80 % interval contains a new label (conformal prediction).
 
-        Labels that are all equal leave what they would if one more deviated as expected.
+        It is at least 1 / √(number of labelled texts + 1), which matters if all labels are equal and errors are 0.
 
         Args:
-            unread: (N,) what was expected of each text less what is read off it.
+            unread: (N,) predicted mean of each text minus what the readout predicts of it.
 
         Source:
             Vovk, Gammerman, Shafer 2005, "Algorithmic Learning in a Random World": the rank among errors that are
             exchangeable.
         """
         sizes = np.sort(np.abs(self.errors + unread[self.rows]) / self.deviations)
-        texts = len(np.unique(self.rows))  # which are exchangeable; labels of one are alike
+        texts = len(np.unique(self.rows))  # texts are exchangeable, while labels of one text are alike
         rank = min(math.ceil(COVERED * (texts + 1)), texts)
         asked = deviation_covering(float(sizes[-(-rank * len(sizes) // texts) - 1]))
         return max(asked, 1 / math.sqrt(texts + 1))
 
     def are_all(self, texts: int) -> bool:
-        """Whether all of N texts have labels."""
+        """Return whether all N texts have labels."""
         return len(np.unique(self.rows)) == texts
 
     def deviations_alone(self, unread: FloatArray) -> FloatArray:
-        """(N,) deviations of texts that all have labels, so that 80 % intervals hold that of another text.
+        """Return (N,) deviations for texts that all have labels, so that an 80 % interval contains a new text's label.
 
-        No text without a label tells then how far these deviate. What is expected without a label and what is read
-        without its text err together, so the larger of the two counts, and not their sum (docs/log.md, 2026-11-27).
+        No unlabelled text shows how wide intervals must be. Leave-one-out errors of labels and of the readout occur
+        together, so the larger of the two counts instead of their sum (docs/log.md, 2026-11-27).
 
         Args:
             unread: (N,) as for ``width``.
@@ -113,19 +116,18 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Expected:
-    """What is expected of the labels of N texts: normal distributions, noise included, on the scale of ``GRID``.
+    """Predicted labels of N texts: normal distributions on the scale of ``GRID``, including the noise of a label.
 
     Attributes:
-        mean: (N,), before a graph network has its share.
+        mean: (N,), before the correction by a graph network.
         deviation: (N,).
-        table: (G,) labels on the grid, or their logarithms: it takes the scale to the objective's own unit.
-        logarithmic: which of the two.
+        table: (G,) labels at the grid's points, or their logarithms; it converts the scale to the objective's unit.
+        logarithmic: whether the table holds logarithms.
         graphs: a graph network, which reads the texts itself, and its share of the mean.
-        left_out: how far labels are from what is expected without them; if given, deviations are as wide as these
-            errors ask for.
-        row_sum: towards which the mean goes when it has been read off a text.
-        logs_of_macs: (N,) logarithms of the texts' multiply-accumulates; if given, what of the mean is in proportion
-            to them is read off apart, as the features of a text do not tell them.
+        left_out: leave-one-out errors of the labels; if given, deviations are scaled until they cover these errors.
+        row_sum: the sum towards which the readout's mean is moved.
+        logs_of_macs: (N,) logarithms of the texts' multiply-accumulates; if given, the part of the mean that is linear
+            in them is predicted apart, because the features of a text do not determine them.
     """
 
     mean: FloatArray
@@ -138,7 +140,10 @@ class Expected:
     logs_of_macs: FloatArray | None = None
 
     def deviations(self, rows: NDArray[np.intp], unread: FloatArray) -> FloatArray:
-        """(n,) deviations to read off the texts ``rows``, given (n,) what of their means cannot be read off."""
+        """Return (n,) deviations for the readout to learn for the texts ``rows``.
+
+        ``unread`` is the (n,) leave-one-out error of the readout's mean for these texts.
+        """
         if self.left_out is None:
             return np.asarray(np.hypot(self.deviation[rows], np.sqrt((unread**2).mean())))
         of_all = np.zeros(len(self.mean))
@@ -154,9 +159,9 @@ class Readout:
     """One objective's part of ``Readouts``.
 
     Attributes:
-        tensors: by the names of buffers; none of a sum where there is none.
-        network: whose scores are added to the mean.
-        share: that they are multiplied by.
+        tensors: by the names of buffers; those of a row sum only if there is one.
+        network: a graph network whose scores, times ``share``, are added to the mean.
+        share: weight of these scores.
     """
 
     tensors: dict[str, Tensor]
@@ -165,13 +170,13 @@ class Readout:
 
     @classmethod
     def fit(cls, features: TextFeatures, expected: Expected) -> Readout:
-        """Fit a readout that tells from the texts alone what is expected of them.
+        """Fit a readout that predicts ``expected`` from the texts alone.
 
-        What it cannot read is added to the deviations. Cost: three seconds for 1,500 texts on one core.
+        Its own errors are added to the deviations. Cost: three seconds for 1,500 texts on one core.
 
         Args:
             features: of N texts; up to ``MAX_ANCHORS`` of them become anchors.
-            expected: of the same texts.
+            expected: predictions for the same texts.
         """
         network, share = (expected.graphs.network, expected.graphs.share) if expected.graphs else (None, 0.0)
         mean, logs = (1 - share) * expected.mean, expected.logs_of_macs
@@ -214,9 +219,9 @@ def _sum_tensors(row_sum: RowSum) -> dict[str, Tensor]:
 
 
 def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
-    """Stack readouts to the state of ``Readouts`` without its objectives.
+    """Stack readouts to the state of ``Readouts``, without its ``objectives``.
 
-    Readouts with fewer anchors are padded with some of no weight, sums with fewer rows with none.
+    Readouts with fewer anchors are padded with anchors of weight 0, sums with fewer rows with ``NO_ROW``.
     """
     most = max(len(readout.tensors["anchors"]) for readout in readouts)
     most_rows = max(len(readout.tensors.get("sum_rows", ())) for readout in readouts)
@@ -232,7 +237,7 @@ def stacked(readouts: Sequence[Readout]) -> dict[str, Tensor]:
 
 
 def sizes_of(state: Mapping[str, Tensor]) -> dict[str, Any]:
-    """Return the fields of ``ModelConfig`` of a model whose ``Readouts`` have a state of ``stacked``."""
+    """Return the fields of ``ModelConfig`` that describe ``Readouts`` with a state that ``stacked`` returned."""
     count, num_anchors, _ = state["anchors"].shape
     return {
         "num_readouts": count,
@@ -265,9 +270,9 @@ def _of_row(tensors: Mapping[str, Tensor], row: int) -> Readout:
 
 
 def _along(mean: FloatArray, logs: FloatArray | None) -> FloatArray:
-    """(2,) slope of (N,) means along (N,) logarithms, by least squares, and the mean of these; zeros without any.
+    """Return (2,) the least-squares slope of (N,) means along (N,) logarithms, and the mean of the logarithms.
 
-    In 32 bits, as what is left has to fit what is stored.
+    Zeros if ``logs`` is None or constant. Rounded to 32 bits, so that the residuals are those of the stored slope.
     """
     if logs is None or not np.ptp(logs):
         return np.zeros(2)
@@ -289,7 +294,7 @@ def _padded(name: str, x: Tensor, num_anchors: int, num_rows: int) -> Tensor:
 
 
 def _projection(part: Tensor, count: int, *, standardised: bool) -> Tensor:
-    """(part of S, count) to principal components, of variance 1 in the mean; zeros where there are fewer."""
+    """Return the (part of S, count) projection to principal components, with mean variance 1, padded with zeros."""
     scale = torch.ones(part.shape[1], dtype=part.dtype)
     if standardised:
         deviation = part.std(dim=0, correction=0)
@@ -297,6 +302,6 @@ def _projection(part: Tensor, count: int, *, standardised: bool) -> Tensor:
     covariance = ((part * scale).T @ (part * scale) / len(part)).numpy()
     kept = min(count, len(covariance))
     variances, vectors = eigh(covariance, subset_by_index=(len(covariance) - kept, len(covariance) - 1))
-    size = max(float(variances.sum()), 0.0) / count or 1.0  # all numbers of a part may be equal
+    size = max(float(variances.sum()), 0.0) / count or 1.0  # 1 if all numbers of a part are equal
     projection = scale[:, None] * torch.from_numpy(vectors) / size**0.5
     return nn.functional.pad(projection, (0, count - kept))

@@ -1,6 +1,8 @@
-"""Costs that a checkpoint spells become sums of what the rows of a text cost, wherever valid rows show this is closer.
+"""Replace costs that the decoder predicts by sums of what a text's rows cost, where valid rows show these are closer.
 
-The sum is exact for a device that runs one operator after another; for others what is spelled is closer.
+A row of a text is an operator with its attributes and its place (``nasrlm.model.row_sum``). The sum is exact for a
+device that runs one operator after another; for other devices the decoder is closer. A cost that the decoder predicts,
+digit by digit, is called spelled.
 
 n labelled texts.
 """
@@ -29,21 +31,21 @@ from nasrlm.predictor import Predictor
 from nasrlm.reader import naming_rows
 from nasrlm.text.row_counts import RowCounts, row_counts
 
-FEWEST_VALID = 20  # labels by which what is spelled and what is added up are compared
-GAIN = 0.05  # by which errors have to be smaller: sums that are hardly nearer rank no better
-ROUNDING = 1e-9  # of logarithms: labels that are what is said, but for rounding
+FEWEST_VALID = 20  # valid labels needed to compare spelled costs and sums
+GAIN = 0.05  # share by which a sum's error must be smaller: sums that are hardly closer do not rank better
+ROUNDING = 1e-9  # smallest deviation of logarithms; labels this close equal their sums up to rounding
 
 
 class Comparison(NamedTuple):
-    """Errors of one objective on valid rows, spelled by the model and as a sum.
+    """Errors of one objective on valid rows: as spelled by the model, and as a sum.
 
     Attributes:
         objective: its name.
-        labels: how many there are, in train and valid rows together.
-        spelled: mean absolute error on valid rows of what the model spells, in the objective's unit.
-        summed: the same of the sum, each label left out of the fit that it is compared with; NaN if no sum was fitted.
+        labels: number of labels in train and valid rows.
+        spelled: mean absolute error of the model's spelled medians on valid rows, in the objective's unit.
+        summed: the same for the sum, with each label left out of the fit that predicts it; NaN if no sum was fitted.
         is_summed: whether the sum is predicted from now on.
-        why: no sum was fitted, in words; empty if one was.
+        why: the reason why no sum was fitted; empty if one was.
     """
 
     objective: str
@@ -57,19 +59,20 @@ class Comparison(NamedTuple):
 def refine(
     checkpoint: Checkpoint, space: str, examples: Examples, progress: bool = False
 ) -> tuple[Checkpoint, list[Comparison]]:
-    """A checkpoint that says costs of a space as sums where valid rows show that these are closer than what it spells.
+    """Return a checkpoint that predicts costs of a space as sums where these are closer than what the decoder spells.
 
-    Their intervals are calibrated by all train and valid labels, each left out of the sum that it is compared with.
+    Intervals of sums are calibrated on all train and valid labels, each left out of the sum that predicts it.
     Cost: ten seconds for 3,000 texts and 24 costs on one core.
 
     Args:
-        checkpoint: left as it is; sums that it has of these objectives are made anew.
+        checkpoint: to start from; it is not changed. Its own sums of these objectives are fitted anew.
         space: of the texts.
-        examples: rows of the space; test rows are not used, nor objectives that are no costs or not known.
+        examples: rows of the space; test rows are ignored, and objectives that are no costs or that the checkpoint does
+            not know.
         progress: show a bar on stderr.
 
     Returns:
-        The checkpoint, and how each cost compares that has ``FEWEST_VALID`` valid labels or more.
+        The checkpoint, and a comparison for each cost with at least ``FEWEST_VALID`` valid labels.
 
     Raises:
         ValueError: a text cannot be read; the message names its file and row; or labels beyond 1e30.
@@ -109,7 +112,7 @@ def refine(
 
 
 def _one_a_text(examples: Examples) -> Examples:
-    """Merge equal texts into one row with the mean of their labels; it is a train row if any of them is."""
+    """Merge rows with equal texts into one with their mean label; it is a train row if any of them is one."""
     firsts, labels = mean_labels(examples.texts, examples.labels)
     learned = {examples.texts[row] for row in np.flatnonzero(examples.splits == "train").tolist()}
     found = examples.rows(firsts)
@@ -118,22 +121,22 @@ def _one_a_text(examples: Examples) -> Examples:
 
 
 def may_add_up(checkpoint: Checkpoint, objective: str) -> bool:
-    """Whether an objective is a cost that the checkpoint spells, and may become a sum."""
+    """Return whether an objective is a cost that the checkpoint spells, which may become a sum."""
     spelled = objective in checkpoint.objectives and objective not in checkpoint.read_off
     return spelled and not Objective.parse(objective).is_accuracy
 
 
 @dataclass(frozen=True)
 class _Fitted:
-    """A sum fitted to labels of one cost, and what is expected of each label by all others.
+    """A sum fitted to the labels of one cost, with leave-one-out predictions.
 
     Attributes:
-        cost_sum: by all labels.
-        rows: (n,) of the texts that have one.
-        labels: (n,) of them.
-        expected: (n,) by all other labels; NaN where that is not above 0.
-        errors: logarithm of every single label, before those of a text were averaged, less that of what is expected of
-            its text; infinite where nothing is.
+        cost_sum: fitted to all labels.
+        rows: (n,) indices of the texts that have a label.
+        labels: (n,) their labels.
+        expected: (n,) predicted from all other labels; NaN where the prediction is not above 0.
+        errors: for every single label, before labels of equal texts are averaged, its logarithm minus the logarithm
+            of ``expected``; infinite where that is NaN.
     """
 
     cost_sum: CostSum
@@ -151,7 +154,7 @@ class _Fitted:
         of_each: FloatArray,
         places: NDArray[np.intp],
     ) -> _Fitted | None:
-        """Fit a sum to labels; None where these are not all above 0, or do not tell what rows cost."""
+        """Fit a sum to labels; None if these are not all above 0, or do not determine what rows cost."""
         rows, known = np.flatnonzero(np.isfinite(labels)), np.isfinite(of_each)
         labels = labels[rows]
         if not (of_each[known] > 0).all():
@@ -165,18 +168,18 @@ class _Fitted:
         errors = np.nan_to_num(np.log(of_each[known] / expected[places[known]]), nan=np.inf)
         found = cls(cost_sum, rows, labels, expected[rows], errors)
         farthest = float(np.quantile(np.abs(errors), COVERED, method="higher"))
-        if not np.isfinite(farthest):  # too many sums are no costs
+        if not np.isfinite(farthest):  # too many predictions are not above 0
             return None
         deviation = max(deviation_covering(farthest), ROUNDING)
         return replace(found, cost_sum=replace(cost_sum, deviation=deviation, levels=found._levels(deviation)))
 
     def error(self, rows: NDArray[np.intp]) -> float:
-        """Mean absolute error of what is expected of the labels of some of the texts."""
+        """Return the mean absolute error of the leave-one-out predictions for some of the texts."""
         of_these = np.isin(self.rows, rows)
         return float(np.abs(np.nan_to_num(self.expected) - self.labels)[of_these].mean())
 
     def _levels(self, deviation: float) -> list[float]:
-        """Calibrated levels, or ``LEVELS`` itself where labels equal their sums but for rounding."""
+        """Return calibrated levels, or ``LEVELS`` unchanged if labels equal their sums up to rounding."""
         if deviation <= ROUNDING:
             return list(map(float, LEVELS))
         return fit_calibration({"": norm.cdf(self.errors / deviation)})[""]

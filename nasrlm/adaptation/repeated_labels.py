@@ -1,6 +1,6 @@
-"""Labels of texts that stand in several rows: copies of a row, or networks that were measured again and again.
+"""Labels of texts that occur in several rows: copies of a row, or networks that were measured repeatedly.
 
-N rows of n different texts, M objectives.
+N rows with n different texts, M objectives. A text may be any hashable value that identifies a network.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from nasrlm.arrays import FloatArray
 
 
 def mean_labels(texts: Sequence[Hashable], labels: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
-    """One row for each different text.
+    """Average the labels of equal texts.
 
     Args:
-        texts: N texts, or what tells one from others.
+        texts: N texts.
         labels: (N, M), NaN where a row has no label.
 
     Returns:
-        (n,) the first row of each text, ascending, and (n, M) means of its labels, NaN where it has none. That of
-        equal labels is the label, to the last bit.
+        (n,) the first row of each text, ascending, and (n, M) means of its labels, NaN where it has none. The mean of
+        equal labels is that label, to the last bit.
     """
     places, known = places_of(texts), np.isfinite(labels)
     lowest = np.full((places.max(initial=-1) + 1, labels.shape[1]), np.inf)
@@ -35,13 +35,17 @@ def mean_labels(texts: Sequence[Hashable], labels: FloatArray) -> tuple[NDArray[
 
 
 def deviations_of_one(texts: Sequence[Hashable], labels: FloatArray) -> FloatArray:
-    """(n,) by how much one more label of each text deviates, as far as the mean of those that it has does not.
+    """Estimate the noise of one label of each text that a model fitted to the texts' mean labels does not see.
 
-    Of k labels that deviate by s it is s √(1 - 1/k). All texts have one s, which repeated labels tell; without any, 0.
+    It is s √(1 - 1/k) for a text with k labels, since their mean keeps a noise of s / √k. The standard deviation s of
+    single labels is estimated from repeated labels and shared by all texts; 0 if no text has several.
 
     Args:
-        texts: N texts, or what tells one from others.
-        labels: (N,) on a scale on which they deviate alike, NaN where there is none.
+        texts: N texts.
+        labels: (N,) on a scale on which all deviate alike, NaN where a row has none.
+
+    Returns:
+        (n,) standard deviations.
     """
     places, known = places_of(texts), np.isfinite(labels)
     (_, means), counts = mean_labels(texts, labels[:, None]), np.bincount(places[known], minlength=len(set(texts)))
@@ -54,17 +58,17 @@ def deviations_of_one(texts: Sequence[Hashable], labels: FloatArray) -> FloatArr
 
 
 def first_rows(texts: Sequence[Hashable]) -> NDArray[np.intp]:
-    """(n,) the first row of each text, ascending."""
+    """Return (n,) the first row of each text, ascending."""
     first_of = {text: row for row, text in reversed([*enumerate(texts)])}
     return np.array(sorted(first_of.values()), dtype=np.intp)
 
 
 def first_of_each(texts: Sequence[Hashable]) -> NDArray[np.intp]:
-    """(N,) the first row that has each row's text."""
+    """Return (N,) for each row the first row with the same text."""
     return first_rows(texts)[places_of(texts)]
 
 
 def places_of(texts: Sequence[Hashable]) -> NDArray[np.intp]:
-    """(N,) the number of each row's text, in the order in which these come first."""
+    """Return (N,) for each row the number of its text, with texts numbered in order of first occurrence."""
     place_of = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     return np.array([place_of[text] for text in texts], dtype=np.intp)

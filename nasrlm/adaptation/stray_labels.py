@@ -1,6 +1,6 @@
-"""Find labels to check again, such as failed measurements: those far from what all other labels tell.
+"""Find strays: labels far from what all other labels predict, such as failed measurements, which should be checked.
 
-n labels of a pool's texts; costs are above 0.
+n labels of a pool's N texts, m of them set apart; costs are above 0.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from nasrlm.adaptation.group_process import Standardised
 from nasrlm.adaptation.pool import Pool, scaled_labels
 from nasrlm.arrays import BoolArray, FloatArray
 
-FEWEST, MOST = 6, 300  # labels that tell of one that it strays; among more one does little
-ONE_IN, MOST_STRAYS = 5, 8  # labels may stray, one of fewer, and so many at most
-FAR = 8.0  # times as far as others are from what is expected of them
-LEAST_RATIO = 2.0  # to what is expected of a cost
-LEAST_DIFFERENCE = 10.0  # from what is expected of an accuracy, in percent
-LEAST_GAP = 20.0  # ratio of labels in different units
-SMALL_SHARE = 0.05  # of the labels, beside those that may stray
+FEWEST, MOST = 6, 300  # labels: with fewer, strays cannot be found; among more, one does little harm
+ONE_IN, MOST_STRAYS = 5, 8  # one in five labels may stray, at least one and at most eight
+FAR = 8.0  # a stray's error, in units of the usual error
+LEAST_RATIO = 2.0  # of a stray cost and its predicted value, or the reverse
+LEAST_DIFFERENCE = 10.0  # between a stray accuracy and its predicted value, in percent
+LEAST_GAP = 20.0  # ratio between labels in different units
+SMALL_SHARE = 0.05  # of all labels; a group up to this size, or up to the number that may stray, is no unit of its own
 
 
 def stray_labels(
     pool: Pool, rows: NDArray[np.intp], labels: FloatArray, *, logarithmic: bool = True
 ) -> Mapping[int, float]:
-    """Find labels that are ``FAR`` from what all others expect, if the others foretell each other better without them.
+    """Find labels ``FAR`` from their prediction by all others, if leaving them out improves the others' predictions.
 
-    Strays may hide each other. So as many as may stray are set apart first, one at a time, always the one that is
-    farthest from what those left expect. Then those that are not far from what the kept ones expect go back, until all
-    that are apart are far.
+    Strays may hide each other. So first as many labels as may stray are set apart, one at a time, always the one
+    farthest from its prediction by the remaining ones. Then those that are not far from their prediction by the kept
+    ones are put back, until all that are apart are far.
 
-    NOTE: they may be right (docs/log.md, 2026-11-27).
+    NOTE: a stray may still be a correct label (docs/log.md, 2026-11-27).
 
     Args:
         pool: N texts.
-        rows: (n,) of the N texts, each once.
-        labels: (n,) theirs.
-        logarithmic: whether these are costs above 0, told by their ratios; accuracies are by their differences.
+        rows: (n,) indices of labelled texts, each once.
+        labels: (n,) their labels.
+        logarithmic: whether labels are costs above 0, which are compared by ratios; accuracies by differences.
 
     Returns:
-        What is expected in place of each stray, by its place among the n labels.
+        The predicted value for each stray, by its index among the n labels.
 
     Cost: some 10 ms for fifty labels, half a second for 300.
     """
@@ -71,12 +71,12 @@ def stray_labels(
 
 
 def groups_of_labels(labels: FloatArray) -> tuple[tuple[int, float], tuple[int, float]] | None:
-    """Find labels in two units, as of measurements in seconds and in milliseconds: (n,) costs in two groups far apart.
+    """Find (n,) costs that seem to be in two units, such as seconds and milliseconds: two groups far apart.
 
     Returns:
-        How many are below the gap and the largest of these, how many are above and the smallest; None without such a
-        gap, or where one group is so small that its labels may stray. Of 29 published costs of NAS-Bench-201 at most
-        2 of ten random labels, 3 of twenty, 4 of fifty and 8 of two hundred lie beyond one.
+        Number and largest of the labels below the gap, number and smallest of those above it; None if there is no such
+        gap, or if one group is so small that its labels may be strays. For 29 published costs of NAS-Bench-201, at most
+        2 of ten random labels, 3 of twenty, 4 of fifty and 8 of two hundred lie beyond a gap.
     """
     ordered = np.sort(labels[labels > 0])
     ratios = ordered[1:] / ordered[:-1]
@@ -90,7 +90,7 @@ def groups_of_labels(labels: FloatArray) -> tuple[tuple[int, float], tuple[int, 
 
 
 def _most_strays(count: int) -> int:
-    """Return how many of so many labels may stray."""
+    """Return how many of ``count`` labels may stray."""
     return min(max(count // ONE_IN, 1), MOST_STRAYS)
 
 
@@ -100,8 +100,8 @@ def _expected(
     """Predict the m labels that are apart from the kept ones.
 
     Returns:
-        (m,) expected values, (m,) how far off a label usually is, and how far kept labels are from what the other kept
-        ones expect (root mean square).
+        (m,) predicted values, (m,) usual errors of a label, and the root mean square of the kept labels' leave-one-out
+        errors.
     """
     process, left_out = _left_out(pool, rows[kept], values[kept])
     apart, scale, foreseen = rows[~kept], Standardised.of(values[kept]), _size(left_out)
@@ -110,7 +110,7 @@ def _expected(
 
 
 def _left_out(pool: Pool, rows: NDArray[np.intp], values: FloatArray) -> tuple[AveragedProcess, FloatArray]:
-    """Fit a process to labels; also (n,) each label less what the others expect of it."""
+    """Fit a process to labels, and return it with the (n,) leave-one-out errors."""
     scale = Standardised.of(values)
     process = pool.process_of(rows, scale.forward(values))
     return process, scale.deviation * process.left_out()[0]
