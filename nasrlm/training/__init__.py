@@ -1,1 +1,1 @@
-"""Training on labelled texts: configs, batches, losses, optimisers, and runs that go on after a stop."""
+"""Training on labelled texts: configs, batches, losses, optimisers, and runs that can be resumed."""

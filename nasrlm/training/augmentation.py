@@ -1,4 +1,4 @@
-"""A user's function that changes texts as they are trained on."""
+"""Load a user's function that augments train texts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Augmentation = Callable[[str, np.random.Generator], str]
 
 
 def load_augmentation(name: str) -> Augmentation:
-    """The function that ``module:function`` names.
+    """Load the function that ``module:function`` names.
 
-    It takes a text and, if it has a second parameter without a default, a ``numpy.random.Generator`` that depends on
-    the run's seed and the step alone; it returns a text. Draw from nothing else, or the run cannot be repeated.
-    What it raises is told as a ValueError with its line.
+    It takes a text and, if it has a second parameter without a default, a ``numpy.random.Generator`` seeded by the
+    run's seed and the step alone; it returns a text. It must draw from this generator only, or the run cannot be
+    repeated. Its errors are raised again as a ValueError that gives their line.
 
     Raises:
-        ValueError: there is no such module or function, or it takes something else; the module's own errors pass.
+        ValueError: there is no such module or function, or its parameters differ. Errors of the module's import pass.
     """
     function = named_function(name, "augment")
     takes_generator = _num_parameters(name, function) == 2
@@ -48,7 +48,7 @@ def _num_parameters(name: str, function: Callable[..., object]) -> int:
     """Count the parameters of an augmentation that have no default, which must be one or two."""
     try:
         signature = inspect.signature(function)
-    except ValueError as e:  # of what is written in C
+    except ValueError as e:  # a function written in C
         raise ValueError(
             f"augment {name}: expected a function that says its parameters, got {function!r}. Name one that calls it."
         ) from e
@@ -65,6 +65,6 @@ def _num_parameters(name: str, function: Callable[..., object]) -> int:
 
 
 def _place_of(error: BaseException) -> str:
-    """Say in which file and line of the called function an error arose; "" for functions written in C."""
+    """Return file and line of the called function where an error was raised; "" for functions written in C."""
     frames = traceback.extract_tb(error.__traceback__)[1:2]
     return "".join(f" ({frame.filename}:{frame.lineno})" for frame in frames)

@@ -1,6 +1,8 @@
-"""What a training step sees: rows of similar length, and for each row some of its labels. Seeded step by step.
+"""The batches of training: rows with texts of similar length, and some labels of each. Every step has its own seed.
 
-N rows of a batch, K objectives decoded in a row, M objectives in all, T number tokens, L text tokens.
+A row is a text with its labels.
+
+N rows of a batch, K objectives decoded per row, M objectives in all, T number tokens, L text tokens.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ from nasrlm.arrays import FloatArray
 from nasrlm.model.number import NumberCode
 from nasrlm.reader import TokenIds, pad
 
-# Token ids of these rows, as a generator changes their texts.
+# Function from rows and a random generator to the token ids of the rows' augmented texts.
 Redraw = Callable[[Sequence[int], np.random.Generator], Sequence[TokenIds]]
 
-BATCHES_SORTED_TOGETHER = 16  # rows are sorted by length within so many batches; more would repeat the same batches
+BATCHES_SORTED_TOGETHER = 16  # rows are sorted by length within so many batches; with more, batches would repeat
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,9 @@ class Batch:
         text_ids: (N, L), 0 = padding.
         objectives: (N, K) ids, in decoding order.
         numbers: (N, K, T) number ids of the labels.
-        values: (N, K) float64 labels in the objectives' own units; anything where there is none.
-        present: (N, K) bool, False where a row has fewer than K labels.
-        visible: (N, K, K) bool, which numbers a number is decoded after.
+        values: (N, K) float64 labels in the objectives' own units; arbitrary where ``present`` is False.
+        present: (N, K) bool, False where a row lacks the label.
+        visible: (N, K, K) bool, True at (n, i, j) if number i of row n is decoded given number j.
     """
 
     text_ids: Tensor
@@ -45,13 +47,14 @@ class Batch:
     visible: Tensor
 
     def to(self, device: str) -> Batch:
-        """The same batch on another device."""
+        """Copy the batch to a device."""
         return Batch(*[x.to(device) for x in vars(self).values()])
 
     def part(self, index: int, count: int) -> Batch:
-        """One of ``count`` parts that together have every row once.
+        """Return one of ``count`` parts that together have every row once.
 
-        Where rows are fewer than parts, a part is a row whose labels do not count: who computes it keeps in step.
+        If there are fewer rows than parts, the remaining parts are one row whose labels do not count, so that the
+        processes that compute them stay in step with the others.
         """
         if index >= len(self.text_ids):
             first = self.part(0, len(self.text_ids))
@@ -60,16 +63,20 @@ class Batch:
 
 
 class Batches:
-    """Batches by step number; the same step gives the same batch, whatever was asked before.
+    """Batches by step number; a step always gives the same batch, in whatever order steps are requested.
 
     Args:
         token_ids: ids of every text.
-        labels: (rows, M), NaN where there is none.
-        weights: (M,) how often an objective is drawn beside the others.
-        objectives_per_row: K, at most.
+        labels: (rows, M), NaN where a row has none.
+        weights: (M,) relative frequency with which each objective is drawn.
+        code: turns labels to number ids.
+        batch_size: N.
+        objectives_per_row: the largest K.
         alone_probability: share of the rows whose numbers do not see each other.
-        row_weights: (rows,) how often a row is drawn beside the others; every row once an epoch if all are equal.
-        redraw: gives the ids of a batch anew instead of ``token_ids``.
+        seed: of everything drawn.
+        row_weights: (rows,) relative frequency with which each row is drawn; if all are equal or None, every row is
+            drawn once per epoch.
+        redraw: computes the ids of a batch's augmented texts, which replace ``token_ids``.
     """
 
     def __init__(
@@ -88,7 +95,7 @@ class Batches:
     ) -> None:
         self._token_ids, self._row_weights, self._redraw = token_ids, row_weights, redraw
         self._known = np.isfinite(labels)
-        self._values = np.where(self._known, labels, 0.0)  # of which no number code warns
+        self._values = np.where(self._known, labels, 0.0)  # a number code would warn of large or small ones
         self._numbers = _encoded(self._values, code)
         self._log_weights = np.log(weights)
         self._batch_size, self._seed = batch_size, seed
@@ -99,7 +106,7 @@ class Batches:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Batches in one pass over the rows."""
+        """Number of batches in one pass over the rows."""
         return -(-len(self._token_ids) // self._batch_size)
 
     def __getitem__(self, step: int) -> Batch:
@@ -124,7 +131,7 @@ class Batches:
         return [self._token_ids[row] for row in rows]
 
     def _shuffle(self, epoch: int) -> list[NDArray[np.intp]]:
-        """Batches of one epoch: random rows, sorted by length within groups of batches, in random order."""
+        """Return the batches of one epoch: random rows, sorted by length within groups of batches, in random order."""
         rng = np.random.default_rng((self._seed, 0, epoch))
         order = self._draw_rows(rng)
         group = self._batch_size * BATCHES_SORTED_TOGETHER
@@ -136,7 +143,7 @@ class Batches:
         return [batches[index] for index in rng.permutation(len(batches))]
 
     def _draw_rows(self, rng: np.random.Generator) -> NDArray[np.intp]:
-        """As many rows as there are, in random order, each as often as its weight says, rounded up or down."""
+        """Draw as many rows as there are, in random order, each in proportion to its weight, rounded up or down."""
         order = rng.permutation(len(self._token_ids))
         if self._row_weights is None or np.ptp(self._row_weights) == 0:
             return order
@@ -146,9 +153,9 @@ class Batches:
         return order[rng.permutation(found)]
 
     def _draw_objectives(self, rows: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
-        """(N, K) ids in decoding order: labelled ones by weight without replacement (Gumbel top-k).
+        """Draw (N, K) objective ids, in decoding order: labelled ones by weight without replacement (Gumbel top-k).
 
-        K is no more than the labels of the row that has most: what no row has need not be decoded.
+        K is at most the largest number of labels that one of these rows has.
         """
         keys = self._log_weights + rng.gumbel(size=(len(rows), self._known.shape[1]))
         known = self._known[rows]
@@ -158,7 +165,7 @@ class Batches:
 
 
 def _encoded(values: FloatArray, code: NumberCode) -> NDArray[Any]:
-    """(rows, M, T) number ids, in as few bytes as hold them: there may be millions of rows."""
+    """Return (rows, M, T) number ids of the smallest integer type that fits, since there may be millions of rows."""
     ids = np.empty((*values.shape, code.length), dtype=np.min_scalar_type(code.vocabulary_size))
     for column in range(values.shape[1]):
         ids[:, column] = code.encode(values[:, column])

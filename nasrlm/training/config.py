@@ -1,4 +1,4 @@
-"""What a training run depends on; one YAML file, unknown keys refused."""
+"""The config of a training run, read from a YAML file; unknown keys are refused."""
 
 from __future__ import annotations
 
@@ -27,65 +27,65 @@ from nasrlm.model.config import COMPACT, OF_READOUTS, ModelConfig
 from nasrlm.model.number import MAX_EXPONENT
 from nasrlm.text.tokenizer import Pieces
 
-MOST_TOKENS = 1 << 20  # for far more, their trainer asks for memory that no machine has, which ends the process
-LIKE = "like"  # of a file, beside the keys of TrainConfig
-UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}  # what pydantic finds wrong with a key
+MOST_TOKENS = 1 << 20  # for far more, the tokenizer's trainer aborts the process for lack of memory
+LIKE = "like"  # a key of a YAML file that is none of TrainConfig
+UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}  # pydantic's error types for unknown keys
 
 
 class TrainConfig(BaseModel):
-    """A training run.
+    """The config of a training run.
 
     Attributes:
-        table: files with the columns ``architecture`` (or ``text``), labels and ``split``; one or a list. A YAML file
-            names one or more; who calls ``train`` with examples of their own needs none.
+        table: files with the columns ``architecture`` (or ``text``), labels and ``split``; one or a list. Required in a
+            YAML file, but not for ``train`` with examples that were made otherwise.
         out: folder of the run: state, log and the finished checkpoint.
-        space: of tables without a column ``space``; of other tables, only its rows.
-        text: what a row's architecture becomes: canonical ONNX text, or that and the blocks as they were measured.
-        initial_checkpoint: folder to fine-tune from; its tokenizer, sizes and number code are kept, others refused but
-            for a longer context.
-        encoder_steps: for how many steps each of these spaces learns an encoder of its own, from that of the
-            initial_checkpoint and of its own rows; nothing else is learned, and nothing of other spaces changes.
+        space: the space of tables without a column ``space``; of other tables, only rows of this space are used.
+        text: the text of a row's architecture: canonical ONNX text, or that with the blocks as they were measured.
+        initial_checkpoint: folder to fine-tune from. Its tokenizer, sizes and number code are kept; other values of
+            these are refused, except a longer context.
+        encoder_steps: number of steps for which each of these spaces learns an encoder of its own, from its own rows,
+            starting at the encoder of initial_checkpoint. All other weights stay the same.
         only_encoder: learn the layers of a compact encoder and nothing else.
-        initial_tokenizer: folder of a checkpoint whose tokens are read, by weights that begin at random.
-        extend_tokenizer: learn more tokens, up to vocabulary_size, from these texts; its own keep what they mean.
-            If it names spaces, from theirs, and texts of others are read as before.
-        objectives: labels to learn; all columns ``metric_unit@context`` in which a train row has one if empty.
+        initial_tokenizer: folder of a checkpoint whose tokenizer is used, with randomly initialised weights.
+        extend_tokenizer: learn more tokens, up to vocabulary_size, from the train texts; old tokens keep their meaning.
+            If it names spaces, learn from their texts only; texts of other spaces are tokenized as before.
+        objectives: labels to learn; if empty, all columns ``metric_unit@context`` with a label in a train row.
         monitor: objectives whose mean τ on valid rows decides when to stop; all if empty.
-        objective_weights: how often an objective is drawn beside the others, 1 where none is given.
-        space_weights: how often a row of a space is drawn beside those of others, likewise.
+        objective_weights: relative frequency with which an objective is drawn, 1 by default.
+        space_weights: relative frequency with which a row of a space is drawn, 1 by default.
         objectives_per_row: labels of a row that one step decodes, drawn anew each time by ``objective_weights``.
-        alone_probability: how often the numbers of a row are decoded without seeing each other.
-        learning_rate: at its highest, of the matrices of the layers (Muon).
-        weight_decay: share of these matrices that is taken away in a step, times the learning rate.
-        embedding_learning_rate: at its highest, of everything else (AdamW).
-        clip_norm: longest gradient; longer ones are scaled down to it.
+        alone_probability: share of the rows whose numbers are decoded without seeing each other.
+        learning_rate: peak rate of the layers' matrices (Muon).
+        weight_decay: share of these matrices that is subtracted in a step, times the learning rate.
+        embedding_learning_rate: peak rate of everything else (AdamW).
+        clip_norm: largest norm of a gradient; larger ones are scaled down to it.
         smoothing_digits: σ of the probability given to neighbouring digits.
-        initial_share: of the weights that the run began with, in those that it saves.
-        weight_bits: of the weights that it saves, in 16 of which files are half as long.
-        rank_loss_weight: of a loss on the order of every two labels of a batch, beside that on the labels.
+        initial_share: share of the initial weights in the weighted mean with the learned ones that is saved.
+        weight_bits: precision of the saved weights; with 16 bits files are half as large.
+        rank_loss_weight: weight of a loss on the order of every two labels of a batch, added to the loss of labels.
         tokenizer: pieces of text within which tokens are learned: lines of ONNX, chains of them, or pieces of code.
-        vocabulary_size: tokens of text.
+        vocabulary_size: number of text tokens.
         augment: ``module:function``, text to text, for train rows; see ``nasrlm.training.augmentation``.
         model: sizes, head and backbone, see ``ModelConfig``.
-        num_digits, min_exponent, max_exponent: of the numbers that are spelled, see ``NumberCode``.
-        epochs: rounds of all train rows.
-        max_steps: stop here, if ``epochs`` have not ended before.
-        warmup_epochs: in which the learning rates rise; then they fall along a cosine.
-        average_decay: of the moving average of the weights, which is what is evaluated and saved.
-        evaluate_every_epochs: epochs from one evaluation on valid rows to the next.
-        save_every_seconds: seconds from one state in ``out`` to the next.
-        patience: evaluations on valid rows without a better one after which the run ends.
+        num_digits, min_exponent, max_exponent: of the predicted numbers, see ``NumberCode``.
+        epochs: passes over all train rows.
+        max_steps: largest number of steps, if ``epochs`` would take more.
+        warmup_epochs: epochs in which the learning rates rise; then they fall along a cosine.
+        average_decay: decay of the moving average of the weights, which is evaluated and saved.
+        evaluate_every_epochs: epochs between evaluations on valid rows.
+        save_every_seconds: seconds between saved states in ``out``.
+        patience: evaluations without improvement on valid rows after which the run ends.
         batch_size: rows of a step, over all processes and accumulated parts.
         accumulation_steps: parts of a batch that each process computes one after another, to save memory.
-        backbone_learning_rate: of a backbone that was trained before, or of its LoRA (AdamW).
-        bf16: multiply in 16 bits, where the device has instructions for it.
-        shard: keep only a part of the weights and of the optimisers' states in each of several processes.
+        backbone_learning_rate: peak rate of a pretrained backbone, or of its LoRA (AdamW).
+        bf16: multiply in bfloat16, if the device has instructions for it.
+        shard: split weights and optimiser states over several processes (FSDP).
         compile: compile the model with ``torch.compile``.
         tensorboard: also write the log for TensorBoard.
         device: where torch runs.
         seed: of everything drawn.
-        resume: go on from the state in ``out``.
-        sources: whose labels these are and their licences, for the card.
+        resume: continue from the state in ``out``.
+        sources: the labels' authors and licences, for the card.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -206,12 +206,12 @@ class TrainConfig(BaseModel):
         return steps if self.max_steps is None else min(steps, self.max_steps)
 
     def row_weights(self, spaces: NDArray[np.str_]) -> NDArray[np.float64]:
-        """(N,) how often each row is drawn beside the others, given (N,) spaces."""
+        """Return the (N,) relative frequencies with which rows are drawn, given their (N,) spaces."""
         names, which = np.unique(spaces, return_inverse=True)
         return np.array([self.space_weights.get(str(space), 1.0) for space in names])[which]
 
     def of_objectives(self, names: Sequence[str]) -> TrainConfig:
-        """Copy the config for rows that have only these labels."""
+        """Copy the config for rows that only have labels of these objectives."""
         changes = {
             "objectives": tuple(name for name in self.objectives if name in names),
             "monitor": tuple(name for name in self.monitor if name in names),
@@ -222,13 +222,13 @@ class TrainConfig(BaseModel):
     def of_steps(
         self, steps: int, num_rows: int, *, evaluations: int, warmup_share: float | None = None
     ) -> TrainConfig:
-        """Copy the config for a run of ``steps`` steps, without early stopping, evaluated at equal distances.
+        """Copy the config for a run of ``steps`` steps without early stopping.
 
         Args:
             steps: of the run.
-            num_rows: to train on.
-            evaluations: of valid rows.
-            warmup_share: of the steps; if None, the epochs that the config says.
+            num_rows: rows to train on.
+            evaluations: number of evaluations on valid rows, at equal distances.
+            warmup_share: share of the steps with a rising learning rate; if None, the config's ``warmup_epochs``.
         """
         steps_per_epoch = math.ceil(num_rows / self.batch_size)
         changes: dict[str, Any] = {
@@ -243,14 +243,14 @@ class TrainConfig(BaseModel):
 
     @classmethod
     def load(cls, path: Path | str, **overrides: Any) -> TrainConfig:
-        """Read a YAML file; relative paths in it are taken from the working directory.
+        """Read a YAML file; relative paths in it are relative to the working directory.
 
-        What a file does not say itself is as in the one that its key ``like`` names, if there is one; that may lie
-        beside it.
+        Keys that a file lacks are taken from the file that its key ``like`` names, if any; that path may also be
+        relative to the folder of the file.
 
         Raises:
-            ValueError: no such file, no YAML, unknown or wrong keys; one line naming the file and the key,
-                or the key alone where it was overridden.
+            ValueError: the file is missing or no YAML, or has unknown or wrong keys; one line that names the file and
+                the key, or only the key if it was overridden.
         """
         path = Path(path)
         values = {**_values(path, ()), **overrides}
@@ -261,12 +261,12 @@ class TrainConfig(BaseModel):
             key, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
             if first["type"] == "tuple_type":
                 problem = "expected a list"
-            if not key:  # keys that do not fit together: the message names them
+            if not key:  # keys contradict each other, and the message names them
                 raise ValueError(f"{path}: {problem}") from e
             where = "" if first["loc"][0] in overrides else f"{_saying(path, str(first['loc'][0]))}: "
             if first["type"] in UNKNOWN:
                 raise ValueError(f"{where}expected a known key, got {key}. {_nearest(first['loc'])}") from e
-            if first["type"] == "value_error":  # it says what it got
+            if first["type"] == "value_error":  # the message includes the value
                 raise ValueError(f"{where}{key}: {problem}") from e
             raise ValueError(f"{where}{key}: {problem}, got {first['input']!r}.") from e
         if not config.table:
@@ -275,14 +275,17 @@ class TrainConfig(BaseModel):
 
 
 def _nearest(place: Sequence[int | str]) -> str:
-    """Advise about an unknown key, of a config or of its model."""
+    """Return advice about an unknown key of a config or of its model."""
     known = [*TrainConfig.model_fields, LIKE] if len(place) == 1 else [field.name for field in fields(ModelConfig)]
     close = get_close_matches(str(place[-1]), known, n=1)
     return f"Did you mean {close[0]}?" if close else "docs/training.md lists all."
 
 
 def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
-    """Keys and values of a file, those of the file that it is like among them; ``likened`` files asked for it."""
+    """Return the keys and values of a file, including those inherited from the file that its key ``like`` names.
+
+    ``likened`` are the files that inherit from this one.
+    """
     values = _own_values(path)
     if LIKE not in values:
         return values
@@ -296,22 +299,22 @@ def _values(path: Path, likened: Sequence[Path]) -> dict[str, Any]:
 
 
 def _like(path: Path, name: str) -> Path:
-    """The file that one at ``path`` says it is like: beside it, or from the working directory."""
+    """Return the file that ``like: name`` in the file ``path`` refers to: beside it, or from the working directory."""
     beside = path.parent / name
     return beside if beside.is_file() else Path(name)
 
 
 def _saying(path: Path, key: str) -> Path:
-    """The file that gives a key its value: this one, or one that it is like."""
+    """Return the file that sets a key: this one, or one that it inherits from."""
     values = _own_values(path)
     return path if key in values or LIKE not in values else _saying(_like(path, values[LIKE]), key)
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that is there twice, of which YAML would take the last."""
+    """A loader that refuses duplicate keys, of which YAML would use the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Keys and values of a node."""
+        """Return the keys and values of a node."""
         before: set[str] = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in before:
@@ -321,7 +324,7 @@ class _Loader(yaml.SafeLoader):
 
 
 def _own_values(path: Path) -> dict[str, Any]:
-    """Keys and values that a file says itself."""
+    """Return the keys and values in a file, without inherited ones."""
     try:
         values = yaml.load(path.read_text(encoding="utf-8"), _Loader)
     except OSError as e:

@@ -1,4 +1,4 @@
-"""Numbers too small for a float's full precision, which a processor computes with many times as slowly."""
+"""Treat denormal numbers as zero: those too small for a float's full precision slow a processor down many times."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 import torch
 
-DENORMAL = 1e-40  # in 32 bits
+DENORMAL = 1e-40  # a number that is denormal in 32 bits
 
 
 @contextmanager
 def denormals_as_zero() -> Iterator[None]:
-    """Within this, torch counts them as zero on a CPU that can: in this thread and those that start meanwhile."""
+    """Flush denormals to zero in torch, if the CPU can, in this thread and in threads that start in this context."""
     before = float(torch.tensor(DENORMAL) * 1) == 0
     torch.set_flush_denormal(True)
     try:

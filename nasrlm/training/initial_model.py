@@ -1,4 +1,4 @@
-"""Where training starts from: random weights, a backbone that was trained before, or a checkpoint."""
+"""Make the model that training starts from: random weights, a pretrained backbone, or a checkpoint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nasrlm.text.tokenizer import TextTokenizer
 from nasrlm.training.config import TrainConfig
 
 TOKENS = "encoder.embedding.weight"
-# What a checkpoint that is trained further keeps.
+# Settings that training from a checkpoint cannot change.
 KEPT_OF_MODEL = (
     "width",
     "num_heads",
@@ -35,10 +35,10 @@ KEPT_OF_NUMBERS = ("num_digits", "min_exponent", "max_exponent")
 
 
 def check_origin(config: TrainConfig) -> None:
-    """Refuse what ``initial_model`` refuses whatever the rows are.
+    """Check what ``initial_model`` checks that does not depend on the rows.
 
     Raises:
-        ValueError: a backbone or checkpoint cannot be loaded, or has not the sizes or tokens that are asked for.
+        ValueError: a backbone or checkpoint cannot be loaded, or its sizes or tokens differ from the config's.
     """
     if config.initial_checkpoint is not None:
         _kept_sizes(config, Checkpoint.from_pretrained(config.initial_checkpoint))
@@ -51,12 +51,12 @@ def check_origin(config: TrainConfig) -> None:
 def initial_model(
     config: TrainConfig, rows: Examples, known: TextTokenizer | None = None
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
-    """The model as it is before the first step, seeded, and the tokenizer it reads with.
+    """Return the model before the first step, seeded, and its tokenizer.
 
     Args:
         config: of the run.
         rows: to train on, with the objectives to learn in decoding order.
-        known: the tokenizer, if it was learned of these rows before: that can take minutes.
+        known: the tokenizer, if it was trained on these rows before, which can take minutes.
 
     Raises:
         ValueError: a backbone or checkpoint cannot be loaded.
@@ -115,7 +115,7 @@ def _from_backbone(config: TrainConfig, rows: Examples) -> tuple[RegressionLangu
 def _from_checkpoint(
     config: TrainConfig, initial: Checkpoint, rows: Examples, known: TextTokenizer | None
 ) -> tuple[RegressionLanguageModel, TextTokenizer]:
-    """The weights of another model; what belongs to objectives that it does not spell is new."""
+    """Start from the weights of another model; weights of objectives that it does not know are new."""
     sizes = _kept_sizes(config, initial)
     tokenizer = initial.tokenizer
     if config.extend_tokenizer:
@@ -138,7 +138,7 @@ def _from_checkpoint(
 
 
 def _kept_sizes(config: TrainConfig, initial: Checkpoint) -> ModelConfig:
-    """Return the sizes of a model to train further; refuse settings of the config that it cannot follow."""
+    """Return the sizes of a model that starts from a checkpoint; refuse settings that it cannot have."""
     _check_kept(config, initial)
     sizes = replace(
         initial.model.config.without_readouts(),
@@ -154,14 +154,14 @@ def _kept_sizes(config: TrainConfig, initial: Checkpoint) -> ModelConfig:
     if not config.extend_tokenizer:
         _check_tokens(config, initial.tokenizer, str(config.initial_checkpoint))
         return sizes
-    if (initial.tokenizer.pieces, config.tokenizer) != ("onnx", "chains"):  # tokens of lines may go on over chains
+    if (initial.tokenizer.pieces, config.tokenizer) != ("onnx", "chains"):  # tokens of lines may be extended by chains
         _check_pieces(config, initial.tokenizer, str(config.initial_checkpoint))
     initial.tokenizer.check_room(config.vocabulary_size)
     return sizes
 
 
 def _check_kept(config: TrainConfig, initial: Checkpoint) -> None:
-    """Refuse what the config asks of a model and the checkpoint is not made for; defaults ask for nothing."""
+    """Refuse settings of the model or number code that differ from the checkpoint's; defaults are ignored."""
     for place, names, asked, known, default in (
         ("model.", KEPT_OF_MODEL, config.model, initial.model.config, ModelConfig()),
         ("", KEPT_OF_NUMBERS, _code(config), initial.model.code, NumberCode()),
@@ -175,9 +175,10 @@ def _check_kept(config: TrainConfig, initial: Checkpoint) -> None:
 
 
 def _context(config: TrainConfig, initial: Checkpoint) -> int:
-    """Tokens that a model trained further reads: as many as before, or more, for rotations have no weights.
+    """Return the context, in tokens, of a model that starts from a checkpoint: the checkpoint's, or a longer one.
 
-    A space's own encoder is kept beside the others and reads as much as they do; a T5Gemma has a context of its own.
+    Rotary positions have no weights, so a compact model's context may grow. The encoder of a single space keeps the
+    context of the encoders that it is stored with, and a T5Gemma its own.
     """
     asked, known = config.model.max_text_tokens, initial.model.config.max_text_tokens
     may_grow = initial.model.config.backbone == COMPACT and not config.only_encoder
@@ -190,7 +191,7 @@ def _context(config: TrainConfig, initial: Checkpoint) -> int:
 
 
 def _check_tokens(config: TrainConfig, tokenizer: TextTokenizer, source: str) -> None:
-    """Refuse what the config asks of tokens where none are learned; defaults ask for nothing."""
+    """Refuse settings of a tokenizer that differ from one that is not trained anew; defaults are ignored."""
     _check_pieces(config, tokenizer, source)
     most = config.vocabulary_size
     if most != TrainConfig.model_fields["vocabulary_size"].default and most < tokenizer.vocabulary_size:
@@ -200,7 +201,7 @@ def _check_tokens(config: TrainConfig, tokenizer: TextTokenizer, source: str) ->
 
 
 def _check_pieces(config: TrainConfig, tokenizer: TextTokenizer, source: str) -> None:
-    """Refuse other pieces of text than those of the tokens that are there; the default asks for nothing."""
+    """Refuse a kind of pieces that differs from the tokenizer's; the default is ignored."""
     if config.tokenizer not in (TrainConfig.model_fields["tokenizer"].default, pieces := tokenizer.pieces):
         known = f"{pieces}, as {source} has it, or none" if pieces else f"none beside {source}"
         raise ValueError(f"tokenizer: expected {known}, got {config.tokenizer}.")
@@ -221,7 +222,7 @@ def _extended_tokenizer(tokenizer: TextTokenizer, config: TrainConfig, rows: Exa
 
 
 def _extended(embedding: Tensor, old: TextTokenizer, new: TextTokenizer) -> Tensor:
-    """Embeddings of the tokens of ``new``: those of ``old``, and of each new one the mean of those that spell it."""
+    """Return embeddings for the tokens of ``new``: those of ``old``, and for a new token the mean of its old tokens."""
     added = [new.from_ids([index]) for index in range(old.vocabulary_size, new.vocabulary_size)]
     return torch.stack([*embedding, *[embedding[ids].mean(dim=0) for ids in old.to_ids(added)]])
 

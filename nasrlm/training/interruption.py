@@ -1,4 +1,4 @@
-"""Ctrl-C that waits for what is begun."""
+"""Delay Ctrl-C until the current work is finished."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from types import FrameType
 
 @contextmanager
 def interrupts_wait(do_wait: bool = True) -> Iterator[Callable[[], bool]]:
-    """Within this, Ctrl-C is noted, and raised at the end; a second one is raised at once.
+    """Delay Ctrl-C to the end of this context; a second one is raised at once.
 
-    So is any signal that is handled as Ctrl-C, as SIGTERM on the command line. What a program handles otherwise stays
-    as it is, and so do all signals outside of the main thread, where handlers cannot be set.
+    SIGTERM is delayed too if it has Ctrl-C's default handler, as on the command line. Signals with another handler are
+    left alone, and so are all signals outside the main thread, where handlers cannot be set.
 
     Args:
-        do_wait: or leave all as it is.
+        do_wait: whether to delay signals; if False, nothing changes.
 
     Yields:
-        Whether there was one.
+        A function that returns whether a signal has arrived.
 
     Raises:
-        KeyboardInterrupt: there was one, and nothing else was raised.
+        KeyboardInterrupt: a signal arrived, and nothing else was raised.
     """
     usual, noted = signal.default_int_handler, threading.Event()
     do_wait &= threading.current_thread() is threading.main_thread()

@@ -1,4 +1,4 @@
-"""Which objectives a training run learns: those that its config names, or all that train rows have."""
+"""Choose the objectives that a training run learns: those that its config names, or all that train rows have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from nasrlm.training.config import TrainConfig
 
 
 def learned_objectives(config: TrainConfig, examples: Examples) -> tuple[str, ...]:
-    """Objectives in decoding order: those that are named, or all that some train row has."""
+    """Return the objectives to learn, in decoding order: those of the config, or all that some train row has.
+
+    Warns of objectives without labels in train rows.
+
+    Raises:
+        ValueError: no labelled train rows, or the config names objectives without labels or unknown ones.
+    """
     labelled = list(compress(examples.objectives, np.isfinite(examples.labels[examples.splits == "train"]).any(axis=0)))
     names = config.objectives or tuple(labelled)
     check_names("objectives", names, examples.objectives)
@@ -29,6 +35,6 @@ def learned_objectives(config: TrainConfig, examples: Examples) -> tuple[str, ..
 
 
 def check_names(key: str, given: tuple[str, ...], known: tuple[str, ...]) -> None:
-    """Refuse names of a config that are not there."""
+    """Raise a ValueError if a config's key gives names that are not known."""
     if unknown := [name for name in given if name not in known]:
         raise ValueError(f"train: {key}: expected names among {', '.join(known)}, got {', '.join(unknown)}.")

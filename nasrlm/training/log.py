@@ -1,4 +1,4 @@
-"""What a run says of itself while it trains: one JSON line an evaluation, and the same numbers for TensorBoard."""
+"""The log of a training run: one JSON line per evaluation, and the same numbers for TensorBoard."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from nasrlm.files import to_json, write_atomically
 
 
 class TrainLog:
-    """``log.jsonl`` and, if asked for, ``tensorboard/``.
+    """Writer of ``log.jsonl`` and, on request, ``tensorboard/``.
 
     Args:
         folder: of the run.
         tensorboard: also write event files.
 
     Raises:
-        ImportError: TensorBoard is asked for and not installed.
+        ImportError: ``tensorboard`` is True, and TensorBoard is not installed.
     """
 
     def __init__(self, folder: Path, tensorboard: bool) -> None:
@@ -28,14 +28,14 @@ class TrainLog:
         self._writer: Any = None
 
     def start(self) -> None:
-        """Write what is there so far; events of steps that are trained again are taken back."""
+        """Write the entries so far, and purge TensorBoard events of later steps, which will be trained again."""
         if self._make_writer is not None:
             step = self.entries[-1]["step"] if self.entries else 0
             self._writer = self._make_writer(str(self._folder / "tensorboard"), purge_step=step + 1)
         self._write()
 
     def note(self, values: Mapping[str, Any]) -> None:
-        """Add a line; ``step`` is one of its values."""
+        """Add a line; its values must include ``step``."""
         self.entries.append(dict(values))
         self._write()
         if self._writer is not None:
@@ -45,7 +45,7 @@ class TrainLog:
             self._writer.flush()
 
     def close(self) -> None:
-        """Nothing more is noted."""
+        """Close TensorBoard's writer."""
         if self._writer is not None:
             self._writer.close()
 

@@ -1,6 +1,6 @@
-"""The loss of spelled numbers: cross-entropy to targets that give neighbouring digits a little.
+"""The loss of numbers spelled digit by digit: cross-entropy with targets smoothed over neighbouring digits.
 
-N texts, R number rows an input, T number tokens, V vocabulary of numbers.
+N texts, R numbers per text, T tokens of a number, V vocabulary of numbers.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from nasrlm.model.number import NumberCode
 
 
 def smoothing_kernel(code: NumberCode, sigma_digits: float) -> Tensor:
-    """(V, V): row = true token, columns = target weights. Digits spread as a Gaussian, other tokens not at all.
+    """Return (V, V) target weights: for each true token, a row of weights of all tokens.
 
-    Digits are ordered, and 93.5 is nearly right where 93.4 was meant; a σ of 0.7 digits kept a small model from
-    memorising 781 rows.
+    The weights of digits are Gaussian in their distance, with standard deviation ``sigma_digits``; other tokens are
+    not smoothed. Digits are ordered, so 93.5 is nearly right if the label is 93.4. A σ of 0.7 digits kept a small model
+    from memorising 781 rows.
     """
     kernel = torch.eye(code.vocabulary_size)
     if sigma_digits > 0:
@@ -27,10 +28,10 @@ def smoothing_kernel(code: NumberCode, sigma_digits: float) -> Tensor:
 
 
 def number_losses(log_probabilities: Tensor, numbers: Tensor, kernel: Tensor) -> Tensor:
-    """(N, R) cross-entropy of every number, the mean over its tokens.
+    """Return the (N, R) cross-entropy of every number, as the mean over its tokens.
 
     Args:
-        log_probabilities: (N, R, T, V) under the grammar; ids it forbids have a very low one.
+        log_probabilities: (N, R, T, V) under the grammar; very low for ids that it forbids.
         numbers: (N, R, T) true ids.
         kernel: (V, V) from ``smoothing_kernel``.
     """

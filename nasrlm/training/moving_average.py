@@ -1,4 +1,4 @@
-"""The moving average of a model's weights over its steps, which is what a run judges and saves."""
+"""The moving average of a model's weights over training steps, which a run evaluates and saves."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class MovingAverage(Generic[M]):
-    """A copy of a learning model whose weights are a moving average of that model's.
+    """A copy of a model in training whose weights are the moving average of that model's.
 
-    If the learning model is split, each process averages its parts and the first has the whole.
+    If the model is split over processes, each process averages its own part, and the first collects the whole.
 
     Args:
-        learning: not yet split.
-        processes: that it will be split over, if it is.
+        learning: the model in training, not yet split.
+        processes: those that it may be split over.
 
     Attributes:
-        model: with the average; up to date after ``gather``.
-        is_here: whether this process holds all of it.
+        model: has the averaged weights; up to date after ``gather``.
+        is_here: whether this process holds the whole average.
     """
 
     def __init__(self, learning: M, processes: Processes) -> None:
@@ -36,14 +36,14 @@ class MovingAverage(Generic[M]):
         self._parts = _learned_weights(self.model)
 
     def split(self) -> None:
-        """Take this process's parts of the average, now that the learning model is split."""
+        """Keep only this process's parts of the average; to be called after the model in training is split."""
         pairs = zip(_learned_weights(self.model), _learned_weights(self._learning), strict=True)
         self._parts = [part_like(average, weight) for average, weight in pairs]
         if not self.is_here:
             self.model.cpu()
 
     def update(self, decay: float) -> None:
-        """Move towards what the model has learned."""
+        """Move the average towards the current weights, by 1 - ``decay``."""
         weights = _learned_weights(self._learning)
         torch._foreach_lerp_([local(x) for x in self._parts], [local(x) for x in weights], 1 - decay)
 
@@ -55,11 +55,11 @@ class MovingAverage(Generic[M]):
                     average.copy_(found)
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
-        """Go on from a whole average."""
+        """Continue from a whole average."""
         self.model.load_state_dict(weights)
         self.split()
 
 
 def _learned_weights(model: nn.Module) -> list[Tensor]:
-    """Weights of a model, without frozen ones."""
+    """Return the weights of a model that are not frozen."""
     return [parameter.detach() for parameter in model.parameters() if parameter.requires_grad]

@@ -1,4 +1,4 @@
-"""Muon: a matrix moves by its momentum made orthogonal, all matrices of one shape at a time.
+"""Muon: an optimiser that updates a matrix by its orthogonalised momentum, here for all matrices of a shape at a time.
 
 n matrices of one shape, r rows, c columns, r <= c.
 """
@@ -14,22 +14,22 @@ from torch import Tensor, nn
 from nasrlm.model.devices import multiplies_bf16
 from nasrlm.training.sharding import is_split, part_like
 
-A, B, C = 3.4445, -4.7750, 2.0315  # of the quintic iteration, from the source
+A, B, C = 3.4445, -4.7750, 2.0315  # coefficients of the quintic iteration, from the source
 ITERATIONS = 5
-NUMBERS_TOGETHER = 2**24  # of matrices made orthogonal at a time, to bound the memory they take
+NUMBERS_TOGETHER = 2**24  # matrix entries orthogonalised at a time, to bound memory
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon with Nesterov momentum and decoupled weight decay, also of matrices split over processes.
+    """Muon with Nesterov momentum and decoupled weight decay, also for matrices split over processes.
 
-    The same as ``torch.optim.Muon`` but for rounding, in two thirds to two fifths of its time on a CPU: that one takes
-    the matrices one by one. The momentum of split matrices is split too; they are gathered to be made orthogonal.
+    It equals ``torch.optim.Muon`` up to rounding and takes two fifths to two thirds of its time on a CPU, because that
+    one handles matrices one by one. The momentum of split matrices is split too, and is gathered to be orthogonalised.
 
     Args:
         matrices: two-dimensional parameters.
-        lr: learning rate, times the root of rows over columns where there are more rows.
-        weight_decay: share of a matrix that is taken away in a step, times ``lr``.
-        momentum: share of it that stays in a step.
+        lr: learning rate; multiplied by √(rows / columns) for matrices with more rows than columns.
+        weight_decay: share of a matrix that is subtracted in a step, times ``lr``.
+        momentum: share of the momentum that remains after a step.
 
     Source:
         Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks".
@@ -42,7 +42,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Move every matrix that has a gradient."""
+        """Update every matrix that has a gradient."""
         assert closure is None, "training computes the gradients itself"
         for group in self.param_groups:
             matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
@@ -55,7 +55,7 @@ class Muon(torch.optim.Optimizer):
                     matrix.add_(part_like(change.to(matrix.dtype), matrix), alpha=-rate)
 
     def _update(self, matrix: nn.Parameter, share: float) -> Tensor:
-        """The gradient, drawn towards the momentum that it has just changed."""
+        """Update the momentum of a matrix, and return the gradient moved towards it (Nesterov)."""
         assert matrix.grad is not None
         state = self.state[matrix]
         if not state:
@@ -65,7 +65,9 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """(n, rows, columns) matrices with about the same singular vectors and singular values near 1, bf16 where it pays.
+    """Return (n, r, c) matrices with about the same singular vectors and singular values near 1.
+
+    Computed in bf16 on devices with instructions for it; any shape is allowed.
 
     Source:
         The Newton-Schulz iteration of ``torch.optim.Muon``.
@@ -81,7 +83,7 @@ def orthogonal(matrices: Tensor) -> Tensor:
 
 
 def _of_one_shape(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Each matrix once, with others of its shape, as many as may be."""
+    """Yield groups of matrices of one shape, each up to ``NUMBERS_TOGETHER`` entries."""
     by_shape: dict[torch.Size, list[nn.Parameter]] = {}
     for matrix in matrices:
         by_shape.setdefault(matrix.shape, []).append(matrix)

@@ -1,4 +1,4 @@
-"""Which optimiser learns which weights, and how fast at each moment."""
+"""The optimisers of a training run, with the weights of each, and the learning rate schedule."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.training.config import TrainConfig
 from nasrlm.training.muon import Muon
 
-BACKBONE = "encoder.backbone."  # weights that come from elsewhere
+BACKBONE = "encoder.backbone."  # prefix of the weights of a pretrained backbone
 
 
 def make_optimizers(model: RegressionLanguageModel, config: TrainConfig) -> tuple[torch.optim.Optimizer, ...]:
-    """Muon for the matrices of our layers; AdamW for embeddings, norms and the head, which do not decay.
+    """Make Muon for the matrices of our layers, and AdamW without weight decay for embeddings, norms and the head.
 
-    AdamW also learns what is not frozen of a backbone that was trained before, at its own rate.
+    AdamW also learns the unfrozen weights of a pretrained backbone, at a learning rate of their own.
 
     Source:
-        Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks". Beside AdamW alone it learned
-        in half the steps, see docs/log.md.
+        Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks". It needed half
+        the steps of AdamW alone, see docs/log.md.
     """
     learned = {name: p for name, p in model.named_parameters() if p.requires_grad}
     ours = {name: p for name, p in learned.items() if not name.startswith(BACKBONE)}
@@ -36,14 +36,14 @@ def make_optimizers(model: RegressionLanguageModel, config: TrainConfig) -> tupl
 
 
 class Schedule:
-    """Linear warm-up, then a cosine down to 2 % of the learning rates that the optimisers have now."""
+    """Linear warm-up to the optimisers' learning rates, then cosine decay to 2 % of them."""
 
     def __init__(self, optimizers: tuple[torch.optim.Optimizer, ...], warmup_steps: float, total_steps: int) -> None:
         self._groups = [(optimizer, [group["lr"] for group in optimizer.param_groups]) for optimizer in optimizers]
         self._warmup_steps, self._total_steps = warmup_steps, total_steps
 
     def set_rates(self, step: int) -> None:
-        """The learning rates of a step."""
+        """Set the learning rates of a step."""
         share = self._share(step)
         for optimizer, peaks in self._groups:
             for group, peak in zip(optimizer.param_groups, peaks, strict=True):

@@ -1,4 +1,4 @@
-"""The processes that train one model together: one, unless torchrun or ``accelerate launch`` started more."""
+"""The processes that train one model together (data parallelism): one, unless torchrun or accelerate starts more."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SPLIT_MODELS = ("FSDP", "DEEPSPEED", "MEGATRON_LM")
 
 
 def is_first_process() -> bool:
-    """Whether this process writes files and reports; the only one does."""
+    """Return whether this process writes files and reports; a single process does."""
     return int(os.environ.get("RANK", "0")) == 0
 
 
 class Processes:
-    """Every process computes its part of each batch; gradients are averaged.
+    """The group of processes; every process computes its part of each batch, and gradients are averaged.
 
     Args:
-        device: "cpu", "cuda", …; where several processes share a machine, each takes its own accelerator.
-        shard: split the model over the processes, if there are several; otherwise each holds it whole.
+        device: "cpu", "cuda", …; if several processes share a machine, each uses its own accelerator.
+        shard: split the model over the processes, if there are several; otherwise each holds the whole model.
 
     Raises:
-        ValueError: torch cannot use the device, or the launcher asks for more than data parallelism.
+        ValueError: torch cannot use the device, or the launcher is set to split models itself.
     """
 
     def __init__(self, device: str, shard: bool = False) -> None:
@@ -42,23 +42,30 @@ class Processes:
         self.shard = shard and self.count > 1
         self._accelerator = _accelerator(device) if self.count > 1 else None
         own = device if self._accelerator is None else str(self._accelerator.device)
-        self.device = "cpu" if device == "cpu" else own  # accelerate counts CPUs, which torch.load does not know
+        self.device = (
+            "cpu" if device == "cpu" else own
+        )  # accelerate numbers CPUs, such as cpu:0, which torch.load rejects
 
     def split(self, module: nn.Module) -> None:
-        """Leave this process with its part of the weights, if that was asked for."""
+        """Keep only this process's part of the weights, if ``shard`` is set."""
         if self.shard:
             split(module, torch.device(self.device).type, self.count)
 
     def wrap(self, module: nn.Module) -> nn.Module:
-        """The module whose gradients are the mean over all processes; one that was split is that already."""
+        """Return a module whose gradients are averaged over all processes; a split module does so by itself."""
         if self._accelerator is None or self.shard:
             return module
         wrapped: nn.Module = self._accelerator.prepare_model(module, device_placement=False)
         return wrapped
 
     def gradients(self, wrapped: nn.Module, last: bool) -> AbstractContextManager[Any]:
-        """Around a pass forward and backward; the last of a step averages what was added up in this process."""
-        if self._accelerator is None or self.shard or last:  # whole gradients would be too large to add up
+        """Return the context for a forward and backward pass; only the last one of a step averages over processes.
+
+        Gradients of the other passes are accumulated in this process.
+        """
+        if (
+            self._accelerator is None or self.shard or last
+        ):  # a split model averages each: whole gradients are too large
             return nullcontext()
         context: AbstractContextManager[Any] = self._accelerator.no_sync(wrapped)
         return context
@@ -71,11 +78,14 @@ class Processes:
         return float(total)
 
     def saves(self, due: bool) -> bool:
-        """Whether this process is to save now: all of a split model when the first says so, else the first alone."""
+        """Return whether this process takes part in saving now.
+
+        The first process decides for all of them if the model is split; otherwise it saves alone.
+        """
         return self.from_first(lambda: due) if self.shard else due and self.rank == 0
 
     def from_first(self, make: Callable[[], T]) -> T:
-        """What the first process makes, in every process."""
+        """Call ``make`` in the first process, and return its result in every process."""
         if self._accelerator is None:
             return make()
         from accelerate.utils import broadcast_object_list
@@ -86,7 +96,7 @@ class Processes:
 
 
 def _accelerator(device: str) -> Any:
-    # NOTE: FSDP and the like split matrices, and Muon needs them whole; our own splitting knows that.
+    # NOTE: FSDP and the like split matrices, which Muon needs whole; our own splitting gathers them for it.
     if asked := [name for name in SPLIT_MODELS if os.environ.get(f"ACCELERATE_USE_{name}") == "true"]:
         raise ValueError(
             f"train: expected a launcher that leaves models whole, got {asked[0]}. Launch without it; "
@@ -95,5 +105,5 @@ def _accelerator(device: str) -> Any:
     from accelerate import Accelerator
 
     accelerator = Accelerator(cpu=device == "cpu", mixed_precision="no")  # the config's bf16 decides
-    atexit.register(accelerator.end_training)  # threads of the group that outlive the interpreter abort the process
+    atexit.register(accelerator.end_training)  # or threads of the group outlive the interpreter and abort the process
     return accelerator

@@ -1,4 +1,4 @@
-"""Losses of pairs: two labels of one objective shall come out in their order.
+"""Pairwise ranking losses: predictions of two labels of an objective should have the labels' order.
 
 P numbers, T number tokens, V vocabulary of numbers.
 """
@@ -12,10 +12,10 @@ _LEAST_PROBABILITY = 1e-6  # keeps the logarithm finite
 
 
 def digit_rank_losses(log_probabilities: Tensor, numbers: Tensor, objectives: Tensor) -> Tensor:
-    """-log P(two numbers come out in their order), by the first token in which their spellings differ.
+    """Return -log P(two predicted numbers are in the labels' order), by the first token in which the labels differ.
 
-    Up to there both have the same prefix, so neither knows more than the other, and the order of their tokens is the
-    order of the numbers (reversed when negative).
+    Both have the same prefix up to there, so that the order of their next tokens is the order of the numbers (reversed
+    if negative).
 
     Args:
         log_probabilities: (P, T, V), teacher-forced.
@@ -23,7 +23,7 @@ def digit_rank_losses(log_probabilities: Tensor, numbers: Tensor, objectives: Te
         objectives: (P,); only numbers of one objective are compared.
 
     Returns:
-        One loss for each pair of different spellings; ties between tokens count half.
+        One loss for each pair of different labels; equal predicted tokens count half.
     """
     first, second = _pairs(objectives)
     differ = numbers[first] != numbers[second]
@@ -37,7 +37,7 @@ def digit_rank_losses(log_probabilities: Tensor, numbers: Tensor, objectives: Te
 
 
 def point_rank_losses(points: Tensor, values: Tensor, objectives: Tensor) -> Tensor:
-    """-log P(two points come out in the order of their values), logistic in their difference.
+    """Return -log P(two predictions are in the order of their labels), a logistic function of their difference.
 
     Args:
         points: (P,) standardised predictions.
@@ -56,7 +56,7 @@ def point_rank_losses(points: Tensor, values: Tensor, objectives: Tensor) -> Ten
 
 
 def _pairs(objectives: Tensor) -> tuple[Tensor, Tensor]:
-    """Every pair of rows with the same objective, once."""
+    """Return every pair of numbers with the same objective, once."""
     same = objectives[:, None] == objectives[None, :]
     first, second = same.triu(1).nonzero(as_tuple=True)
     return first, second

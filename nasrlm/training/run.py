@@ -1,4 +1,4 @@
-"""One run of training: seeded, resumable at any step, watched on valid rows."""
+"""One training run: seeded, resumable at any step, evaluated on valid rows."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from nasrlm.training.sharding import load_optimizer, part_like, whole
 from nasrlm.training.step_loss import TrainingLoss
 from nasrlm.training.stored_ids import FILE, key_of, store_ids, stored_ids
 
-ROWS_TO_JUDGE = 20  # a τ of fewer valid rows is noise, and does not decide which weights are kept
-SEEDS_A_PROCESS = 1_000_000_007  # dropout differs from process to process
+ROWS_TO_JUDGE = 20  # a τ of fewer valid rows is too noisy to decide which weights are kept
+SEEDS_A_PROCESS = 1_000_000_007  # distance of the processes' seeds, so that dropout differs between processes
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class TrainResult:
     Attributes:
         checkpoint: the best one, calibrated.
         valid_tau: its mean τ on the monitored objectives of valid rows.
-        steps: that were taken.
-        seconds: that they took.
-        out_of_patience: whether it ended before all steps, for valid rows were ranked no better any more.
+        steps: number of steps taken.
+        seconds: duration of these steps.
+        out_of_patience: whether the run ended early because τ on valid rows stopped improving.
     """
 
     checkpoint: Checkpoint
@@ -68,7 +68,7 @@ class TrainResult:
 
 
 class TrainingRun:
-    """One model on its way; see ``nasrlm.training.train.train``."""
+    """A training run in progress; see ``nasrlm.training.train.train``."""
 
     def __init__(self, config: TrainConfig, examples: Examples, progress: bool = False) -> None:
         self.config = config
@@ -86,15 +86,15 @@ class TrainingRun:
         self.model = model.to(self.processes.device)
         self.average = MovingAverage(self.model, self.processes)
         self.predictor = Predictor(Checkpoint(self.average.model, tokenizer, self.objectives))
-        valid_ids = self._read(self.valid_rows)  # a text that is too long is refused now, not after two epochs
-        self.ids_to_store: dict[str, Sequence[TokenIds]] = {}  # by their key; none if they were stored before
+        valid_ids = self._read(self.valid_rows)  # refuses a text that is too long now, not after two epochs
+        self.ids_to_store: dict[str, Sequence[TokenIds]] = {}  # by their key; empty if stored before
         train_ids = self._token_ids(train_rows)
         self.batches = self._make_batches(train_rows, train_ids)
         read = {"train": (train_rows, train_ids), "valid": (self.valid_rows, valid_ids)}
         self.num_cut = {split: tokenizer.num_cut(rows.texts, ids) for split, (rows, ids) in read.items()}
         self.total_steps = config.num_steps(len(train_rows))
         self.evaluate_every = max(1, round(config.evaluate_every_epochs * self.batches.steps_per_epoch))
-        self.loss = self.processes.wrap(self._make_loss())  # optimisers learn the parts of a model that is split
+        self.loss = self.processes.wrap(self._make_loss())  # may split the model, before optimisers get its weights
         self.average.split()
         self.optimizers = make_optimizers(self.model, config)
         warmup_steps = config.warmup_epochs * self.batches.steps_per_epoch
@@ -106,9 +106,9 @@ class TrainingRun:
     def finish(self) -> TrainResult:
         """Train from the last saved state to the end, then calibrate and save.
 
-        Ctrl-C waits for the end of a step, with its evaluation if there is one, and the state is saved before it is
-        raised. Of several processes not each may hear of it, and none could go on or save without the others: there it
-        is raised at once, and what was done since the last regular save is lost.
+        Ctrl-C is raised after the current step and its evaluation, once the state is saved. In a run of several
+        processes it is raised at once, and progress since the last regular save is lost: not every process may get
+        the signal, and none can continue or save without the others.
         """
         first = self.processes.rank == 0
         self._load_state()
@@ -159,7 +159,7 @@ class TrainingRun:
         )
 
     def _token_ids(self, rows: Examples) -> list[NDArray[np.int32]]:
-        """Token ids of the train rows, read once a run; ``finish`` stores them."""
+        """Return token ids of the train rows, from the run's folder if they are there; ``finish`` stores new ones."""
         key = key_of(rows.digest(), self.predictor.checkpoint.tokenizer, self.model.config)
         token_ids = stored_ids(self._ids_path, key) if self.config.resume else None
         if token_ids is None:
@@ -168,7 +168,7 @@ class TrainingRun:
         return token_ids
 
     def _read(self, rows: Examples, progress: bool = False) -> list[NDArray[np.int32]]:
-        """Token ids; one that cannot be read is told by its row among all that were given, or in its file."""
+        """Tokenize rows; the error for an unreadable text names its row among all given ones, or in its file."""
         with naming_rows(rows.number, rows.file):
             return self.predictor.to_ids(rows.texts, progress)
 
@@ -194,7 +194,7 @@ class TrainingRun:
         return redraw
 
     def _train_step(self) -> float:
-        """One step; all that is random in it depends on the seed, the step and the process alone."""
+        """Take one step and return its loss; all randomness depends on the seed, the step and the process alone."""
         batch = self.batches[self.step]
         torch.manual_seed(self.config.seed * 1_000_003 + self.step + SEEDS_A_PROCESS * self.processes.rank)  # dropout
         self.schedule.set_rates(self.step)
@@ -210,7 +210,7 @@ class TrainingRun:
         return value
 
     def _add_gradients(self, batch: Batch) -> float:
-        """This process's share of the gradients of a batch, part by part, and of its mean loss a label."""
+        """Add this process's part of a batch's gradients, part by part; return its part of the mean loss per label."""
         count, processes, device = self.config.accumulation_steps, self.processes, self.processes.device
         num_labels = int(batch.present.sum())
         value = 0.0
@@ -224,7 +224,7 @@ class TrainingRun:
         return value
 
     def _evaluate(self) -> None:
-        """Mean τ of the monitored objectives on valid rows, by the averaged weights; keeps the best."""
+        """Evaluate the averaged weights by their mean τ on valid rows, log it, and keep the best weights."""
         self.average.gather()
         taus, tau = self.processes.from_first(self._judge)
         if self.processes.rank == 0:
@@ -237,9 +237,9 @@ class TrainingRun:
                 self.best_weights = {name: x.clone() for name, x in self.average.model.state_dict().items()}
 
     def _judge(self) -> tuple[dict[str, float], float]:
-        """τ by objective, and the mean of those of enough rows, or of all where none has enough.
+        """Return τ by objective, and the mean of those with ``ROWS_TO_JUDGE`` rows, or of all if none has as many.
 
-        By space/objective if there are several spaces, since the scales of two do not compare.
+        Keys are space/objective if there are several spaces, because labels of two spaces are not comparable.
         """
         result: dict[str, float] = {}
         sure: list[float] = []
@@ -266,7 +266,7 @@ class TrainingRun:
         return self.config.out / "state.pt"
 
     def _save_state(self) -> None:
-        """Save the state in the first process, whole even if the model is split; every process must call it then."""
+        """Save the whole state in the first process; if the model is split, every process must call it."""
         first = self.processes.rank == 0
         self.average.gather()
         model = whole(self.model.state_dict(), keep=first)
@@ -303,7 +303,7 @@ class TrainingRun:
         self.losses, self.log.entries = list(map(float, state["losses"])), list(map(dict, state["log"]))
         best_tau, best_step, self.best_weights = state["best"]
         self.best_tau, self.best_step = float(best_tau), int(best_step)
-        self.average.model.load_state_dict(self.best_weights)  # if they do not fit, it is told now
+        self.average.model.load_state_dict(self.best_weights)  # raises now if they do not fit
         own = self.model.state_dict()
         self.model.load_state_dict({name: part_like(x, own[name]) for name, x in state["model"].items()})
         self.average.load(state["average"])
@@ -337,7 +337,7 @@ class TrainingRun:
         return TrainResult(checkpoint, tau, self.step, self.seconds, self.step < self.total_steps)
 
     def _with_initial_share(self, learned: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Mix learned weights with those that the run began with; both are of use if neither went far.
+        """Average learned weights with the initial ones, which helps if the learned ones did not move far.
 
         Source:
             Wortsman et al. 2022, "Robust fine-tuning of zero-shot models".
@@ -349,7 +349,7 @@ class TrainingRun:
         }
 
     def _calibration(self) -> tuple[Calibration, dict[str, Calibration]]:
-        """Calibrate by all valid rows, and by those of each space of several; empty for a head without intervals."""
+        """Calibrate on all valid rows, and on those of each of several spaces; empty for a head without intervals."""
         if self.model.config.head == "mse":
             return {}, {}
         scores: dict[str, list[FloatArray]] = {}
@@ -368,12 +368,12 @@ class TrainingRun:
 
 
 def _cut_as_before() -> AbstractContextManager[object]:
-    """Silence warnings of cut texts, which were given when the run began."""
+    """Silence warnings of truncated texts, which were given when the run began."""
     return warnings.catch_warnings(action="ignore", category=CutTextWarning)
 
 
 def scores_of(predictor: Predictor, rows: Examples) -> dict[str, FloatArray]:
-    """Of each objective, what the predictor says is the probability of a label as small; NaN where there is none."""
+    """Return (N,) predicted cumulative probabilities of the labels, by objective; NaN where a row has no label."""
     values = predictor.cumulative_probabilities(rows.texts, rows.objectives, rows.labels)
     return dict(zip(rows.objectives, values.T, strict=True))
 

@@ -1,4 +1,4 @@
-"""What a training run saves to go on from, and how it is known to be that of the same run."""
+"""The state that a training run saves to be resumed from, and the check that it belongs to the same run."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from nasrlm.files import replacing
 from nasrlm.text.tokenizer import TextTokenizer
 from nasrlm.training.config import TrainConfig
 
-# What may differ between configs of one run, and a checkpoint does not tell.
+# Keys that may differ between configs of one run, and that are not recorded in its checkpoint.
 NOT_IDENTITY = frozenset(
     {"initial_share", "out", "resume", "save_every_seconds", "shard", "sources", "tensorboard", "weight_bits"}
 )
-# What a run that goes on may have otherwise: its steps do not depend on it, but for rounding on ``device``.
+# Keys that may change when a run is resumed: its steps do not depend on them, except for rounding on ``device``.
 FREE_TO_CHANGE = NOT_IDENTITY | {"device", "patience", "table"}
-# Keys of a saved state and their values' types; ``identity`` is JSON, ``tokenizer`` too.
+# Keys of a saved state and the types of their values; ``identity`` and ``tokenizer`` are JSON.
 KINDS: dict[str, type | tuple[type, ...]] = {
     "identity": str,
     "tokenizer": str,
@@ -38,19 +38,19 @@ KINDS: dict[str, type | tuple[type, ...]] = {
     "average": dict,
     "optimizers": list,
 }
-MOST_SAID = 200  # characters of an error; torch's list every weight
+MOST_SAID = 200  # characters of a quoted error message; torch's messages list every weight
 BY_CONTENT = ("initial_checkpoint", "initial_tokenizer")  # folders that may be moved
 
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What decides the numbers of a run.
+    """Everything that determines the numbers of a run.
 
     Attributes:
-        config: without what is ``NOT_IDENTITY``.
+        config: without the keys in ``NOT_IDENTITY``.
         data: digest of the examples.
-        spaces: digest of the examples' spaces, by which rows are weighed and intervals calibrated.
-        initial: digests of the checkpoints that the run begins with.
+        spaces: digest of the examples' spaces, by which rows are weighted and intervals calibrated.
+        initial: digests of the checkpoints that the run starts from.
     """
 
     config: dict[str, Any]
@@ -60,23 +60,23 @@ class RunIdentity:
 
     @classmethod
     def of(cls, config: TrainConfig, examples: Examples) -> RunIdentity:
-        """Identify a run by the config and the examples that it begins with."""
+        """Identify a run by its config and examples."""
         folders = [getattr(config, name) for name in BY_CONTENT]
         initial = [Checkpoint.from_pretrained(folder).sha256 for folder in folders if folder is not None]
         spaces = hashlib.sha256("\n".join(examples.spaces).encode()).hexdigest()
         return cls(config.model_dump(mode="json", exclude=set(NOT_IDENTITY)), examples.digest(), spaces, initial)
 
     def to_json(self) -> str:
-        """JSON text as a state holds it."""
+        """Return JSON text, as it is saved in a state."""
         return json.dumps(asdict(self), sort_keys=True)
 
     def differences(self, text: str) -> list[str]:
-        """List in words how a saved identity differs from this one, beyond what is free to change.
+        """List in words how a saved identity differs from this one, except for keys in ``FREE_TO_CHANGE``.
 
-        Keys of a config that it is too old to have had their defaults.
+        Keys that the saved config lacks because it is older count as having their defaults.
 
         Raises:
-            ValueError, TypeError: it is no identity.
+            ValueError, TypeError: ``text`` is no identity.
         """
         theirs = RunIdentity(**asdict(self) | json.loads(text))
         try:
@@ -96,10 +96,10 @@ class RunIdentity:
 
 
 def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
-    """What ``write_state`` wrote; None if there is no such file.
+    """Read a state that ``write_state`` wrote; return None if there is no such file.
 
     Raises:
-        ValueError: the file is broken, or of another run; the message says what differs.
+        ValueError: the file is broken or belongs to another run; the message says what differs.
     """
     if not path.exists():
         return None
@@ -121,7 +121,7 @@ def read_state(path: Path, identity: RunIdentity) -> dict[str, Any] | None:
 
 @contextmanager
 def told_as_broken(path: Path) -> Iterator[None]:
-    """Within this, any failure but too little memory is reported as a broken state file.
+    """Report any failure in this context as a broken state file, except a lack of memory.
 
     Raises:
         ValueError: something failed.
@@ -130,13 +130,13 @@ def told_as_broken(path: Path) -> Iterator[None]:
         yield
     except (MemoryError, torch.OutOfMemoryError):
         raise
-    except Exception as e:  # in as many ways
+    except Exception as e:  # broken states fail in many ways
         said = " ".join(f"{type(e).__name__}: {e}".split())
         raise ValueError(f"{path}: expected a training state, got {said[:MOST_SAID]}. Delete it.") from e
 
 
 def _misfit(state: object) -> str:
-    """What a state has instead of what ``KINDS`` lists; empty where it fits."""
+    """Describe how a state differs from ``KINDS``; empty if it fits."""
     if not isinstance(state, dict):
         return type(state).__name__
     if lacking := KINDS.keys() - state.keys():
@@ -146,12 +146,12 @@ def _misfit(state: object) -> str:
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Write a state atomically, without a copy of it in memory."""
+    """Write a state atomically, without copying it in memory."""
     assert state.keys() == KINDS.keys(), "what is saved is what is read"
     with replacing(path) as temporary, temporary.open("wb") as stream:
         try:
             torch.save(state, stream)
-        except RuntimeError as e:  # instead of what the system says
+        except RuntimeError as e:  # torch raises it in place of the system's error
             if isinstance(e, torch.OutOfMemoryError):
                 raise
             raise OSError(f"{path}: expected to write this file, got {e}. Is the disk full?") from e
@@ -161,14 +161,14 @@ def saved_tokenizer(path: Path, state: dict[str, Any] | None) -> TextTokenizer |
     """Return the tokenizer of a state that was read from ``path``; None without a state.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the state has no valid tokenizer.
     """
     with told_as_broken(path):
         return TextTokenizer.from_json(state["tokenizer"]) if state else None
 
 
 def _decisive(config: TrainConfig) -> dict[str, Any]:
-    """The values that must stay, those of the model by themselves; of folders, whether there is one."""
+    """Return the values that must not change, with the model's as separate keys; for folders, whether there is one."""
     values = config.model_dump(mode="json", exclude=set(FREE_TO_CHANGE))
     model = {f"model.{key}": value for key, value in values.pop("model").items()}
     return values | model | {name: values[name] is not None for name in BY_CONTENT}

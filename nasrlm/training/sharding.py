@@ -1,7 +1,7 @@
-"""A model split over processes (FSDP): each keeps some rows of every weight, gradient and state of an optimiser.
+"""Split a model over processes (FSDP): each keeps a shard, some rows, of every weight, gradient and optimiser state.
 
-What is split is a ``DTensor``; anything else passes through these functions unchanged. Torch's part for this is
-imported only where something is split: that takes half as long as torch itself.
+A split tensor is a ``DTensor``; other tensors pass through these functions unchanged. ``torch.distributed`` is imported
+only where something is split, since this import takes half as long as that of torch itself.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def is_split(tensor: Tensor) -> TypeGuard[DTensor]:
-    """Whether each process keeps a part of it."""
+    """Return whether a tensor is split, each process keeping a part."""
     return hasattr(tensor, "full_tensor")
 
 
 def split(module: nn.Module, device_type: str, num_processes: int) -> None:
-    """Split a module that contains an encoder: its layers are gathered one at a time, all other weights at once.
+    """Split a module that contains an encoder; its layers are gathered one at a time, all other weights at once.
 
-    Layers of the decoder are not called as modules only (their ``memory`` is read before), so they are among the
-    others.
+    The decoder's layers are among the others, because they are not only called as modules: their ``memory`` is called
+    before.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -38,7 +38,7 @@ def split(module: nn.Module, device_type: str, num_processes: int) -> None:
 
 
 def whole(tree: Any, keep: bool) -> Any:
-    """A tree of containers with whole tensors in the CPU's memory; None in processes that do not keep them.
+    """Gather the split tensors in a tree of containers, on the CPU; None replaces them in processes without ``keep``.
 
     Every process must call it with the same tree.
     """
@@ -53,22 +53,22 @@ def whole(tree: Any, keep: bool) -> Any:
 
 
 def part_like(tensor: Tensor, like: Tensor) -> Tensor:
-    """This process's part of a whole tensor, split as ``like`` is; no process asks another."""
+    """Return this process's part of a whole tensor, split as ``like`` is, without communication."""
     if not is_split(like):
         return tensor
     from torch.distributed.tensor import distribute_tensor
 
     part = distribute_tensor(tensor.to(like.device), like.device_mesh, like.placements, src_data_rank=None)
-    return part.clone()  # or the whole would stay in memory
+    return part.clone()  # a view would keep the whole tensor in memory
 
 
 def local(tensor: Tensor) -> Tensor:
-    """The numbers of a tensor that this process keeps, in place."""
+    """Return the part of a tensor that this process keeps, sharing its memory."""
     return tensor.to_local() if is_split(tensor) else tensor
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, state: dict[str, Any]) -> None:
-    """Load a state with whole tensors."""
+    """Load an optimiser's state of whole tensors, splitting them as the parameters are."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     parts = {
         index: {

@@ -1,4 +1,4 @@
-"""What a training step minimises. N rows, K objectives decoded in a row, P labels in them."""
+"""The loss that a training step minimises. N rows, K objectives decoded per row, P labels in them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nasrlm.training.rank_loss import digit_rank_losses, point_rank_losses
 
 
 class TrainingLoss(nn.Module):
-    """The loss of a batch, as one module that can be compiled and computed by several processes.
+    """The loss of a batch, as one module that can be compiled and run by several processes.
 
     Args:
-        model: whose head decides: cross-entropy of spelled numbers, or squared error of standardised labels.
+        model: its head decides the loss: cross-entropy of number tokens, or squared error of standardised labels.
         smoothing_digits: σ of the probability given to neighbouring digits.
-        rank_loss_weight: of the mean loss of pairs, beside the mean loss of labels. Pairs are those of one batch: in
-            parts, or over several processes, there are fewer.
+        rank_loss_weight: weight of the mean loss of pairs, added to the mean loss of labels. Pairs are formed within
+            the part of a batch that one process computes at a time, so more parts or processes give fewer pairs.
     """
 
     def __init__(self, model: RegressionLanguageModel, smoothing_digits: float, rank_loss_weight: float) -> None:
@@ -28,7 +28,7 @@ class TrainingLoss(nn.Module):
         self.register_buffer("kernel", kernel.to(model.device), persistent=False)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Sum over the labels of a batch; zero if it has none."""
+        """Return the sum of losses over the labels of a batch; zero if it has none."""
         losses, ranked = self._of_points(batch) if self.model.config.head == "mse" else self._of_digits(batch)
         total = losses.where(batch.present, 0.0).sum()
         if ranked is not None:
@@ -36,7 +36,7 @@ class TrainingLoss(nn.Module):
         return total
 
     def _of_digits(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """(N, K) losses of numbers, and those of pairs."""
+        """Return (N, K) losses of numbers, and losses of pairs or None."""
         log_probabilities = self.model(batch.text_ids, batch.objectives, batch.numbers, batch.visible)
         assert isinstance(self.kernel, Tensor)
         losses = number_losses(log_probabilities, batch.numbers, self.kernel)
@@ -46,7 +46,7 @@ class TrainingLoss(nn.Module):
         return losses, digit_rank_losses(log_probabilities[here], batch.numbers[here], batch.objectives[here])
 
     def _of_points(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """(N, K) squared errors, and losses of pairs."""
+        """Return (N, K) squared errors, and losses of pairs or None."""
         decoder, here = self.model.decoder, batch.present
         assert isinstance(decoder, PointDecoder)
         points = decoder.points(self.model.encoder(batch.text_ids), batch.objectives)

@@ -1,4 +1,4 @@
-"""Token ids of a run's texts, kept in its folder: reading a million texts takes longer than many steps.
+"""Token ids of a run's texts, stored in its folder, since tokenizing a million texts takes longer than many steps.
 
 N texts, L tokens of one.
 """
@@ -26,13 +26,13 @@ KEY = "of"
 
 
 def key_of(data: str, tokenizer: TextTokenizer, config: ModelConfig) -> str:
-    """What ids depend on: the digest of the examples, this version, the tokenizer, and what is kept of a long text."""
+    """Return a digest of what token ids depend on: examples, nasrlm's version, context, truncation and tokenizer."""
     what = f"{data} {nasrlm.__version__} {config.max_text_tokens} {config.truncation} {tokenizer.to_json()}"
     return hashlib.sha256(what.encode()).hexdigest()
 
 
 def stored_ids(path: Path, key: str) -> list[NDArray[np.int32]] | None:
-    """The ids (L,) of N texts that ``store_ids`` wrote; None if there are none, of others, or if they are broken."""
+    """Read (L,) ids of N texts that ``store_ids`` wrote; None if the file is missing, broken, or has another key."""
     try:
         with safe_open(path, framework="pt") as stored:
             if (stored.metadata() or {}).get(KEY) != key:
@@ -54,5 +54,5 @@ def store_ids(path: Path, key: str, token_ids: Sequence[TokenIds]) -> None:
     with replacing(path) as temporary:
         try:
             save_file({"ids": torch.from_numpy(ids), "ends": torch.from_numpy(ends)}, temporary, metadata={KEY: key})
-        except SafetensorError as e:  # instead of what the system says
+        except SafetensorError as e:  # safetensors raises it in place of the system's error
             raise OSError(f"{path}: expected to write this file, got {e}. Is the disk full?") from e

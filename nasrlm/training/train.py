@@ -1,4 +1,4 @@
-"""Train a regression language model on labelled texts, or, of one that is trained, an encoder a space."""
+"""Train a regression language model on labelled texts, or one encoder per space for a trained model."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ from nasrlm.training.run_state import NOT_IDENTITY
 
 __all__ = ["TrainResult", "calibration_caveats", "train"]
 
-EVALUATIONS = 5  # of valid rows while a space's encoder is learned
-WARMUP = 0.05  # of its steps
+EVALUATIONS = 5  # on valid rows while the encoder of a space is trained
+WARMUP = 0.05  # share of its steps with a rising learning rate
 
 
 def train(config: TrainConfig, examples: Examples, progress: bool = False) -> TrainResult:
-    """Train on the train split, stop by the valid split, calibrate on the valid split.
+    """Train on train rows; stop early and calibrate on valid rows.
 
-    The run's folder ``config.out`` holds its state, its log (one JSON line an evaluation) and, when done, the
-    checkpoint. A run that was stopped at any moment goes on from its last saved state and ends as if it had not
-    been stopped. Ctrl-C lets a run of one process save its state first; a second one stops it at once.
+    The folder ``config.out`` gets the run's state, its log (one JSON line per evaluation) and finally the checkpoint.
+    A run that was stopped at any moment is resumed from its last saved state and ends as if it had never been stopped.
+    On Ctrl-C a run of one process saves its state first; a second Ctrl-C stops it at once.
 
-    With ``config.encoder_steps`` every space named there has a run in a folder of its name within ``config.out``, which
-    learns an encoder of its own; the checkpoint is the initial one with these.
+    With ``config.encoder_steps``, every space named there has a run of its own, in a folder with its name within
+    ``config.out``, that trains an encoder. The checkpoint is the initial one with these encoders.
 
     Started by torchrun or ``accelerate launch``, every process computes its part of each batch and returns the same
-    result; the first one alone writes files.
+    result; only the first one writes files.
 
-    Warns where no valid row has a label to learn.
+    Warns if no valid row has a label to learn.
 
     Args:
         config: see TrainConfig.
-        examples: rows of all splits; test rows are not looked at, nor rows without a label to learn.
+        examples: rows of all splits; test rows and rows without a label to learn are ignored.
         progress: show a bar on stderr.
 
     Raises:
-        ValueError: no labelled train rows, names of objectives or spaces that are not there, a text too long for the
-            model, a device or backbone that cannot be used, a loss that is not finite, or a state in ``config.out``
-            of another run; another run works there.
+        ValueError: no labelled train rows, unknown names of objectives or spaces, a text too long for the model, a
+            device or backbone that cannot be used, a loss that is not finite, ``config.out`` has the state of another
+            run, or another run is writing there.
         ImportError: ``config.tensorboard`` without the package.
         OSError: ``config.out`` cannot be written.
     """
@@ -71,15 +71,15 @@ def train(config: TrainConfig, examples: Examples, progress: bool = False) -> Tr
 
 
 def run_folder(out: Path) -> AbstractContextManager[None]:
-    """``only_one_in`` of a run: its first process holds the folder for all others."""
+    """Return the context in which no other run can use a folder; the first process locks it for all of the run."""
     return only_one_in(out, "training run") if is_first_process() else nullcontext()
 
 
 def check_config(config: TrainConfig) -> None:
-    """Check, before rows are converted, which may take hours, that a config can be trained with.
+    """Check that a config can be used, before rows are converted, which may take hours.
 
     Raises:
-        ValueError: a device, an augmentation, or a checkpoint or backbone to begin with that cannot be used.
+        ValueError: the device, augmentation, initial checkpoint or backbone cannot be used.
         ImportError: ``config.tensorboard`` without the package.
     """
     torch_device(config.device)
@@ -100,16 +100,16 @@ def _train_encoders(config: TrainConfig, examples: Examples, progress: bool) -> 
     learned = {space: changes_of(result.checkpoint.model.encoder, common) for space, result in results.items()}
     sums = {
         space: x for space, x in initial.sums_by_space.items() if space not in learned
-    }  # others were closer than what was spelled
+    }  # other sums were closer than the old encoder
     checkpoint = replace(initial, encoders={**initial.encoders, **learned}, sums_by_space=sums)
     predictor = Predictor(checkpoint)
-    of_all = dict.fromkeys(initial.objectives, ())  # what it knows of its space, if it has learned from one alone
+    of_all = dict.fromkeys(initial.objectives, ())  # calibration of a checkpoint that has learned a single space
     by_space = dict(initial.calibration_by_space) or dict.fromkeys(initial.spaces, of_all)
     for space, rows in parts.items():
         valid = rows.split("valid")
         scores = scores_of(predictor.of_space(space), valid)
         calibration = fit_calibration(scores, dict.fromkeys(scores, valid.texts))
-        known = (*by_space.get(space, ()), *rows.objectives)  # levels of the common encoder are not those of this one
+        known = (*by_space.get(space, ()), *rows.objectives)  # levels of the common encoder do not apply to this one
         by_space[space] = {**dict.fromkeys(known, ()), **calibration}
     steps, seconds = (sum(getattr(result, name) for result in results.values()) for name in ("steps", "seconds"))
     tau = float(np.mean([result.valid_tau for result in results.values()]))
@@ -135,11 +135,11 @@ def _warn_unless_judged(run: TrainingRun, of_space: str) -> None:
 
 
 def calibration_caveats(examples: Examples, objectives: Sequence[str]) -> list[str]:
-    """Caveats, in words, on the intervals of a model that was trained on these rows for these objectives."""
+    """Return caveats, in words, on the intervals of a model that was trained on these rows for these objectives."""
     rows = examples.labelled(objectives)
     train_rows, valid = rows.split("train"), rows.split("valid")
     if not len(valid):
-        return []  # which ``train`` has warned of
+        return []  # ``train`` has warned of this
     columns = zip(valid.objectives, valid.labels.T, strict=True)
     caveats: list[str] = []
     if few := [name for name, labels in columns if num_texts(valid.texts, labels) < MIN_TEXTS]:
@@ -155,14 +155,14 @@ def calibration_caveats(examples: Examples, objectives: Sequence[str]) -> list[s
 
 
 def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict[str, Examples]:
-    """The rows of every space that learns an encoder, with the labels to learn."""
+    """Return the rows of every space that learns an encoder, with the labels to learn."""
     kind = initial.model.config
     if kind.head != "digits" or kind.backbone != COMPACT:
         raise ValueError(
             f"train: encoder_steps: expected an initial_checkpoint with head digits and backbone {COMPACT}, "
             f"got head {kind.head}, backbone {kind.backbone}."
         )
-    if config.weight_bits < initial.weight_bits:  # rounded, the common weights would answer otherwise
+    if config.weight_bits < initial.weight_bits:  # rounding the common weights would change other spaces' predictions
         raise ValueError(
             f"train: weight_bits: expected {initial.weight_bits}, as {config.initial_checkpoint} has it, beside "
             f"encoder_steps, got {config.weight_bits}."
@@ -183,9 +183,14 @@ def _parts(config: TrainConfig, examples: Examples, initial: Checkpoint) -> dict
 
 
 def _of_space(config: TrainConfig, space: str, rows: Examples) -> TrainConfig:
-    """Make the config of the run that trains the encoder of one space."""
-    folder = quote(space, safe="")  # a user's own space is named by a path
-    changes = {"out": config.out / folder, "encoder_steps": {}, "only_encoder": True, "weight_bits": 32}  # then 8
+    """Return the config of the run that trains the encoder of one space."""
+    folder = quote(space, safe="")  # the name of a user's own space is a path
+    changes = {
+        "out": config.out / folder,
+        "encoder_steps": {},
+        "only_encoder": True,
+        "weight_bits": 32,
+    }  # stored in 8 bits later
     own = config.of_objectives(rows.objectives).model_copy(update=changes)
     steps, num_rows = config.encoder_steps[space], len(rows.split("train"))
     return own.of_steps(steps, num_rows, evaluations=EVALUATIONS, warmup_share=WARMUP)
