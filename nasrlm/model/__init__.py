@@ -1,1 +1,1 @@
-"""The network: text tokens to states to numbers, digit by digit, and objectives that are read off a text at once."""
+"""The model: an encoder of text tokens, a decoder of numbers digit by digit, and readouts (kernel machines)."""

@@ -1,4 +1,4 @@
-"""What a model is made of: sizes, kind of head, backbone."""
+"""The config of a model: sizes, kind of head, backbone."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ Head = Literal["digits", "mse"]
 
 LAYERS = ("num_encoder_layers", "num_decoder_layers")
 SIZES = ("width", "num_heads", *LAYERS, "hidden", "max_text_tokens", "tokens_per_state")
-# What adapting sets.
+# Fields that adapting sets.
 OF_READOUTS = ("num_readouts", "num_anchors", "num_graph_networks", "num_sum_rows", "reads_macs")
-MOST_LAYERS = 1000  # or a broken config keeps whoever reads it busy for ever
+MOST_LAYERS = 1000  # or loading a broken config could take for ever
 
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """What a model is made of. The defaults have 3.2 M parameters at a vocabulary of 1,024.
+    """Sizes and kinds of a model's parts. The defaults have 3.2 M parameters at a vocabulary of 1,024.
 
     Attributes:
         width: D of the decoder, and of the encoder of the compact backbone.
-        num_encoder_layers: of the compact backbone, up to ``MOST_LAYERS``, as ``num_decoder_layers``.
-        max_text_tokens: the longest text; 2 or more where its head and its tail are kept.
-        tokens_per_state: of the compact encoder, which joins as many neighbouring tokens behind its first layer; more
-            than one is for texts of hundreds of tokens.
-        head: "digits" spells numbers; "mse" gives one number, learned by its squared error, without intervals.
-        truncation: what is kept of a longer text; by default it is an error.
+        num_encoder_layers: layers of the compact encoder, up to ``MOST_LAYERS``, as for ``num_decoder_layers``.
+        max_text_tokens: the context; at least 2 if ``truncation`` is "head_and_tail".
+        tokens_per_state: number of neighbouring tokens that the compact encoder joins after its first layer; more than
+            one is for texts of hundreds of tokens.
+        head: "digits" decodes numbers digit by digit; "mse" predicts one number, learned by its squared error, without
+            intervals.
+        truncation: the part that is kept of a longer text; by default a longer text is an error.
         backbone: "compact", or a T5Gemma by its name on the Hugging Face hub or its folder.
-        freeze_backbone: leave a T5Gemma as it is.
-        lora_rank: leave it as it is but for a learned change of this rank in its attention; 0 for none.
+        freeze_backbone: do not train a T5Gemma.
+        lora_rank: freeze a T5Gemma except for a learned change of this rank in its attention; 0 for none.
         backbone_sizes: a T5Gemma's own config, filled in when it is loaded.
-        num_readouts: objectives that are read off the text instead of being spelled, see ``nasrlm.adaptation.adapt``.
-        num_anchors: texts that each of these compares with.
-        num_graph_networks: each adds to what one of the readouts says.
-        num_sum_rows: rows of a network's text whose costs a readout may add up.
-        reads_macs: whether a readout goes along the multiply-accumulates.
+        num_readouts: objectives predicted by a kernel machine instead of the decoder, see ``nasrlm.adaptation.adapt``.
+        num_anchors: texts that each readout compares a text with.
+        num_graph_networks: graph networks, each of which corrects one of the readouts.
+        num_sum_rows: largest number of rows in the row sum of a readout, see ``nasrlm.model.row_sum``.
+        reads_macs: whether a readout has a slope along the logarithm of the multiply-accumulates.
     """
 
     width: int = 192
@@ -66,7 +67,7 @@ class ModelConfig:
     def __post_init__(self) -> None:
         for name in SIZES:
             size = getattr(self, name)
-            if not isinstance(size, int) or size < 1:  # NumPy's cannot be written as JSON
+            if not isinstance(size, int) or size < 1:  # NumPy's integers cannot be written as JSON
                 raise ValueError(f"ModelConfig: {name}: expected an int of 1 or more, got {size!r}.")
             if name in LAYERS and size > MOST_LAYERS:
                 raise ValueError(f"ModelConfig: {name}: expected at most {MOST_LAYERS:,} layers, got {size:,}.")
@@ -102,9 +103,9 @@ class ModelConfig:
 
     @property
     def token_limit(self) -> TokenLimit | None:
-        """How much is read of a longer text; None where such a text is an error."""
+        """The limit that longer texts are truncated to; None if they are an error."""
         return None if self.truncation == "error" else TokenLimit(self.max_text_tokens, self.truncation)
 
     def without_readouts(self) -> ModelConfig:
-        """The sizes of a model that spells every objective."""
+        """Return the config of the same model without readouts."""
         return replace(self, num_readouts=0, num_anchors=0, num_graph_networks=0, num_sum_rows=0, reads_macs=False)

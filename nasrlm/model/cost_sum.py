@@ -1,4 +1,6 @@
-"""Costs predicted as sums of what the rows of a text cost (``nasrlm.model.row_sum``), not by spelling them.
+"""Costs predicted as sums of what the rows of a text cost (``nasrlm.model.row_sum``) instead of by the decoder.
+
+A row is an operator with its attributes and place.
 
 N texts, K objectives.
 """
@@ -20,18 +22,18 @@ from nasrlm.model.readout import GRID, Readings
 from nasrlm.model.row_sum import MOST_ROWS, RowSum, labels_of
 from nasrlm.text.row_counts import row_counts
 
-DIGITS = 6  # significant ones of a prediction: sums that differ by rounding alone come out equal
-STORED_DIGITS = 12  # significant ones of what a row costs
+DIGITS = 6  # significant digits of a prediction, so that sums that differ only by rounding errors are equal
+STORED_DIGITS = 12  # significant digits of the stored cost of a row
 
 
 @dataclass(frozen=True)
 class CostSum:
-    """An objective that adds up: a log-normal distribution around the sum.
+    """The prediction of a cost by a row sum: a log-normal distribution around the sum.
 
     Attributes:
-        row_sum: what rows cost; the median is their sum.
-        deviation: standard deviation of the labels' logarithms from the sums'.
-        levels: of calibrated quantiles, as ``nasrlm.calibration`` has them.
+        row_sum: the costs of rows; their sum is the median.
+        deviation: standard deviation of the labels' logarithms around those of the sums.
+        levels: calibrated levels, as in ``nasrlm.calibration``.
     """
 
     row_sum: RowSum
@@ -39,7 +41,7 @@ class CostSum:
     levels: Sequence[float] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object to store; ``of_json`` is the inverse."""
+        """Return a JSON object; ``of_json`` is the inverse."""
         costs = [[float(f"{cost:.{STORED_DIGITS}g}") for cost in each] for each in self.row_sum.costs]
         of_rows = {"rows": self.row_sum.rows.tolist(), "costs": costs}
         more = {"deviation": self.deviation, "levels": list(self.levels)}
@@ -47,10 +49,10 @@ class CostSum:
 
     @classmethod
     def of_json(cls, stored: Any) -> CostSum:
-        """What was stored.
+        """Read what ``to_json`` returned.
 
         Raises:
-            KeyError, TypeError, ValueError: something else.
+            KeyError, TypeError, ValueError: ``stored`` is something else.
         """
         rows, costs = np.array(stored["rows"], dtype=np.int64), np.array(stored["costs"], dtype=np.float64)
         deviation, is_rate = float(stored["deviation"]), stored["is_rate"]
@@ -82,7 +84,7 @@ def read_sums(sums: Sequence[CostSum], texts: Sequence[str]) -> tuple[Readings, 
 
     Returns:
         The (N, K) distributions, and (N, K) flags: False where a text has a row whose cost the sum does not know, or
-        the sum is not above 0. What the distribution is there means nothing.
+        the sum is not above 0. There the distribution is meaningless.
     """
     counts = list(map(row_counts, texts))
     said = torch.from_numpy(rounded(labels_of([each.row_sum for each in sums], counts)))

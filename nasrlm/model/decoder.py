@@ -1,6 +1,8 @@
-"""The decoder: numbers spelled after objective prompts, reading an encoded text.
+"""The decoder: writes a number, token by token, after each objective prompt, attending to an encoded text.
 
-N texts, L text tokens, R number rows an input, T number tokens, D width, H heads, V vocabulary of numbers.
+A row is an objective prompt with its number.
+
+N texts, L text tokens, R rows per text, T number tokens, D width, H heads, V vocabulary of numbers.
 """
 
 from __future__ import annotations
@@ -17,11 +19,11 @@ from nasrlm.model.encoded import Encoded
 from nasrlm.model.layers import DecoderLayer, split_heads
 from nasrlm.model.number import NumberCode
 
-FORBIDDEN = -1e4  # logit of what the grammar forbids; its probability is 0
+FORBIDDEN = -1e4  # logit of a token that the grammar forbids; its probability is 0
 
 
 class Memory(NamedTuple):
-    """What the decoder reads of the encoded texts: keys and values of every layer, shared by all rows of an input."""
+    """Keys and values of the encoded texts for cross-attention in every layer, shared by all rows of a text."""
 
     keys: list[Tensor]  # (N, H, L, D/H)
     values: list[Tensor]
@@ -38,10 +40,10 @@ class Memory(NamedTuple):
 
 
 class Decoder(nn.Module):
-    """Spells one number after each objective prompt.
+    """A transformer that writes one number after each objective prompt.
 
-    A row is ``prompt, token 1, …, token T-1`` and predicts tokens 1 to T. Positions are counted within the row and
-    every token carries its objective, so a number means the same wherever it stands in the sequence.
+    The row ``prompt, token 1, …, token T-1`` predicts tokens 1 to T. Positions are counted within the row, and the
+    embedding of the objective is added to every token, so a number means the same anywhere in the sequence.
     """
 
     grammar: Tensor
@@ -61,7 +63,7 @@ class Decoder(nn.Module):
             nn.init.normal_(embedding.weight, std=0.02)
 
     def forward(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
-        """(N, R, T, V) logits of all number tokens, given those before."""
+        """Return (N, R, T, V) logits of all number tokens, given those before (teacher forcing)."""
         N, R, T = numbers.shape
         x = self.positions.weight + self.objectives(objectives)[:, :, None, :]
         x = torch.cat([x[:, :, :1], x[:, :, 1:] + self.tokens(numbers[:, :, :-1])], dim=2)
@@ -72,7 +74,7 @@ class Decoder(nn.Module):
         return self.head(self.norm(x)).reshape(N, R, T, -1)
 
     def remember(self, encoded: Encoded) -> Memory:
-        """Keys and values of encoded texts for every layer."""
+        """Return the keys and values of encoded texts for every layer."""
         return Memory.of(self.layers, encoded)
 
     def step(
@@ -83,18 +85,18 @@ class Decoder(nn.Module):
         tokens: Tensor | None,
         cache: list[tuple[Tensor, Tensor]],
     ) -> Tensor:
-        """Logits of the next token of R rows an input; each reads its own past in the cache, not the other rows.
+        """Compute the logits of the next token of each row; a row attends to its own past in the cache, not to others.
 
         Args:
             memory: of N texts.
-            objectives: (N, R).
+            objectives: (N, R) ids.
             position: of the token to predict, 0 to T-1.
             tokens: (N, R) ids at ``position - 1``; None at position 0.
-            cache: keys and values of the rows so far, one pair a layer, the numbers before this one included; empty
-                at the start; updated in place.
+            cache: keys and values of the rows so far, one pair per layer, including numbers decoded before this one.
+                Empty at the start; updated in place.
 
         Returns:
-            (N, R, V).
+            (N, R, V) logits.
         """
         x = self.objectives(objectives) + self.positions.weight[position]
         if tokens is not None:
@@ -110,7 +112,7 @@ class Decoder(nn.Module):
 
 
 def _row_mask(visible: Tensor, T: int) -> Tensor:
-    """(N, R, R) which rows see which, to the (N, 1, R*T, R*T) mask of their tokens; causal within a row."""
+    """Expand (N, R, R) flags of which rows see which to the (N, 1, R*T, R*T) mask of tokens, causal within a row."""
     N, R, _ = visible.shape
     causal = torch.ones(T, T, dtype=torch.bool, device=visible.device).tril()
     before = visible & ~torch.eye(R, dtype=torch.bool, device=visible.device)
@@ -120,5 +122,5 @@ def _row_mask(visible: Tensor, T: int) -> Tensor:
 
 
 def masked_log_softmax(logits: Tensor, allowed: Tensor) -> Tensor:
-    """Log-probabilities of the allowed ids; the others get a very low one."""
+    """Return log-probabilities of the allowed ids, and very low ones for all others."""
     return F.log_softmax(logits.float().masked_fill(~allowed, FORBIDDEN), dim=-1)

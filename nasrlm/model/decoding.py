@@ -1,9 +1,9 @@
 """Exact quantiles, joint samples and probabilities of decoded numbers.
 
-Number tokens sort like the numbers they spell, so a distribution over spellings has an exact cumulative
-distribution along its prefixes. The q-quantile is found in one walk: at every position take the token at which
-the cumulative probability passes the level that is left, and go on with the remainder. The last digit
-interpolates, so quantiles are continuous.
+Sequences of number tokens sort like their numbers, so the cumulative distribution over numbers can be computed exactly
+along prefixes. The q-quantile is found in one walk: at every position, take the token at which the cumulative
+probability passes the remaining level, and continue with the rest of the level within this token. Quantiles are
+interpolated within the last digit, so they are continuous.
 
 N texts, L text tokens, M objectives, Q levels, T number tokens, D width, V vocabulary.
 """
@@ -21,9 +21,9 @@ from nasrlm.model.number import NEGATIVE, POSITIVE, ZERO, NumberCode
 
 @torch.inference_mode()
 def quantiles(model: RegressionLanguageModel, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
-    """Quantiles of each objective by itself, given the text.
+    """Compute quantiles of each objective by itself, given the text.
 
-    Random levels make samples (inverse transform sampling).
+    Random levels give samples (inverse transform sampling).
 
     Args:
         encoded: N texts.
@@ -50,14 +50,14 @@ def joint_samples(
     known: Tensor,
     temperature: float = 1.0,
 ) -> Tensor:
-    """Samples of several objectives together: each number is decoded after those before it.
+    """Draw joint samples of several objectives: each number is decoded given those before it.
 
-    A number reads the others without their last digit.
+    A number sees the previous ones without their last digit.
 
     Args:
         encoded: N texts.
         objectives: (M,) objective ids in decoding order.
-        levels: (N, M, S) uniform in (0, 1), one for each number drawn.
+        levels: (N, M, S) uniform in (0, 1), one for each drawn number.
         known: (N, M) values that are given instead of drawn, NaN for the rest.
         temperature: below 1 sharpens the distribution of every token, above 1 flattens it.
 
@@ -83,13 +83,13 @@ def joint_samples(
 def log_probabilities(
     model: RegressionLanguageModel, encoded: Encoded, objectives: Tensor, values: Tensor, joint: bool
 ) -> Tensor:
-    """Natural logarithm of the probability of the numbers of the code that are nearest to ``values``.
+    """Compute the natural logarithm of the probability of the code's numbers nearest to ``values``.
 
     Args:
         encoded: N texts.
         objectives: (M,) objective ids in decoding order.
         values: (N, M) finite numbers.
-        joint: each number given those before it; otherwise each by itself.
+        joint: condition each number on those before it; otherwise each is by itself.
 
     Returns:
         (N, M) float64.
@@ -106,7 +106,7 @@ def log_probabilities(
 def cumulative_probabilities(
     model: RegressionLanguageModel, encoded: Encoded, objectives: Tensor, values: Tensor
 ) -> Tensor:
-    """P(number <= value): the level at which ``quantiles`` gives the value back.
+    """Compute P(number <= value): the level at which ``quantiles`` returns the value.
 
     Args:
         encoded: N texts.
@@ -144,17 +144,17 @@ def _walk(
     forced: tuple[Tensor, Tensor] | None = None,
     temperature: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
-    """(N, R, T) tokens at the levels, and the (N, R) levels that are left within the last digit.
+    """Return (N, R, T) tokens at (N, R) levels, and the (N, R) levels that remain within the last digit.
 
-    ``cache`` holds what was decoded before and takes up these numbers; ``forced`` are the (N, T) tokens of numbers
-    that are known and the (N,) mask of where they are.
+    ``cache`` has the numbers decoded before and is extended by these; ``forced`` has the (N, T) tokens of known numbers
+    and the (N,) mask of texts that have one.
     """
     decoder, tokens = model.decoder, None
     sign = torch.full_like(rows, POSITIVE)
     chosen: list[Tensor] = []
     for position in range(model.code.length):
         logits = decoder.step(memory, rows, position, tokens, cache).float()
-        allowed = logits.masked_fill(~decoder.grammar[sign, position], -torch.inf)  # of no share at any temperature
+        allowed = logits.masked_fill(~decoder.grammar[sign, position], -torch.inf)  # probability 0 at any temperature
         probabilities = (allowed / temperature).log_softmax(-1).double().exp()
         cumulative = probabilities.cumsum(-1)
         target = level.clamp(max=1 - 1e-9) * cumulative[..., -1]  # below the end: the token is always an allowed one
@@ -167,12 +167,12 @@ def _walk(
         level = ((target - below) / taken.clamp(min=1e-300)).clamp(0, 1)
         if position == 0:
             sign = tokens
-            level = torch.where(sign == NEGATIVE, 1 - level, level)  # the larger, the further from zero
+            level = torch.where(sign == NEGATIVE, 1 - level, level)  # from here on, levels ascend with the magnitude
     return torch.stack(chosen, dim=-1), level
 
 
 def numbers_at(code: NumberCode, tokens: Tensor, level: Tensor) -> Tensor:
-    """(N, R) float64 numbers of (N, R, T) tokens, at (N, R) levels within the last digit."""
+    """Return the (N, R) float64 numbers of (N, R, T) tokens, at (N, R) levels within the last digit."""
     ids = tokens.cpu().numpy()
     low, high = code.cells(ids)
     return torch.from_numpy((ids[..., 0] - ZERO) * (low + level.cpu().numpy() * (high - low)) + 0.0)  # no -0.0

@@ -1,21 +1,21 @@
-"""Where torch computes, and in how many bits."""
+"""The devices of torch, and which of them compute in bfloat16."""
 
 from __future__ import annotations
 
 import torch
 
-INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "bf16")  # the last is ARM's
+INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "bf16")  # CPU capabilities; the last one is ARM's
 
 
 def torch_device(name: str) -> torch.device:
-    """The device of this name.
+    """Return the device of this name.
 
     Raises:
         ValueError: torch cannot use it here.
     """
     try:
         device = torch.empty(0, device=name).device
-        torch.zeros(1, device=device).item()  # meta has no numbers
+        torch.zeros(1, device=device).item()  # fails for "meta", whose tensors have no data
         return device
     except (RuntimeError, AssertionError, NotImplementedError) as e:
         reason = str(e).splitlines()[0]
@@ -23,7 +23,7 @@ def torch_device(name: str) -> torch.device:
 
 
 def multiplies_bf16(device: torch.device) -> bool:
-    """Whether a device has instructions for it; a processor without them takes 15 times as long as with 32 bits."""
+    """Return whether a device has bfloat16 instructions; a CPU without them takes 15 times as long as with float32."""
     if device.type != "cpu":
         return True
     able = torch.cpu.get_capabilities()
@@ -32,5 +32,5 @@ def multiplies_bf16(device: torch.device) -> bool:
 
 
 def autocast(device: torch.device, *, bf16: bool = True) -> torch.autocast:
-    """bf16 where it is asked for and the device has instructions for it, 32 bits elsewhere."""
+    """Return a context that computes in bf16 if requested and the device has instructions for it, else in 32 bits."""
     return torch.autocast(device.type, torch.bfloat16, enabled=bf16 and multiplies_bf16(device))

@@ -1,6 +1,6 @@
-"""What an encoder makes of texts.
+"""Encoded texts, and the summaries of them that readouts use.
 
-N texts, L text tokens, S states, D width, E width of the tokens' embeddings, C counts.
+N texts, L text tokens, S states, D width, E width of the token embeddings, C counts.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from nasrlm.text.counts import text_counts
 
 
 class Encoded(NamedTuple):
-    """N texts as the decoder reads them."""
+    """N texts as the encoder returns them."""
 
-    states: Tensor  # (N, S, D), one a token or one of several
+    states: Tensor  # (N, S, D), one per token, or per several neighbouring tokens
     mask: Tensor  # (N, 1, 1, S) bool, True where there is text
     text_ids: Tensor  # (N, L), 0 = padding
-    texts: Sequence[str] = ()  # where they may be asked for their summaries
+    texts: Sequence[str] = ()  # N, needed for summaries and readouts only
 
     def summaries(self, embedding: nn.Embedding) -> Tensor:
-        """Sum up each text by one vector, whatever its length.
+        """Summarise each text by a vector of fixed length.
 
         Returns:
-            (N, D + E + C) float64: the mean of its D states, that of its tokens' E embeddings, and the C counts of its
-            network (``nasrlm.text.counts``).
+            (N, D + E + C) float64: the mean of the states, the mean of the token embeddings, and counts of the network
+            (``nasrlm.text.counts``).
         """
         of_states = _mean(self.states, self.mask[:, 0, 0])
         of_tokens = _mean(embedding(self.text_ids), self.text_ids != 0)
@@ -36,5 +36,5 @@ class Encoded(NamedTuple):
 
 
 def _mean(x: Tensor, present: Tensor) -> Tensor:
-    """(N, D) float64 means of (N, L, D) where (N, L) flags are set."""
+    """Return (N, D) float64 means of (N, L, D) over the positions whose (N, L) flags are set."""
     return (x.double() * present[..., None]).sum(dim=1) / present.sum(dim=1, keepdim=True)

@@ -10,13 +10,13 @@ from nasrlm.model.config import ModelConfig
 from nasrlm.model.encoded import Encoded
 from nasrlm.model.layers import EncoderLayer, rotation_angles
 
-UNJOINED = 1  # layers that read token by token
+UNJOINED = 1  # layers before neighbouring tokens are joined
 
 
 class Encoder(nn.Module):
     """Bidirectional transformer with rotary positions.
 
-    With ``tokens_per_state`` above 1 the first layer reads tokens, all others what as many neighbours are joined to.
+    With ``tokens_per_state`` above 1, so many neighbouring tokens are joined into one state after the first layer.
 
     Source:
         Clark et al. 2022, "CANINE: Pre-training an Efficient Tokenization-Free Encoder for Language Representation".
@@ -36,10 +36,10 @@ class Encoder(nn.Module):
         nn.init.normal_(self.embedding.weight, std=0.02)
 
     def forward(self, text_ids: Tensor) -> Encoded:
-        """Read (N, L) ids."""
+        """Encode (N, L) ids; 0 is padding."""
         mask = (text_ids != 0)[:, None, None, :]
         x = self.dropout(self.embedding(text_ids))
-        compiled = torch.compiler.is_compiling()  # then looking at values would cut the graph in two
+        compiled = torch.compiler.is_compiling()  # a look at values would break the compiled graph
         is_full = not compiled and bool(mask.all())
         for index, layer in enumerate(self.layers):
             if self.join is not None and index == UNJOINED:
@@ -49,11 +49,11 @@ class Encoder(nn.Module):
 
 
 class Join(nn.Module):
-    """Neighbouring tokens to one state, their mean at first and a little of everything else.
+    """A linear layer that joins neighbouring tokens into one state; initialised near their mean.
 
     Args:
-        width: D of both.
-        tokens: that are joined.
+        width: D of tokens and states.
+        tokens: number of tokens per state.
     """
 
     def __init__(self, width: int, tokens: int) -> None:
@@ -64,9 +64,9 @@ class Join(nn.Module):
             self.linear.weight.mul_(0.5).add_(torch.eye(width).repeat(1, tokens) / tokens)
 
     def forward(self, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, L, D) and a mask (N, 1, 1, L) to (N, S, D) and (N, 1, 1, S); padding counts as zeros."""
+        """Map (N, L, D) and a mask (N, 1, 1, L) to (N, S, D) and (N, 1, 1, S); padding counts as zeros."""
         N, L, D = x.shape
         missing = -L % self.tokens
         joined = F.pad(x * mask[:, 0, 0, :, None], (0, 0, 0, missing)).reshape(N, -1, self.tokens * D)
-        present = F.pad(mask.to(torch.uint8), (0, missing))  # of flags, torch.compile makes C++ that is none
+        present = F.pad(mask.to(torch.uint8), (0, missing))  # for bool, torch.compile generates invalid C++
         return self.linear(joined).to(x.dtype), present.reshape(N, 1, 1, -1, self.tokens).amax(dim=4) > 0

@@ -1,8 +1,8 @@
-"""A graph network for few labels: what neither a process nor trees see of which operator reads which.
+"""A graph network for few labels; unlike Gaussian processes and trees on counts, it sees which operator reads which.
 
-It reads the network of a text with every block written out. Operators that are alike, and read and are read by such as
-are alike, two steps far, are one operator that occurs so often: a third of them are left. What an operator is called is
-hashed, so that no names have to be kept. ``nasrlm.adaptation.graph_network_fit`` learns one.
+Its input is the network of a text with every block written out. Operators whose neighbourhoods of two steps are the
+same are merged into one with a count, which leaves a third of them. Names of operators are hashed, so none have to be
+stored. ``nasrlm.adaptation.graph_network_fit`` fits one.
 
 N networks, V operators, E edges, D width, B networks of a batch.
 """
@@ -22,21 +22,21 @@ from nasrlm.text.network import read_written_out
 from nasrlm.text.operator_graph import NO_OPERATORS, OperatorGraph
 from nasrlm.text.remembered import remembered
 
-NUM_HASHES = 256  # an operator has two of them; a space has some twenty operators
+NUM_HASHES = 256  # an operator's name has two hashes of this range; a space has some twenty operators
 WIDTH, LAYERS = 64, 3
-ROUNDS = 2  # steps that operators are told apart by; three are no better in half as much time again
-AT_ONCE = 256  # networks
+ROUNDS = 2  # radius of the neighbourhoods compared; three are no better and take half as much time again
+AT_ONCE = 256  # networks of a batch
 
 
 @dataclass(frozen=True)
 class Operators:
-    """The different operators of a network; of those that are alike the first stands for all.
+    """The different operators of a network; the first of equal ones represents all.
 
     Attributes:
-        kinds: (V, 2) hashes of what they are.
-        counts: (V,) how often each occurs.
-        along: (2, E) one that is read, and one that reads it.
-        against: (2, E) one that reads, and one that it reads.
+        kinds: (V, 2) hashes of their names.
+        counts: (V,) number of occurrences.
+        along: (2, E) edges, from an operator to one that reads it.
+        against: (2, E) edges, from an operator to one that it reads.
     """
 
     kinds: Tensor
@@ -46,7 +46,7 @@ class Operators:
 
     @classmethod
     def of(cls, graph: OperatorGraph) -> Operators:
-        """Group the operators of a graph that are alike."""
+        """Merge the operators of a graph that have equal neighbourhoods."""
         readers: list[list[int]] = [[] for _ in graph.labels]
         for number, sources in enumerate(graph.sources):
             for source in sources:
@@ -63,20 +63,20 @@ class Operators:
 
     @classmethod
     def of_text(cls, text: str) -> Operators:
-        """Read the operators of a text's network; of other text, input and output alone. Cost: some milliseconds."""
+        """Read the operators of a text; only input and output if it is not canonical ONNX. Cost: some milliseconds."""
         bodies = read_written_out(text)
         return cls.of(OperatorGraph.of(bodies[0].body) if bodies else NO_OPERATORS)
 
 
 class Batch(NamedTuple):
-    """The operators of B networks as one."""
+    """The operators of B networks as one disconnected graph."""
 
     operators: Operators
-    networks: Tensor  # (V,) whose each is
+    networks: Tensor  # (V,) index of the network of each operator
 
     @classmethod
     def of(cls, several: Sequence[Operators], device: torch.device) -> Batch:
-        """Join the operators of several networks, on a device."""
+        """Concatenate the operators of several networks, on a device."""
         sizes = torch.tensor([len(x.kinds) for x in several])
         offsets = (sizes.cumsum(0) - sizes).tolist()
         operators = Operators(
@@ -96,7 +96,10 @@ def _kind(label: str) -> Sequence[int]:
 def _colours(
     labels: Sequence[str], sources: Sequence[Sequence[int]], readers: Sequence[Sequence[int]]
 ) -> Sequence[int]:
-    """(all,) numbers of operators, from 0 on, the same of those that are alike ``ROUNDS`` steps far."""
+    """Return the (all,) classes of operators, from 0 on, equal if their neighbourhoods of ``ROUNDS`` steps are equal.
+
+    This is Weisfeiler-Leman colour refinement.
+    """
     colours = _numbered(labels)
     for _ in range(ROUNDS):
         around = [
@@ -113,7 +116,7 @@ def _numbered(values: Sequence[Hashable]) -> Sequence[int]:
 
 
 class GraphNetwork(nn.Module):
-    """GIN layers along the edges and against them, mean and logarithmic sum over operators, one number a network.
+    """GIN layers along and against the edges, then mean and log of the sum over operators, to one score per network.
 
     Source:
         Xu et al. 2019, "How Powerful are Graph Neural Networks?", arXiv 1810.00826.
@@ -128,13 +131,13 @@ class GraphNetwork(nn.Module):
         self.head = _perceptron(2 * WIDTH, 1)
 
     def forward(self, networks: Sequence[Operators]) -> Tensor:
-        """(N,) scores."""
+        """Return (N,) scores."""
         device = self.kinds.weight.device
         parts = [Batch.of(networks[at : at + AT_ONCE], device) for at in range(0, len(networks), AT_ONCE)]
         return torch.cat(list(map(self._scores, parts)))
 
     def _scores(self, batch: Batch) -> Tensor:
-        """(B,) scores of the networks of a batch."""
+        """Return (B,) scores of the networks of a batch."""
         operators, networks = batch
         x = self.kinds(operators.kinds).sum(dim=1)
         for along, against, norm in zip(self.along, self.against, self.norms, strict=True):
@@ -148,9 +151,9 @@ class GraphNetwork(nn.Module):
 
 
 def _read(x: Tensor, edges: Tensor) -> Tensor:
-    """(V, D) for each operator the sum of the rows of ``x`` that its edges lead from."""
+    """Return (V, D), for each operator the sum of ``x`` over the starts of the edges that end at it."""
     start, end = edges
-    return _sums(x.index_select(0, start), end, len(x))  # whose gradient takes a third of that of x[start]
+    return _sums(x.index_select(0, start), end, len(x))  # its gradient takes a third of the time of x[start]'s
 
 
 def _perceptron(width: int, outputs: int) -> nn.Sequential:
@@ -158,5 +161,5 @@ def _perceptron(width: int, outputs: int) -> nn.Sequential:
 
 
 def _sums(x: Tensor, places: Tensor, count: int) -> Tensor:
-    """(count, D) of (V, D) numbers, each added at its place."""
+    """Return (count, D) sums of the (V, D) numbers by their (V,) places."""
     return x.new_zeros(count, x.shape[1]).index_add(0, places, x)

@@ -1,6 +1,8 @@
-"""The regression language model: an encoder reads text, a decoder spells numbers after objective prompts.
+"""The regression language model: an encoder reads text, a decoder writes numbers after objective prompts.
 
-N texts, L text tokens, R number rows an input, T number tokens, D width, V vocabulary of numbers.
+A row is an objective prompt with its number.
+
+N texts, L text tokens, R rows per text, T number tokens, D width, V vocabulary of numbers.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from nasrlm.text.counts import NUM_COUNTS
 
 
 class RegressionLanguageModel(nn.Module):
-    """Text ids in, distributions over number tokens out.
+    """A model from text ids to distributions over number tokens.
 
     Args:
-        config: sizes and kinds.
-        vocabulary_size: text tokens of the compact backbone; id 0 is padding.
-        num_objectives: objective prompts.
-        code: how numbers are spelled.
+        config: sizes and kinds of its parts.
+        vocabulary_size: number of text tokens of the compact backbone; id 0 is padding.
+        num_objectives: number of objective prompts.
+        code: how numbers are written as tokens.
     """
 
     def __init__(self, config: ModelConfig, vocabulary_size: int, num_objectives: int, code: NumberCode) -> None:
@@ -38,7 +40,7 @@ class RegressionLanguageModel(nn.Module):
 
     @property
     def summary_width(self) -> int:
-        """Numbers that sum up a text, see ``Encoded.summaries``."""
+        """Length of a text's summary, see ``Encoded.summaries``."""
         return self.config.width + self.encoder.embedding.embedding_dim + NUM_COUNTS
 
     @property
@@ -48,21 +50,21 @@ class RegressionLanguageModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where its weights are."""
+        """The device of the weights."""
         return self.decoder.objectives.weight.device
 
     def weights_without_readouts(self) -> dict[str, Tensor]:
-        """By name, of all that spells objectives."""
+        """Return the state of encoder and decoder, by name, without readouts."""
         return {name: x for name, x in self.state_dict().items() if not name.startswith("readouts.")}
 
     def forward(self, text_ids: Tensor, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
-        """Teacher-forced log-probabilities of number tokens.
+        """Compute teacher-forced log-probabilities of number tokens.
 
         Args:
             text_ids: (N, L), 0 = padding.
             objectives: (N, R) objective ids, in decoding order.
             numbers: (N, R, T) number ids.
-            visible: (N, R, R) bool: row r may read the number of row s before it.
+            visible: (N, R, R) bool, True at (n, r, s) if row r may attend to the number of the earlier row s.
 
         Returns:
             (N, R, T, V) log-probabilities under the grammar.
@@ -70,7 +72,7 @@ class RegressionLanguageModel(nn.Module):
         return self.decode(self.decoder.remember(self.encoder(text_ids)), objectives, numbers, visible)
 
     def decode(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
-        """Log-probabilities as ``forward`` gives them, of texts that were encoded before; ``memory`` holds them."""
+        """Compute log-probabilities as ``forward`` does, for texts encoded before, which ``memory`` holds."""
         logits = self.decoder(memory, objectives, numbers, visible)
         allowed = self.decoder.grammar[numbers[..., :1], torch.arange(self.code.length, device=numbers.device)]
         return masked_log_softmax(logits, allowed)

@@ -1,6 +1,6 @@
 """Layers of the transformers: attention, gated MLPs, rotary positions.
 
-N texts, L text tokens, R number rows an input, T number tokens, D width, H heads.
+N texts, L text tokens, R numbers per text, T tokens of a number, D width, H heads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nasrlm.model.config import ModelConfig
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then a gated MLP, each on a normalised copy of the stream."""
+    """Self-attention, then a gated MLP, each with RMS normalisation before it and a residual connection."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class EncoderLayer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, rotation: Tensor, mask: Tensor | None) -> Tensor:
-        """(N, L, D) to (N, L, D)."""
+        """Map (N, L, D) to (N, L, D)."""
         q, k, v = split_heads(self.qkv(self.attention_norm(x)), 3, self.num_heads)
         attended = attend(rotate(q, rotation), rotate(k, rotation), v, mask)
         x = x + self.dropout(self.out(merge_heads(attended)))
@@ -33,7 +33,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Self-attention over number tokens, attention to the text, gated MLP."""
+    """Self-attention over number tokens, cross-attention to the text, gated MLP."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class DecoderLayer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x: Tensor, mask: Tensor, keys: Tensor, values: Tensor, text_mask: Tensor) -> Tensor:
-        """(N, R*T, D) to (N, R*T, D)."""
+        """Map (N, R*T, D) to (N, R*T, D)."""
         q, k, v = split_heads(self.qkv(self.self_norm(x)), 3, self.num_heads)
         attended = attend(q, k, v, mask)
         x = x + self.dropout(self.self_out(merge_heads(attended)))
@@ -60,7 +60,7 @@ class DecoderLayer(nn.Module):
     def step(
         self, x: Tensor, past: tuple[Tensor, Tensor] | None, keys: Tensor, values: Tensor, text_mask: Tensor
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """One token of (N, R, D) rows, each of which attends to its own past of (N*R, H, t, D/H)."""
+        """Process one token of (N, R, D) rows, each attending to its own past of (N*R, H, t, D/H) keys and values."""
         N, R, D = x.shape
         q, k, v = split_heads(self.qkv(self.self_norm(x)).reshape(N * R, 1, -1), 3, self.num_heads)
         if past is not None:
@@ -85,13 +85,13 @@ class GatedMLP(nn.Module):
         self.down = nn.Linear(config.hidden, config.width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., D) to (..., D)."""
+        """Map (..., D) to (..., D)."""
         gate, value = self.up(self.norm(x)).chunk(2, dim=-1)
         return self.down(F.silu(gate) * value)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-    """(N, H, L, D/H) attention; in 32 bits on a CPU, where its gradient takes many times as long in 16."""
+    """Compute (N, H, L, D/H) attention; in 32 bits on a CPU, where its gradient takes many times as long in 16."""
     if q.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         with torch.autocast("cpu", enabled=False):
             return F.scaled_dot_product_attention(q.float(), k.float(), v.float(), attn_mask=mask)
@@ -99,19 +99,19 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def split_heads(x: Tensor, parts: int, num_heads: int) -> tuple[Tensor, ...]:
-    """(N, L, parts*D) to ``parts`` tensors (N, H, L, D/H)."""
+    """Split (N, L, parts*D) into ``parts`` tensors (N, H, L, D/H)."""
     N, L, width = x.shape
     split = x.reshape(N, L, parts, num_heads, width // (parts * num_heads))
     return split.permute(2, 0, 3, 1, 4).unbind(0)
 
 
 def merge_heads(x: Tensor) -> Tensor:
-    """(N, H, L, D/H) to (N, L, D)."""
+    """Merge (N, H, L, D/H) to (N, L, D)."""
     return x.transpose(1, 2).flatten(2)
 
 
 def rotation_angles(length: int, head_width: int) -> Tensor:
-    """(2, length, head_width / 2): cosines and sines of the rotary position angles.
+    """Compute (2, length, head_width / 2) cosines and sines of the rotary position angles.
 
     Source:
         Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding".
@@ -122,7 +122,7 @@ def rotation_angles(length: int, head_width: int) -> Tensor:
 
 
 def rotate(x: Tensor, rotation: Tensor) -> Tensor:
-    """(N, H, L, D/H) turned by the angle of each position; ``rotation`` is that of ``rotation_angles``."""
+    """Rotate (N, H, L, D/H) by the angle of each position; ``rotation`` is from ``rotation_angles``."""
     cos, sin = rotation.to(x.dtype)
     first, second = x.chunk(2, dim=-1)
     return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)

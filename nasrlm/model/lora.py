@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 
 class LoRALinear(nn.Linear):
-    """``W x + up (down x)``: only ``down`` and ``up`` are learned, and the change is zero at the start.
+    """``W x + up (down x)``: only ``down`` and ``up`` are learned; the change is zero at initialisation.
 
-    Weights keep the names of ``nn.Linear``, so that it loads what was saved of one.
+    ``W`` has the name that it has in ``nn.Linear``, so weights saved from one can be loaded.
 
     Source:
         Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models".
@@ -23,12 +23,12 @@ class LoRALinear(nn.Linear):
         self.up = nn.Parameter(torch.zeros(out_features, rank))
 
     def forward(self, x: Tensor) -> Tensor:
-        """(..., in) to (..., out)."""
+        """Map (..., in) to (..., out)."""
         return super().forward(x) + F.linear(F.linear(x, self.down), self.up)
 
 
 def add_lora(module: nn.Module, names: frozenset[str], rank: int) -> None:
-    """Replace the linear layers of these names, wherever they are in the module."""
+    """Replace all linear layers with these names in a module and its submodules."""
     for name, child in module.named_children():
         if name in names and isinstance(child, nn.Linear):
             setattr(module, name, LoRALinear(child.in_features, child.out_features, child.bias is not None, rank))

@@ -1,9 +1,9 @@
 """Numbers as tokens: sign, exponent, mantissa digits, most significant first.
 
-Read in that order, tokens sort like the numbers they spell (descending when negative), which is what makes
-quantiles exact: see ``decoding``. Every number has one spelling.
+In that order, token sequences sort like their numbers (descending for negative ones), which makes quantiles exact: see
+``decoding``. Every number has exactly one spelling.
 
-T tokens a number, V vocabulary.
+T tokens of a number, V vocabulary.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 NEGATIVE, ZERO, POSITIVE = 0, 1, 2
 NUM_SIGNS = 3
-MAX_EXPONENT = 280  # float64 ends at 308, and numbers are scaled by their digits
+MAX_EXPONENT = 280  # float64 ends at 308, and numbers are scaled by powers of ten up to their number of digits
 
 
 @dataclass(frozen=True)
 class NumberCode:
-    """Decimal floating point with ``num_digits`` digits and exponents ``min_exponent..max_exponent``.
+    """A decimal floating-point code with ``num_digits`` digits and exponents ``min_exponent..max_exponent``.
 
-    Ids are ordered: the three signs, the exponents ascending, the digits 0 to 9. Zero is the sign 0, then the
-    lowest exponent and zeros.
+    Order of ids: the three signs, the exponents ascending, the digits 0 to 9. Zero is written as the sign 0, the
+    lowest exponent, and zeros.
 
     Example:
         >>> code = NumberCode(num_digits=3)
@@ -49,22 +49,22 @@ class NumberCode:
 
     @property
     def length(self) -> int:
-        """T, tokens a number."""
+        """T, the number of tokens of a number."""
         return 2 + self.num_digits
 
     @property
     def vocabulary_size(self) -> int:
-        """V."""
+        """V, the number of ids."""
         return NUM_SIGNS + self.num_exponents + 10
 
     @property
     def num_exponents(self) -> int:
-        """How many exponents there are."""
+        """Number of exponents."""
         return self.max_exponent - self.min_exponent + 1
 
     @property
     def first_digit_id(self) -> int:
-        """Id of the digit 0."""
+        """The id of the digit 0."""
         return NUM_SIGNS + self.num_exponents
 
     @property
@@ -74,11 +74,11 @@ class NumberCode:
         return float(_scaled(np.array(mantissa), np.array(exponent)))
 
     def encode(self, values: NDArray[np.float64] | list[float]) -> NDArray[np.int64]:
-        """Round to the nearest number of the code.
+        """Round values to the nearest numbers of the code.
 
         Args:
-            values: (N,) finite numbers. Beyond the largest they saturate, and below half the smallest they become 0,
-                with a warning that names one.
+            values: (N,) finite numbers. Those beyond the largest number saturate, and those below half the smallest
+                become 0, with a warning that names one.
 
         Returns:
             (N, T) ids.
@@ -118,18 +118,18 @@ class NumberCode:
         return ids
 
     def decode(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(..., T) ids to (...) numbers."""
+        """Return the (...) numbers of (..., T) ids."""
         sign, exponent, mantissa = self.parts(ids)
         return sign * _scaled(mantissa.astype(np.float64), exponent - self.num_digits + 1)
 
     def parts(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Sign (-1, 0, 1), exponent and integer mantissa of (..., T) ids."""
+        """Return sign (-1, 0, 1), exponent and integer mantissa of (..., T) ids."""
         powers = 10 ** np.arange(self.num_digits - 1, -1, -1, dtype=np.int64)
         mantissa = ((ids[..., 2:] - self.first_digit_id) * powers).sum(axis=-1)
         return ids[..., 0] - ZERO, ids[..., 1] - NUM_SIGNS + self.min_exponent, mantissa
 
     def cells(self, ids: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Least and largest magnitude that round to each number of (..., T) ids."""
+        """Return the least and largest magnitude that round to each number of (..., T) ids."""
         _, exponent, mantissa = self.parts(ids)
         step = _scaled(np.ones(exponent.shape), exponent - self.num_digits + 1)
         is_power = (mantissa == 10 ** (self.num_digits - 1)) & (exponent > self.min_exponent)
@@ -137,25 +137,25 @@ class NumberCode:
         return mantissa * step - below / 2, mantissa * step + step / 2
 
     def bounds(self, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Least and largest value that round to the same number as each of (...) finite values."""
+        """Return the least and largest value that round to the same number as each of (...) finite values."""
         ids = self.encode(values.ravel()).reshape(*values.shape, self.length)
         sign, exponent, mantissa = self.parts(ids)
         low, high = self.cells(ids)
-        smallest = 10.0**self.min_exponent  # half of which is where 0 ends, in cells of mantissas far below it
+        smallest = 10.0**self.min_exponent  # values up to half of it round to 0; ``cells`` of 0 reach less far
         is_smallest = (mantissa == 10 ** (self.num_digits - 1)) & (exponent == self.min_exponent)
         low = np.where(is_smallest, smallest / 2, low)
         high = np.where(mantissa == 0, smallest / 2, high)
         return np.where(sign > 0, low, -high), np.where(sign < 0, -low, high)
 
     def to_tokens(self, ids: NDArray[np.int64]) -> list[str]:
-        """The tokens of one number, as people read them."""
+        """Return the tokens of one number in readable form."""
         exponents = [f"E{exponent}" for exponent in range(self.min_exponent, self.max_exponent + 1)]
         names = ["-", "0", "+", *exponents, *map(str, range(10))]
         return [names[token] for token in ids]
 
     @cached_property
     def grammar(self) -> torch.Tensor:
-        """(3, T, V) bool: which ids may stand at a position after each sign; at position 0 the sign does not matter."""
+        """(3, T, V) bool: the ids allowed at each position after each sign; position 0 is the same for all signs."""
         allowed = torch.zeros(NUM_SIGNS, self.length, self.vocabulary_size, dtype=torch.bool)
         allowed[:, 0, :NUM_SIGNS] = True
         for sign in (NEGATIVE, POSITIVE):
@@ -183,6 +183,6 @@ class NumberCode:
 
 
 def _scaled(values: NDArray[np.float64], exponent: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``values * 10**exponent``, by division for negative exponents: powers of ten are exact only upwards."""
+    """Return ``values * 10**exponent``; divides for negative exponents, as only powers of ten above 1 are exact."""
     up, down = (10.0 ** np.maximum(x, 0) for x in (exponent, -exponent))
-    return values * up / down  # one of which is 1
+    return values * up / down  # one of the two is 1

@@ -1,6 +1,8 @@
-"""A decoder that gives one number and no distribution, to compare spelled numbers with.
+"""A decoder that predicts one number without a distribution, as a baseline for decoding digit by digit.
 
-N texts, L text tokens, R number rows an input, T number tokens, D width, V vocabulary of numbers, M objectives.
+A row is an objective prompt with its number.
+
+N texts, L text tokens, R rows per text, T number tokens, D width, V vocabulary of numbers, M objectives.
 """
 
 from __future__ import annotations
@@ -19,15 +21,16 @@ from nasrlm.model.layers import DecoderLayer
 from nasrlm.model.number import NumberCode
 from nasrlm.objective import MAX_LABEL
 
-POINT_DIGITS = 15  # of the code a point is spelled in: as many as float64 holds
-ROUNDING = 1e-6  # of the largest label: 32 bits hold no mean more closely
+POINT_DIGITS = 15  # of the number code of points: as many as float64 holds
+ROUNDING = 1e-6  # share of the largest label: the precision of a mean in 32 bits
 
 
 class PointDecoder(nn.Module):
-    """Reads one standardised number off each objective prompt; the layers are those of ``Decoder``.
+    """A regression head on each objective prompt that predicts a standardised number; its layers are those of
+    ``Decoder``.
 
-    To those who decode, a point is a distribution with all its weight on one number: every quantile is that number,
-    every sample too.
+    For ``decoding``, a point is a distribution concentrated on one number: every quantile and every sample is that
+    number.
     """
 
     grammar: Tensor
@@ -50,10 +53,10 @@ class PointDecoder(nn.Module):
             nn.init.normal_(embedding.weight, std=0.02)
 
     def standardise_by(self, labels: FloatArray) -> None:
-        """Take mean and deviation of (N, M) labels as those of every objective that has two or more.
+        """Standardise every objective that has two or more labels by the mean and deviation of these (N, M) labels.
 
         Raises:
-            ValueError: labels whose mean and deviation 32 bits may not hold.
+            ValueError: labels are too large for their mean and deviation to be stored in 32 bits.
         """
         for index, column in enumerate(labels.T):
             known = column[~np.isnan(column)]
@@ -64,19 +67,19 @@ class PointDecoder(nn.Module):
                 self.scale[index] = deviation_of(known, rounding=ROUNDING)
 
     def standardised(self, values: Tensor, objectives: Tensor) -> Tensor:
-        """(N, R) values in the objectives' own units to those that ``points`` shall give."""
+        """Standardise (N, R) values in the objectives' own units, to be compared with ``points``."""
         return ((values - self.mean[objectives]) / self.scale[objectives]).float()
 
     def points(self, encoded: Encoded, objectives: Tensor) -> Tensor:
-        """(N, R) standardised predictions, each from its prompt and the text alone."""
+        """Return (N, R) standardised predictions, each from its prompt and the text alone."""
         return self._points(self.remember(encoded), objectives)
 
     def forward(self, memory: Memory, objectives: Tensor, numbers: Tensor, visible: Tensor) -> Tensor:
-        """(N, R, T, V) logits of the spelled points, whatever ``numbers`` came before."""
+        """Return (N, R, T, V) logits of the points as number tokens; ``numbers`` and ``visible`` have no effect."""
         return self._logits(self._spelled(memory, objectives))
 
     def remember(self, encoded: Encoded) -> Memory:
-        """Keys and values of encoded texts for every layer."""
+        """Return the keys and values of encoded texts for every layer."""
         return Memory.of(self.layers, encoded)
 
     def step(
@@ -87,7 +90,7 @@ class PointDecoder(nn.Module):
         tokens: Tensor | None,
         cache: list[tuple[Tensor, Tensor]],
     ) -> Tensor:
-        """(N, R, V) logits of the next token, as ``Decoder.step``; the cache holds the spelled points."""
+        """Return (N, R, V) logits of the next token, as ``Decoder.step``; the cache holds the points' tokens."""
         if position == 0:
             spelled = self._spelled(memory, objectives)
             cache[:] = [(spelled, spelled)]
@@ -101,7 +104,7 @@ class PointDecoder(nn.Module):
         return self.head(self.norm(x))[..., 0].float()
 
     def _spelled(self, memory: Memory, objectives: Tensor) -> Tensor:
-        """(N, R, T) number ids of the points in the objectives' own units; an objective's are one and the same."""
+        """Return (N, R, T) number ids of the points in the objectives' own units; each objective is computed once."""
         asked, row = torch.unique(objectives, return_inverse=True)
         points = self._points(memory, asked.expand(len(objectives), -1)).gather(1, row).double()
         values = (points * self.scale[objectives] + self.mean[objectives]).detach().cpu().numpy()
@@ -109,5 +112,5 @@ class PointDecoder(nn.Module):
         return torch.from_numpy(ids).to(objectives.device)
 
     def _logits(self, ids: Tensor) -> Tensor:
-        """(..., V) logarithms of 1 for these tokens and 0 for all others, so they are certain at any temperature."""
+        """Return (..., V) logits that make these tokens certain at any temperature: 0 for them, -inf for others."""
         return F.one_hot(ids, self.code.vocabulary_size).float().log()

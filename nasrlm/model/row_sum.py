@@ -1,8 +1,8 @@
 """A cost as the sum of what the rows of a network's text cost, learned from labels by ridge regression.
 
 A row is an operator with its attributes and its place in the network (``nasrlm.text.row_counts``). On a device that
-runs one operator after another, each takes its time whatever stands around it. A few hundred labels tell how much, and
-the sum is then exact, where a Gaussian process, which goes by likeness to labelled texts, only comes near.
+runs one operator after another, the time of each is independent of the others. A few hundred labels determine these
+times; the sum is then exact, while a Gaussian process, which compares texts with labelled ones, is only approximate.
 
 n labelled texts, N texts, R rows, K sums.
 """
@@ -19,21 +19,21 @@ from numpy.typing import NDArray
 from nasrlm.arrays import FloatArray
 from nasrlm.text.row_counts import WHOLE, RowCounts
 
-MOST_ROWS = 2048  # spaces have up to 600; of more a fit to thousands of labels would take a minute
-STRENGTHS = np.logspace(-7, 1, 9)  # of the pull of all costs to their mean, in units of the rows' variance
+MOST_ROWS = 2048  # spaces have up to 600; with more, a fit to thousands of labels would take a minute
+STRENGTHS = np.logspace(-7, 1, 9)  # of the ridge penalty, in units of the rows' variance
 
 
 @dataclass(frozen=True)
 class RowSum:
-    """What rows cost.
+    """The costs of rows.
 
     Attributes:
-        rows: (R,) numbers of those that labelled texts have, ascending; ``WHOLE`` is among them.
-        costs: (R, 2) cost of a row, and what each pixel of the input adds to it; in the labels' unit, or its reciprocal
-            if ``is_rate``.
+        rows: (R,) numbers of the rows that labelled texts have, ascending; ``WHOLE`` is among them.
+        costs: (R, 2) cost of a row, and the part that each pixel of the input adds; in the labels' unit, or its
+            reciprocal if ``is_rate``.
         is_rate: whether labels are reciprocals of sums, as throughputs are.
-        share: weight of the sum where it is averaged with another prediction of the same cost.
-        gain: how many times larger the errors of that other prediction alone are than those of the average.
+        share: weight of the sum in its average with another prediction of the same cost.
+        gain: errors of that other prediction, divided by those of the average.
     """
 
     rows: NDArray[np.int64]
@@ -46,22 +46,22 @@ class RowSum:
     def fit(
         cls, counts: Sequence[RowCounts], labels: FloatArray, is_rate: bool = False
     ) -> tuple[RowSum, FloatArray] | None:
-        """Fit the costs of rows by ridge regression, whose strength left-out labels decide.
+        """Fit the costs of rows by ridge regression, with the strength that has the least leave-one-out error.
 
         Args:
-            counts: of n texts.
-            labels: (n,) of them, above 0.
-            is_rate: whether their reciprocals add up.
+            counts: row counts of n texts.
+            labels: (n,) of these texts, above 0.
+            is_rate: whether the reciprocals of labels are sums.
 
         Returns:
-            The sum, and (n,) what the others expect of each label (leave-one-out), NaN where that is not above 0. None
-            if all texts have the same rows, if costs are not determined because about as many rows vary independently
-            as there are labels, or if there are more than ``MOST_ROWS`` rows.
+            The sum, and (n,) leave-one-out predictions of the labels, NaN where these are not above 0. None if all
+            texts have the same rows, if the labels do not determine the costs because about as many rows vary
+            independently as there are labels, or if there are more than ``MOST_ROWS`` rows.
         """
         added = 1 / labels if is_rate else labels
         rows = np.array(sorted({row for text in counts for row in text.by_row}), dtype=np.int64)
         pixels = np.array([text.num_pixels for text in counts])
-        by_pixels = bool(np.ptp(pixels))  # otherwise no label tells what is a pixel's
+        by_pixels = bool(np.ptp(pixels))  # otherwise labels do not determine costs per pixel
         if len(rows) * (1 + by_pixels) > MOST_ROWS:
             return None
         table = np.array([[text.by_row.get(row, 0.0) for row in rows.tolist()] for text in counts])
@@ -86,7 +86,7 @@ class RowSum:
             if squares < least:
                 costs = scale * (right.T @ (sizes / (sizes**2 + strength) * along))
                 least, left_out = squares, added - errors
-        if not np.isfinite(least):  # labels beyond what squares can hold
+        if not np.isfinite(least):  # the squares of labels overflow
             return None
         of_rows = np.zeros((len(rows), 2))
         of_rows[:, : 1 + by_pixels] = costs.reshape(-1, len(rows)).T
@@ -95,7 +95,7 @@ class RowSum:
         return found, found._labels_of(left_out)
 
     def of(self, counts: Sequence[RowCounts]) -> FloatArray:
-        """(N,) expected labels; NaN of texts with a row that no labelled one had, or where they are not above 0."""
+        """Return (N,) predicted labels; NaN for texts with an unknown row, or where predictions are not above 0."""
         return labels_of([self], counts)[:, 0]
 
     def _labels_of(self, sums: FloatArray) -> FloatArray:
@@ -104,7 +104,7 @@ class RowSum:
 
 
 def labels_of(sums: Sequence[RowSum], counts: Sequence[RowCounts]) -> FloatArray:
-    """(N, K) what each of K sums expects, as ``RowSum.of`` does; texts are looked at once for sums of the same rows."""
+    """Return (N, K) predictions of K sums, as ``RowSum.of``; sums with the same rows are computed together."""
     labels = np.empty((len(counts), len(sums)))
     alike = defaultdict[tuple[int, ...], list[int]](list)
     for column, each in enumerate(sums):
@@ -117,7 +117,7 @@ def labels_of(sums: Sequence[RowSum], counts: Sequence[RowCounts]) -> FloatArray
 
 
 def _added(rows: Sequence[int], costs: FloatArray, counts: Sequence[RowCounts]) -> FloatArray:
-    """(N, K) sums of (R, K, 2) costs; NaN of texts with another row."""
+    """Return (N, K) sums of (R, K, 2) costs; NaN for texts with a row that is not among ``rows``."""
     place_of = {row: place for place, row in enumerate(rows)}
     sums = np.full((len(counts), costs.shape[1]), np.nan)
     for index, text in enumerate(counts):

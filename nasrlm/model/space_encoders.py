@@ -1,7 +1,7 @@
 """Encoders of single spaces, each stored as the difference of its weights from those of the common encoder, in 8 bits.
 
-One model of many spaces is less accurate for each than a model of that space alone; an encoder for each space makes up
-for it. A difference is small beside the weight itself, so 4 bits of exponent and 3 of mantissa are enough for it.
+One model for many spaces is less accurate on each than a model for that space alone; an encoder for each space
+compensates for this. Differences are small compared to the weights, so 4 bits of exponent and 3 of mantissa suffice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from nasrlm.model.language_model import RegressionLanguageModel
 from nasrlm.tensor_file import LARGEST_WEIGHT, check_numbers, read_tensors
 
-# By name of the encoder's weights: changes of each, and, with the ending UNIT, what they are multiplied by.
+# By name of the encoder's weights: 8-bit changes of each, and, with UNIT appended to the name, their scale.
 Changes = Mapping[str, Tensor]
 
 UNIT = ".unit"
@@ -26,7 +26,7 @@ LARGEST = torch.finfo(EIGHT_BITS).max
 
 
 def changes_of(own: nn.Module, common: nn.Module) -> Changes:
-    """What makes ``own`` of ``common``, but for rounding; weights that are the same are left out."""
+    """Return the changes that turn ``common`` into ``own``, up to rounding; unchanged weights are left out."""
     result: dict[str, Tensor] = {}
     before = common.state_dict()
     for name, weights in own.state_dict().items():
@@ -38,7 +38,7 @@ def changes_of(own: nn.Module, common: nn.Module) -> Changes:
 
 
 def with_changes(model: RegressionLanguageModel, changes: Changes) -> RegressionLanguageModel:
-    """A copy of the model whose encoder is changed."""
+    """Return a copy of the model with a changed encoder."""
     changed = deepcopy(model)
     weights = changed.encoder.state_dict()
     with torch.no_grad():
@@ -49,12 +49,12 @@ def with_changes(model: RegressionLanguageModel, changes: Changes) -> Regression
 
 
 def as_bytes(changes: Changes) -> Changes:
-    """View numbers of 8 bits as bytes, as torch cannot read the former from a pickle; ``of_bytes`` is the inverse."""
+    """View 8-bit floats as bytes, because torch cannot unpickle such floats; ``of_bytes`` is the inverse."""
     return {name: x.view(torch.uint8) if x.dtype == EIGHT_BITS else x for name, x in changes.items()}
 
 
 def of_bytes(changes: Changes) -> Changes:
-    """View bytes as numbers of 8 bits again: the inverse of ``as_bytes``."""
+    """View bytes as 8-bit floats again: the inverse of ``as_bytes``."""
     return {name: x.view(EIGHT_BITS) if x.dtype == torch.uint8 else x for name, x in changes.items()}
 
 
@@ -64,7 +64,7 @@ def save_changes(path: Path, encoders: Mapping[str, Changes]) -> None:
 
 
 def load_changes(path: Path, model: RegressionLanguageModel) -> Mapping[str, Changes]:
-    """What ``save_changes`` wrote.
+    """Read a file that ``save_changes`` wrote.
 
     Raises:
         ValueError: the file is broken or does not fit the model.

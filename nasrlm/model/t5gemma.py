@@ -1,6 +1,6 @@
-"""The t5gemma backbone: the encoder of a T5Gemma from the Hugging Face hub or a folder, read by our decoder.
+"""The T5Gemma backbone: the encoder of a T5Gemma from the Hugging Face hub or a folder, followed by our decoder.
 
-``transformers`` takes seconds to import, so that is done where it is needed.
+``transformers`` takes seconds to import, so it is imported only where it is needed.
 
 N texts, L text tokens, D width of the decoder.
 """
@@ -22,11 +22,11 @@ from nasrlm.model.encoded import Encoded
 from nasrlm.model.lora import add_lora
 from nasrlm.text.tokenizer import PADDING_ID, TextTokenizer
 
-ATTENTION = frozenset({"q_proj", "k_proj", "v_proj", "o_proj"})  # what LoRA changes
+ATTENTION = frozenset({"q_proj", "k_proj", "v_proj", "o_proj"})  # layers that LoRA changes
 
 
 class T5GemmaTextEncoder(nn.Module):
-    """A T5Gemma encoder with random weights of ``config.backbone_sizes``, and a projection to D."""
+    """A T5Gemma encoder of ``config.backbone_sizes`` with random weights, and a projection to D."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -43,12 +43,12 @@ class T5GemmaTextEncoder(nn.Module):
 
     @property
     def embedding(self) -> nn.Embedding:
-        """Embedding of all text tokens."""
+        """The embedding of text tokens."""
         embedding: nn.Embedding = self.backbone.get_input_embeddings()  # type: ignore[no-untyped-call]
         return embedding
 
     def forward(self, text_ids: Tensor) -> Encoded:
-        """Read (N, L) ids."""
+        """Encode (N, L) ids; 0 is padding."""
         mask = text_ids != PADDING_ID
         states = self.backbone(input_ids=text_ids, attention_mask=mask.long()).last_hidden_state
         return Encoded(self.projection(states), mask[:, None, None, :], text_ids)
@@ -56,31 +56,31 @@ class T5GemmaTextEncoder(nn.Module):
 
 @dataclass(frozen=True)
 class T5Gemma:
-    """What is loaded of a published T5Gemma: the config with its sizes, its tokenizer, its encoder's weights."""
+    """A published T5Gemma: the config with its sizes, its tokenizer, and its encoder's weights."""
 
     config: ModelConfig
     tokenizer: TextTokenizer
     weights: dict[str, Tensor]
 
     def fill(self, encoder: T5GemmaTextEncoder) -> None:
-        """Load the weights; what LoRA adds stays as it is."""
+        """Load the weights into an encoder; LoRA's weights are not changed."""
         missing, unexpected = encoder.backbone.load_state_dict(self.weights, strict=False)
         wrong = [*unexpected, *[name for name in missing if not name.endswith((".down", ".up"))]]
         assert not wrong, f"an encoder of the same config has the same weights, not {wrong}"
 
 
 def load_t5gemma(config: ModelConfig) -> T5Gemma:
-    """Read a T5Gemma from the hub or a folder.
+    """Load a T5Gemma from the hub or a folder.
 
     Args:
-        config: ``backbone`` is its name or folder.
+        config: its ``backbone`` is the name or the folder.
 
     Raises:
-        ValueError: there is none, it cannot be reached, it is something else, or lacks weights; one line.
+        ValueError: it does not exist, cannot be reached, is another kind of model, or lacks weights; one line.
     """
     from transformers import AutoConfig, AutoTokenizer, T5GemmaEncoderModel
 
-    encoders: Any = T5GemmaEncoderModel  # its types do not know output_loading_info
+    encoders: Any = T5GemmaEncoderModel  # its type hints lack output_loading_info
     try:
         sizes = AutoConfig.from_pretrained(config.backbone)
         if sizes.model_type != "t5gemma":
@@ -91,7 +91,7 @@ def load_t5gemma(config: ModelConfig) -> T5Gemma:
                 config.backbone, is_encoder_decoder=False, dtype=torch.float32, output_loading_info=True
             )
         if lacking := sorted(loaded["missing_keys"]):
-            raise ValueError(f"one without the weights {lacking[0]}")  # which would be random ones
+            raise ValueError(f"one without the weights {lacking[0]}")  # they would stay random
     except Exception as e:  # the hub, the network and broken files fail in many ways
         reason = " ".join(str(e).split())[:200]
         raise ValueError(
@@ -105,7 +105,7 @@ def load_t5gemma(config: ModelConfig) -> T5Gemma:
 
 @contextmanager
 def _without_report() -> Iterator[None]:
-    """Silence what transformers prints of weights: a bar, and a list of the decoder's weights, which are not used."""
+    """Silence what transformers prints about weights: a bar, and a list of the decoder's weights, which are unused."""
     from huggingface_hub.utils.tqdm import enable_progress_bars
     from transformers.utils import logging as untyped
 
@@ -114,7 +114,7 @@ def _without_report() -> Iterator[None]:
     logging.set_verbosity_error()
     if shows_bars:
         logging.disable_progress_bar()
-        enable_progress_bars()  # those of downloads, which may take minutes
+        enable_progress_bars()  # downloads may take minutes, so their bars stay
     try:
         yield
     finally:
