@@ -1,1 +1,1 @@
-"""Canonical ONNX text: its lines and blocks, what is counted in it, how it is shown to the encoder, and its tokens."""
+"""Canonical ONNX text: its lines and blocks, counts of its operators, its form for the encoder, and its tokens."""

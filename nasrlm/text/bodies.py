@@ -1,4 +1,4 @@
-"""Canonical ONNX text as bodies of lines: the graph, then each function."""
+"""Parse canonical ONNX text into bodies of lines: the graph, then each function (block)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nasrlm.text.remembered import remembered
 START = "<\n   ir_version: "
 CALL = "block."
 
-# None of these takes longer than a text's length times a constant, whatever the text: a server reads anybody's.
+# All of these take linear time on any text, since a server reads texts from anybody.
 _GRAPH = re.compile(r"network \((?P<inputs>[^()]*)\) => \((?P<outputs>[^()]*)\) \{")
 _FUNCTION = re.compile(r"(?P<name>\S+) (?:<[^>]*>)?\((?P<inputs>[^()]*)\) => \((?P<outputs>[^()]*)\)")
 _NODE = re.compile(r"   (?P<outputs>[^=]+) = (?P<op_type>\S+) (?:<(?P<attributes>.*)> )?\((?P<inputs>[^()]*)\)")
@@ -21,7 +21,7 @@ _REFERENCE = re.compile(r"@(a\d+)")
 _ARGUMENT = re.compile(r"(a\d+)=(\[[^\[\]]*\]|[^,]+)")
 _TYPED = re.compile(r"(?:^|(?<=, ))([^\s,\[]+\[[^\[\]]*\]) (\S+?)(?:, |$)")
 
-Arguments = tuple[tuple[str, str], ...]  # of a call: parameter and value
+Arguments = tuple[tuple[str, str], ...]  # pairs of parameter and value of a call
 
 
 class OtherTextError(ValueError):
@@ -29,7 +29,7 @@ class OtherTextError(ValueError):
 
 
 class Line(NamedTuple):
-    """A node; ``attributes`` are spelled ``name=value,…``, in functions with references ``@a0`` to their parameters."""
+    """A node; ``attributes`` have the form ``name=value,…``, in functions with references ``@a0`` to parameters."""
 
     outputs: Sequence[str]
     op_type: str
@@ -38,31 +38,31 @@ class Line(NamedTuple):
 
     @property
     def operator(self) -> str:
-        """What it computes, as one word and its attributes."""
+        """Its operator type and attributes."""
         return f"{self.op_type} {self.attributes}".rstrip()
 
     @property
     def callee(self) -> str:
-        """The block it calls; "" if it is none."""
+        """The name of the block it calls; "" if it is no call."""
         return self.op_type.removeprefix(CALL) if self.op_type.startswith(CALL) else ""
 
     def arguments(self) -> Arguments:
-        """Arguments of a call, read from its attributes.
+        """Read the arguments of a call from its attributes.
 
         Raises:
-            OtherTextError: they are spelled otherwise.
+            OtherTextError: they have another form.
         """
         return _arguments(self.attributes)
 
     def with_values(self, given: Arguments) -> Line:
-        """The same with values for references to these parameters; another reference stays."""
+        """Replace references to these parameters by their values; other references stay."""
         if "@" not in self.attributes:
             return self
         return Line(self.outputs, self.op_type, _with_values(self.attributes, given), self.inputs)
 
 
 class Body(NamedTuple):
-    """The graph, whose header is ``network`` and the types of its inputs, or a function under its name."""
+    """The graph or a function; the header is ``network`` with the input types, or the function's name."""
 
     header: str
     inputs: Sequence[str]
@@ -71,7 +71,7 @@ class Body(NamedTuple):
 
 
 def read_bodies(text: str) -> Iterator[Body]:
-    """The graph, then each function.
+    """Yield the graph, then each function.
 
     Raises:
         OtherTextError: the text is not in canonical form.
@@ -89,7 +89,7 @@ def read_bodies(text: str) -> Iterator[Body]:
 
 
 def _typed(listed: str) -> list[tuple[str, str]]:
-    """Values with their types before them."""
+    """Parse a list of values into pairs of type and name."""
     found: list[tuple[str, str]] = _TYPED.findall(listed)
     if ", ".join(f"{kind} {x}" for kind, x in found) != listed:
         raise OtherTextError
@@ -104,7 +104,7 @@ def _lines(rows: Iterator[str]) -> Iterator[Line]:
     raise OtherTextError
 
 
-@remembered  # the same rows come in many texts: about 8 MB, a third of the time
+@remembered  # many texts share rows: takes about 8 MB, saves two thirds of the time
 def _line(row: str) -> Line:
     match = _NODE.fullmatch(row)
     if match is None:

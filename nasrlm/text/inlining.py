@@ -1,8 +1,8 @@
-"""Networks as one list of operators: every call of a block is replaced by the block's lines, with the call's values.
+"""Inline blocks: write a network as one list of operators, with every call replaced by the block's lines and values.
 
-A block that a network repeats as it stands is a cell: written once, it is what makes texts of cell spaces short, so
-such networks are left as they are. Networks that are chains of different layers have blocks too, wherever a few layers
-happen to come twice. There a block would only be one more name to learn for what operators say as well.
+A cell is a block that a network calls many times with few different arguments. Written once, it keeps texts of cell
+spaces short, so networks with a cell are not inlined. Networks that are chains of different layers have blocks too,
+where a few layers happen to occur twice. There a block would only be one more name to learn.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from graphlib import TopologicalSorter
 
 from nasrlm.text.bodies import Arguments, Body, Line, OtherTextError
 
-MIN_CALLS = 6  # of a cell: NAS-Bench-101 has nine, NAS-Bench-201 fifteen
-MIN_CALLS_ALIKE = 1.75  # of a cell with the same values, in the mean: 9 / 5 and 15 / 3 in these spaces
-MAX_LINES = 4096  # of a list
-MAX_DEPTH = 64  # of blocks in blocks
+MIN_CALLS = 6  # calls of a cell; NAS-Bench-101 has nine, NAS-Bench-201 fifteen
+MIN_CALLS_ALIKE = 1.75  # mean number of calls of a cell with the same arguments; 9 / 5 and 15 / 3 in these spaces
+MAX_LINES = 4096  # of an inlined network
+MAX_DEPTH = 64  # of nested blocks
 
 
 def inlined(bodies: Sequence[Body], *, cells: bool = False) -> Body | None:
@@ -24,7 +24,7 @@ def inlined(bodies: Sequence[Body], *, cells: bool = False) -> Body | None:
 
     Args:
         bodies: the graph, then its blocks.
-        cells: write out the blocks of a network with a cell too.
+        cells: also write out networks with a cell.
 
     Returns:
         The graph as a single body. None if it would have more than ``MAX_LINES`` lines, or if it has a cell and
@@ -40,13 +40,13 @@ def inlined(bodies: Sequence[Body], *, cells: bool = False) -> Body | None:
             return None
         expansion = _Expansion(functions)
         outputs = expansion.add(graph, (), graph.inputs)
-    except (KeyError, ValueError) as e:  # a name that nothing has, more names than values, blocks that call each other
+    except (KeyError, ValueError) as e:  # an undefined name, more names than values, or circular calls
         raise OtherTextError from e
     return Body(graph.header, graph.inputs, outputs, expansion.lines)
 
 
 def _is_short(bodies: Sequence[Body]) -> bool:
-    """Whether all bodies written out are at most MAX_LINES, nested at most MAX_DEPTH deep."""
+    """Return whether the inlined network has at most MAX_LINES, and blocks are nested at most MAX_DEPTH deep."""
     by_header = {body.header: body for body in bodies}
     callees = {body.header: {line.callee for line in body.lines} & by_header.keys() for body in bodies}
     sizes: dict[str, int] = {}
@@ -58,7 +58,7 @@ def _is_short(bodies: Sequence[Body]) -> bool:
 
 
 def _has_cell(graph: Body, functions: Mapping[str, Body]) -> bool:
-    """Whether a block is called often and alike; the calls of all calls count."""
+    """Return whether a block is called often, mostly with the same arguments; nested calls count too."""
     calls: dict[str, Counter[Arguments]] = defaultdict(Counter)
     waiting: list[tuple[Body, Arguments]] = [(graph, ())]
     while waiting:
@@ -72,14 +72,14 @@ def _has_cell(graph: Body, functions: Mapping[str, Body]) -> bool:
 
 
 class _Expansion:
-    """Writes bodies out, each value under a name of its own."""
+    """Writer of inlined bodies, with a unique name for each value."""
 
     def __init__(self, functions: Mapping[str, Body]) -> None:
         self._functions, self._count = functions, 0
         self.lines: list[Line] = []
 
     def add(self, body: Body, given: Arguments, inputs: Sequence[str]) -> list[str]:
-        """Add the lines of a body, given its attributes and the names of its inputs; return those of its outputs."""
+        """Add the lines of a body, given its arguments and the names of its inputs; return its outputs' names."""
         names = dict(zip(body.inputs, inputs, strict=True))
         for line in body.lines:
             line = line.with_values(given)

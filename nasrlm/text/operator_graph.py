@@ -1,4 +1,4 @@
-"""The operators of a body of canonical ONNX text, and which reads which.
+"""The graph of a body of canonical ONNX text: its operators, and which one reads which.
 
 V operators.
 """
@@ -13,7 +13,7 @@ from nasrlm.text.bodies import Body, Line
 from nasrlm.text.remembered import remembered
 
 INPUT, OUTPUT = "input", "output"
-PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # walks go on through these
+PASSED = frozenset({"Relu", "BatchNormalization", "Identity", "Sum", "Add"})  # operators that walks skip
 _KERNEL = re.compile(r"weight_shape=\[\d+,\d+,([\d,]+)\]|kernel_shape=\[(\d+)")
 _MARKS = {"s": r"strides=\[(?!1(?:,1)*\])", "g": r"group=(?!1\b)", "d": r"dilations=\[(?!1(?:,1)*\])"}
 
@@ -23,9 +23,9 @@ class OperatorGraph:
     """Operators in the order of a body, its input first and its output last.
 
     Attributes:
-        labels: (V,) each with its kernel.
-        passed: (V,) whether walks go on through it.
-        sources: (V,) those that each reads.
+        labels: (V,) operator types with their kernels.
+        passed: (V,) whether walks skip the operator and continue to its neighbours.
+        sources: (V,) numbers of the operators that each one reads.
     """
 
     labels: Sequence[str]
@@ -34,7 +34,7 @@ class OperatorGraph:
 
     @classmethod
     def of(cls, body: Body) -> OperatorGraph:
-        """Build the graph of a body's operators; values that nothing in the body makes have no edges."""
+        """Build the graph of a body's operators; values that no line of the body produces have no edges."""
         sources: list[Sequence[int]] = [[]]
         maker = dict.fromkeys(body.inputs, 0)
         for number, line in enumerate(body.lines, start=1):
@@ -49,7 +49,7 @@ NO_OPERATORS = OperatorGraph((INPUT, OUTPUT), (False, False), ((), ()))
 
 
 def operator_label(line: Line) -> str:
-    """The operator with its kernel, as in ``studies.surrogates.features``; blocks by their names."""
+    """Return the operator type with its kernel, as in ``studies.surrogates.features``; for a call the block's name."""
     return line.op_type if line.callee else _operator_label(line.operator)
 
 

@@ -1,15 +1,15 @@
-"""How the encoder sees an ONNX text: the same network, written so that a small model learns it quickly.
+"""Rewrite an ONNX text for the encoder: the same network in a form that a small model learns quickly.
 
-Canonical text names every value and refers to it by name. Here a body is written as its operators in postfix
-order instead: operands stand right before the operator that reads them. Two kinds of networks are written apart:
+Canonical text names every value and refers to it by name. Here the operators of a body are in postfix order instead:
+operands stand right before the operator that reads them. There are two forms of networks:
 
-- With a cell, a block that is called again and again as it stands: the graph and every block, each as it is called
-  first. A value that is read twice is written out twice as long as the body is short. Blocks as executed (E0, E1, …),
-  where every operator costs its time once, write each value once.
-- Without a cell: one list of all operators, each value once.
+- With a cell (a block called many times, mostly with the same arguments): the graph, then every block with the
+  arguments of its first call. In a short body, a value that is read twice is written out twice. In blocks as executed
+  (E0, E1, …), where every operator takes its time once, each value is written once.
+- Without a cell: one list of all operators, each value written once.
 
-Runs of equal lines are counted and the preamble is left out. Other text, ONNX that is not canonical included, passes
-unchanged.
+Runs of equal lines are replaced by one line with their number, and the preamble is left out. Other text, including
+ONNX that is not canonical, is not changed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from itertools import chain, groupby
 from nasrlm.text.bodies import Body, OtherTextError
 from nasrlm.text.network import CalledBody, Network, read_network
 
-MAX_TREE_LINES = 64  # a body of more has its shared values written once and referred to by name
-MAX_REPEATED_LINES = 2  # of a value that is written out again even there
+MAX_TREE_LINES = 64  # in a body with more, shared values are written once and then referred to by number
+MAX_REPEATED_LINES = 2  # shared values of up to so many lines are written out again even there
 
 
 def present(text: str) -> str:
-    """Canonical ONNX text in postfix form; any other text as it is. Cost: about 0.2 ms, 1 ms without a cell."""
+    """Return canonical ONNX text in postfix form, other text unchanged. Cost: about 0.2 ms, 1 ms without a cell."""
     network = read_network(text)
     try:
         lines = _presented_network(network) if network else []
@@ -45,12 +45,12 @@ def _presented_network(network: Network) -> list[str]:
 
 @lru_cache(maxsize=1024)  # a space's texts share most bodies
 def _presented(called: CalledBody) -> Sequence[str]:
-    """The rows of a body."""
+    """Return the lines of a body."""
     return (called.body.header, *_counted(_postfix(called.body, once=called.is_executed)))
 
 
 def _by_distance(rows: Sequence[str]) -> Iterator[str]:
-    """Values that are read again are told by how many were named since, so that equal layers are equal rows."""
+    """Refer to a repeated value by the number of values named since, so that equal layers have equal lines."""
     named: dict[str, int] = {}
     for row in rows:
         word, _, name = row.partition(" ")
@@ -64,16 +64,16 @@ def _by_distance(rows: Sequence[str]) -> Iterator[str]:
 
 
 def _counted(rows: Iterable[str]) -> Iterator[str]:
-    """Runs of equal rows as one row with their number."""
+    """Yield each run of equal lines as one line with their number."""
     for row, run in groupby(rows):
         count = len(list(run))
         yield f"{count} x {row}" if count > 1 else row
 
 
 def _postfix(body: Body, *, once: bool) -> list[str]:
-    """Rows of a body, each value ``once`` or, if that is short, wherever it is read.
+    """Return the lines of a body, with each value written ``once`` or, if that is short, wherever it is read.
 
-    Its only input goes unnamed where it is read once; operators of many operands say how many.
+    A single input that is read once is left out; an operator with several operands is followed by their number.
     """
     length = _tree_lengths(body)
     maker = {x: (number, index) for number, line in enumerate(body.lines) for index, x in enumerate(line.outputs)}
@@ -109,7 +109,11 @@ def _postfix(body: Body, *, once: bool) -> list[str]:
 
 
 def _tree_lengths(body: Body) -> dict[str, int]:
-    """Rows of every value if nothing were shared; a body must make what it reads and returns, each value once."""
+    """Return the number of lines of every value if nothing were shared.
+
+    Raises:
+        OtherTextError: the body reads or returns a value that it does not produce, or produces one twice.
+    """
     length = dict.fromkeys(body.inputs, 1)
     try:
         for line in body.lines:

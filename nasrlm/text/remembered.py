@@ -1,4 +1,4 @@
-"""Functions of strings that keep what they gave for the last of them."""
+"""Cache functions of strings, within bounds of memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def remembered(function: F, size: int = 16_384) -> F:
-    """Cache what a function of a string gave for the last ``size`` strings.
+    """Cache the results of a function for the last ``size`` strings.
 
-    Strings of more than ``LONGEST_KEPT`` characters are not cached: a few could fill the memory of a server.
+    Strings longer than ``LONGEST_KEPT`` characters are not cached, since a few could fill the memory of a server.
     """
     kept = lru_cache(maxsize=size)(function)
 

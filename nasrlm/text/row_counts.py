@@ -1,9 +1,10 @@
-"""How often each row of a canonical ONNX text occurs: an operator with its attributes and its place in the network.
+"""Count the rows of a canonical ONNX text; a row is an operator with its attributes and its place in the network.
 
-The place is how many times smaller than the network's input the operator's output is: ``Conv weight_shape=[…] /4``.
+The place is the factor by which the operator's output is smaller than the network's input, such as the 4 in
+``Conv weight_shape=[…] /4``.
 
-A block counts at every call, with the attributes that the call gives. It is not written out for that: a space's texts
-share most calls, and the counts of each call are remembered.
+A block is counted at every call, with the arguments of the call, but it is not written out: the texts of a space share
+most calls, and the counts of each call are cached.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ from nasrlm.text.inlining import MAX_DEPTH, MAX_LINES
 from nasrlm.text.network import AS_EXECUTED, is_executed, read_canonical
 from nasrlm.text.remembered import remembered
 
-WHOLE, OTHER = range(2)  # numbers of rows: every text has the first once, those that are no networks the second
-LARGEST = 1e30  # sums of sums, blocks of blocks or weights that somebody spells are more than any number
+WHOLE, OTHER = range(2)  # numbers of two extra rows: every text has the first once, a text that is no network both
+LARGEST = 1e30  # limit of counts and sizes, which nested blocks or huge attributes could make infinite
 _STRIDE = re.compile(r"\bstrides=\[(\d+)")
 _IMAGE = re.compile(r"network \w+\[\w+,\d+,(\d+(?:,\d+)*)\]")
 
 
 class RowCounts(NamedTuple):
-    """Counts of the rows of a text, and the size of its input.
+    """The rows of a text, and the size of its input.
 
     Attributes:
-        by_row: how often it has each, by numbers of rows.
-        num_pixels: of an input image; 1 where there is none.
+        by_row: number of occurrences, by number of the row.
+        num_pixels: of the input image; 1 if there is none.
     """
 
     by_row: Mapping[int, float]
@@ -41,11 +42,11 @@ class RowCounts(NamedTuple):
 
 
 def row_counts(text: str) -> RowCounts:
-    """Count the rows of a canonical ONNX text; of another text only ``WHOLE`` and ``OTHER``.
+    """Count the rows of a canonical ONNX text; other text has only ``WHOLE`` and ``OTHER``.
 
-    A row's number is a hash of its name, such as ``Conv weight_shape=[…] /4``. Rows of blocks as they were executed
-    have no place, as it is not known. One more row says of which types the network's inputs are, and whether there are
-    such blocks.
+    The number of a row is a hash of its name, such as ``Conv weight_shape=[…] /4``. Rows of blocks as executed have no
+    place, since it is not known. One more row stands for the types of the network's inputs and whether there are such
+    blocks.
 
     Cost: a tenth to a quarter of a millisecond.
     """
@@ -70,13 +71,13 @@ _OF_OTHERS = RowCounts({WHOLE: 1, OTHER: 1})
 
 
 def num_pixels(graph: Body) -> float:
-    """Number of pixels of a network's input image; 1 where it is no image."""
+    """Return the number of pixels of a network's input image; 1 if the input is no image."""
     image = _IMAGE.fullmatch(graph.header)
     return min(prod(map(float, image[1].split(","))), LARGEST) if image else 1.0
 
 
 def times_smaller(line: Line, before: float) -> float:
-    """How many times smaller a line's output is than the network's input; its own input is ``before`` times smaller."""
+    """Return how many times smaller a line's output is than the network's input; ``before`` is that of its input."""
     stride = _stride(line.attributes)
     return before / stride if "Transpose" in line.op_type else min(before * stride, LARGEST)
 
@@ -87,12 +88,12 @@ def _stride(attributes: str) -> float:
     return min(max(float(found[1]), 1.0), LARGEST) if found else 1.0
 
 
-@dataclass(frozen=True, eq=False)  # told apart by identity, which is quicker than to compare lines
+@dataclass(frozen=True, eq=False)  # compared by identity, which is quicker than comparing lines
 class _Block:
     """A body with the blocks that it calls.
 
     Raises:
-        OtherTextError: blocks call each other too deep.
+        OtherTextError: blocks are nested too deep.
     """
 
     body: Body
@@ -104,20 +105,20 @@ class _Block:
 
     @cached_property
     def depth(self) -> int:
-        """How many levels of blocks are nested, this one included."""
+        """Number of levels of nested blocks, including this one."""
         return 1 + max((callee.depth for callee in self.callees.values()), default=0)
 
 
-_Items = tuple[tuple[int, float], ...]  # of counts, which others would change
+_Items = tuple[tuple[int, float], ...]  # counts; immutable, since they are cached
 
 
 class _Counted(NamedTuple):
-    """Counts of a block for given attributes and sizes of its inputs.
+    """Counts of a block for given arguments and sizes of its inputs.
 
     Attributes:
-        rows: their counts.
-        sizes: how many times smaller its outputs are.
-        lines: that were looked at; those of equal calls once.
+        rows: counts of rows.
+        sizes: factors by which its outputs are smaller than the network's input.
+        lines: number of lines that were processed; those of equal calls once.
     """
 
     rows: _Items
@@ -136,7 +137,7 @@ class _Blocks:
         """Return a body of the text with the blocks that it calls.
 
         Raises:
-            OtherTextError: blocks call each other in a circle, or too deep.
+            OtherTextError: blocks call each other in a circle, or are nested too deep.
         """
         if depth > MAX_DEPTH:
             raise OtherTextError
@@ -145,18 +146,20 @@ class _Blocks:
             if name not in self._known:
                 self._known[name] = self.block(self._functions[name], depth + 1)
         called = tuple((name, self._known[name]) for name in callees)
-        return _block(body, called) if depth else _Block(body, dict(called))  # a graph is that of its text alone
+        return (
+            _block(body, called) if depth else _Block(body, dict(called))
+        )  # graphs are not cached: texts do not share them
 
 
-@lru_cache(maxsize=1024)  # a server reads anybody's texts, whose blocks may be long
+@lru_cache(maxsize=1024)  # small, since a server reads texts from anybody, whose blocks may be long
 def _block(body: Body, callees: tuple[tuple[str, _Block], ...]) -> _Block:
     return _Block(body, dict(callees))
 
 
 def _counted(block: _Block, given: Arguments, sizes: Sequence[float]) -> _Counted:
-    """Count the rows of a block, in up to MAX_LINES lines.
+    """Count the rows of a block, processing up to MAX_LINES lines.
 
-    Without a limit, blocks that call each other twice with other values would take hours.
+    Without this limit, nested blocks that each call the next twice with different arguments would take hours.
     """
     body, counts = block.body, defaultdict[int, float](float)
     looked_at, calls = len(body.lines), set[tuple[object, ...]]()
@@ -183,7 +186,7 @@ def _counted(block: _Block, given: Arguments, sizes: Sequence[float]) -> _Counte
                     raise OtherTextError
                 smaller[x] = size
         return _Counted(tuple(counts.items()), tuple(smaller[x] for x in body.outputs), looked_at)
-    except (KeyError, ValueError) as e:  # a name that nothing has, more names than values
+    except (KeyError, ValueError) as e:  # an undefined name, or more names than values
         raise OtherTextError from e
 
 

@@ -1,8 +1,9 @@
-"""Learned tokens for canonical ONNX text and for any other text: byte-level BPE.
+"""A tokenizer for canonical ONNX text and for any other text: byte-level BPE, learned within pieces of text.
 
-ONNX text is split at line ends, so a frequent line is one token; or into chains of operators that each follow on one
-value, so a frequent chain is one, such as a block of expansion, depthwise convolution and projection. Source code is
-split into words, digits and runs of signs, since its lines seldom recur. Bytes are the fallback: nothing is unknown.
+ONNX text is split at line ends, so that a frequent line becomes one token; or into chains of operators that each read
+only the one before, so that a frequent chain becomes one, such as a block of expansion, depthwise convolution and
+projection. Source code is split into words, digits and runs of signs, since its lines seldom recur. Any other text is
+encoded as bytes, so nothing is unknown.
 """
 
 from __future__ import annotations
@@ -23,23 +24,23 @@ from nasrlm.text.truncation import TokenLimit
 PADDING = "<pad>"
 PADDING_ID = 0
 LINES = r"[^\n]*\n|[^\n]+"
-# Up to 12 rows of presented ONNX text that each have one operand, the row before; any other row alone.
+# Up to 12 lines of presented ONNX text (``present``) whose only operand is the line before; any other line alone.
 CHAINS = r"(?:(?!\s|(?:\d+ x )?(?:as|again|output|v\d+)\b|[^\n]* \d+\n)[^\n]*\n){1,12}|[^\n]*\n|[^\n]+"
 # A line end with the next line's indentation; a word with the space before it; one digit; a run of signs; spaces.
 CODE_PIECES = r"\s*\n[ \t]*| ?[\p{L}_]+|\p{N}| ?[^\s\p{L}_\p{N}]+|\s+"
 
-FIRST_OF_TOKENS = 0xF0000  # characters for private use, of which each can stand for a whole token
+FIRST_OF_TOKENS = 0xF0000  # first of the private-use characters, each of which can stand for a whole token
 
 Pieces = Literal["onnx", "chains", "code"]
 _PATTERNS: dict[Pieces, str] = {"onnx": LINES, "chains": CHAINS, "code": CODE_PIECES}
 
 
 class TextTokenizer:
-    """Text to ids and back.
+    """A tokenizer from texts to ids and back.
 
     Args:
         tokenizer: of Hugging Face ``tokenizers``.
-        limit: what becomes of long texts; without one they stay as they are.
+        limit: how long texts are truncated; if None, they are not.
 
     Example:
         >>> tokenizer = TextTokenizer.train(["x = 1\\ny = 2\\n"], vocabulary_size=300)
@@ -49,11 +50,11 @@ class TextTokenizer:
 
     def __init__(self, tokenizer: Tokenizer, limit: TokenLimit | None = None) -> None:
         self._tokenizer, self._limit = tokenizer, limit
-        self._tokenizer.encode_special_tokens = True  # a text that says <pad> is not padding
+        self._tokenizer.encode_special_tokens = True  # "<pad>" in a text is not padding
 
     @classmethod
     def train(cls, texts: Iterable[str], vocabulary_size: int = 1024, pieces: Pieces = "onnx") -> TextTokenizer:
-        """Learn the merges of ``texts``, as presented to the encoder, within lines, chains or pieces of code."""
+        """Learn merges from ``texts``, as presented to the encoder, within lines, chains or pieces of code."""
         tokenizer = Tokenizer(models.BPE())
         tokenizer.pre_tokenizer = _splitting(pieces)
         tokenizer.decoder = decoders.ByteLevel()
@@ -69,16 +70,16 @@ class TextTokenizer:
     def extended(
         self, texts: Iterable[str], vocabulary_size: int, unchanged: Iterable[str] = (), pieces: Pieces = "onnx"
     ) -> TextTokenizer:
-        """This one and more merges, learned of ``texts`` as it spells them; every id it has means what it meant.
+        """Return this tokenizer with more merges, learned from its tokens of ``texts``; old ids keep their meaning.
 
         Args:
-            texts: to read in fewer tokens.
-            vocabulary_size: of all tokens, at most.
-            unchanged: texts that are to be read as before: what would change them is left out.
-            pieces: "chains" lets new tokens of ONNX text go on over several lines.
+            texts: to encode in fewer tokens.
+            vocabulary_size: largest number of tokens, including the old ones.
+            unchanged: texts whose tokens must stay the same; merges that would change them are left out.
+            pieces: "chains" lets new tokens of ONNX text span several lines.
 
         Raises:
-            ValueError: ``vocabulary_size`` leaves no room for more.
+            ValueError: ``vocabulary_size`` leaves no room for more tokens.
         """
         self.check_room(vocabulary_size)
         known = self.tokens
@@ -105,10 +106,10 @@ class TextTokenizer:
             merges = _without(merges, changing)
 
     def check_room(self, vocabulary_size: int) -> None:
-        """Check that an extended vocabulary has more tokens than this one.
+        """Check that an extended vocabulary would have more tokens than this one.
 
         Raises:
-            ValueError: it has as many tokens, or more.
+            ValueError: it would not.
         """
         if vocabulary_size <= self.vocabulary_size:
             raise ValueError(
@@ -131,51 +132,51 @@ class TextTokenizer:
         return TextTokenizer(Tokenizer.from_str(json.dumps(state)), self._limit)
 
     def _pieces(self, text: str, characters: Sequence[str]) -> str:
-        """The tokens of a text as characters, every piece within which tokens are learned on a line of its own."""
+        """Return the tokens of a text as characters, with one line for every piece within which tokens are learned."""
         encoding = self._tokenizer.encode(present(text))
         pieces = groupby(zip(encoding.word_ids, encoding.ids, strict=True), key=lambda token: token[0])
         return "\n".join("".join(characters[index] for _, index in piece) for _, piece in pieces)
 
     @property
     def vocabulary_size(self) -> int:
-        """Number of ids, padding included."""
+        """Number of ids, including padding."""
         return int(self._tokenizer.get_vocab_size())
 
     @property
     def pieces(self) -> Pieces | None:
-        """Pieces of text within which the tokens were learned; None for tokenizers of others, such as a T5Gemma's."""
+        """Pieces of text within which the tokens were learned; None for other tokenizers, such as a T5Gemma's."""
         stored = self.to_json()
         return next((pieces for pieces, pattern in _PATTERNS.items() if json.dumps(pattern) in stored), None)
 
     @cached_property
     def reads_onnx(self) -> bool:
-        """Whether it was learned from canonical ONNX text: layers of ours are among its tokens."""
+        """Whether it was learned from canonical ONNX text, so that our layers are among its tokens."""
         return any("nn.ConvBias" in token for token in self._tokenizer.get_vocab())
 
     @property
     def tokens(self) -> list[str]:
-        """Every token in the order of the ids, its bytes as printable characters."""
+        """All tokens in the order of their ids, with bytes as printable characters."""
         ids = self._tokenizer.get_vocab()
         return sorted(ids, key=ids.__getitem__)
 
     def to_ids(self, texts: Sequence[str]) -> list[list[int]]:
-        """Ids of every text, as presented to the encoder; lengths differ. Warns of texts that are cut."""
+        """Return the ids of every text, as presented to the encoder; lengths differ. Warns of truncated texts."""
         token_ids = [encoding.ids for encoding in self._tokenizer.encode_batch_fast([present(text) for text in texts])]
         return self._limit.cut(token_ids) if self._limit else token_ids
 
     def limited(self, limit: TokenLimit | None) -> TextTokenizer:
-        """The same tokenizer with this limit."""
+        """Return the same tokenizer with this limit."""
         return TextTokenizer(self._tokenizer, limit)
 
     def num_cut(self, texts: Sequence[str], token_ids: Sequence[Sized]) -> int:
-        """How many texts are longer than the limit; only those are read again whose ids, see ``to_ids``, fill it."""
+        """Count the texts longer than the limit, given their ids of ``to_ids``; only full ones are tokenized again."""
         if self._limit is None:
             return 0
         full = [text for text, ids in zip(texts, token_ids, strict=True) if len(ids) == self._limit.max_tokens]
         return self._limit.num_longer(self.limited(None).to_ids(full))
 
     def from_ids(self, ids: Sequence[int]) -> str:
-        """The presented text that ids spell."""
+        """Return the presented text of ids."""
         return str(self._tokenizer.decode(list(ids)))
 
     def save(self, path: Path) -> None:
@@ -183,17 +184,17 @@ class TextTokenizer:
         path.write_text(self.to_json(), encoding="utf-8")
 
     def to_json(self) -> str:
-        """All of it but the limit."""
+        """Return all of it except the limit as JSON."""
         return str(self._tokenizer.to_str(pretty=False))
 
     @classmethod
     def from_json(cls, text: str) -> TextTokenizer:
-        """What ``to_json`` wrote."""
+        """Read what ``to_json`` returned."""
         return cls(Tokenizer.from_str(text))
 
     @classmethod
     def load(cls, path: Path) -> TextTokenizer:
-        """Read what ``save`` wrote.
+        """Read a file that ``save`` wrote.
 
         Raises:
             ValueError: the file is missing or no tokenizer.
@@ -205,7 +206,7 @@ class TextTokenizer:
 
 
 def _without(merges: Sequence[tuple[str, str]], tokens: set[str]) -> list[tuple[str, str]]:
-    """Merges that neither make one of these tokens nor need one."""
+    """Return the merges that neither create one of these tokens nor need one."""
     kept: list[tuple[str, str]] = []
     lost = set(tokens)
     for left, right in merges:

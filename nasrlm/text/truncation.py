@@ -1,4 +1,4 @@
-"""What is kept of a text that is longer than the context, where the config allows that something is lost."""
+"""Truncate texts that are longer than the context, if the model's config allows it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ Truncation = Literal["error", "head", "tail", "head_and_tail"]
 
 
 class CutTextWarning(UserWarning):
-    """Of some texts only a part is read."""
+    """A warning that some texts are truncated."""
 
 
 @dataclass(frozen=True)
 class TokenLimit:
-    """At most so many tokens of a text.
+    """A limit on the number of tokens of a text.
 
     Attributes:
-        max_tokens: 2 or more for "head_and_tail".
-        keep: "head", "tail" or "head_and_tail", which is half of each.
+        max_tokens: the limit; at least 2 for "head_and_tail".
+        keep: the part that is kept: "head", "tail", or "head_and_tail", half of each.
     """
 
     max_tokens: int
     keep: Truncation
 
     def cut(self, token_ids: Sequence[list[int]]) -> list[list[int]]:
-        """The ids that are kept of each text, with a warning that says how many texts lost some."""
+        """Return the ids that are kept of each text; warns how many texts were truncated."""
         if num_longer := self.num_longer(token_ids):
             warnings.warn(
                 f"text: {num_longer} of {len(token_ids)} are longer than {self.max_tokens} tokens; "
@@ -38,7 +38,7 @@ class TokenLimit:
         return [self._kept(ids) if len(ids) > self.max_tokens else ids for ids in token_ids]
 
     def num_longer(self, token_ids: Sequence[Sequence[int]]) -> int:
-        """How many texts are longer."""
+        """Return how many texts are longer than the limit."""
         return sum(len(ids) > self.max_tokens for ids in token_ids)
 
     def _kept(self, ids: list[int]) -> list[int]:
