@@ -1,1 +1,1 @@
-"""Trained models in folders, and the steps that made them."""
+"""Trained models in folders, and the commands that made them."""

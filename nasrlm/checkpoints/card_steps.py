@@ -1,6 +1,6 @@
-"""The commands that made a checkpoint, as its card keeps them: what each learned from, and what it changed.
+"""The steps of a checkpoint's card: the commands that made it, with what each learned from and changed.
 
-A step is a JSON object with the key ``command``; its other keys are known here alone.
+A step is a JSON object with the key ``command``; only this module knows its other keys.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ ADAPT, REFINE = "nasrlm adapt", "nasrlm refine"
 
 
 def steps_of(card: Mapping[str, Any]) -> list[Step]:
-    """The steps of a checkpoint's card, first to last; none of a card without any."""
+    """Return the steps of a checkpoint's card, first to last; empty if it has none."""
     return list(card.get("commands", ()))
 
 
 def with_steps(card: Mapping[str, Any], steps: Sequence[Step]) -> dict[str, Any]:
-    """A card with these steps."""
+    """Return a card with these steps."""
     return {**card, "commands": list(steps)}
 
 
 def train_step(config: str, steps: int, seconds: float, device: str) -> Step:
-    """A training run on this machine.
+    """Describe a training run on this machine.
 
     Args:
         config: as it was named on the command line.
-        steps: that it took.
-        seconds: in these.
+        steps: number of training steps.
+        seconds: duration of these steps.
         device: of torch.
     """
     machine = f"{device}, {os.cpu_count()} cores, {platform.machine()}"
@@ -45,7 +45,7 @@ def train_step(config: str, steps: int, seconds: float, device: str) -> Step:
 
 
 def adapt_step(objectives: Sequence[str], labels: Sequence[int], tables: Sequence[Path], spaces: Sequence[str]) -> Step:
-    """Adapting: objectives, the number of labels of each, the tables they are from, and the spaces of the networks."""
+    """Describe adapting: objectives, numbers of labels of each, the labels' tables, and the networks' spaces."""
     return {
         "command": ADAPT,
         "objectives": list(objectives),
@@ -56,36 +56,36 @@ def adapt_step(objectives: Sequence[str], labels: Sequence[int], tables: Sequenc
 
 
 def refine_step(changed: Mapping[str, Sequence[str]], tables: Sequence[Path]) -> Step:
-    """Refining: by space, the costs that have become sums, or no longer are."""
+    """Describe refining: by space, the costs that have become sums, or no longer are."""
     of_spaces = {space: list(names) for space, names in changed.items()}
     return {"command": REFINE, "changed": of_spaces, "tables": [table.name for table in tables]}
 
 
 def is_refinement(step: Step) -> bool:
-    """Whether costs became sums."""
+    """Return whether a step is one of refining, in which costs became sums."""
     return "changed" in step
 
 
 def changed_of(step: Step, space: str) -> Sequence[str]:
-    """Objectives whose predictions for networks of a space a step of adapting or refining has changed."""
+    """Return the objectives whose predictions for networks of a space were changed by adapting or refining."""
     changed: Sequence[str] = step["changed"].get(space, ()) if is_refinement(step) else step["objectives"]
     return changed
 
 
 def taught_spaces(steps: Iterable[Step], objective: str) -> Sequence[str]:
-    """Spaces of the networks that an objective was last adapted to, as far as they are noted."""
+    """Return the spaces of the networks that an objective was last adapted to, if they are recorded."""
     noted = [step["spaces"] for step in steps if objective in step.get("objectives", ()) and "spaces" in step]
     return noted[-1] if noted else ()
 
 
 def sums_in_words(steps: Iterable[Step]) -> str:
-    """From what labels sums were made."""
+    """Say, in words, from which labels sums were made."""
     tables = dict.fromkeys(name for step in steps if is_refinement(step) for name in step["tables"])
     return f"`{REFINE}` made sums of costs, from the labels of {', '.join(tables)}"
 
 
 def in_words(step: Step) -> str:
-    """What a step did, for people."""
+    """Describe a step in words."""
     if is_refinement(step):
         return sums_in_words([step])
     if "labels" not in step:

@@ -20,24 +20,24 @@ from nasrlm.model.space_encoders import Changes, load_changes
 from nasrlm.tensor_file import LARGEST_GRAPH_WEIGHT, LARGEST_NUMBER, LARGEST_WEIGHT, check_numbers, read_tensors
 
 FORMAT_VERSION = 5
-# Before 2 no space had an encoder of its own, before 4 no cost was a sum, before 5 none went along the macs.
+# Version 2 added encoders of single spaces, 4 costs as sums, 5 readouts with a slope along the macs.
 READABLE = (1, 2, 3, 4, FORMAT_VERSION)
-READS, READS_SUMS = 3, 4  # before the first readouts read less, before the second their sums were others
+READS, READS_SUMS = 3, 4  # oldest versions whose readouts, without and with row sums, can still be used
 SPACES_FILE = "spaces.safetensors"
 WEIGHT_FILES = ("model.safetensors", SPACES_FILE)
 WRITTEN = ("config.json", "tokenizer.json", *WEIGHT_FILES)
 
 
 def replace_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Write a checkpoint's folder; an older one there is replaced when all files are written, other files stay.
+    """Write a checkpoint's folder; an older checkpoint is replaced once all files are written, other files stay.
 
     Args:
         folder: absolute.
-        write: makes the folder that it is given, where it is not there, and the checkpoint's files in it.
+        write: writes the checkpoint's files to the folder that it is given, and creates it if needed.
 
     Raises:
-        ValueError: as ``check_replaceable`` does.
-        OSError: it cannot be written, and is as it was.
+        ValueError: as ``check_replaceable``.
+        OSError: the folder cannot be written; it is unchanged.
     """
     check_replaceable(folder)
     fresh, old = folder.with_name(f".{folder.name}.new"), folder.with_name(f".{folder.name}.old")
@@ -64,9 +64,9 @@ def check_replaceable(folder: Path) -> None:
     """Check, before long work, that ``save_pretrained`` may write to ``folder``.
 
     Raises:
-        ValueError: it is a file, the released checkpoint's folder, or one that holds other things than a checkpoint,
+        ValueError: it is a file, the released checkpoint's folder, or a folder with other things than a checkpoint,
             such as the working directory.
-        OSError: the folder that it is in cannot be written; the message names it.
+        OSError: its parent folder cannot be written; the message names it.
     """
     place = folder.resolve()
     if Path.cwd().is_relative_to(place):
@@ -81,7 +81,7 @@ def check_replaceable(folder: Path) -> None:
             f"{folder}: expected a new folder for the checkpoint, an empty one or an earlier checkpoint, got one with "
             f"{others[0].name} in it. Name another."
         )
-    check_folder(place.parent)  # where the new one is made, to be renamed
+    check_folder(place.parent)  # the new one is written there, then renamed
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def sums_of_json(stored: Any, objectives: Sequence[str]) -> CostSums:
 
 
 def load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path) -> int:
-    """Check a file of weights and load it into the model; return the bits of a learned weight, 16 or 32."""
+    """Check a file of weights and load it into the model; return the precision of learned weights, 16 or 32 bits."""
     weights = read_tensors(path)
     expected, learned = model.state_dict(), dict(model.named_parameters())
     for name in sorted(expected.keys() | weights.keys()):
@@ -137,7 +137,7 @@ def load_weights(model: RegressionLanguageModel, num_objectives: int, path: Path
 
 
 def _largest(name: str) -> float:
-    """Largest magnitude that a learned weight may have; a graph network multiplies its own along the edges."""
+    """Return the largest allowed magnitude of a weight; smaller in graph networks, which multiply them along edges."""
     return LARGEST_GRAPH_WEIGHT if name.startswith("readouts.networks.") else LARGEST_WEIGHT
 
 

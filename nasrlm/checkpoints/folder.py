@@ -1,4 +1,4 @@
-"""What a checkpoint's folder holds, and its tokenizer alone: without torch, which takes seconds to import."""
+"""Check a checkpoint's folder and read its tokenizer, without importing torch, which takes seconds."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from pathlib import Path
 from nasrlm.text.tokenizer import TextTokenizer
 
 README = "README.md"
-UNTITLED = "# nasrlm checkpoint\n"  # a README of which nothing more is known
+UNTITLED = "# nasrlm checkpoint\n"  # the README if nothing more is known
 
 
 class CheckpointError(ValueError):
-    """A folder that is no complete checkpoint of this version."""
+    """The error for a folder that is no complete checkpoint of this version."""
 
 
 def released_folder() -> Path:
-    """Where the checkpoint that comes with the package lies."""
+    """Return the folder of the checkpoint that comes with the package."""
     return Path(str(files("nasrlm"))) / "released"
 
 
 def folder_or_released(folder: Path | str | None) -> Path:
-    """A checkpoint's folder, or that of the released one where none is named."""
+    """Return a checkpoint's folder, or that of the released checkpoint if it is None."""
     return released_folder() if folder is None else Path(folder)
 
 
 def check_complete(folder: Path) -> None:
-    """Complain of a folder without one of a checkpoint's files.
+    """Check that a folder has all files of a checkpoint.
 
     Raises:
-        CheckpointError: naming it.
+        CheckpointError: a file is missing; the message names it.
     """
     for name in ("config.json", "tokenizer.json", "model.safetensors"):
         if not (folder / name).is_file():
@@ -49,7 +49,7 @@ def read_tokenizer(folder: Path) -> TextTokenizer:
     """Read the tokenizer of a checkpoint's folder, without a limit on the length of texts.
 
     Raises:
-        CheckpointError: a file is missing, or the tokenizer broken.
+        CheckpointError: a file is missing, or the tokenizer is broken.
     """
     check_complete(folder)
     try:

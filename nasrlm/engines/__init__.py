@@ -1,1 +1,1 @@
-"""What computes a predictor's answers: torch, or ONNX Runtime."""
+"""The engines that compute predictions: torch and ONNX Runtime."""

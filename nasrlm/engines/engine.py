@@ -1,4 +1,4 @@
-"""What computes a predictor's answers: torch, or ONNX Runtime, which takes half the time on a CPU.
+"""The engines that compute predictions: torch, or ONNX Runtime, which takes half the time on a CPU.
 
 N texts, L text tokens, S states, M objectives, Q levels, D width.
 """
@@ -18,25 +18,25 @@ EngineName = Literal["auto", "torch", "onnxruntime", "onnxruntime-int8"]
 
 
 class Engine(Protocol):
-    """The two costly parts of an answer."""
+    """The two costly parts of a prediction: encoding texts, and decoding quantiles."""
 
     @property
     def tokens_per_batch(self) -> int:
-        """How many text tokens are best read together."""
+        """Number of text tokens in a batch with which encoding is fastest."""
 
     @property
     def num_workers(self) -> int:
-        """How many batches are best read at a time, each in its thread."""
+        """Number of batches to encode at a time, each in a thread of its own."""
 
     def encode(self, text_ids: Tensor) -> Tensor:
-        """(N, L) ids, 0 = padding, to (N, S, D) states."""
+        """Encode (N, L) ids, 0 = padding, to (N, S, D) states."""
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
-        """(N, M, Q) float64 of (M,) objectives that are spelled, at (N, M, Q) or (M, Q) levels, in their own units."""
+        """Decode (N, M, Q) float64 quantiles of (M,) objectives, in their own units, at (N, M, Q) or (M, Q) levels."""
 
 
 class TorchEngine:
-    """The model itself, on the device it is on; answers follow its weights."""
+    """An engine that calls the model itself, on its device; it follows changes of the weights."""
 
     num_workers = 1  # torch has its own threads
 
@@ -45,27 +45,27 @@ class TorchEngine:
 
     @property
     def tokens_per_batch(self) -> int:
-        """On a CPU what fits its caches: 1,024 to 2,048 took 12 % less time than 8,192."""
+        """On a CPU a batch that fits its caches: 1,024 to 2,048 tokens took 12 % less time than 8,192."""
         return 2048 if self.model.device.type == "cpu" else 32_768
 
     @torch.inference_mode()
     def encode(self, text_ids: Tensor) -> Tensor:
-        """(N, S, D) states."""
+        """Encode texts to (N, S, D) states."""
         encoded: Encoded = self.model.encoder(text_ids.to(self.model.device))
         return encoded.states
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
-        """(N, M, Q) float64."""
+        """Decode (N, M, Q) float64 quantiles."""
         return quantiles(self.model, encoded, objectives, levels.to(objectives.device))
 
 
 def make_engine(name: str, model: RegressionLanguageModel) -> Engine:
-    """An engine by its name; "auto" is ONNX Runtime where it can run the model, torch elsewhere.
+    """Make an engine by its name; "auto" is ONNX Runtime if it can run the model, else torch.
 
-    ONNX Runtime was faster wherever both were measured (docs/log.md). They are not timed here: their answers differ in
-    the last digits, and which ones one gets must not depend on how busy a machine is.
+    ONNX Runtime was faster wherever both were measured (docs/log.md). They are not timed here, because their results
+    differ in the last digits, and must not depend on how busy a machine is.
 
-    All but torch take a copy of the weights as they are now.
+    All engines but torch copy the weights as they are now.
 
     Raises:
         ValueError: another name, or ONNX Runtime cannot run the model.
@@ -74,7 +74,7 @@ def make_engine(name: str, model: RegressionLanguageModel) -> Engine:
         raise ValueError(f"engine: expected one of {', '.join(get_args(EngineName))}, got {name!r}.")
     if name == "torch":
         return TorchEngine(model)
-    from nasrlm.engines.onnx_engine import (  # here: a quarter of a second, of which torch has no use
+    from nasrlm.engines.onnx_engine import (  # here: takes a quarter of a second, and torch does not need it
         OnnxEngine,
         why_not_onnx,
     )

@@ -13,10 +13,10 @@ from nasrlm.model.layers import EncoderLayer
 
 
 def encoder_model(encoder: Encoder, *, int8: bool = False) -> bytes:
-    """The model: ``text_ids`` (N, L) int64, 0 = padding, to ``states`` (N, S, D) float32."""
+    """Build the model, from ``text_ids`` (N, L) int64, 0 = padding, to ``states`` (N, S, D) float32."""
     graph = OnnxBuilder(int8=int8)
     layers = list(cast(Iterator[EncoderLayer], iter(encoder.layers)))
-    is_text = graph.node("Cast", "text_ids", to=INT32)  # any id but 0
+    is_text = graph.node("Cast", "text_ids", to=INT32)  # nonzero for any id but padding
     x = graph.node("Gather", graph.weight(encoder.embedding.weight), "text_ids")
     normed = graph.rms_norm(x, layers[0].attention_norm)
     for index, (layer, next_norm) in enumerate(zip(layers, _norms_after(layers, encoder), strict=True)):

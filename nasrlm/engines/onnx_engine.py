@@ -1,4 +1,4 @@
-"""ONNX Runtime as a predictor's engine: the encoder and the whole walk to quantiles, one model each.
+"""ONNX Runtime as a predictor's engine: one model for the encoder, and one for the whole walk to quantiles.
 
 N texts, L text tokens, S states, M objectives, Q levels, R = M * Q rows, T number tokens, D width.
 """
@@ -23,19 +23,19 @@ from nasrlm.model.language_model import RegressionLanguageModel
 
 ERRORS_ONLY = 3  # ONNX Runtime's log level
 ENCODER, WALK = range(2)
-_MAKING = Lock()  # of sessions, which several threads ask for at once
+_MAKING = Lock()  # for creating sessions, which several threads may request at once
 
 
 class OnnxEngine:
-    """Answers of a copy of the weights, within rounding those of torch; with ``int8`` only about so.
+    """An engine with a copy of the weights; results equal those of torch up to rounding, with ``int8`` roughly.
 
     Args:
-        model: of the compact kind, see ``why_not_onnx``.
-        int8: multiply in 8 bits, which takes half the time again. What a batch is multiplied with is rounded on one
-            scale, so an answer depends a little on the texts asked about together.
+        model: with a compact encoder, see ``why_not_onnx``.
+        int8: multiply in 8 bits, which halves the time again. Activations of a batch are rounded on one scale, so
+            predictions depend a little on the other texts of the batch.
     """
 
-    tokens_per_batch = 1024  # 512 to 2,048 are alike
+    tokens_per_batch = 1024  # 512 to 2,048 are equally fast
 
     def __init__(self, model: RegressionLanguageModel, *, int8: bool = False) -> None:
         assert isinstance(model.encoder, Encoder), "why_not_onnx comes first"
@@ -46,16 +46,16 @@ class OnnxEngine:
         self._sessions: dict[int, Any] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """State without sessions, which cannot be copied; they are made anew when first needed."""
+        """Return the state without sessions, which cannot be copied; they are recreated when first needed."""
         return vars(self) | {"_sessions": {}}
 
     def encode(self, text_ids: Tensor) -> Tensor:
-        """(N, S, D) states."""
+        """Encode texts to (N, S, D) states."""
         (states,) = self._session(ENCODER).run(None, {"text_ids": text_ids.numpy()})
         return torch.from_numpy(states)
 
     def quantiles(self, encoded: Encoded, objectives: Tensor, levels: Tensor) -> Tensor:
-        """(N, M, Q) float64."""
+        """Decode (N, M, Q) float64 quantiles."""
         shape = len(encoded.states), *levels.shape[-2:]
         ascending, order = levels.double().expand(shape).sort(dim=-1)
         inputs = {
@@ -76,7 +76,7 @@ class OnnxEngine:
 
 
 def why_not_onnx(model: RegressionLanguageModel) -> str | None:
-    """What of a model ONNX Runtime cannot run here; None if it can."""
+    """Return, in words, the part of a model that ONNX Runtime cannot run here; None if it can run all."""
     device = model.device.type
     if not isinstance(model.encoder, Encoder):
         return f"the backbone {model.config.backbone}"
@@ -86,7 +86,7 @@ def why_not_onnx(model: RegressionLanguageModel) -> str | None:
 
 
 def _session(model: bytes) -> Any:
-    """One thread: whole batches run side by side instead, which needs no waiting for each other."""
+    """Make a session with one thread: running whole batches in parallel instead needs no synchronisation."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = ERRORS_ONLY

@@ -1,10 +1,10 @@
 """The walk to exact quantiles as one ONNX model: every decoder step and every choice of a token.
 
-The same as ``decoding.quantiles``, but rows that have spelled the same so far are decoded once. Levels ascend, so such
-rows are neighbours.
+It computes the same as ``decoding.quantiles``, but rows with the same objective and tokens so far are decoded once.
+Levels ascend, so such rows are neighbours.
 
-N texts, L text tokens, M objectives, Q levels, R = M * Q rows, U different rows of a text at most, T number tokens,
-V vocabulary, D width, H heads.
+N texts, L text tokens, M objectives, Q levels, R = M * Q rows, U the largest number of different rows of a text,
+T number tokens, V vocabulary, D width, H heads.
 """
 
 from __future__ import annotations
@@ -22,8 +22,11 @@ from nasrlm.model.number import NEGATIVE
 
 
 def walk_model(decoder: Decoder, *, int8: bool = False) -> bytes:
-    """The model: ``states`` (N, L, D) float32, ``mask`` (N, L) int32, ``objectives`` (M,) and ``levels`` (N, M, Q)
-    float64, ascending, to ``tokens`` (N, R, T) int64 and ``rest`` (N, R) float64, the levels within the last digit.
+    """Build the model.
+
+    Inputs: ``states`` (N, L, D) float32, ``mask`` (N, L) int32, ``objectives`` (M,) int64, and ascending ``levels``
+    (N, M, Q) float64. Outputs: ``tokens`` (N, R, T) int64, and ``rest`` (N, R) float64, the levels within the last
+    digit.
     """
     walk = _Walk(decoder, OnnxBuilder(int8=int8))
     inputs: Signature = {
@@ -37,7 +40,7 @@ def walk_model(decoder: Decoder, *, int8: bool = False) -> bytes:
 
 
 class _Walk:
-    """Writes the model."""
+    """The state of writing the model; attributes are names of values."""
 
     def __init__(self, decoder: Decoder, graph: OnnxBuilder) -> None:
         self.decoder, self.graph = decoder, graph
@@ -50,11 +53,11 @@ class _Walk:
         ones = graph.node("Expand", graph.ints(1), graph.node("Shape", self.objective))
         self.numbers = graph.node("CumSum", ones, graph.constant(np.array(1)), exclusive=1)  # 0 to R - 1
         self.past: list[list[str]] = []  # keys and values of every layer, (N, U, t, H, D / H)
-        self.group = ""  # (N, R) which of the different rows a row is
-        self.row = ""  # (N, U) and a row that each of them is
+        self.group = ""  # (N, R) number of the group of equal rows that a row belongs to
+        self.row = ""  # (N, U) one row of each group
 
     def write(self) -> tuple[str, str]:
-        """All positions; the (N, R, T) tokens and the (N, R) levels that are left."""
+        """Write all positions; return the (N, R, T) tokens and the (N, R) remaining levels."""
         graph = self.graph
         bias = np.where(self.decoder.grammar.cpu().numpy(), 0.0, FORBIDDEN).astype(np.float32)
         self._regroup(self.objective)
@@ -70,7 +73,7 @@ class _Walk:
         return graph.node("Concat", *[self._unsqueeze(token, -1) for token in tokens], axis=-1), self.level
 
     def _choose(self, logits: str, bias: str) -> str:
-        """The tokens at which the cumulative probability passes the levels, of which the remainder stays."""
+        """Choose tokens where the cumulative probability passes the levels; keep the levels within these tokens."""
         graph, last = self.graph, self.graph.ints(-1)
         masked = graph.node("Cast", graph.node("Add", logits, bias), to=DOUBLE)
         probabilities = graph.node("Softmax", masked, axis=-1)
@@ -86,7 +89,7 @@ class _Walk:
         return graph.node("Squeeze", token, last)
 
     def _step(self, position: int, token: str | None) -> str:
-        """(N, R, V) logits of the token at a position, given the one before; each different row is decoded once."""
+        """Return (N, R, V) logits of the token at a position, given the one before; each group is decoded once."""
         graph, decoder = self.graph, self.decoder
         x = self._embed(decoder.objectives, self.objective)
         x = graph.node("Add", x, graph.weight(decoder.positions.weight[position]))
@@ -104,9 +107,9 @@ class _Walk:
         return self._pick(graph.linear(normed, decoder.head), self.group)
 
     def _own_past(self, index: int, normed: str) -> str:
-        """Self-attention over the row's tokens so far.
+        """Compute self-attention over a row's tokens so far.
 
-        Written out: for so few tokens the fused operator takes twice as long.
+        The fused operator would take twice as long for so few tokens.
         """
         graph, layer = self.graph, self.layers[index]
         qkv = graph.split(graph.linear(normed, layer.qkv), 3)
@@ -123,13 +126,13 @@ class _Walk:
         return graph.linear(self._reshape(attended, 0, 0, -1), layer.self_out)
 
     def _remember(self, layer: DecoderLayer) -> list[str]:
-        """Keys and values of the text, (N, H, L, D / H)."""
+        """Return keys and values of the text, (N, H, L, D / H)."""
         num_heads, width = self.head
         heads = self._reshape(self.graph.linear("states", layer.memory), 0, 0, 2 * num_heads, width)
         return self.graph.split(self.graph.node("Transpose", heads, perm=[0, 2, 1, 3]), 2, axis=1)
 
     def _regroup(self, token: str) -> None:
-        """Groups of rows part where their tokens differ; the past follows."""
+        """Split groups of rows whose last tokens differ, and reorder the past to match."""
         graph, before = self.graph, self.group
         differs = self._differs(token)
         if before:
@@ -145,19 +148,19 @@ class _Walk:
             self.past = [[self._pick(part, parent) for part in parts] for parts in self.past]
 
     def _differs(self, token: str) -> str:
-        """(N, R - 1) where a row is not as the one before."""
+        """Return (N, R - 1) flags of rows whose value differs from that of the row before."""
         one, end = self.graph.ints(1), self.graph.ints(np.iinfo(np.int64).max)
         after = self.graph.node("Slice", token, one, end, one)
         before = self.graph.node("Slice", token, self.graph.ints(0), self.graph.ints(-1), one)
         return self.graph.node("Not", self.graph.node("Equal", after, before))
 
     def _embed(self, embedding: nn.Embedding, ids: str) -> str:
-        """(N, U, D) of the ids of rows."""
+        """Return (N, U, D) embeddings of the ids of one row per group."""
         ids = self.graph.node("GatherElements", ids, self.row, axis=1)
         return self.graph.node("Gather", self.graph.weight(embedding.weight), ids)
 
     def _pick(self, x: str, index: str) -> str:
-        """(N, ...) along axis 1 at the (N, K) indices of each text."""
+        """Select from axis 1 of (N, ...) at the (N, K) indices of each text."""
         return self.graph.node("GatherND", x, self._unsqueeze(index, -1), batch_dims=1)
 
     def _reshape(self, x: str, *shape: int) -> str:
